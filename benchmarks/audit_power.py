@@ -82,10 +82,10 @@ def low(epsilon: float, people: int) -> float:
     return bounds(epsilon, people, 5)[0]
 
 
-def report(what: str, measure: Callable[[], float], required: str) -> None:
+def report(what: str, metric: Callable[[], float], required: str) -> None:
     """Print a measurement, its requirement and its time."""
     started = time.perf_counter()
-    value = measure()
+    value = metric()
     print(f"{what}: {value:.3f} (required: {required}; {time.perf_counter() - started:.0f} s)", flush=True)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from choose_on_device import validation_split
 from threadpoolctl import threadpool_limits
 
-from dprec.datasets.movielens import MovieLens100K
+from dprec.datasets import MovieLens100K
 from dprec.mechanisms import BitsAndCounts, FisherOptimal, ThresholdBit
 from dprec.privacy.matched_budget import MatchedBudget
 from simulation import load

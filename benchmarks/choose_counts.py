@@ -18,13 +18,13 @@ import numpy as np
 from choose_on_device import validation_split
 from threadpoolctl import threadpool_limits
 
-from dprec.completion.calibrated.completion import Calibrated
-from dprec.datasets.movielens import MovieLens100K
-from dprec.device_draws import DeviceDraws
+from dprec.completion import Calibrated
+from dprec.datasets import MovieLens100K
 from dprec.mechanisms import BitsAndCounts, Mechanism, ThresholdBit
 from dprec.metrics import root_mean_squared_error
 from dprec.observations import Observations
 from dprec.privacy.calibration import PrivacyBudget
+from dprec.randomness import DeviceDraws
 from dprec.ratings import Ratings
 from dprec.reports import Profiles, Wanted
 from simulation import load

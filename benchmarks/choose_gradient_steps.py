@@ -18,11 +18,11 @@ from typing import Any
 
 from validation import Parts, arguments, best_of, measured, tenth_of_u1
 
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import Synthetic
 from dprec.randomness import generator
 from dprec.splits import Holdout
 from simulation import load
-from simulation.configuration.dotted_keys import at
+from simulation.configuration.strict_yaml import at
 
 SIZE, PULL = "protocol.step.size", "protocol.step.regularization"
 MOMENTUM = "protocol.step.momentum"

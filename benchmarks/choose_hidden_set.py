@@ -18,13 +18,13 @@ from choose_on_device import validation_split
 from threadpoolctl import threadpool_limits
 
 from dprec.catalogue import Catalogue
-from dprec.completion.calibrated.completion import Calibrated
-from dprec.datasets.movielens import MovieLens100K
+from dprec.completion import Calibrated
+from dprec.datasets import MovieLens100K
 from dprec.mechanisms import HiddenThreshold, Mechanism, ZhengRandomizedResponse
 from dprec.metrics import root_mean_squared_error
 from dprec.observations import Observations
+from dprec.personalization import Devices
 from dprec.personalization.broadcast import calibrated_broadcast
-from dprec.personalization.ordinal_process import Devices
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import words
 from dprec.ratings import Ratings

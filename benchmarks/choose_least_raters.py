@@ -16,8 +16,8 @@ import numpy as np
 from guess_item_sets import guesses, table_of_sets
 from validation import arguments, measured, tenth_of_u1
 
-from dprec.datasets.movielens import MovieLens100K
-from dprec.observations import LEAST_RATERS, Placement
+from dprec.datasets import MovieLens100K
+from dprec.observations import LEAST_RATERS, EmbeddingRelease
 
 RATERS = (1, 2, 3, 5, 10, 20)
 """Raters of the items from which is guessed."""
@@ -39,16 +39,16 @@ def main() -> int:
     train, _ = MovieLens100K(path=path).load_fold("u1")
     print("least_raters 1, guessed from items by their raters (popularity alone):")
     for raters in RATERS:
-        found = guesses(table_of_sets(train, Placement(least_raters=1)), train, raters)
+        found = guesses(table_of_sets(train, EmbeddingRelease(least_raters=1)), train, raters)
         print(f"  {raters}: {found.with_table:.3f} ({found.popularity:.3f}), {found.guessed} guesses")
     errors = {}
     for least in LEAST:
-        found = guesses(table_of_sets(train, Placement(least_raters=least)), train)
-        errors[least] = error(path, {"protocol.places.least_raters": least})
+        found = guesses(table_of_sets(train, EmbeddingRelease(least_raters=least)), train)
+        errors[least] = error(path, {"protocol.item_embeddings.least_raters": least})
         print(f"least_raters {least}: {found.with_table:.3f}, RMSE {errors[least]:.4f}", flush=True)
     for epsilon in EPSILONS:
-        found = guesses(table_of_sets(train, Placement(least_raters=1, epsilon=epsilon)), train)
-        rmse = error(path, {"protocol.places.epsilon": epsilon})
+        found = guesses(table_of_sets(train, EmbeddingRelease(least_raters=1, epsilon=epsilon)), train)
+        rmse = error(path, {"protocol.item_embeddings.epsilon": epsilon})
         print(f"epsilon {epsilon:g}: {found.with_table:.3f}, RMSE {rmse:.4f}", flush=True)
     behind = errors[LEAST_RATERS] - errors[1]
     verdict = "stands" if behind <= TOLERANCE else "does not stand"

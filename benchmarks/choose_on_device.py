@@ -25,24 +25,21 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dprec.catalogue import Catalogue
+from dprec.completion import Calibrated, CalibratedModel, SymbolTables
 from dprec.completion.calibrated import completion as completion_module
-from dprec.completion.calibrated import geometry
-from dprec.completion.calibrated.completion import Calibrated, CalibratedModel
-from dprec.completion.calibrated.symbol_tables import SymbolTables
-from dprec.datasets.movielens import MovieLens100K
-from dprec.datasets.table import DelimitedTable
+from dprec.completion.calibrated import embedding
+from dprec.datasets import DelimitedTable, MovieLens100K
 from dprec.mechanisms import Mechanism
 from dprec.metrics import root_mean_squared_error
 from dprec.observations import Observations
+from dprec.personalization import Devices, OrdinalProcess
 from dprec.personalization.broadcast import calibrated_broadcast
-from dprec.personalization.ordinal_process import Devices, OrdinalProcess
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import generator, words
 from dprec.ratings import Ratings
 from dprec.reports import CellFamily
 from dprec.splits import Holdout
-from dprec.wire import item_table
-from dprec.wire.item_table import ItemTable
+from dprec.wire import ItemTable, item_table
 from simulation import load
 
 PROTOCOL: Any = load("one-bit-on-device").protocol
@@ -66,7 +63,7 @@ OTHER_VALUES: tuple[tuple[Any, str, tuple[float, ...]], ...] = (
     (COMPLETION, "factors", (3, 8)),
     (COMPLETION, "slopes", (5,)),
     (COMPLETION, "variance", (0.25, 1.0)),
-    (geometry, "_DAMPING", (0.15, 0.5)),
+    (embedding, "_DAMPING", (0.15, 0.5)),
     (completion_module, "_TRAIT_SPREAD", (0.05, 1.0)),
 )
 """Whose constant, its name, and what it is compared with."""

@@ -3,7 +3,7 @@
     python benchmarks/choose_one_bit_settings.py [--path ../shared/data/ml-100k] [NAME ...]
 
 step : length of the step of gradient perturbation in one round, at epsilon 1 and 3.
-ridge : of the user and item effects, without privacy and under input perturbation at epsilon 1.
+ridge : of the user and item biases, without privacy and under input perturbation at epsilon 1.
 presets : the nuclear norm's bound alpha sqrt(users items rank), by its rank at the presets' alpha, without
     privacy and under input perturbation at epsilon 1.
 fig2-logistic, fig2-gaussian : the same for configs/experiments/one-bit-fig2.yaml, at epsilon 3 and 10.
@@ -23,8 +23,8 @@ from validation import Parts, arguments, best_of, measured, tenth_of_u1
 
 from simulation import load
 from simulation.comparison.planning import load_comparison
-from simulation.configuration.dotted_keys import at
 from simulation.configuration.models import RunConfig
+from simulation.configuration.strict_yaml import at
 
 EPSILON, LINK = "protocol.privacy.epsilon", "protocol.completion.link"
 STEP, RIDGE, RANK = "protocol.step", "protocol.completion.ridge", "protocol.completion.rank"

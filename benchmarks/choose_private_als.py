@@ -2,7 +2,7 @@
 
     python benchmarks/choose_private_als.py [--path ../shared/data/ml-100k] [NAME ...]
 
-effects : how the rounds of item effects spend and clip, on a tenth of MovieLens 100K's u1.base at an epsilon
+effects : how the rounds of item biases spend and clip, on a tenth of MovieLens 100K's u1.base at an epsilon
     of 5.
 factors : how rounds of factors spend, on a tenth of the train ratings of generated users at an epsilon of 5.
 popular : which items have factors, on the tenth of u1.base at an epsilon of 20.
@@ -20,7 +20,7 @@ from typing import Any
 
 from validation import Parts, arguments, best_of, measured, tenth_of_u1
 
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import Synthetic
 from dprec.private_als import FactorizationOptions
 from dprec.randomness import generator
 from dprec.splits import Holdout
@@ -28,8 +28,8 @@ from dprec.splits import Holdout
 PREFIX = "protocol.factorization."
 EPSILON = "protocol.privacy.epsilon"
 TRIED: dict[str, tuple[str, float, dict[str, tuple[float, ...]]]] = {
-    "effects": ("dp-item-effects", 5.0, {"effect_rounds": (1, 2, 3), "residual_clip": (0.25, 0.3, 0.375)}),
-    "factors": ("dp-als", 5.0, {"factor_rounds": (5, 8, 12), "effect_share": (0.2, 0.4)}),
+    "biases": ("dp-item-effects", 5.0, {"bias_rounds": (1, 2, 3), "residual_clip": (0.25, 0.3, 0.375)}),
+    "factors": ("dp-als", 5.0, {"factor_rounds": (5, 8, 12), "bias_share": (0.2, 0.4)}),
     "popular": ("dp-als", 20.0, {"popular_from": (2.0, 6.0, 12.0), "matrix_share": (0.2, 0.3)}),
 }
 

@@ -17,8 +17,8 @@ from choose_on_device import error, validation_split
 from threadpoolctl import threadpool_limits
 
 from dprec.catalogue import Catalogue
-from dprec.completion.calibrated.completion import CalibratedModel
-from dprec.datasets.movielens import MovieLens100K
+from dprec.completion import CalibratedModel
+from dprec.datasets import MovieLens100K
 from dprec.mechanisms.whole_profiles import ResidualBits
 from dprec.observations import Observations
 from dprec.privacy.calibration import PrivacyBudget

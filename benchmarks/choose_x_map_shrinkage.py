@@ -15,7 +15,7 @@ from typing import Any
 from validation import Parts, arguments, best_of, measured, new_to_the_target
 
 from simulation import load
-from simulation.configuration.dotted_keys import at
+from simulation.configuration.strict_yaml import at
 
 SEEDS = (11, 12, 13, 14, 15)
 SHRINKAGE, NOISE = "protocol.recommendation.shrinkage", "protocol.recommendation.noise_shrinkage"

@@ -19,12 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from dprec.completion.item_updates import initial_item_factors, step_item_factors
-from dprec.completion.local_factors import Profiles, solve_user_factors
-from dprec.datasets.synthetic import Synthetic
-from dprec.device_draws import DeviceDraws
+from dprec.completion import Profiles, initial_item_factors, solve_user_factors, step_item_factors
+from dprec.datasets import Synthetic
 from dprec.gradients import RoundDraws
-from dprec.gradients.randomizer import unbiased_scale
+from dprec.gradients.one_bit import unbiased_scale
+from dprec.randomness import DeviceDraws
 from dprec.ratings import Ratings
 from simulation import load
 
@@ -36,8 +35,8 @@ SHAPE = (ITEMS, PROTOCOL.rank)
 Factors = NDArray[np.float64]
 
 
-def cohorts(ratings: Ratings) -> Iterator[tuple[int, Profiles]]:
-    """Yield the first user and the profiles of cohorts."""
+def partitions(ratings: Ratings) -> Iterator[tuple[int, Profiles]]:
+    """Yield the first user and the profiles of partitions."""
     for start in range(0, ratings.n_users, AT_ONCE):
         indptr = ratings.indptr[start : start + AT_ONCE + 1]
         cells = slice(indptr[0], indptr[-1])
@@ -47,7 +46,7 @@ def cohorts(ratings: Ratings) -> Iterator[tuple[int, Profiles]]:
 def clean(ratings: Ratings, factors: Factors) -> Factors:
     """Return the mean of the users' clipped gradients."""
     total = np.zeros(SHAPE)
-    for _, profiles in cohorts(ratings):
+    for _, profiles in partitions(ratings):
         own = solve_user_factors(profiles, factors, PROTOCOL.ridge)
         errors = profiles.residuals(own, factors)
         cells = np.clip(-2.0 * own[profiles.users] * errors[:, None], -1.0, 1.0)
@@ -59,7 +58,7 @@ def clean(ratings: Ratings, factors: Factors) -> Factors:
 def estimated(ratings: Ratings, factors: Factors, epsilon: float, round_index: int) -> Factors:
     """Return what the server makes of everybody's bits at a loss each."""
     gradient, aggregate = PROTOCOL.gradient, None
-    for start, profiles in cohorts(ratings):
+    for start, profiles in partitions(ratings):
         own = solve_user_factors(profiles, factors, PROTOCOL.ridge)
         devices = DeviceDraws.of(
             bytes(16), start, profiles.indptr, profiles.items, profiles.values, f"composed rounds {epsilon}"

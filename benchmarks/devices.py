@@ -244,8 +244,8 @@ def main() -> None:
 def make_devices(superlink: SuperLink, folder: Path, devices: int) -> str:
     """Make the folders of devices and register their keys; return the group of their messages."""
     from clients.device import Agreement, write_device
-    from dprec.datasets.synthetic import Synthetic
-    from dprec.run_keys import RunKeys
+    from dprec.datasets import Synthetic
+    from dprec.randomness import RunKeys
     from simulation import load
     from simulation.deployment.keys import new_node_key, registered_nodes
     from simulation.deployment.preparing import limits_of

@@ -25,9 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from dprec.completion import Observations
-from dprec.completion.matrix_factorization import MatrixFactorization
-from dprec.datasets.synthetic import Synthetic
+from dprec.completion import MatrixFactorization, Observations
+from dprec.datasets import Synthetic
 from dprec.randomness import generator
 from dprec.ratings import Ratings
 

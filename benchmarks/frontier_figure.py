@@ -17,13 +17,12 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from simulation.analysis.measures import MEASURES
-from simulation.analysis.numbers import DASH
-from simulation.analysis.settings import Setting, by_protocol, read_settings
-from simulation.pages.figures.colours import INK, SERIES
+from simulation.analysis.protocol_results import ProtocolResult, by_protocol, read_results
+from simulation.analysis.vocabulary import DASH, METRICS
 from simulation.pages.figures.labels import MARKERS
+from simulation.pages.figures.panels import INK, SERIES
 
-RMSE = MEASURES[0]
+RMSE = METRICS[0]
 
 _DAYS = 7
 
@@ -31,11 +30,11 @@ Errors = Mapping[str, Mapping[float | None, float]]
 """The mean error of every protocol at every budget; under None if it has no budget."""
 
 
-def errors(settings: Sequence[Setting]) -> dict[str, dict[float | None, float]]:
-    """Return the errors of the protocols that are no floors, and of sets-only."""
-    shown = [setting for setting in settings if setting.floor in (None, "sets-only")]
+def errors(results: Sequence[ProtocolResult]) -> dict[str, dict[float | None, float]]:
+    """Return the errors of the protocols that are no baselines, and of sets-only."""
+    shown = [result for result in results if result.baseline in (None, "sets-only")]
     return {
-        name: {setting.budget: mean for setting in own if (mean := setting.mean(RMSE.column)) is not None}
+        name: {result.budget: mean for result in own if (mean := result.mean(RMSE.column)) is not None}
         for name, own in by_protocol(shown).items()
     }
 
@@ -55,13 +54,13 @@ def table(every: Errors) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def prices(settings: Sequence[Setting]) -> str:
+def prices(results: Sequence[ProtocolResult]) -> str:
     """Return the bytes of payload per user as a table in Markdown; means over the budgets."""
     heads = ["payload in bytes per user", "up", "down", "down per day, refreshed weekly"]
     rows = [heads, ["---"] * len(heads)]
-    for name, own in by_protocol(settings).items():
+    for name, own in by_protocol(results).items():
         up, down = (
-            np.mean([setting.mean(f"{way}_payload_mean_per_user") or 0.0 for setting in own])
+            np.mean([result.mean(f"{way}_payload_mean_per_user") or 0.0 for result in own])
             for way in ("uplink", "downlink")
         )
         rows.append([f"`{name}`", *(f"{size:,.0f}" for size in (up, down, down / _DAYS))])
@@ -98,9 +97,9 @@ def main() -> None:
     arguments.add_argument("directory", type=Path, help="of the comparison")
     arguments.add_argument("--to", type=Path, default=Path("docs/frontier.png"), help="where to draw")
     chosen = arguments.parse_args()
-    settings = read_settings(chosen.directory / "comparison.csv")
-    every = errors(settings)
-    print(table(every), prices(settings), sep="\n\n")
+    results = read_results(chosen.directory / "comparison.csv")
+    every = errors(results)
+    print(table(every), prices(results), sep="\n\n")
     with mpl.rc_context({"svg.hashsalt": "dprec", "font.size": 9}):
         drawn(every).savefig(chosen.to, dpi=150)
 

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from dprec.completion.calibrated.completion import Calibrated
-from dprec.observations import Observations, Placement, SymbolReports
+from dprec.completion import Calibrated
+from dprec.observations import EmbeddingRelease, Observations, SymbolReports
 from dprec.personalization.broadcast import calibrated_broadcast
 from dprec.ratings import Ratings
-from dprec.wire.item_table import ItemTable
+from dprec.wire import ItemTable
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,15 @@ class Guesses:
     guessed: int
 
 
-def table_of_sets(train: Ratings, placement: Placement, seed: int = 1) -> ItemTable:
+def table_of_sets(train: Ratings, embedding_release: EmbeddingRelease, seed: int = 1) -> ItemTable:
     """Return the table that devices of `sets-only` decode."""
     values, nothing = np.ones(train.count), np.zeros(train.count, dtype=np.int64)
     symbols = SymbolReports((np.ones((train.scale.levels, 1)),), nothing, nothing)
     cells = train.users.astype(np.int32), train.items.astype(np.int32)
     shape = train.n_users, train.n_items
-    seen = Observations(*cells, values, shape, train.scale, evidence=symbols, placement=placement)
+    seen = Observations(
+        *cells, values, shape, train.scale, evidence=symbols, embedding_release=embedding_release
+    )
     encoded = calibrated_broadcast(Calibrated().fit(seen, seed)).table.encode()
     return ItemTable.decode(encoded, n_levels=train.scale.levels, n_items=train.n_items)
 

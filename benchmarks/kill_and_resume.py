@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from simulation import run
 from simulation.configuration.strict_yaml import dump_yaml
-from simulation.run import run
-from simulation.storage.checkpoints import CHECKPOINT
+from simulation.storage.run_directory import CHECKPOINT
 
 _COMMAND = [sys.executable, "-m", "dprec"]
 

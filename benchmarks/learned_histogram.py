@@ -16,8 +16,8 @@ import numpy as np
 from choose_on_device import COMPLETION, PROCESS, error, fitted, validation_split
 from threadpoolctl import threadpool_limits
 
-from dprec.completion.calibrated.completion import Calibrated
-from dprec.datasets.movielens import MovieLens100K
+from dprec.completion import Calibrated
+from dprec.datasets import MovieLens100K
 from dprec.mechanisms import ThresholdBit
 from dprec.metrics import root_mean_squared_error
 from dprec.ordinal import Histogram

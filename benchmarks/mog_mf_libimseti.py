@@ -15,9 +15,7 @@ import time
 
 import numpy as np
 
-from dprec.completion import Observations
-from dprec.completion.factors import inner_products
-from dprec.completion.mog_variational import VariationalMogMatrixFactorization
+from dprec.completion import Observations, VariationalMogMatrixFactorization, inner_products
 from dprec.randomness import generator
 from dprec.ratings import RatingScale
 

@@ -1,4 +1,4 @@
-"""The constants of `dprec/wire/network.py`: what requests between a device and a SuperLink cost on the wire.
+"""The constants of `dprec/wire/traffic.py`: what requests between a device and a SuperLink cost on the wire.
 
     python benchmarks/network.py
 
@@ -25,8 +25,8 @@ from flwr.app import ConfigRecord, Message, RecordDict
 from superlink import SuperLink, started_superlink, write_app
 
 from clients.device.fleet import LARGEST_BODY, Fleet, NodeKey
-from dprec.wire.network import MEASURED, Contacts, NetworkConstants, Octets, network_bytes
-from dprec.wire.traffic import WITH_RECORD, WITHOUT_RECORD, TrafficLedger
+from dprec.wire import WITH_RECORD, WITHOUT_RECORD, TrafficLedger, network_bytes
+from dprec.wire.traffic import MEASURED, Contacts, NetworkConstants, Octets
 from strategies.envelope import message_size
 
 SOLVED = (None, 1_000)
@@ -163,7 +163,7 @@ def modelled(exchange: Exchange) -> Octets:
     return Octets(float(up[0]), float(down[0]))
 
 
-def measure() -> tuple[NetworkConstants, list[Exchange]]:
+def metric() -> tuple[NetworkConstants, list[Exchange]]:
     """Start a SuperLink, a run and a device, and measure."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -176,7 +176,7 @@ def measure() -> tuple[NetworkConstants, list[Exchange]]:
 
 def main() -> int:
     argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0]).parse_args()
-    constants, compared = measure()
+    constants, compared = metric()
     print(f"{'constant':<12}{'up':>8}{'down':>8}{'measured, up':>14}{'down':>8}")
     for name, there in vars(MEASURED).items():
         if isinstance(there, Octets):

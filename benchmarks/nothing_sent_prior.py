@@ -12,8 +12,8 @@ import argparse
 
 import numpy as np
 
-from dprec.completion.own_averages import own_averages
-from dprec.datasets.movielens import MovieLens100K
+from dprec.completion import own_averages
+from dprec.datasets import MovieLens100K
 from dprec.metrics import root_mean_squared_error
 from dprec.randomness import generator
 from dprec.ratings import Ratings

@@ -6,7 +6,7 @@ planted : 100,000 users and 1,682 items with a planted matrix of rank 3; fails i
 generated : as many ratings as MovieLens 1M has: 6,040 users, 3,706 items, 1,000,000 ratings.
 movielens : MovieLens 100K, fold u1.
 
-For item effects alone and with factors: a figure for each epsilon, at delta 1e-6, and one without noise.
+For item biases alone and with factors: a figure for each epsilon, at delta 1e-6, and one without noise.
 "nothing sent" is what devices predict alone. Seed 1; a fifth of generated ratings is for testing.
 """
 
@@ -21,8 +21,7 @@ from typing import Any
 
 from validation import Parts, measured
 
-from dprec.datasets.movielens import MovieLens100K
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import MovieLens100K, Synthetic
 from dprec.splits import Holdout
 
 _MANY = (1.0, 2.0, 5.0, 10.0, 20.0)
@@ -40,7 +39,7 @@ def parts(name: str, folder: str) -> Parts:
     return Holdout().split(Synthetic(users=6040, items=3706, ratings=1_000_000), 1)
 
 
-def row(title: str, epsilons: Sequence[float], measure: Callable[[dict[str, Any]], float]) -> list[float]:
+def row(title: str, epsilons: Sequence[float], metric: Callable[[dict[str, Any]], float]) -> list[float]:
     """Print the figures of a preset; return them, the one without noise last."""
     settings: dict[str, dict[str, Any]] = {
         **{f"{epsilon:g}": {"protocol.privacy.epsilon": epsilon} for epsilon in epsilons},
@@ -48,7 +47,7 @@ def row(title: str, epsilons: Sequence[float], measure: Callable[[dict[str, Any]
     }
     figures = []
     for name, own in settings.items():
-        figures.append(measure(own))
+        figures.append(metric(own))
         print(f"  {title}, {name}: {figures[-1]:.4f}", flush=True)
     return figures
 
@@ -65,7 +64,7 @@ def main() -> int:
 
         alone = measured("nothing-sent", {}, both, 1)
         print(f"  nothing sent: {alone:.4f}", flush=True)
-        row("item effects", EPSILONS[name], partial(measured, "dp-item-effects", parts=both, seed=1))
+        row("item biases", EPSILONS[name], partial(measured, "dp-item-effects", parts=both, seed=1))
         figures = row("with factors", EPSILONS[name], partial(measured, "dp-als", parts=both, seed=1))
         ratio = figures[0] / figures[-1]
         kept &= name != "planted" or ratio <= ALLOWED

@@ -3,9 +3,9 @@
     python benchmarks/profile_table.py [--users 1000000]
 
 The run is that of `scale.py`: every user perturbs 20 ratings of 2,000 items (bounded Laplace, epsilon 1),
-cohort by cohort, as nodes do; the server decodes the reports, charges them and fits factors. It all runs in
-one thread of this process and is measured by its processor time, so that other processes do little harm. The
-limits are measured in the same way, before and after, and the better one counts:
+partition by partition, as nodes do; the server decodes the reports, charges them and fits factors. It all
+runs in one thread of this process and is measured by its processor time, so that other processes do little
+harm. The limits are measured in the same way, before and after, and the better one counts:
 
 - draw: four random words of NumPy's Philox per rating, two for the digest of the profile, two for the noise;
 - encode, decode: two code words per rating, the gap to the item before and the symbol, at the speed of a
@@ -31,15 +31,14 @@ from numpy.typing import NDArray
 from scale import EPSILON, RATINGS_PER_USER, population
 from threadpoolctl import threadpool_limits
 
-from dprec.completion.matrix_factorization import MatrixFactorization
-from dprec.device_draws import DeviceDraws
+from dprec.arrays import rows_of
+from dprec.completion import MatrixFactorization
+from dprec.exchange import REPLY, REPORT, Reports
 from dprec.mechanisms.laplace import BoundedLaplace
-from dprec.messages import REPLY, REPORT
 from dprec.observations import Observations
 from dprec.privacy.calibration import PrivacyBudget
-from dprec.ragged import rows_of
+from dprec.randomness import DeviceDraws
 from dprec.ratings import Ratings
-from dprec.replies import Reports
 from dprec.reports import CellFamily
 from dprec.wire import DecodedReports, ReportCodec, TrafficLedger
 from simulation.protocols.accounting import mechanism_ledger
@@ -47,7 +46,7 @@ from strategies.arrivals import Arrivals
 from strategies.envelope import reply_message
 from strategies.rounds import RoundAccount
 
-ITEMS, COHORT, RANK, SWEEPS = 2_000, 20_000, 5, 3
+ITEMS, PARTITION, RANK, SWEEPS = 2_000, 20_000, 5, 3
 ResultT = TypeVar("ResultT")
 
 
@@ -128,16 +127,16 @@ class Path:
         calibrated = CellFamily(BoundedLaplace(), budget, train.scale, train.n_items)
         return cls(train, calibrated, calibrated.codec)
 
-    def cohorts(self) -> list[tuple[slice, slice]]:
-        """Return the users and the ratings of each cohort."""
-        starts = range(0, self.train.n_users, COHORT)
-        users = [slice(start, min(start + COHORT, self.train.n_users)) for start in starts]
+    def partitions(self) -> list[tuple[slice, slice]]:
+        """Return the users and the ratings of each partition."""
+        starts = range(0, self.train.n_users, PARTITION)
+        users = [slice(start, min(start + PARTITION, self.train.n_users)) for start in starts]
         return [(each, slice(*(RATINGS_PER_USER * end for end in (each.start, each.stop)))) for each in users]
 
     def draw(self) -> list[NDArray[np.uint16]]:
         """Draw the symbols as devices do, from words that depend on their profiles."""
         symbols = []
-        for users, cells in self.cohorts():
+        for users, cells in self.partitions():
             items, levels = self.train.items[cells], self.train.levels[cells]
             bounds = np.arange(users.stop - users.start + 1) * RATINGS_PER_USER
             values = self.train.scale.values[levels - 1]
@@ -150,7 +149,7 @@ class Path:
     def encode(self, symbols: list[NDArray[np.uint16]]) -> list[list[bytes]]:
         """Encode the reports."""
         reports = []
-        for (users, cells), own in zip(self.cohorts(), symbols, strict=True):
+        for (users, cells), own in zip(self.partitions(), symbols, strict=True):
             bounds = np.arange(users.stop - users.start + 1) * RATINGS_PER_USER
             reports.append(self.codec.encode(bounds, self.train.items[cells], own))
         return reports
@@ -158,7 +157,7 @@ class Path:
     def move(self, reports: list[list[bytes]]) -> list[Message]:
         """Carry the replies as Ray and Flower do: by pickle, and from objects to protobuf and back."""
         arrived = []
-        for (users, _), own in zip(self.cohorts(), reports, strict=True):
+        for (users, _), own in zip(self.partitions(), reports, strict=True):
             content = RecordDict({REPLY: ConfigRecord(Reports(users.start, own).entries())})
             reply = pickle.loads(pickle.dumps(reply_message(REPORT, content, "run")))
             arrived.append(message_from_proto(message_to_proto(reply)))
@@ -172,7 +171,7 @@ class Path:
         """Charge bytes and losses."""
         n_users = self.train.n_users
         account = RoundAccount(REPORT, "run", TrafficLedger(n_users))
-        for (users, _), own in zip(self.cohorts(), reports, strict=True):
+        for (users, _), own in zip(self.partitions(), reports, strict=True):
             everybody = np.ones(len(own), dtype=np.bool_)
             account.charge_reports(Arrivals(np.arange(users.start, users.stop), everybody, everybody, own))
         mechanism_ledger(self.calibrated, self.train.counts, np.ones(n_users, dtype=np.bool_))

@@ -31,13 +31,12 @@ from numpy.typing import NDArray
 from process_memory import GIGABYTE, Peak, measured
 from threadpoolctl import threadpool_limits
 
-from dprec.completion.matrix_factorization import MatrixFactorization
+from dprec.completion import MatrixFactorization
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.privacy.calibration import PrivacyBudget
-from dprec.randomness import generator
+from dprec.randomness import RunKeys, generator
 from dprec.ratings import Ratings, RatingScale
-from dprec.run_keys import RunKeys
-from dprec.wire.traffic import TrafficLedger
+from dprec.wire import TrafficLedger
 from simulation.configuration.models import SimulationOptions
 from simulation.engine.session import open_session
 from simulation.protocols.accounting import mechanism_ledger
@@ -83,11 +82,11 @@ class Fit:
 
 
 def population(users: int, items: int, profile: int = RATINGS_PER_USER) -> Ratings:
-    """Generate some ratings of different items per user, with user and item effects."""
+    """Generate some ratings of different items per user, with user and item biases."""
     random, scale = generator(0, "benchmark"), RatingScale.evenly(1, 5, 1)
     rated = np.empty((users, profile), dtype=np.int32)
     levels = np.empty(rated.shape, dtype=np.uint8)
-    item_effects = random.normal(0.0, 0.5, items).astype(np.float32)
+    item_biases = random.normal(0.0, 0.5, items).astype(np.float32)
     for first in range(0, users, _USERS_AT_ONCE):
         part = rated[first : first + _USERS_AT_ONCE]
         # Ascending draws with repetition become ascending draws without it when the k-th is moved by k.
@@ -96,7 +95,7 @@ def population(users: int, items: int, profile: int = RATINGS_PER_USER) -> Ratin
         part += np.arange(profile, dtype=np.int32)
         values = random.standard_normal(part.shape, dtype=np.float32)
         values += random.normal(3.5, 0.4, (part.shape[0], 1)).astype(np.float32)
-        values += item_effects[part]
+        values += item_biases[part]
         levels[first : first + _USERS_AT_ONCE] = np.clip(np.rint(values), scale.low, scale.high)
     return Ratings(
         indptr=np.arange(users + 1, dtype=np.int64) * profile,
@@ -118,13 +117,13 @@ def dprec_rounds(result: Connection, users: int, chosen: argparse.Namespace) -> 
     )
     calibrated = protocol.mechanism.family(protocol.privacy, train.scale, train.n_items)
     options = SimulationOptions(workers=chosen.workers)
-    cohort = options.cohort_size(users)
+    partition = options.partition_size(users)
     seconds = []
-    with open_session(options, -(-users // cohort)) as session:
-        roster = session.roster(users, cohort)
+    with open_session(options, -(-users // partition)) as session:
+        roster = session.roster(users, partition)
         group = session.install(
             train,
-            users_per_node=cohort,
+            users_per_node=partition,
             keys=RunKeys.derive(0).installed,
             faults=options.faults,
             setup=protocol.setup(),
@@ -256,7 +255,7 @@ def main() -> int:
     for users in sizes:
         (rounds, peak), *fits = measured(dprec_rounds, users, chosen)
         results[users] = rounds, peak
-        nodes = -(-users // SimulationOptions(workers=chosen.workers).cohort_size(users))
+        nodes = -(-users // SimulationOptions(workers=chosen.workers).partition_size(users))
         print(_line("dprec", users, nodes, rounds, peak, fits), flush=True)
     missed = _missed_at_scale(results)
     if not chosen.skip_stock:

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from dprec.crossdomain.domains import CrossDomainRatings
-from dprec.datasets.cross_domain import MovieLensGenres
-from dprec.datasets.movielens import MovieLens100K
+from dprec.crossdomain import CrossDomainRatings
+from dprec.datasets import MovieLens100K, MovieLensGenres
 from dprec.randomness import generator
 from dprec.ratings import Ratings
 from dprec.splits import ColdStart
@@ -55,7 +54,7 @@ def new_to_the_target(folder: str, seed: int) -> Parts:
 
 
 def measured(
-    preset: str, settings: Mapping[str, Any], parts: Parts, seed: int, measure: str = "rmse"
+    preset: str, settings: Mapping[str, Any], parts: Parts, seed: int, metric: str = "rmse"
 ) -> float:
     """Return the accuracy of a preset with some settings.
 
@@ -75,7 +74,7 @@ def measured(
     train, judging = parts
     if config.binarization is not None:
         train, judging = config.binarization.apply(train, judging)
-    return float(getattr(run_prepared(config, train, judging, None).summary.accuracy, measure))
+    return float(getattr(run_prepared(config, train, judging, None).summary.accuracy, metric))
 
 
 def grid(options: Mapping[str, Sequence[Any]]) -> Iterable[dict[str, Any]]:

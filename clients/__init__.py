@@ -1,4 +1,4 @@
-"""The devices' side: a Flower ClientApp in which each node hosts a cohort of users.
+"""The devices' side: a Flower ClientApp in which each node hosts a partition of users.
 
 Names are imported on first use: the configuration needs the faults, but not Flower.
 """
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from clients.app import client_app
     from clients.faults import FaultOptions
     from clients.memory import Memory
-    from clients.population import Cohort, Population, open_population, write_population
+    from clients.population import Partition, Population, open_population, write_population
 
 __all__ = [
-    "Cohort",
     "FaultOptions",
     "Memory",
+    "Partition",
     "Population",
     "client_app",
     "open_population",

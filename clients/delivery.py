@@ -11,48 +11,41 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clients.population import Cohort
-from dprec.messages import Recommendations
-from dprec.personalization.ordinal_process import OrdinalProcess
-from dprec.recommendation import NO_ITEM
-from dprec.refusals import Refusal, RefusalCode, refusing_malformed
-from dprec.wire.item_list import ItemListCodec
+from clients.population import Partition
+from dprec.exchange import Recommendations, Refusal, RefusalCode, refusing_malformed
+from dprec.personalization import OrdinalProcess
+from dprec.predictions import NO_ITEM
+from dprec.wire import ItemListCodec
 
 
-def receive_lists(cohort: Cohort, delivery: Recommendations) -> ReceivedLists:
-    """Return the lists of a cohort's users.
+def receive_lists(partition: Partition, delivery: Recommendations) -> ReceivedLists:
+    """Return the lists of a partition's users.
 
     Raises
     ------
     Refusal
-        When they are malformed, or those of another cohort.
+        When they are malformed, or those of another partition.
     """
-    if len(delivery.lists) != cohort.size:
-        raise Refusal(RefusalCode.MALFORMED_REQUEST, "lists of another cohort")
-    n_items = cohort.population.n_items
+    if len(delivery.lists) != partition.size:
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "lists of another partition")
+    n_items = partition.population.n_items
     with refusing_malformed():
         items, ratings = ItemListCodec(n_items).decode(delivery.lists)
     received = ReceivedLists(items, ratings, n_items)
-    cohort.population.show(received)
+    partition.population.show(received)
     return received
 
 
 @dataclass(frozen=True, eq=False)
 class ReceivedLists:
-    """Lists of items with predicted ratings; see `Received`.
-
-    Parameters
-    ----------
-    items : ndarray of int64, shape (users, longest)
-        `NO_ITEM` after the last item of a short list.
-    ratings : ndarray of float64, shape (users, longest)
-    n_items : int
-        Items of the catalogue.
-    """
+    """Lists of items with predicted ratings; see `Received`."""
 
     items: NDArray[np.int64]
+    """`NO_ITEM` after the last item of a short list; shape (users, longest)."""
     ratings: NDArray[np.float64]
+    """Shape (users, longest)."""
     n_items: int
+    """Items of the catalogue."""
 
     def predictions(self, process: OrdinalProcess) -> NDArray[np.float64]:
         """Return the ratings in the lists, shape (users, items); NaN for items that are in none."""

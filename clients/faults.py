@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.components import Options, option
 from dprec.errors import SettingError
-from dprec.options import Options, option
 from dprec.randomness import categories, uniforms, words
 
 ABSENT, LATE, DAMAGED, PUNCTUAL = 0, 1, 2, 3
@@ -37,8 +37,6 @@ def fates(
 
     Parameters
     ----------
-    options : FaultOptions
-    seed, round_index : int
     first_user, users : int
         The users are consecutive.
 

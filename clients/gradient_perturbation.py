@@ -16,52 +16,36 @@ from numpy.typing import NDArray
 
 from clients.draws import draws_of_rounds
 from clients.memory import Memory
-from clients.population import Cohort, Population
+from clients.population import Partition, Population
+from dprec.arrays import offsets, sizes_of
 from dprec.channel import Channel
-from dprec.completion.one_bit.links import Link, link_of
-from dprec.completion.one_bit.slope_channel import levels_of, slope_channel
-from dprec.completion.one_bit.solver import SignLikelihood
-from dprec.messages import ROW_ENTRY, SlopesRequest
-from dprec.ragged import offsets, sizes_of
-from dprec.refusals import Refusal, RefusalCode
-from dprec.setups import GradientPerturbationSetup
-from dprec.wire import ReportCodec
-from dprec.wire.symbol_rows import SymbolRows
+from dprec.completion import Link, SignLikelihood, levels_of, link_of, slope_channel
+from dprec.exchange import ROW_ENTRY, GradientPerturbationSetup, Refusal, RefusalCode, SlopesRequest
+from dprec.wire import ReportCodec, SymbolRows
 
 
 @dataclass(frozen=True, eq=False)
 class Installed:
-    """What is installed on the devices.
-
-    Parameters
-    ----------
-    link : Link
-    clamp : float
-    channel : Channel
-        Of one gradient entry, at the budget of one round.
-    first, later : ReportCodec and SymbolRows
-        Code of a report that includes the rated items, and of one that need not.
-    rounds : int
-    """
+    """What is installed on the devices."""
 
     link: Link
     clamp: float
     channel: Channel
+    """Of one gradient entry, at the budget of one round."""
     first: ReportCodec
     later: SymbolRows
+    """Code of a report that includes the rated items, and of one that need not."""
     rounds: int
 
 
-def slope_reports(cohort: Cohort, request: SlopesRequest, context: Context) -> list[bytes]:
-    """Return the report of every user of a cohort.
+def slope_reports(partition: Partition, request: SlopesRequest, context: Context) -> list[bytes]:
+    """Return the report of every user of a partition.
 
     If the server does not know the rated items yet and sends no row, the entries count as 0 and the
     report includes the items.
 
     Parameters
     ----------
-    cohort : Cohort
-    request : SlopesRequest
     context : Context
         Its state records what the node has answered.
 
@@ -73,23 +57,23 @@ def slope_reports(cohort: Cohort, request: SlopesRequest, context: Context) -> l
         answered: whether a row has the right length says how many items are rated, which the first report
         is to say, at its price.
     """
-    installed = installed_on(cohort.population)
-    rows, counts, round_index = request.rows, cohort.counts, request.round_index
-    if len(rows) != cohort.size:
-        raise Refusal(RefusalCode.MALFORMED_REQUEST, "rows of another cohort")
-    known, memory = sizes_of(rows) > 0, Memory.of(cohort.population, installed.rounds, context)
+    installed = installed_on(partition.population)
+    rows, counts, round_index = request.rows, partition.counts, request.round_index
+    if len(rows) != partition.size:
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "rows of another partition")
+    known, memory = sizes_of(rows) > 0, Memory.of(partition.population, installed.rounds, context)
     if known.any() and not memory.has_answered:
         raise Refusal(RefusalCode.MALFORMED_REQUEST, "rows of items that were not reported")
     entries = _entries(rows, known, counts)
     memory.answer_once(round_index, b"".join(len(row).to_bytes(8, "little") + row for row in rows))
-    likelihood = SignLikelihood.of_signs(installed.link, cohort.values)
+    likelihood = SignLikelihood.of_signs(installed.link, partition.values)
     levels = levels_of(likelihood.value_and_slopes(entries)[1], installed.clamp)
-    draws = draws_of_rounds(cohort, "slope report").given(offsets(counts), cohort.items, entries)
-    noise = draws.per_cell(counts, cohort.items, round_index)
+    draws = draws_of_rounds(partition, "slope report").given(offsets(counts), partition.items, entries)
+    noise = draws.per_cell(counts, partition.items, round_index)
     symbols = installed.channel.sample(levels, noise)
     later = np.repeat(known, counts)
     whole = np.where(known, 0, counts)
-    with_items = installed.first.encode(offsets(whole), cohort.items[~later], symbols[~later])
+    with_items = installed.first.encode(offsets(whole), partition.items[~later], symbols[~later])
     without = installed.later.encode(np.where(known, counts, 0), symbols[later])
     return [short if row else long for row, short, long in zip(rows, without, with_items, strict=True)]
 

@@ -20,26 +20,21 @@ from numpy.typing import NDArray
 
 from clients.draws import draws_of_rounds
 from clients.memory import Memory
-from clients.population import Cohort, Population
+from clients.population import Partition, Population
 from clients.replies import AddUp
-from dprec.completion.factors import inner_products
-from dprec.completion.local_factors import Profiles, solve_user_factors
+from dprec.arrays import offsets
+from dprec.completion import Profiles, inner_products, solve_user_factors
+from dprec.exchange import FinalFactors, GradientRequest, IterativeSetup, refusing_malformed
 from dprec.gradients import RoundDraws
-from dprec.messages import FinalFactors, GradientRequest
-from dprec.personalization.ordinal_process import OrdinalProcess
-from dprec.ragged import offsets
-from dprec.refusals import refusing_malformed
-from dprec.setups import IterativeSetup
-from dprec.wire.broadcast import Factors, decode_broadcast
+from dprec.personalization import OrdinalProcess
+from dprec.wire import Factors, decode_broadcast
 
 
-def gradient_reports(cohort: Cohort, request: GradientRequest, context: Context) -> list[bytes]:
-    """Return the report of every user of a cohort.
+def gradient_reports(partition: Partition, request: GradientRequest, context: Context) -> list[bytes]:
+    """Return the report of every user of a partition.
 
     Parameters
     ----------
-    cohort : Cohort
-    request : GradientRequest
     context : Context
         Its state records what the node has answered and, if changes are broadcast, what it received last.
 
@@ -49,27 +44,27 @@ def gradient_reports(cohort: Cohort, request: GradientRequest, context: Context)
         When the broadcast is malformed, the budget was divided by fewer rounds, the round has been
         answered for other factors, or a later one has been answered.
     """
-    population, setup = cohort.population, cohort.population.installed(IterativeSetup)
+    population, setup = partition.population, partition.population.installed(IterativeSetup)
     memory = Memory.of(population, setup.rounds, context)
     broadcast = _decoded(request.factors, setup, memory, population.n_items)
     memory.answer_once(request.round_index, broadcast.tobytes())
     _hold(broadcast, setup, memory)
     factors = broadcast.astype(np.float64)
-    profiles = profiles_of(cohort)
+    profiles = profiles_of(partition)
     user_factors = solve_user_factors(profiles, factors, setup.ridge)
     epsilon = math.inf if setup.epsilon_per_round is None else setup.epsilon_per_round
-    devices = draws_of_rounds(cohort, "gradient report").asked(broadcast.tobytes())
+    devices = draws_of_rounds(partition, "gradient report").asked(broadcast.tobytes())
     draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
     return setup.gradient.encode(profiles, user_factors, factors, epsilon, draws)
 
 
 def adding_up(population: Population) -> AddUp:
-    """Return what validates and adds up the reports of a cohort, as the server does."""
+    """Return what validates and adds up the reports of a partition, as the server does."""
     setup = population.installed(IterativeSetup)
     return partial(setup.gradient.decode, shape=(population.n_items, setup.rank))
 
 
-def receive_factors(cohort: Cohort, final: FinalFactors, context: Context) -> Factors:
+def receive_factors(partition: Partition, final: FinalFactors, context: Context) -> Factors:
     """Return the item factors of a message that asks for no report.
 
     Raises
@@ -77,37 +72,30 @@ def receive_factors(cohort: Cohort, final: FinalFactors, context: Context) -> Fa
     Refusal
         When the broadcast is malformed.
     """
-    population, setup = cohort.population, cohort.population.installed(IterativeSetup)
+    population, setup = partition.population, partition.population.installed(IterativeSetup)
     memory = Memory.of(population, setup.rounds, context)
     factors = _decoded(final.factors, setup, memory, population.n_items)
     _hold(factors, setup, memory)
     base = np.zeros(population.n_items)
-    population.show(ReceivedFactors(cohort, factors.astype(np.float64), setup.ridge, base))
+    population.show(ReceivedFactors(partition, factors.astype(np.float64), setup.ridge, base))
     return factors
 
 
 @dataclass(frozen=True, eq=False)
 class ReceivedFactors:
-    """Item factors, from which each device predicts with factors that it fits to its user; see `Received`.
+    """Item factors, from which each device predicts with factors that it fits to its user; see `Received`."""
 
-    Parameters
-    ----------
-    cohort : Cohort
-    item_factors : ndarray of float64, shape (items, rank)
-    ridge : float
-        As for `solve_user_factors`.
-    base : ndarray of float64, shape (items,)
-        What is predicted without factors.
-    """
-
-    cohort: Cohort
+    partition: Partition
     item_factors: NDArray[np.float64]
+    """Shape (items, rank)."""
     ridge: float
+    """As for `solve_user_factors`."""
     base: NDArray[np.float64]
+    """What is predicted without factors; shape (items,)."""
 
     def predictions(self, process: OrdinalProcess) -> NDArray[np.float64]:
         """Predict every item, shape (users, items)."""
-        profiles = profiles_of(self.cohort)
+        profiles = profiles_of(self.partition)
         residuals = replace(profiles, values=profiles.values - self.base[profiles.items])
         own = solve_user_factors(residuals, self.item_factors, self.ridge)
         users, items = np.indices((len(own), len(self.item_factors)))
@@ -115,9 +103,11 @@ class ReceivedFactors:
         return predicted.reshape(users.shape) + self.base
 
 
-def profiles_of(cohort: Cohort) -> Profiles:
-    """Return the true ratings of a cohort."""
-    return Profiles(offsets(cohort.counts), cohort.items, cohort.values, cohort.population.n_items)
+def profiles_of(partition: Partition) -> Profiles:
+    """Return the true ratings of a partition."""
+    return Profiles(
+        offsets(partition.counts), partition.items, partition.values, partition.population.n_items
+    )
 
 
 def _decoded(broadcast: bytes, setup: IterativeSetup, memory: Memory, n_items: int) -> Factors:

@@ -7,7 +7,7 @@ than the round's share of the budget. Nor does it answer more rounds than its bu
 
 The memory is kept in Flower's context, separately for each run: several runs may share a node, and each
 has its own budget. A node that loses its context must not take part in the same run again. In a
-simulation, a node remembers for all users of its cohort what each of them would remember.
+simulation, a node remembers for all users of its partition what each of them would remember.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from flwr.app import ConfigRecord, Context
 
 from clients.population import HeldFactors, Population
-from dprec.refusals import Refusal, RefusalCode
-from dprec.wire.broadcast import BroadcastOptions, Factors, decode_broadcast, encode_broadcast
+from dprec.exchange import Refusal, RefusalCode
+from dprec.wire import BroadcastOptions, Factors, decode_broadcast, encode_broadcast
 
 _HELD = "held-factors"
 
@@ -32,24 +32,16 @@ _MOST_RUNS = 64
 
 @dataclass(frozen=True)
 class Memory:
-    """The memory of a node for one run.
-
-    Parameters
-    ----------
-    context : Context
-        Of the node; its state is read and written.
-    run : str
-        Run key.
-    rounds : int
-        Rounds that the budget was divided by.
-    resumed : HeldFactors, optional
-        The memory from before the run was interrupted.
-    """
+    """The memory of a node for one run."""
 
     context: Context
+    """Of the node; its state is read and written."""
     run: str
+    """Run key."""
     rounds: int
+    """Rounds that the budget was divided by."""
     resumed: HeldFactors | None = None
+    """The memory from before the run was interrupted."""
 
     @classmethod
     def of(cls, population: Population, rounds: int, context: Context) -> Memory:
@@ -61,7 +53,6 @@ class Memory:
 
         Parameters
         ----------
-        round_index : int
         broadcast : bytes
             Everything the answer depends on, apart from what is installed on the device.
 
@@ -124,7 +115,6 @@ def deliver_once(context: Context, run: str, kind: str, delivery: bytes) -> None
     ----------
     context : Context
         Of the device; its state is read and written.
-    run : str
     kind : str
         The type of the message.
     delivery : bytes

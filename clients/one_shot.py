@@ -14,44 +14,40 @@ from flwr.app import Context
 
 from clients.draws import device_draws
 from clients.memory import Memory
-from clients.population import Cohort, Population
-from dprec.messages import COUNT_ROUND, CountRequest
-from dprec.ragged import blocks
-from dprec.refusals import Refusal, RefusalCode
+from clients.population import Partition, Population
+from dprec.arrays import blocks
+from dprec.exchange import COUNT_ROUND, CountRequest, OneShotSetup, Refusal, RefusalCode, ReportSetup
 from dprec.reports import DrawsFor, FollowUp, Profiles, ReportFamily
-from dprec.setups import OneShotSetup, ReportSetup
 
 _CELLS_AT_ONCE = 1 << 20
-"""Bounds the memory of a worker, whatever the size of its cohorts and profiles."""
+"""Bounds the memory of a worker, whatever the size of its partitions and profiles."""
 
 
-def reports(cohort: Cohort) -> list[bytes]:
-    """Return the encoded report of every user of a cohort.
+def reports(partition: Partition) -> list[bytes]:
+    """Return the encoded report of every user of a partition.
 
     A user's noise is drawn from random words of its own, so it does not depend on other people.
     """
-    family = installed_family(cohort.population)
-    return [report for part in _parts(cohort, family) for report in family.encode(*held(part))]
+    family = installed_family(partition.population)
+    return [report for part in _parts(partition, family) for report in family.encode(*held(part))]
 
 
-def held(cohort: Cohort) -> tuple[Profiles, DrawsFor]:
-    """Return what the devices of a cohort compute from: their profiles, and random words by purpose."""
-    return Profiles(cohort.counts, cohort.items, cohort.levels), partial(device_draws, cohort)
+def held(partition: Partition) -> tuple[Profiles, DrawsFor]:
+    """Return what the devices of a partition compute from: their profiles, and random words by purpose."""
+    return Profiles(partition.counts, partition.items, partition.levels), partial(device_draws, partition)
 
 
-def _parts(cohort: Cohort, family: ReportFamily) -> Iterator[Cohort]:
-    """Divide a cohort into parts that report about `_CELLS_AT_ONCE` cells each."""
-    for users in blocks(family.work(cohort.counts), _CELLS_AT_ONCE):
-        yield Cohort(cohort.population, cohort.start + users.start, cohort.start + users.stop)
+def _parts(partition: Partition, family: ReportFamily) -> Iterator[Partition]:
+    """Divide a partition into parts that report about `_CELLS_AT_ONCE` cells each."""
+    for users in blocks(family.work(partition.counts), _CELLS_AT_ONCE):
+        yield Partition(partition.population, partition.start + users.start, partition.start + users.stop)
 
 
-def count_reports(cohort: Cohort, request: CountRequest, context: Context) -> list[bytes]:
-    """Return the encoded answer of every user of a cohort to what follows the reports.
+def count_reports(partition: Partition, request: CountRequest, context: Context) -> list[bytes]:
+    """Return the encoded answer of every user of a partition to what follows the reports.
 
     Parameters
     ----------
-    cohort : Cohort
-    request : CountRequest
     context : Context
         Its state records what the node has answered.
 
@@ -60,11 +56,11 @@ def count_reports(cohort: Cohort, request: CountRequest, context: Context) -> li
     Refusal
         When the devices are not set up for it, or the question is malformed, or they have answered another.
     """
-    follow_up = installed_follow_up(cohort.population)
+    follow_up = installed_follow_up(partition.population)
     if not follow_up.accepts(request.groups):
         raise Refusal(RefusalCode.MALFORMED_REQUEST, "malformed groups of items")
-    Memory.of(cohort.population, COUNT_ROUND, context).answer_once(COUNT_ROUND, request.groups)
-    profiles, draws = held(cohort)
+    Memory.of(partition.population, COUNT_ROUND, context).answer_once(COUNT_ROUND, request.groups)
+    profiles, draws = held(partition)
     return follow_up.encode(profiles, request.groups, draws)
 
 

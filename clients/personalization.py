@@ -11,64 +11,56 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clients.population import Cohort
-from dprec.messages import PRIOR, Personalization
-from dprec.personalization.ordinal_process import Devices, OrdinalProcess
-from dprec.ragged import offsets
+from clients.population import Partition
+from dprec.arrays import offsets
+from dprec.exchange import PRIOR, OneShotSetup, Personalization, Refusal, RefusalCode, refusing_malformed
+from dprec.personalization import Devices, OrdinalProcess
 from dprec.ratings import Ratings
-from dprec.refusals import Refusal, RefusalCode, refusing_malformed
-from dprec.setups import OneShotSetup
-from dprec.wire.item_table import ItemTable
+from dprec.wire import ItemTable
 
 
-def receive_table(cohort: Cohort, known: Personalization) -> tuple[ItemTable, NDArray[np.float64]]:
-    """Return the table of items and the priors of the cohort's users, shape (users, 1 + factors).
+def receive_table(partition: Partition, known: Personalization) -> tuple[ItemTable, NDArray[np.float64]]:
+    """Return the table of items and the priors of the partition's users, shape (users, 1 + factors).
 
     Raises
     ------
     Refusal
         When the devices are not set up to predict, or the table or the priors are malformed.
     """
-    population = cohort.population
+    population = partition.population
     if not population.installed(OneShotSetup).predicts:
         raise Refusal(RefusalCode.NOT_SET_UP, "a table of items for devices that predict nothing")
     levels, n_items = population.scale.levels, population.n_items
     with refusing_malformed():
         table = ItemTable.decode(known.table, n_levels=levels, n_items=n_items)
-    shape = cohort.size, 1 + table.traits.shape[1]
+    shape = partition.size, 1 + table.item_factors.shape[1]
     if len(known.priors) != shape[0] * shape[1] * PRIOR.itemsize:
         what = f"priors of {len(known.priors)} bytes for {shape[0]} users of {shape[1]} numbers"
         raise Refusal(RefusalCode.MALFORMED_REQUEST, what)
     priors = np.frombuffer(known.priors, dtype=PRIOR).astype(np.float64).reshape(shape)
     if not np.isfinite(priors).all():
         raise Refusal(RefusalCode.MALFORMED_REQUEST, "priors that are not finite")
-    population.show(ReceivedTable(cohort, table, priors))
+    population.show(ReceivedTable(partition, table, priors))
     return table, priors
 
 
 @dataclass(frozen=True, eq=False)
 class ReceivedTable:
-    """A table of items, from which each device predicts with its clean ratings; see `Received`.
+    """A table of items, from which each device predicts with its clean ratings; see `Received`."""
 
-    Parameters
-    ----------
-    cohort : Cohort
-    table : ItemTable
-    priors : ndarray of float64, shape (users, 1 + factors)
-    """
-
-    cohort: Cohort
+    partition: Partition
     table: ItemTable
     priors: NDArray[np.float64]
+    """Shape (users, 1 + factors)."""
 
     def predictions(self, process: OrdinalProcess) -> NDArray[np.float64]:
         """Predict every item, shape (users, items)."""
-        cohort, population = self.cohort, self.cohort.population
-        shape = cohort.size, population.n_items
+        partition, population = self.partition, self.partition.population
+        shape = partition.size, population.n_items
         ratings = Ratings(
-            offsets(cohort.counts),
-            cohort.items,
-            cohort.levels,
+            offsets(partition.counts),
+            partition.items,
+            partition.levels,
             population.scale,
             user_ids=np.arange(shape[0]),
             item_ids=np.arange(shape[1]),

@@ -1,7 +1,7 @@
 """The simulated population in a folder: every node opens it and sees only the users it hosts.
 
 Each run has its own folder, named after the run key that its messages carry as their group. The ratings are
-in shards (`clients.shards`), so a worker's memory grows with its cohorts and not with the population.
+in shards (`clients.shards`), so a worker's memory grows with its partitions and not with the population.
 
 A population's folder may be shared, so nothing in it is run: it holds settings, and names classes. Which
 classes these are, where they are imported from, and the code of those that no other process can import come
@@ -27,20 +27,29 @@ from numpy.typing import NDArray
 from clients.faults import FaultOptions
 from clients.places import place_of, write_whole
 from clients.shards import HeldRatings, ShardedRatings, StoredProfiles, contents_of, write_shards
+from dprec.components import (
+    Options,
+    import_folders,
+    import_from,
+    importing_only,
+    is_importable,
+    option,
+    packed,
+    reference_of,
+    unpacked,
+    user_defined_classes,
+)
 from dprec.errors import InputError
-from dprec.options import Options, option, own_classes
-from dprec.own_classes import importing_only, is_importable, reference_of
-from dprec.packing import import_folders, import_from, packed, unpacked
-from dprec.personalization.ordinal_process import OrdinalProcess
+from dprec.exchange import AnySetup, Refusal, RefusalCode, Setup, from_json, to_json
+from dprec.exchange.setups import is_told_by_its_settings
+from dprec.personalization import OrdinalProcess
+from dprec.randomness import InstalledKeys, Keys
 from dprec.ratings import Ratings, RatingScale
-from dprec.refusals import Refusal, RefusalCode
-from dprec.run_keys import InstalledKeys, Keys
-from dprec.setups import AnySetup, Setup, from_json, is_told_by_its_settings, to_json
-from dprec.wire.broadcast import Factors
+from dprec.wire import Factors
 
 
 class Received(Protocol):
-    """What the devices of a cohort have received, from which they predict."""
+    """What the devices of a partition have received, from which they predict."""
 
     def predictions(self, process: OrdinalProcess) -> NDArray[np.float64]:
         """Predict every item of the catalogue, shape (users, items); NaN for items that nothing is known of.
@@ -54,21 +63,14 @@ class Received(Protocol):
 
 @dataclass(frozen=True)
 class Brought:
-    """What messages bring for one run.
-
-    Parameters
-    ----------
-    folders : tuple of str
-        Where its own classes are imported from.
-    classes : frozenset of str
-        ``module:Class`` of those that the population's folder may name.
-    setup : bytes, optional
-        What is installed on the devices, packed, where it cannot be told by names and settings.
-    """
+    """What messages bring for one run."""
 
     folders: tuple[str, ...] = ()
+    """Where its own classes are imported from."""
     classes: frozenset[str] = frozenset()
+    """``module:Class`` of those that the population's folder may name."""
     setup: bytes | None = None
+    """What is installed on the devices, packed, where it cannot be told by names and settings."""
 
     @classmethod
     def for_setup(cls, setup: Setup) -> Brought:
@@ -79,7 +81,7 @@ class Brought:
         InputError
             When a component of somebody's own cannot travel.
         """
-        own = own_classes(setup)
+        own = user_defined_classes(setup)
         names = [reference_of(component) for component in own]
         if not own:
             return NOTHING
@@ -138,17 +140,11 @@ class PopulationError(InputError):
 
 @dataclass(frozen=True, eq=False)
 class HeldFactors:
-    """What a device remembers of the last round in which it was asked.
-
-    Parameters
-    ----------
-    round_index : int
-    factors : ndarray of float16 or float32, shape (items, rank)
-        The broadcast of that round.
-    """
+    """What a device remembers of the last round in which it was asked."""
 
     round_index: int
     factors: Factors
+    """The broadcast of that round; shape (items, rank)."""
 
 
 def _show_nobody(received: Received) -> None:
@@ -157,40 +153,29 @@ def _show_nobody(received: Received) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """All users of a run, and what their devices are set up to do.
-
-    Parameters
-    ----------
-    ratings : HeldRatings
-        The ratings that the devices hold.
-    users_per_node : int
-    individual_reports : bool
-        Whether the node of several users sends each of their reports where the server needs only their sum.
-    keys : Keys
-        What devices and network draw from; the seed of the run cannot be computed from them.
-    faults : FaultOptions
-        What goes wrong between the devices and the server.
-    setup : Setup
-        The protocol's settings as installed on the devices. They include the privacy budgets: a
-        device accepts none from the server.
-    held : HeldFactors or None
-        What the devices last received before the run was interrupted.
-    key : str
-        Run key, under which a device remembers what it answered.
-    show : callable
-        Called with what a device has received for its predictions. In a simulation, devices make none: it
-        computes those that it evaluates.
-    """
+    """All users of a run, and what their devices are set up to do."""
 
     ratings: HeldRatings
+    """The ratings that the devices hold."""
     users_per_node: int
     individual_reports: bool
+    """Whether the node of several users sends each of their reports where the server needs only their sum."""
     keys: Keys
+    """What devices and network draw from; the seed of the run cannot be computed from them."""
     faults: FaultOptions
+    """What goes wrong between the devices and the server."""
     setup: Setup
+    """The protocol's settings as installed on the devices. They include the privacy budgets: a device accepts
+    none from the server.
+    """
     held: HeldFactors | None = None
+    """What the devices last received before the run was interrupted."""
     key: str = ""
+    """Run key, under which a device remembers what it answered."""
     show: Callable[[Received], None] = _show_nobody
+    """Called with what a device has received for its predictions. In a simulation, devices make none: it
+    computes those that it evaluates.
+    """
 
     @property
     def n_users(self) -> int:
@@ -225,14 +210,14 @@ class Population:
             raise Refusal(RefusalCode.NOT_SET_UP, what)
         return self.setup
 
-    def cohort(self, partition: int) -> Cohort:
+    def partition(self, partition_id: int) -> Partition:
         """Return the users that the node of a partition hosts."""
-        start = min(partition * self.users_per_node, self.n_users)
-        return Cohort(self, start, min(start + self.users_per_node, self.n_users))
+        start = min(partition_id * self.users_per_node, self.n_users)
+        return Partition(self, start, min(start + self.users_per_node, self.n_users))
 
 
 @dataclass(frozen=True, eq=False)
-class Cohort:
+class Partition:
     """The users ``start`` to ``stop`` of a population, hosted by one node.
 
     Attributes
@@ -285,7 +270,7 @@ class _Description(Options):
 
     ratings: str = option("Folder of the ratings' shards; empty for that of this file.")
     fingerprint: str = option("Identifies the ratings.")
-    users_per_node: int = option("Users of a cohort.", ge=1)
+    users_per_node: int = option("Users of a partition.", ge=1)
     individual_reports: bool = option("Whether nodes send reports rather than their sum.")
     keys: InstalledKeys = option("What devices and network draw from.")
     faults: FaultOptions = option("What goes wrong between the devices and the server.")
@@ -354,7 +339,6 @@ def open_population(directory: str, brought: Brought = NOTHING) -> Population:
 
     Parameters
     ----------
-    directory : str
     brought : Brought, optional
         What the messages of the run bring; without it, the folder can name no class from outside dprec.
 
@@ -404,13 +388,13 @@ def _of_the_simulation() -> Iterator[None]:
         raise PopulationError(error.where, error.found, error.accepted) from error
 
 
-def partition_of(context: Context) -> int:
+def partition_id_of(context: Context) -> int:
     """Return the partition of the node, its position among all nodes."""
     return int(context.node_config["partition-id"])
 
 
-def cohort_of(root: str, message: Message, context: Context, brought: Mapping[str, Brought]) -> Cohort:
-    """Return the cohort that a message is for.
+def partition_of(root: str, message: Message, context: Context, brought: Mapping[str, Brought]) -> Partition:
+    """Return the partition that a message is for.
 
     Parameters
     ----------
@@ -418,7 +402,6 @@ def cohort_of(root: str, message: Message, context: Context, brought: Mapping[st
         Folder of the runs.
     message : Message
         Its group is the run key.
-    context : Context
     brought : mapping
         What messages bring beside their content, by run key.
 
@@ -434,4 +417,4 @@ def cohort_of(root: str, message: Message, context: Context, brought: Mapping[st
     if not _RUN_KEY.fullmatch(key):
         raise Refusal(RefusalCode.MALFORMED_REQUEST, f"not a run key: {key!r}")
     with _of_the_simulation():
-        return open_population(f"{root}/{key}", brought.get(key, NOTHING)).cohort(partition_of(context))
+        return open_population(f"{root}/{key}", brought.get(key, NOTHING)).partition(partition_id_of(context))

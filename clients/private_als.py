@@ -15,24 +15,28 @@ from flwr.app import Context
 from clients.draws import draws_of_rounds
 from clients.iterative import ReceivedFactors, profiles_of
 from clients.memory import Memory
-from clients.population import Cohort
+from clients.population import Partition
 from clients.replies import AddUp
 from dprec.errors import SettingError
+from dprec.exchange import (
+    FinalFactors,
+    GradientRequest,
+    PrivateAlsSetup,
+    Refusal,
+    RefusalCode,
+    refusing_malformed,
+)
 from dprec.gradients import RoundDraws
-from dprec.messages import FinalFactors, GradientRequest
-from dprec.private_als import Aggregation, ItemModel
-from dprec.private_als.device import contributions_of, with_level
-from dprec.refusals import Refusal, RefusalCode, refusing_malformed
-from dprec.setups import PrivateAlsSetup
+from dprec.private_als import Aggregation, ItemModel, contributions_of, with_level
 
 
-def contributions(cohort: Cohort, request: GradientRequest, context: Context) -> tuple[list[bytes], AddUp]:
-    """Return the report of every user of a cohort, and what validates and adds them up.
+def contributions(
+    partition: Partition, request: GradientRequest, context: Context
+) -> tuple[list[bytes], AddUp]:
+    """Return the report of every user of a partition, and what validates and adds them up.
 
     Parameters
     ----------
-    cohort : Cohort
-    request : GradientRequest
     context : Context
         Its state records what the node has answered.
 
@@ -43,21 +47,21 @@ def contributions(cohort: Cohort, request: GradientRequest, context: Context) ->
         model, or a later one has been answered; or when the devices are too few for their aggregation, as
         one that runs alone is for sums with others.
     """
-    population, setup = cohort.population, cohort.population.installed(PrivateAlsSetup)
-    model = _decoded(request.factors, cohort)
+    population, setup = partition.population, partition.population.installed(PrivateAlsSetup)
+    model = _decoded(request.factors, partition)
     Memory.of(population, len(setup.multipliers), context).answer_once(request.round_index, request.factors)
-    options, aggregation, scale = setup.factorization, _among_all(cohort), population.scale
+    options, aggregation, scale = setup.factorization, _among_all(partition), population.scale
     layout = model.layout(options, request.round_index, scale.high - scale.low)
-    devices = draws_of_rounds(cohort, "contribution").asked(request.factors)
-    words = devices.per_cell(np.asarray(cohort.counts), cohort.items, request.round_index)
-    chosen = contributions_of(profiles_of(cohort), model, options, layout, request.round_index, words)
+    devices = draws_of_rounds(partition, "contribution").asked(request.factors)
+    words = devices.per_cell(np.asarray(partition.counts), partition.items, request.round_index)
+    chosen = contributions_of(profiles_of(partition), model, options, layout, request.round_index, words)
     draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
     multiplier = setup.multipliers[request.round_index - 1]
     reports = aggregation.encode(chosen, layout, multiplier, draws)
     return reports, partial(aggregation.decode, layout=layout, multiplier=multiplier)
 
 
-def receive_model(cohort: Cohort, final: FinalFactors) -> ItemModel:
+def receive_model(partition: Partition, final: FinalFactors) -> ItemModel:
     """Return what was learned of the items.
 
     Raises
@@ -65,23 +69,23 @@ def receive_model(cohort: Cohort, final: FinalFactors) -> ItemModel:
     Refusal
         When it is malformed.
     """
-    model, population = _decoded(final.factors, cohort), cohort.population
+    model, population = _decoded(final.factors, partition), partition.population
     options = population.installed(PrivateAlsSetup).factorization
     ridge = options.predict_ridge * (population.scale.high - population.scale.low) ** 2
     factors = with_level(model.all_factors, ridge, options.level_ridge)
-    population.show(ReceivedFactors(cohort, factors, ridge, model.mean + model.effects))
+    population.show(ReceivedFactors(partition, factors, ridge, model.mean + model.biases))
     return model
 
 
-def _among_all(cohort: Cohort) -> Aggregation:
-    population = cohort.population
+def _among_all(partition: Partition) -> Aggregation:
+    population = partition.population
     try:
         return population.installed(PrivateAlsSetup).aggregation.among(population.n_users)
     except SettingError as error:
         raise Refusal(RefusalCode.NOT_SET_UP, str(error)) from None
 
 
-def _decoded(data: bytes, cohort: Cohort) -> ItemModel:
-    setup = cohort.population.installed(PrivateAlsSetup)
+def _decoded(data: bytes, partition: Partition) -> ItemModel:
+    setup = partition.population.installed(PrivateAlsSetup)
     with refusing_malformed():
-        return ItemModel.decode(data, cohort.population.n_items, setup.factorization.rank)
+        return ItemModel.decode(data, partition.population.n_items, setup.factorization.rank)

@@ -8,8 +8,7 @@ from flwr.app import Context, Error, Message
 from flwr.clientapp import ClientApp
 
 from clients.population import PopulationError
-from dprec.messages import MESSAGE_TYPES
-from dprec.refusals import Refusal, RefusalCode
+from dprec.exchange import MESSAGE_TYPES, Refusal, RefusalCode
 
 LOG = logging.getLogger("dprec.device")
 """What the owner of a device can read about requests that were not answered."""

@@ -14,23 +14,25 @@ from numpy.typing import NDArray
 
 from clients.draws import device_draws
 from clients.memory import Memory
-from clients.population import Cohort
-from dprec.crossdomain.alter_ego import alter_egos
-from dprec.crossdomain.alter_ego_codec import AlterEgoCodec, RowCodec, ValueCode
-from dprec.crossdomain.replacement import Candidates, ReplacementDraws
-from dprec.messages import REPLACEMENT_ROUND, ReplacementRequest
-from dprec.ragged import rows_of
-from dprec.refusals import Refusal, RefusalCode, refusing_malformed
-from dprec.setups import ReplacementSetup, XMapSetup
-from dprec.sorted_keys import find
+from clients.population import Partition
+from dprec.arrays import find, rows_of
+from dprec.crossdomain import AlterEgoCodec, Candidates, ReplacementDraws, RowCodec, ValueCode, alter_egos
+from dprec.exchange import (
+    REPLACEMENT_ROUND,
+    Refusal,
+    RefusalCode,
+    ReplacementRequest,
+    ReplacementSetup,
+    XMapSetup,
+    refusing_malformed,
+)
 
 
-def alter_ego_reports(cohort: Cohort, request: ReplacementRequest, context: Context) -> list[bytes]:
-    """Return the encoded AlterEgo of every user of a cohort.
+def alter_ego_reports(partition: Partition, request: ReplacementRequest, context: Context) -> list[bytes]:
+    """Return the encoded AlterEgo of every user of a partition.
 
     Parameters
     ----------
-    cohort : Cohort
     request : ReplacementRequest
         The range of the target domain in the catalogue, and candidates for the source items.
     context : Context
@@ -42,7 +44,7 @@ def alter_ego_reports(cohort: Cohort, request: ReplacementRequest, context: Cont
         When the request is malformed, its X-Sim values are wider than the installed sensitivity, or items
         have been replaced for another table.
     """
-    population, setup = cohort.population, cohort.population.installed(XMapSetup).replacement
+    population, setup = partition.population, partition.population.installed(XMapSetup).replacement
     if request.round_index != REPLACEMENT_ROUND:
         raise Refusal(RefusalCode.MALFORMED_REQUEST, f"asked to replace items in round {request.round_index}")
     candidates, means = _candidates(request, setup, population.n_items)
@@ -56,16 +58,18 @@ def alter_ego_reports(cohort: Cohort, request: ReplacementRequest, context: Cont
         n_targets,
         whole_catalogue=setup.whole_catalogue,
     )
-    values = cohort.values
+    values = partition.values
     if deviations and candidates.items.size:
-        places, _ = find(candidates.items, cohort.items)
+        places, _ = find(candidates.items, partition.items)
         values = values - ValueCode.of(population.scale, deviations=False).decode(means)[places]
-    noise = device_draws(cohort, "replacement").per_cell(cohort.counts, cohort.items, request.round_index)
+    noise = device_draws(partition, "replacement").per_cell(
+        partition.counts, partition.items, request.round_index
+    )
     egos = alter_egos(
-        rows_of(cohort.counts),
-        cohort.items,
+        rows_of(partition.counts),
+        partition.items,
         values,
-        cohort.size,
+        partition.size,
         draws,
         noise,
         request.start,

@@ -1,4 +1,4 @@
-"""The reply of a cohort after simulated faults: its users' reports in one message, or what they add up to."""
+"""The reply of a partition after simulated faults: its users' reports in one message, or what they add up to."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from flwr.app import ConfigRecord, Message, RecordDict
 from numpy.typing import NDArray
 
 from clients.faults import ABSENT, DAMAGED, LATE, damaged, fates
-from clients.population import Cohort
+from clients.population import Partition
+from dprec.arrays import sizes_of
+from dprec.exchange import REPLY, Entries, Reports, SummedReports
 from dprec.gradients import Aggregate
-from dprec.messages import REPLY, Entries
-from dprec.ragged import sizes_of
-from dprec.replies import Reports
-from dprec.summed_reports import SummedReports
 
 AddUp = Callable[[Sequence[bytes]], tuple[NDArray[np.bool_], Aggregate]]
 """Validates and adds up reports; see `GradientReport.decode`."""
@@ -22,7 +20,7 @@ AddUp = Callable[[Sequence[bytes]], tuple[NDArray[np.bool_], Aggregate]]
 
 def reply_with_reports(
     message: Message,
-    cohort: Cohort,
+    partition: Partition,
     reports: Sequence[bytes],
     *,
     round_index: int,
@@ -36,21 +34,19 @@ def reply_with_reports(
     ----------
     message : Message
         The request.
-    cohort : Cohort
     reports : sequence of bytes
-        One per user of the cohort.
-    round_index : int
+        One per user of the partition.
     asked : ndarray of bool, shape (users,), optional
         Everybody by default.
     """
-    sent, fate = _after_faults(cohort, reports, round_index, asked)
+    sent, fate = _after_faults(partition, reports, round_index, asked)
     absent, late = (tuple(np.flatnonzero(fate == mark).tolist()) for mark in (ABSENT, LATE))
-    return _reply(message, Reports(cohort.start, sent, absent, late).entries())
+    return _reply(message, Reports(partition.start, sent, absent, late).entries())
 
 
 def reply_with_sums(
     message: Message,
-    cohort: Cohort,
+    partition: Partition,
     reports: Sequence[bytes],
     add_up: AddUp,
     *,
@@ -61,32 +57,28 @@ def reply_with_sums(
 
     The node does here what the server does with reports, so that they need not be carried to it. Faults are
     drawn as for `reply_with_reports`, which see for the other parameters.
-
-    Parameters
-    ----------
-    add_up : callable
     """
-    sent, fate = _after_faults(cohort, reports, round_index, asked)
+    sent, fate = _after_faults(partition, reports, round_index, asked)
     absent, late = fate == ABSENT, fate == LATE
     punctual = np.flatnonzero(~absent & ~late).tolist()
     _, aggregate = add_up([sent[place] for place in punctual])
     total = aggregate.total.ravel()
     reply = SummedReports(
-        cohort.start, absent, late, sizes_of(sent), aggregate.users, total, aggregate.raters
+        partition.start, absent, late, sizes_of(sent), aggregate.users, total, aggregate.raters
     )
     return _reply(message, reply.entries())
 
 
 def _after_faults(
-    cohort: Cohort, reports: Sequence[bytes], round_index: int, asked: NDArray[np.bool_] | None
+    partition: Partition, reports: Sequence[bytes], round_index: int, asked: NDArray[np.bool_] | None
 ) -> tuple[list[bytes], NDArray[np.int8]]:
     """Return what those who are asked send, empty for who is absent, and the fate of each reply."""
-    population = cohort.population
-    users = np.arange(cohort.size) if asked is None else np.flatnonzero(asked)
+    population = partition.population
+    users = np.arange(partition.size) if asked is None else np.flatnonzero(asked)
     sent = [reports[user] for user in users.tolist()]
-    fate = fates(population.faults, population.keys.network_seed, round_index, cohort.start, cohort.size)[
-        users
-    ]
+    fate = fates(
+        population.faults, population.keys.network_seed, round_index, partition.start, partition.size
+    )[users]
     for place in np.flatnonzero(fate == ABSENT).tolist():
         sent[place] = b""
     for place in np.flatnonzero(fate == DAMAGED).tolist():

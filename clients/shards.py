@@ -1,7 +1,7 @@
 """Ratings in shards: files of consecutive users, and an index with the size and digest of each.
 
 Where the shards are cut depends on the ratings alone, so any run with the same ratings can use them, however
-it divides the users into cohorts. A worker holds the few shards that it reads at the moment.
+it divides the users into partitions. A worker holds the few shards that it reads at the moment.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from clients.places import SEEN_BY_ALL, place_of, write_whole
+from clients.places import READABLE_BY_ALL, place_of, write_whole
+from dprec.arrays import blocks, offsets
+from dprec.components import Options, option
 from dprec.errors import InputError
-from dprec.options import Options, option
-from dprec.ragged import blocks, offsets
+from dprec.exchange import from_json, to_json
 from dprec.ratings import Ratings, RatingScale
-from dprec.setups import from_json, to_json
 
 INDEX = "ratings.json"
 """Name of the index; it is written last, so a folder with an index is complete."""
@@ -59,21 +59,16 @@ class ShardIndex(Options):
 
 @dataclass(frozen=True, eq=False)
 class StoredProfiles:
-    """The ratings of consecutive users.
-
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (users,)
-    items : ndarray of int32, shape (ratings,)
-    levels : ndarray of uint8, shape (ratings,)
-    exact : ndarray of float64, shape (ratings,), or None
-        The unrounded ratings of a continuous scale.
-    """
+    """The ratings of consecutive users."""
 
     counts: NDArray[np.int64]
+    """Shape (users,)."""
     items: NDArray[np.int32]
+    """Shape (ratings,)."""
     levels: NDArray[np.uint8]
+    """Shape (ratings,)."""
     exact: NDArray[np.float64] | None
+    """The unrounded ratings of a continuous scale; shape (ratings,)."""
 
     @cached_property
     def _indptr(self) -> NDArray[np.int64]:
@@ -107,16 +102,10 @@ class HeldRatings(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ShardedRatings:
-    """The ratings in a folder of shards.
-
-    Parameters
-    ----------
-    folder : Path
-        From `place_of`.
-    index : ShardIndex
-    """
+    """The ratings in a folder of shards."""
 
     folder: Path
+    """From `place_of`."""
     index: ShardIndex
 
     @classmethod
@@ -183,10 +172,10 @@ def contents_of(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        raise InputError(str(path), f"not on {platform.node()}", SEEN_BY_ALL) from None
+        raise InputError(str(path), f"not on {platform.node()}", READABLE_BY_ALL) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise InputError(str(path), f"cannot be read ({reason})", SEEN_BY_ALL) from None
+        raise InputError(str(path), f"cannot be read ({reason})", READABLE_BY_ALL) from None
 
 
 def write_shards(folder: Path, ratings: Ratings) -> ShardIndex:
@@ -219,7 +208,7 @@ def write_shards(folder: Path, ratings: Ratings) -> ShardIndex:
         else:
             write_whole(folder / INDEX, to_json(index).encode())
     except OSError as error:
-        raise InputError(str(folder), f"cannot be written ({error.strerror})", SEEN_BY_ALL) from None
+        raise InputError(str(folder), f"cannot be written ({error.strerror})", READABLE_BY_ALL) from None
     return index
 
 

@@ -12,10 +12,9 @@ from typing import Literal
 
 import numpy as np
 
+from dprec.components import Options, Registry, option
 from dprec.errors import InputError, SettingError
-from dprec.options import Options, option
 from dprec.ratings import Ratings, RatingScale
-from dprec.registry import Registry
 
 
 def binary_scale(cut: float | None = None) -> RatingScale:

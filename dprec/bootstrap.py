@@ -29,7 +29,6 @@ def resampled_sums(sums: NDArray[np.float64], replicates: int = REPLICATES) -> N
     ----------
     sums : ndarray of float64, shape (users, columns)
         What each user adds to each total.
-    replicates : int
 
     Notes
     -----

@@ -8,23 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import find
 from dprec.errors import InputError
-from dprec.sorted_keys import find
 
 
 @dataclass(frozen=True, eq=False)
 class Catalogue:
     """What everybody may know of the items, in the order of a rating matrix's columns.
-
-    Parameters
-    ----------
-    numbers : ndarray of float64, shape (items, numbers)
-        Every column has mean 0 and standard deviation 1 over the items whose number is known, and 0 for the
-        others.
-    categories : ndarray of bool, shape (items, categories)
-        An item may be in several, or in none.
-    number_names, category_names : tuple of str
-        The names of the columns.
 
     Raises
     ------
@@ -33,9 +23,14 @@ class Catalogue:
     """
 
     numbers: NDArray[np.float64]
+    """Every column has mean 0 and standard deviation 1 over the items whose number is known, and 0 for the
+    others; shape (items, numbers).
+    """
     categories: NDArray[np.bool_]
+    """An item may be in several, or in none; shape (items, categories)."""
     number_names: tuple[str, ...]
     category_names: tuple[str, ...]
+    """The names of the columns."""
 
     def __post_init__(self) -> None:
         shapes = self.numbers.shape, self.categories.shape
@@ -53,30 +48,21 @@ class Catalogue:
 
 @dataclass(frozen=True, eq=False)
 class ItemRows:
-    """Data about items as they come from a file, in any order.
-
-    Parameters
-    ----------
-    item_ids : ndarray, shape (rows,)
-        The data set's identifiers, numbers or strings.
-    numbers : ndarray of float64, shape (rows, numbers)
-        NaN where unknown.
-    categories : ndarray of bool, shape (rows, categories)
-    number_names, category_names : tuple of str
-        The names of the columns.
-    source : str
-        The file's name.
-    first_line : int
-        Line number of the first row, for error messages.
-    """
+    """Data about items as they come from a file, in any order."""
 
     item_ids: NDArray[Any]
+    """The data set's identifiers, numbers or strings; shape (rows,)."""
     numbers: NDArray[np.float64]
+    """NaN where unknown; shape (rows, numbers)."""
     categories: NDArray[np.bool_]
+    """Shape (rows, categories)."""
     number_names: tuple[str, ...]
     category_names: tuple[str, ...]
+    """The names of the columns."""
     source: str
+    """The file's name."""
     first_line: int = 1
+    """Line number of the first row, for error messages."""
 
     def catalogue(self, item_ids: NDArray[Any]) -> Catalogue:
         """Return the data of the items with the given identifiers, in their order.

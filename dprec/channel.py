@@ -1,6 +1,6 @@
 """A mechanism is a channel: the matrix Q[x, z] = Pr(symbol z is sent | true level x).
 
-The matrix is held in integers: row x gives each symbol a whole number of 2**60 equally likely
+The matrix is held in integers: row x gives each symbol an integer of 2**60 equally likely
 draws. What the device does (compare a random word with the cumulative weights), how private it is
 (the largest ratio in a column) and what the server may infer (the likelihood of a report) all follow
 from these same integers, so the privacy reported is that of the draws that are made, with no
@@ -17,8 +17,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dprec.exact_loss import loss_of_draws, most_draws
-from dprec.randomness import DRAW_BITS, DRAWS, whole_draws
+from dprec.randomness import DRAW_BITS, DRAWS, integer_weights, loss_of_draws, most_draws
 
 _TABLE_BITS = 12
 """First bits of a draw, by which a table says where its symbol is."""
@@ -38,27 +37,22 @@ _TOLERANCE = 1e-7
 
 @dataclass(frozen=True, eq=False)
 class Channel:
-    """A row-stochastic matrix from true levels to symbols.
-
-    Parameters
-    ----------
-    weights : ndarray of uint64, shape (inputs, symbols)
-        Draws out of 2**60 that turn each input into each symbol; rows sum to 2**60.
-    inputs : ndarray of float64, shape (inputs,)
-        The rating each row stands for; a first row of NaN is "not rated".
-    values : ndarray of float64, shape (symbols,)
-        The rating that a published decoder reads from each symbol; NaN reads as "not rated".
-    """
+    """A row-stochastic matrix from true levels to symbols."""
 
     weights: NDArray[np.uint64]
+    """Draws out of 2**60 that turn each input into each symbol; rows sum to 2**60; shape (inputs, symbols).
+    """
     inputs: NDArray[np.float64]
+    """The rating each row stands for; a first row of NaN is "not rated"; shape (inputs,)."""
     values: NDArray[np.float64]
+    """The rating that a published decoder reads from each symbol; NaN reads as "not rated"; shape (symbols,).
+    """
 
     @classmethod
     def from_probabilities(
         cls, probabilities: ArrayLike, inputs: ArrayLike, values: ArrayLike, epsilon: float
     ) -> Channel:
-        """Round a matrix of probabilities to whole draws that lose no more than epsilon.
+        """Round a matrix of probabilities to integer weights that lose no more than epsilon.
 
         Parameters
         ----------
@@ -115,7 +109,7 @@ class Channel:
         most, fewest = most[most > 0], fewest[most > 0]
         if not fewest.all():
             return math.inf
-        # Floating point finds the columns that may be the worst, whole numbers the one that is.
+        # Floating point finds the columns that may be the worst, integers the one that is.
         growths = (most - fewest) / fewest
         worst = np.flatnonzero(growths >= growths.max() * (1 - _NEARLY))
         pairs = zip(most[worst].tolist(), fewest[worst].tolist(), strict=True)
@@ -145,7 +139,10 @@ class Channel:
         symbols = np.empty(levels.size, dtype=np.uint16)
         for start in range(0, levels.size, _CELLS_AT_ONCE):
             block = slice(start, start + _CELLS_AT_ONCE)
-            rows, draws = levels[block].astype(np.int64) - self.first_level, whole_draws(random_words[block])
+            rows, draws = (
+                levels[block].astype(np.int64) - self.first_level,
+                integer_weights(random_words[block]),
+            )
             # A table pays for itself with many cells only.
             look_up = self._looked_up if levels.size >= _CELLS_AT_ONCE else self._searched
             symbols[block] = look_up(rows, draws)
@@ -221,7 +218,7 @@ class Channel:
 
 
 def rounded_to_draws(probabilities: NDArray[np.float64], epsilon: float) -> NDArray[np.int64]:
-    """Return whole draws with nearly the given probabilities, whose exact loss is at most epsilon.
+    """Return integer weights with nearly the given probabilities, whose exact loss is at most epsilon.
 
     Parameters
     ----------
@@ -239,7 +236,7 @@ def rounded_to_draws(probabilities: NDArray[np.float64], epsilon: float) -> NDAr
     Raises
     ------
     ValueError
-        When the probabilities cost more than epsilon, or whole draws are too coarse for so small an one.
+        When the probabilities cost more than epsilon, or integer weights are too coarse for so small an one.
     """
     used = (probabilities.max(axis=0) > 0) & math.isfinite(epsilon)
     rows = np.maximum(probabilities / probabilities.sum(axis=1, keepdims=True), used / DRAWS)
@@ -266,6 +263,6 @@ def _filled(draws: NDArray[np.int64], most: NDArray[np.int64]) -> NDArray[np.int
         likeliest = np.where(draws < most, draws, -1).argmax(axis=1)
         added = np.minimum(left, most[likeliest] - draws[inputs, likeliest])
         if np.any((added == 0) & (left > 0)):
-            raise ValueError("so small an epsilon that whole draws are too coarse for it")
+            raise ValueError("so small an epsilon that integer weights are too coarse for it")
         draws[inputs, likeliest] += added
     return draws

@@ -20,11 +20,9 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticKnownError, core_schema
 
+from dprec.components import Options, Registry, as_values, parse_json, reference_of
+from dprec.components.user_defined import check_class
 from dprec.errors import InputError, SettingError
-from dprec.options import Options, as_values
-from dprec.own_classes import check_class, reference_of
-from dprec.parsing import parse_json
-from dprec.registry import Registry
 
 _INSTANCE = "instance"
 """Key of the kind that stands for an instance while the values around it are read as JSON."""

@@ -1,8 +1,8 @@
 """What a configuration has beyond or against the paper that it follows, from the configuration alone.
 
-Two rules. A setting differs if its declaration names what the paper has (`dprec.options.option`) and its
-value is not that. A component, which is anything with a `kind`, names the papers that it is part of: one
-that names none is ours, and components that have no paper in common are a combination of ours. The whole
+Two rules. A setting differs if its declaration names what the paper has (`dprec.components.options.option`)
+and its value is not that. A component, which is anything with a `kind`, names the papers that it is part of:
+one that names none is ours, and components that have no paper in common are a combination of ours. The whole
 that is asked about may be a frame, such as one-shot collection, which no paper needs to own.
 """
 
@@ -13,30 +13,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dprec.options import Options, published_of
+from dprec.components import Options, published_of
 
 
 @dataclass(frozen=True)
 class Deviation:
-    """One thing that a configuration has and the paper has not.
-
-    Parameters
-    ----------
-    key : str
-        The setting, dotted, relative to what was asked about; a component's ends in ``kind``.
-    value : object
-        What is configured, as in a file.
-    published : object
-        What the paper has, as in a file; None for a component.
-    source : str
-        Where the paper says so, a key of docs/references.bib first; the papers that are combined, or
-        nothing, for a component.
-    """
+    """One thing that a configuration has and the paper has not."""
 
     key: str
+    """The setting, dotted, relative to what was asked about; a component's ends in ``kind``."""
     value: Any
+    """What is configured, as in a file."""
     published: Any
+    """What the paper has, as in a file; None for a component."""
     source: str
+    """Where the paper says so, a key of docs/references.bib first; the papers that are combined, or nothing,
+    for a component.
+    """
 
     def __str__(self) -> str:
         if not self.key.endswith("kind"):

@@ -1,7 +1,7 @@
 """The random words of devices: functions of the device's secret and of all that its report depends on.
 
-`Draws` is what a handler is given. `DeviceDraws` computes the words of whole cohorts in a simulation; a
-device that stands by itself draws from a secret that it shares with nobody (`dprec.secret_draws`).
+`Draws` is what a handler is given. `DeviceDraws` computes the words of whole partitions in a simulation; a
+device that stands by itself draws from a secret that it shares with nobody (`dprec.randomness.devices`).
 
 No draw depends on other people, on who computes it or on what is computed beside it. The keys of a user are
 
@@ -25,7 +25,8 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.threefry import Pairs, threefry
+from dprec.randomness import threefry
+from dprec.randomness.devices import Pairs
 
 _DIGEST = b"digest"
 
@@ -52,14 +53,10 @@ class Draws(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class DeviceDraws:
-    """The random words of the users of a simulated cohort.
-
-    Parameters
-    ----------
-    keys : ndarray of uint64, shape (2, users)
-    """
+    """The random words of the users of a simulated partition."""
 
     keys: Pairs
+    """Shape (2, users)."""
 
     @classmethod
     def of(
@@ -114,7 +111,6 @@ class DeviceDraws:
         ----------
         index : int
             Which of the user's words of a round, from 0.
-        round_index : int
 
         Returns
         -------
@@ -134,7 +130,6 @@ class DeviceDraws:
             Number of cells of each user.
         items : ndarray of int, shape (cells,)
             The items of the cells, by user.
-        round_index : int
 
         Returns
         -------

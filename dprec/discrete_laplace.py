@@ -1,9 +1,9 @@
-"""Laplace noise in whole numbers, for a server that adds noise to what it releases.
+"""Laplace noise in integers, for a server that adds noise to what it releases.
 
 Noise drawn in floating point has gaps that depend on what it is added to, and they can reveal it
-(Mironov [mironov2012]). Here a value is rounded to a grid, the noise is a whole number of the grid's steps,
-drawn exactly (Canonne, Kamath and Steinke [canonne2020]), and their sum is a whole number too: what
-becomes of it afterwards cannot reveal more. The sampler compares whole numbers only.
+(Mironov [mironov2012]). Here a value is rounded to a grid, the noise is an integer of the grid's steps,
+drawn exactly (Canonne, Kamath and Steinke [canonne2020]), and their sum is an integer too: what
+becomes of it afterwards cannot reveal more. The sampler compares integers only.
 """
 
 from __future__ import annotations
@@ -19,23 +19,17 @@ from dprec.randomness import words
 
 _MOST_BITS = 32
 _VALUE_BITS = 52
-"""Bits of the largest sensitivity in steps: whole numbers up to here are exact in floating point."""
+"""Bits of the largest sensitivity in steps: integers up to here are exact in floating point."""
 
 
 @dataclass(frozen=True)
 class NoiseGrid:
-    """A grid, and discrete Laplace noise on it: Pr(z) is proportional to exp(-|z| / 2**bits).
-
-    Parameters
-    ----------
-    step : float
-        Distance of two points, in units of what the noise is added to.
-    bits : int
-        The noise's scale is 2**bits steps.
-    """
+    """A grid, and discrete Laplace noise on it: Pr(z) is proportional to exp(-|z| / 2**bits)."""
 
     step: float
+    """Distance of two points, in units of what the noise is added to."""
     bits: int
+    """The noise's scale is 2**bits steps."""
 
     @classmethod
     def of(cls, sensitivity: float, epsilon: float, rounded: int) -> NoiseGrid:
@@ -74,11 +68,11 @@ class NoiseGrid:
         return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
 
     def values(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return what whole numbers of steps stand for."""
+        """Return what integers of steps stand for."""
         return steps.astype(np.float64) * self.step
 
     def on_grid(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Round values to whole numbers of steps."""
+        """Round values to integers of steps."""
         return np.rint(values / self.step).astype(np.int64)
 
     def noise(self, seed: int, purpose: str, indices: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -87,7 +81,7 @@ class NoiseGrid:
 
 
 def discrete_laplace(seed: int, purpose: str, indices: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
-    """Draw whole numbers z with Pr(z) proportional to exp(-|z| / 2**bits), exactly.
+    """Draw integers z with Pr(z) proportional to exp(-|z| / 2**bits), exactly.
 
     Canonne, Kamath and Steinke [canonne2020], Algorithms 1 and 2. Every index takes word after word of
     its own, round by round, until its draw is accepted, whatever other indices do.

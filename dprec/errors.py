@@ -98,12 +98,7 @@ def within(prefix: str) -> Iterator[None]:
 
 
 class RunError(RuntimeError):
-    """A run that started and could not be completed; why is one line, which no terminal takes for commands.
-
-    Parameters
-    ----------
-    reason : str
-    """
+    """A run that started and could not be completed; why is one line, which no terminal takes for commands."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(_printable(reason))

@@ -1,7 +1,7 @@
-"""Privacy losses of whole draws, and the draws that a loss allows, always rounded to the safe side.
+"""Privacy losses of integer weights, and the draws that a loss allows, always rounded to the safe side.
 
-A probability that protects is a whole number of `dprec.randomness.DRAWS`, so the loss is the logarithm of a
-ratio of two whole numbers: irrational, unless it is 0. What is reported is the next number above it, and
+A probability that protects is an integer of `dprec.randomness.DRAWS`, so the loss is the logarithm of a
+ratio of two integers: irrational, unless it is 0. What is reported is the next number above it, and
 what is drawn follows from the next one below, so no loss is ever larger than the one asked for.
 """
 

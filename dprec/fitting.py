@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dprec.channel import Channel
-from dprec.completion.base import Completed, Completion
-from dprec.datasets.columns import RatingColumns
-from dprec.datasets.held import HeldRatings, ratings_from
+from dprec.completion import Completed, Completion
+from dprec.datasets import HeldRatings, RatingColumns, ratings_from
 from dprec.errors import InputError
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.unprotected import Raw
@@ -23,21 +22,14 @@ from dprec.ratings import Ratings
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A completed matrix, whose users and items go by their own identifiers.
-
-    Parameters
-    ----------
-    ratings : Ratings
-        The true ratings.
-    observations : Observations
-        What the completion was given.
-    completed : Completed
-        Predictions by position, diagnostics and notes.
-    """
+    """A completed matrix, whose users and items go by their own identifiers."""
 
     ratings: Ratings
+    """The true ratings."""
     observations: Observations
+    """What the completion was given."""
     completed: Completed
+    """Predictions by position, diagnostics and notes."""
 
     def predict(self, users: ArrayLike, items: ArrayLike) -> NDArray[np.float64]:
         """Predict ratings, not clipped to the scale.
@@ -74,7 +66,6 @@ def fit(
 
     Parameters
     ----------
-    completion : Completion
     ratings : DataFrame, sparse matrix, arrays or Ratings
         As for `dprec.datasets.InMemory.of`.
     mechanism : Mechanism, optional

@@ -18,10 +18,6 @@ class GrowingArray(Generic[ScalarT]):
 
     Large arrays grow where they are: the system moves their pages and copies nothing. So the whole is never
     in memory twice, as it is when parts are kept and joined at the end.
-
-    Parameters
-    ----------
-    dtype : type of a NumPy scalar
     """
 
     def __init__(self, dtype: type[ScalarT]) -> None:

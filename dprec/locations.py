@@ -15,8 +15,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
 
-from dprec.options import Options
-from dprec.registry import kind_of
+from dprec.components import Options, kind_of
 
 Group = type[BaseModel | Options]
 """A class whose fields are keys of a configuration."""
@@ -24,21 +23,14 @@ Group = type[BaseModel | Options]
 
 @dataclass(frozen=True)
 class Place:
-    """A place in a configuration.
-
-    Parameters
-    ----------
-    keys : tuple of str
-        The keys that lead to it; the key of a list includes the position, "protocols[0]".
-    group : type
-        The class that the last key belongs to, or that of the whole configuration.
-    accepts : object
-        Type of the value here; None for an unknown key.
-    """
+    """A place in a configuration."""
 
     keys: tuple[str, ...]
+    """The keys that lead to it; the key of a list includes the position, "protocols[0]"."""
     group: Group
+    """The class that the last key belongs to, or that of the whole configuration."""
     accepts: Any
+    """Type of the value here; None for an unknown key."""
 
     @property
     def kinds(self) -> list[str]:

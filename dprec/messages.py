@@ -66,20 +66,13 @@ def action_of(message_type: str) -> str:
 
 @dataclass(frozen=True)
 class GradientRequest:
-    """Take part in a round of an iterative protocol.
-
-    Parameters
-    ----------
-    round_index : int
-    factors : bytes
-        The broadcast item factors; see `dprec.wire.broadcast`, or `dprec.private_als.item_model`.
-    asked : bytes or None
-        See `bitmap_of`.
-    """
+    """Take part in a round of an iterative protocol."""
 
     round_index: int
     factors: bytes
+    """The broadcast item factors; see `dprec.wire.downlink`, or `dprec.private_als.device`."""
     asked: bytes | None = None
+    """See `bitmap_of`."""
 
     @classmethod
     def of(cls, record: Record) -> GradientRequest:
@@ -93,12 +86,7 @@ class GradientRequest:
 
 @dataclass(frozen=True)
 class FinalFactors:
-    """Take the final item factors, from which a device makes its own predictions.
-
-    Parameters
-    ----------
-    factors : bytes
-    """
+    """Take the final item factors, from which a device makes its own predictions."""
 
     factors: bytes
 
@@ -114,19 +102,14 @@ class FinalFactors:
 
 @dataclass(frozen=True)
 class Personalization:
-    """Take what is known of the items, from which a device makes its own predictions.
-
-    Parameters
-    ----------
-    table : bytes
-        See `dprec.wire.item_table`; the same for everybody.
-    priors : bytes
-        `PRIOR` numbers, as many for each user of the cohort: what the user's rated items say about the level
-        of its ratings, and about each of its factors.
-    """
+    """Take what is known of the items, from which a device makes its own predictions."""
 
     table: bytes
+    """See `dprec.wire.downlink`; the same for everybody."""
     priors: bytes
+    """`PRIOR` numbers, as many for each user of the partition: what the user's rated items say about the
+    level of its ratings, and about each of its factors.
+    """
 
     @classmethod
     def of(cls, record: Record) -> Personalization:
@@ -140,15 +123,10 @@ class Personalization:
 
 @dataclass(frozen=True)
 class Recommendations:
-    """Take the best items for the user, with their predicted ratings.
-
-    Parameters
-    ----------
-    lists : list of bytes
-        One per user of the cohort; see `dprec.wire.item_list`.
-    """
+    """Take the best items for the user, with their predicted ratings."""
 
     lists: list[bytes]
+    """One per user of the partition; see `dprec.wire.downlink`."""
 
     @classmethod
     def of(cls, record: Record) -> Recommendations:
@@ -162,18 +140,12 @@ class Recommendations:
 
 @dataclass(frozen=True)
 class CountRequest:
-    """Count the ratings that the report left out, by groups of items.
-
-    Parameters
-    ----------
-    groups : bytes
-        The group of every item; see `dprec.reports.counts`.
-    asked : bytes or None
-        See `bitmap_of`.
-    """
+    """Count the ratings that the report left out, by groups of items."""
 
     groups: bytes
+    """The group of every item; see `dprec.reports.counts`."""
     asked: bytes | None = None
+    """See `bitmap_of`."""
 
     @classmethod
     def of(cls, record: Record) -> CountRequest:
@@ -187,17 +159,11 @@ class CountRequest:
 
 @dataclass(frozen=True)
 class SlopesRequest:
-    """Take part in a round of gradient perturbation.
-
-    Parameters
-    ----------
-    round_index : int
-    rows : list of bytes
-        One per user of the cohort: the entries at its rated items, empty if these are not known.
-    """
+    """Take part in a round of gradient perturbation."""
 
     round_index: int
     rows: list[bytes]
+    """One per user of the partition: the entries at its rated items, empty if these are not known."""
 
     @classmethod
     def of(cls, record: Record) -> SlopesRequest:
@@ -211,30 +177,22 @@ class SlopesRequest:
 
 @dataclass(frozen=True)
 class ReplacementRequest:
-    """Replace what was rated outside the target domain.
-
-    Parameters
-    ----------
-    round_index : int
-    start, stop : int
-        First item of the target domain, and the item after its last one.
-    rows : bytes
-        Candidates for source items; see `dprec.crossdomain.alter_ego_codec.RowCodec`.
-    asked : bytes or None
-        See `bitmap_of`.
-    """
+    """Replace what was rated outside the target domain."""
 
     round_index: int
     start: int
     stop: int
+    """First item of the target domain, and the item after its last one."""
     rows: bytes
+    """Candidates for source items; see `dprec.crossdomain.alter_egos.RowCodec`."""
     asked: bytes | None = None
+    """See `bitmap_of`."""
 
     @classmethod
     def of(cls, record: Record) -> ReplacementRequest:
         """Read the request; raises ValueError when it is malformed."""
         start, stop = record.get("start"), record.get("stop")
-        if not (is_whole(start) and is_whole(stop) and 0 <= start < stop):
+        if not (is_integer(start) and is_integer(stop) and 0 <= start < stop):
             raise ValueError("a request without a target domain")
         return cls(_round(record), start, stop, _bytes(record, "rows"), _bitmap(record))
 
@@ -256,7 +214,7 @@ Request = (
 
 
 def bitmap_of(asked: NDArray[np.bool_]) -> bytes | None:
-    """Return how a request states which users of a cohort are asked, from a mask of shape (users,).
+    """Return how a request states which users of a partition are asked, from a mask of shape (users,).
 
     None if everybody is asked, as is a user who is alone on its node.
     """
@@ -264,17 +222,17 @@ def bitmap_of(asked: NDArray[np.bool_]) -> bytes | None:
 
 
 def asked_users(bitmap: bytes | None, users: int) -> NDArray[np.bool_]:
-    """Return which users of a cohort are asked, shape (users,).
+    """Return which users of a partition are asked, shape (users,).
 
     Raises
     ------
     ValueError
-        When the bitmap is for a cohort of another size.
+        When the bitmap is for a partition of another size.
     """
     if bitmap is None:
         return np.ones(users, dtype=np.bool_)
     if len(bitmap) != -(-users // 8):
-        raise ValueError("a bitmap of another cohort")
+        raise ValueError("a bitmap of another partition")
     return np.unpackbits(np.frombuffer(bitmap, dtype=np.uint8), count=users).astype(np.bool_)
 
 
@@ -284,7 +242,7 @@ def _with_asked(entries: Entries, asked: bytes | None) -> Entries:
 
 def _round(record: Record) -> int:
     round_index = record.get("round")
-    if not is_whole(round_index):
+    if not is_integer(round_index):
         raise ValueError(f"asked for round {round_index!r}")
     return round_index
 
@@ -307,6 +265,6 @@ def _bitmap(record: Record) -> bytes | None:
     return None if record.get("asked") is None else _bytes(record, "asked")
 
 
-def is_whole(value: object) -> TypeGuard[int]:
+def is_integer(value: object) -> TypeGuard[int]:
     """Return whether a value is an integer but not a bool, which in Python is an int too."""
     return isinstance(value, int) and not isinstance(value, bool)

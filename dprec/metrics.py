@@ -8,26 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.ragged import places_of
-from dprec.ranking import listed_cells
+from dprec.arrays import places_of
+from dprec.metrics import listed_cells
 from dprec.ratings import Ratings
 
 
 @dataclass(frozen=True)
 class RankingAccuracy:
-    """Accuracy of the k items that a user would be recommended.
-
-    Parameters
-    ----------
-    precision, recall : float or None
-        Means over the users for whom they are defined; None when there is no such user.
-    f_score : float or None
-        Harmonic mean of the two.
-    """
+    """Accuracy of the k items that a user would be recommended."""
 
     precision: float | None
     recall: float | None
+    """Means over the users for whom they are defined; None when there is no such user."""
     f_score: float | None
+    """Harmonic mean of the two."""
 
 
 def root_mean_squared_error(predictions: NDArray[np.float64], truth: NDArray[np.float64]) -> float:

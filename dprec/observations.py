@@ -15,10 +15,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from dprec.arrays import offsets
 from dprec.catalogue import Catalogue
-from dprec.options import Options, option
+from dprec.components import Options, option
 from dprec.privacy.gaussian import gaussian_epsilon, largest_mu
-from dprec.ragged import offsets
 from dprec.ratings import RatingScale
 
 LEAST_RATERS = 5
@@ -26,7 +26,7 @@ LEAST_RATERS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placement(Options):
+class EmbeddingRelease(Options):
     """From how many raters on items have places that everybody is sent, and with what noise."""
 
     least_raters: int = option(
@@ -52,7 +52,7 @@ class Placement(Options):
         return gaussian_epsilon(float(np.sqrt(2)) * self.distance, self.delta)
 
 
-AS_THEY_ARE = Placement(least_raters=1)
+AS_THEY_ARE = EmbeddingRelease(least_raters=1)
 """Where nobody but the server reads the places."""
 
 
@@ -78,47 +78,32 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class NoisyCounts:
-    """Counts over disjoint sets of cells, each of one user: how many of their ratings reach a level.
-
-    Parameters
-    ----------
-    cells, row_of : ndarray of int64, shape (cells,)
-        Places among the observed cells of those that are counted, and the row of each.
-    users, values, sizes : ndarray of int64, shape (rows,)
-        The user of each row, its noisy count, and the number of its cells, at least 1.
-    epsilons : ndarray of float64, shape (rows,)
-        Of the two-sided geometric noise; a value is clamped to 0 and the size of its row.
-    least_level : int
-        The lowest level that is counted, from 2.
-    """
+    """Counts over disjoint sets of cells, each of one user: how many of their ratings reach a level."""
 
     cells: NDArray[np.int64]
     row_of: NDArray[np.int64]
+    """Places among the observed cells of those that are counted, and the row of each; shape (cells,)."""
     users: NDArray[np.int64]
     values: NDArray[np.int64]
     sizes: NDArray[np.int64]
+    """The user of each row, its noisy count, and the number of its cells, at least 1; shape (rows,)."""
     epsilons: NDArray[np.float64]
+    """Of the two-sided geometric noise; a value is clamped to 0 and the size of its row; shape (rows,)."""
     least_level: int
+    """The lowest level that is counted, from 2."""
 
 
 @dataclass(frozen=True, eq=False)
 class SymbolReports(Evidence):
-    """Symbols, and the channels through which they were sent.
-
-    Parameters
-    ----------
-    channels : tuple of ndarray, each of shape (levels, symbols)
-        Pr(symbol | level) of every channel.
-    symbols, channel_of : ndarray of int64, shape (cells,)
-        Of each cell, its symbol and the number of its channel.
-    counts : NoisyCounts, optional
-        How many ratings of some cells reach a level; the symbols of these cells say nothing.
-    """
+    """Symbols, and the channels through which they were sent."""
 
     channels: tuple[NDArray[np.float64], ...]
+    """Pr(symbol | level) of every channel; shape (levels, symbols)."""
     symbols: NDArray[np.int64]
     channel_of: NDArray[np.int64]
+    """Of each cell, its symbol and the number of its channel; shape (cells,)."""
     counts: NoisyCounts | None = None
+    """How many ratings of some cells reach a level; the symbols of these cells say nothing."""
     of_single_ratings: ClassVar[bool] = True
 
     def unlinked(self, order: NDArray[np.int64]) -> Self:
@@ -133,123 +118,88 @@ class SymbolReports(Evidence):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RowReports(SymbolReports):
-    """Symbols of reports on every item, which hide the items that were rated; there is one channel.
-
-    Parameters
-    ----------
-    unrated : ndarray, shape (symbols,)
-        Pr(symbol | not rated).
-    unsent : ndarray of bool, shape (symbols,)
-        Symbols that are not sent: a cell that a report does not list holds one of them.
-    reported : ndarray of bool, shape (users,)
-        Whose report was accepted.
-    """
+    """Symbols of reports on every item, which hide the items that were rated; there is one channel."""
 
     unrated: NDArray[np.float64]
+    """Pr(symbol | not rated); shape (symbols,)."""
     unsent: NDArray[np.bool_]
+    """Symbols that are not sent: a cell that a report does not list holds one of them; shape (symbols,)."""
     reported: NDArray[np.bool_]
+    """Whose report was accepted; shape (users,)."""
     of_single_ratings: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, eq=False)
 class ResidualReports(Evidence):
-    """Answers to whether ratings are above the mean of their user's, through randomised response.
-
-    Parameters
-    ----------
-    cells : ndarray of int64, shape (answers,)
-        Places, among the cells that are seen as rated, of those with an answer.
-    above : ndarray of bool, shape (answers,)
-    lies : ndarray of float64, shape (answers,)
-        Probability with which each answer is not the true one, below 1/2.
-    """
+    """Answers to whether ratings are above the mean of their user's, through randomised response."""
 
     cells: NDArray[np.int64]
+    """Places, among the cells that are seen as rated, of those with an answer; shape (answers,)."""
     above: NDArray[np.bool_]
+    """Shape (answers,)."""
     lies: NDArray[np.float64]
+    """Probability with which each answer is not the true one, below 1/2; shape (answers,)."""
 
 
 @dataclass(frozen=True, eq=False)
 class ProfileReports(Evidence):
-    """Answers about whole profiles, counted by item and side of the users' means.
-
-    Parameters
-    ----------
-    above, below : ndarray of int64, shape (items,)
-        Answers that name each item as rated above, and not above, the user's mean.
-    answers : int
-        All of them.
-    unrated : tuple of float
-        Bounds of the share of answers that name one side of an item that nobody has rated.
-    rated : float
-        Share of answers that name a side of an item that everybody has rated so.
-    """
+    """Answers about whole profiles, counted by item and side of the users' means."""
 
     above: NDArray[np.int64]
     below: NDArray[np.int64]
+    """Answers that name each item as rated above, and not above, the user's mean; shape (items,)."""
     answers: int
+    """All of them."""
     unrated: tuple[float, float]
+    """Bounds of the share of answers that name one side of an item that nobody has rated."""
     rated: float
+    """Share of answers that name a side of an item that everybody has rated so."""
     has_values: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, eq=False)
 class RatedSets:
-    """Which items each user rated, where that is known apart from how.
-
-    Parameters
-    ----------
-    users, items : ndarray of int32, shape (cells,)
-        By user, items ascending within a user.
-    n_users : int
-    """
+    """Which items each user rated, where that is known apart from how."""
 
     users: NDArray[np.int32]
     items: NDArray[np.int32]
+    """By user, items ascending within a user; shape (cells,)."""
     n_users: int
 
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """The cells that the server saw as rated, by user, items ascending within a user.
-
-    Parameters
-    ----------
-    users, items : ndarray of int32, shape (cells,)
-    values : ndarray of float64, shape (cells,)
-        The ratings that the published decoder reads from the reports; may lie outside the scale.
-    shape : tuple of int
-        Users and items of the whole catalogue, observed or not.
-    scale : RatingScale
-        The scale of the true ratings.
-    noise_variance : float, optional
-        Mean variance of a value given the true rating, due to the mechanism alone, in squared rating
-        units; None if the server does not know the mechanism.
-    likelihood : ndarray of float64, shape (cells, levels), optional
-        Probability of what was received given each level of the scale, for completions that ask for
-        it (`Completion.needs_likelihood`).
-    evidence : Evidence, optional
-        What the reports say beyond the values, for completions that ask for it
-        (`Completion.needs_symbols`), and from families whose reports have no other use.
-    catalogue : Catalogue, optional
-        Public data about the items, if the data set has any.
-    rated : RatedSets, optional
-        Who rated which items, where the reports cannot be linked and this is known apart from them.
-    placement : Placement
-        What completions may read from the item sets as a whole, where all devices are sent what they learn.
-    """
+    """The cells that the server saw as rated, by user, items ascending within a user."""
 
     users: NDArray[np.int32]
     items: NDArray[np.int32]
+    """Shape (cells,)."""
     values: NDArray[np.float64]
+    """The ratings that the published decoder reads from the reports; may lie outside the scale;
+    shape (cells,).
+    """
     shape: tuple[int, int]
+    """Users and items of the whole catalogue, observed or not."""
     scale: RatingScale
+    """The scale of the true ratings."""
     noise_variance: float | None = None
+    """Mean variance of a value given the true rating, due to the mechanism alone, in squared rating units;
+    None if the server does not know the mechanism.
+    """
     likelihood: NDArray[np.float64] | None = None
+    """Probability of what was received given each level of the scale, for completions that ask for it
+    (`Completion.needs_likelihood`); shape (cells, levels).
+    """
     evidence: Evidence | None = None
+    """What the reports say beyond the values, for completions that ask for it (`Completion.needs_symbols`),
+    and from families whose reports have no other use.
+    """
     catalogue: Catalogue | None = None
+    """Public data about the items, if the data set has any."""
     rated: RatedSets | None = None
-    placement: Placement = AS_THEY_ARE
+    """Who rated which items, where the reports cannot be linked and this is known apart from them."""
+    embedding_release: EmbeddingRelease = AS_THEY_ARE
+    """What completions may read from the item sets as a whole, where all devices are sent what they learn."""
 
     @property
     def mean(self) -> float:

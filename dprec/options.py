@@ -14,9 +14,9 @@ from typing import Any, ClassVar, get_type_hints
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from dprec.errors import SettingError
-from dprec.own_classes import declares_kind, is_ours, redefined, reference_of
-from dprec.validation import accepted_by, shown
+from dprec.components import is_ours, redefined, reference_of
+from dprec.components.user_defined import declares_kind
+from dprec.errors import SettingError, accepted_by, shown
 
 _BOUNDS = {"gt", "ge", "lt", "le"}
 
@@ -37,18 +37,12 @@ def as_tuple(value: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Published:
-    """What a paper has where a setting of ours can differ.
-
-    Parameters
-    ----------
-    values : tuple
-        The settings that are the paper's, the main one first.
-    source : str
-        A key of docs/references.bib, and the place: "li2021, Eq. 2".
-    """
+    """What a paper has where a setting of ours can differ."""
 
     values: tuple[Any, ...]
+    """The settings that are the paper's, the main one first."""
     source: str
+    """A key of docs/references.bib, and the place: "li2021, Eq. 2"."""
 
 
 def option(
@@ -69,7 +63,8 @@ def option(
         Its default. A field without a default is required.
     published : optional
         What the paper has, or a tuple of what it has; any other value counts as beyond the paper (see
-        `dprec.deviations`). Left out where the paper leaves the choice, or the setting changes no result.
+        `dprec.components.settings`). Left out where the paper leaves the choice, or the setting changes no
+        result.
     source : str, optional
         Where the paper says so, as in `Published`; needed with ``published``.
     **bounds : float
@@ -155,11 +150,13 @@ def as_values(value: Any) -> Any:
     return value
 
 
-def own_classes(value: Any) -> list[type[Options]]:
+def user_defined_classes(value: Any) -> list[type[Options]]:
     """Return the classes from outside this distribution that settings consist of."""
     if not isinstance(value, Options):
         return []
-    parts = [own for field in dataclasses.fields(value) for own in own_classes(getattr(value, field.name))]
+    parts = [
+        own for field in dataclasses.fields(value) for own in user_defined_classes(getattr(value, field.name))
+    ]
     return parts if is_ours(type(value)) else [type(value), *parts]
 
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 from scipy.special import ndtr, ndtri
 
+from dprec.components import as_tuple
 from dprec.errors import SettingError
-from dprec.options import as_tuple
 
 INVERSE_SQRT_2_PI = float(1 / np.sqrt(2 * np.pi))
 """The height of the standard normal density."""

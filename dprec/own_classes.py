@@ -19,9 +19,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
-from dprec.errors import InputError, RunError, SettingError, one_line
+from dprec.errors import InputError, RunError, SettingError, listed, one_line, shown
 from dprec.start import PACKAGES
-from dprec.validation import listed, shown
 
 ClassT = TypeVar("ClassT")
 

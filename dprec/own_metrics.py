@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.components import imported_function
 from dprec.errors import InputError, RunError, SettingError, one_line
-from dprec.own_classes import imported_function
 from dprec.ratings import Ratings
 
 ACCEPTED = "a function of ratings and predictions, and perhaps users and items, that returns a finite number"
@@ -39,7 +39,7 @@ def check_names(references: Sequence[str]) -> None:
             raise SettingError("", f"two functions named {name}", "functions of different names")
 
 
-def measure(reference: str, test: Ratings, predictions: NDArray[np.float64]) -> float:
+def metric(reference: str, test: Ratings, predictions: NDArray[np.float64]) -> float:
     """Return what a function measures of some predictions.
 
     Parameters
@@ -47,7 +47,6 @@ def measure(reference: str, test: Ratings, predictions: NDArray[np.float64]) -> 
     reference : str
         ``module:function``. It is called with the true ratings and the predictions, float64 of shape (test
         ratings,), and with their users' and items' identifiers if it has parameters named users and items.
-    test : Ratings
     predictions : ndarray of float64, shape (test ratings,)
 
     Raises

@@ -16,7 +16,8 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
-from dprec.own_classes import imported_function, is_importable, is_ours, outside, reference_of
+from dprec.components import imported_function, is_importable, is_ours, reference_of
+from dprec.components.user_defined import outside
 
 _DIGITS = 16
 

@@ -32,7 +32,6 @@ def packed(value: object, what: str) -> bytes:
 
     Parameters
     ----------
-    value : object
     what : str
         What it is, for errors.
 

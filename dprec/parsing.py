@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from dprec.errors import SettingError
-from dprec.locations import descriptions, field_names, follow
-from dprec.options import Options
-from dprec.validation import accepted_by, listed, shown
+from dprec.components import Options
+from dprec.components.settings import descriptions, field_names, follow
+from dprec.errors import SettingError, accepted_by, listed, shown
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -26,7 +25,6 @@ def parse_json(group: type[GroupT], text: str | bytes, context: object = None) -
     ----------
     group : type
         The class that declares them.
-    text : str or bytes
     context : object, optional
         What the validators of its fields are given.
 

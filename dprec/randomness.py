@@ -1,10 +1,10 @@
-"""Random draws of the experiment, the server and the network; devices have their own (`dprec.device_draws`).
+"""Random draws of the experiment, the server and the network; devices have their own (`dprec.randomness.devices`).
 
 Philox is keyed by the seed, the purpose of the draws and the round; the counter is the global index of what
 the draw belongs to, so any division of the work gives the same bits.
 
 This module also turns words into other random values (a number below a limit, a coin, a subset). If privacy
-depends on a probability, it is a whole number of `DRAWS`, with which the word itself is compared.
+depends on a probability, it is an integer of `DRAWS`, with which the word itself is compared.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DRAW_BITS = 60
 """Bits of a word that are used to choose a draw."""
 
 DRAWS = 1 << DRAW_BITS
-"""Number of equally likely draws; a probability is a whole number of them."""
+"""Number of equally likely draws; a probability is an integer of them."""
 
 _WORDS_PER_BLOCK = 4
 
@@ -29,7 +29,7 @@ def words(seed: int, purpose: str, start: int, count: int, *, round_index: int =
     Parameters
     ----------
     seed : int
-        Of the experiment, the server or the network; see `dprec.run_keys`.
+        Of the experiment, the server or the network; see `dprec.randomness.keys`.
     purpose : str
         What the draws are for; different purposes have independent draws.
     start, count : int
@@ -54,8 +54,8 @@ def generator(seed: int, purpose: str) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=np.frombuffer(digest, dtype="<u8")))
 
 
-def whole_draws(random_words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Map words to whole numbers uniform on 0 to `DRAWS` - 1."""
+def integer_weights(random_words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Map words to integers uniform on 0 to `DRAWS` - 1."""
     return random_words >> np.uint64(64 - DRAW_BITS)
 
 
@@ -68,11 +68,11 @@ def coins(heads: NDArray[np.uint64], random_words: NDArray[np.uint64]) -> NDArra
         From 0 (never) to `DRAWS` (always).
     random_words : ndarray of uint64, shape (words,)
     """
-    return whole_draws(random_words) < heads
+    return integer_weights(random_words) < heads
 
 
 def uniform_below(limit: int, random_words: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return whole numbers uniform on 0 to ``limit`` - 1, up to 2**31, one per word.
+    """Return integers uniform on 0 to ``limit`` - 1, up to 2**31, one per word.
 
     No number is more likely than another by more than 2**-32.
     """

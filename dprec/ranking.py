@@ -14,27 +14,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import find
 from dprec.ratings import Ratings
-from dprec.sorted_keys import find
 
 
 @dataclass(frozen=True, eq=False)
 class RankedHits:
-    """Where the relevant items are in the users' lists.
-
-    Parameters
-    ----------
-    lists : ndarray of int, shape (users, length)
-        Recommended items, the best first; negative after the last one of a short list.
-    hits : ndarray of bool, shape (users, length)
-        Which of them are relevant.
-    relevant : ndarray of int64, shape (users,)
-        Relevant items of each user, listed or not; at least 1.
-    """
+    """Where the relevant items are in the users' lists."""
 
     lists: NDArray[np.integer]
+    """Recommended items, the best first; negative after the last one of a short list; shape (users, length).
+    """
     hits: NDArray[np.bool_]
+    """Which of them are relevant; shape (users, length)."""
     relevant: NDArray[np.int64]
+    """Relevant items of each user, listed or not; at least 1; shape (users,)."""
 
     @classmethod
     def of(cls, lists: NDArray[np.integer], users: NDArray[np.integer], relevant: Ratings) -> RankedHits:
@@ -97,7 +91,7 @@ class RankedHits:
         return np.unique(first[first >= 0]).size
 
 
-USER_MEASURES = {
+USER_METRICS = {
     "ndcg": RankedHits.ndcg,
     "hit_rate": RankedHits.hit_rate,
     "mrr": RankedHits.mrr,
@@ -114,7 +108,6 @@ def ranking_figures(
 
     Parameters
     ----------
-    ranked : RankedHits
     cutoffs : sequence of int
         At least 1 each.
     n_items : int
@@ -123,12 +116,12 @@ def ranking_figures(
     Returns
     -------
     dict
-        The keys of `USER_MEASURES` and ``coverage``; None where there is no user.
+        The keys of `USER_METRICS` and ``coverage``; None where there is no user.
     """
     users = len(ranked.hits)
     figures: dict[str, dict[int, float | None]] = {
-        name: {k: float(np.mean(measure(ranked, k))) if users else None for k in cutoffs}
-        for name, measure in USER_MEASURES.items()
+        name: {k: float(np.mean(metric(ranked, k))) if users else None for k in cutoffs}
+        for name, metric in USER_METRICS.items()
     }
     figures["coverage"] = {k: ranked.distinct_items(k) / n_items if users else None for k in cutoffs}
     return figures

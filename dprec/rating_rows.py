@@ -9,41 +9,31 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dprec.arrays import find
 from dprec.errors import InputError
-from dprec.sorted_keys import find
 
 Duplicates = Literal["error", "last"]
 
 
 @dataclass(frozen=True, eq=False)
 class RatingRows:
-    """One (user, item, rating) row per rating, in any order.
-
-    Parameters
-    ----------
-    users, items : ndarray, shape (rows,)
-        The data set's identifiers, numbers or strings.
-    values : ndarray of float64, shape (rows,)
-    source : str
-        Name of the rows in error messages, usually the file.
-    first_line : int
-        Line number of the first row, for error messages.
-    unit : str
-        What a row is called in error messages.
-    places : ndarray of int64, shape (rows,), optional
-        Place of each row among all that were read, from 0; by default all of them are here.
-    times : ndarray of float64, shape (rows,), optional
-        When the ratings were made.
-    """
+    """One (user, item, rating) row per rating, in any order."""
 
     users: NDArray[Any]
     items: NDArray[Any]
+    """The data set's identifiers, numbers or strings; shape (rows,)."""
     values: NDArray[np.float64]
+    """Shape (rows,)."""
     source: str = "ratings"
+    """Name of the rows in error messages, usually the file."""
     first_line: int = 1
+    """Line number of the first row, for error messages."""
     unit: str = "line"
+    """What a row is called in error messages."""
     places: NDArray[np.int64] | None = None
+    """Place of each row among all that were read, from 0; by default all of them are here; shape (rows,)."""
     times: NDArray[np.float64] | None = None
+    """When the ratings were made; shape (rows,)."""
 
     @classmethod
     def of(cls, users: ArrayLike, items: ArrayLike, values: ArrayLike, source: str) -> RatingRows:

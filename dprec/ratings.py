@@ -16,10 +16,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from dprec.arrays import offsets, rows_of, segments
 from dprec.data_frames import data_frame
 from dprec.errors import InputError
-from dprec.ragged import offsets, rows_of, segments
-from dprec.rating_rows import Duplicates, RatingRows
+from dprec.ratings import Duplicates, RatingRows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,22 +33,18 @@ _USERS_AT_ONCE = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class RatingScale:
-    """The levels a rating can take.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (levels,)
-        The numbers the levels stand for, ascending; level ``k`` (from 1) is ``values[k - 1]``.
-    continuous : bool
-        Whether ratings may lie between the levels; a device then rounds to the nearest level before it
-        sends anything, and accuracy is measured against the unrounded rating.
-    cut : float, optional
-        For signs made from ratings: the rating above which a rating became +1.
-    """
+    """The levels a rating can take."""
 
     values: NDArray[np.float64]
+    """The numbers the levels stand for, ascending; level ``k`` (from 1) is ``values[k - 1]``;
+    shape (levels,).
+    """
     continuous: bool = False
+    """Whether ratings may lie between the levels; a device then rounds to the nearest level before it sends
+    anything, and accuracy is measured against the unrounded rating.
+    """
     cut: float | None = None
+    """For signs made from ratings: the rating above which a rating became +1."""
 
     def __post_init__(self) -> None:
         values = np.asarray(self.values, dtype=np.float64)
@@ -118,30 +114,23 @@ class RatingScale:
 
 @dataclass(frozen=True, eq=False)
 class Ratings:
-    """A sparse matrix of ratings, by user, items ascending within a user.
-
-    Parameters
-    ----------
-    indptr : ndarray of int64, shape (users + 1,)
-        The ratings of user ``u`` are at ``indptr[u]:indptr[u + 1]``.
-    items : ndarray of int32, shape (ratings,)
-    levels : ndarray of uint8, shape (ratings,)
-        Levels of the scale, from 1.
-    scale : RatingScale
-    user_ids, item_ids : ndarray, shapes (users,) and (items,)
-        The data set's own identifiers.
-    exact, times : ndarray of float64, shape (ratings,), optional
-        The unrounded ratings of a continuous scale; when ratings were made, kept only for a split by time.
-    """
+    """A sparse matrix of ratings, by user, items ascending within a user."""
 
     indptr: NDArray[np.int64]
+    """The ratings of user ``u`` are at ``indptr[u]:indptr[u + 1]``; shape (users + 1,)."""
     items: NDArray[np.int32]
+    """Shape (ratings,)."""
     levels: NDArray[np.uint8]
+    """Levels of the scale, from 1; shape (ratings,)."""
     scale: RatingScale
     user_ids: NDArray[Any]
     item_ids: NDArray[Any]
+    """The data set's own identifiers; shapes (users,) and (items,)."""
     exact: NDArray[np.float64] | None = field(default=None)
     times: NDArray[np.float64] | None = field(default=None)
+    """The unrounded ratings of a continuous scale; when ratings were made, kept only for a split by time;
+    shape (ratings,).
+    """
 
     @classmethod
     def from_rows(
@@ -194,7 +183,6 @@ class Ratings:
         users, items : array_like, shape (ratings,)
             The data set's identifiers, numbers or strings.
         values : array_like of float, shape (ratings,)
-        scale : RatingScale
         duplicates : {"error", "last"}
             What to do if a user rated an item twice: refuse, or keep the last row.
         user_ids, item_ids : ndarray, optional

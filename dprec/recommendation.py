@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import segments
 from dprec.progress import Progress, silent
-from dprec.ragged import segments
+from dprec.randomness import threefry
 from dprec.ratings import Ratings
-from dprec.threefry import threefry
 
 _CELLS = 1 << 20
 """Cells that are predicted at once."""
@@ -34,18 +34,12 @@ Candidates = Callable[[NDArray[np.integer]], NDArray[np.bool_]]
 
 @dataclass(frozen=True, eq=False)
 class Unrated:
-    """All items that a user has not rated.
-
-    Parameters
-    ----------
-    rated : Ratings
-        What is left out.
-    allowed : ndarray of bool, shape (items,), optional
-        Which items may be recommended to anybody; by default all.
-    """
+    """All items that a user has not rated."""
 
     rated: Ratings
+    """What is left out."""
     allowed: NDArray[np.bool_] | None = None
+    """Which items may be recommended to anybody; by default all; shape (items,)."""
 
     def __call__(self, users: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return which items are candidates of each user, shape (users, items)."""
@@ -61,25 +55,17 @@ class Sampled:
 
     What is measured on a sample compares with no other sample and no full ranking (Krichene and Rendle
     [krichene2020]).
-
-    Parameters
-    ----------
-    unrated : Unrated
-    tested : Ratings
-        Never drawn, as they have a rating.
-    relevant : Ratings
-        The test ratings that make an item relevant.
-    negatives : int
-        Items that are drawn for each user, without replacement; all, where there are fewer.
-    seed : int
-        The draws depend on it, on the user and on the item alone.
     """
 
     unrated: Unrated
     tested: Ratings
+    """Never drawn, as they have a rating."""
     relevant: Ratings
+    """The test ratings that make an item relevant."""
     negatives: int
+    """Items that are drawn for each user, without replacement; all, where there are fewer."""
     seed: int
+    """The draws depend on it, on the user and on the item alone."""
 
     def __call__(self, users: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return which items are candidates of each user, shape (users, items)."""
@@ -161,7 +147,6 @@ def best_items(
         Size of the catalogue.
     predict_rows : callable, optional
         Predicts all items of users at once, where that costs less than cell by cell.
-    progress : callable, optional
 
     Returns
     -------

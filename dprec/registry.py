@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from importlib.metadata import entry_points
 from typing import Generic, TypeVar
 
-from dprec.errors import InputError, SettingError
-from dprec.options import Options
-from dprec.own_classes import declares_kind, imported, is_ours, reference_of
-from dprec.validation import listed, shown
+from dprec.components import Options, imported, is_ours, reference_of
+from dprec.components.user_defined import declares_kind
+from dprec.errors import InputError, SettingError, listed, shown
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 

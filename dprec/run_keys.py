@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import StringConstraints
 
-from dprec.device_draws import DeviceDraws, Draws
-from dprec.options import Options, option
-from dprec.randomness import generator
+from dprec.components import Options, option
+from dprec.randomness import DeviceDraws, Draws, generator
 
 ENTROPY_BYTES = 32
 """Bytes from the operating system that replace the seed."""
@@ -102,17 +101,11 @@ class InstalledKeys(Options):
 
 @dataclass(frozen=True)
 class RunKeys:
-    """All keys of a run.
-
-    Parameters
-    ----------
-    installed : InstalledKeys
-    server : int
-        Seed of whatever the server draws: starting points, whom it asks, noise.
-    """
+    """All keys of a run."""
 
     installed: InstalledKeys
     server: int
+    """Seed of whatever the server draws: starting points, whom it asks, noise."""
 
     @classmethod
     def derive(cls, seed: int, run: str = "", entropy: bytes | None = None) -> RunKeys:
@@ -145,17 +138,12 @@ class ReleaseDraws:
 
     Whoever adds noise is given this and not the seed alone: without its round, a release of the same numbers
     in another round would have the same noise.
-
-    Parameters
-    ----------
-    seed : int
-        Of what the server draws.
-    round_index : int
-        The round of the release, from 1.
     """
 
     seed: int
+    """Of what the server draws."""
     round_index: int
+    """The round of the release, from 1."""
 
     def generator(self, purpose: str, released: NDArray[np.generic]) -> np.random.Generator:
         """Return a generator of noise; another round, purpose or number to be released gets other noise.

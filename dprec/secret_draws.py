@@ -1,8 +1,9 @@
 """The random words of a device that stands by itself, from a secret that it shares with nobody.
 
 They are bound to what the words of simulated devices are bound to, for the same reasons (see
-`dprec.device_draws`), by ciphers that are made for secrecy: each step to a key is HMAC-SHA-256 under the key
-before it, and a stream of words is SHAKE-256 of the last key, the kind of word, the index and the round.
+`dprec.randomness.devices`), by ciphers that are made for secrecy: each step to a key is HMAC-SHA-256 under
+the key before it, and a stream of words is SHAKE-256 of the last key, the kind of word, the index and the
+round.
 """
 
 from __future__ import annotations
@@ -22,15 +23,10 @@ _WORD = np.dtype("<u8")
 
 @dataclass(frozen=True, eq=False)
 class SecretDraws:
-    """The random words of one user, for one purpose in one run.
-
-    Parameters
-    ----------
-    key : bytes
-        32 bytes.
-    """
+    """The random words of one user, for one purpose in one run."""
 
     key: bytes
+    """32 bytes."""
 
     @classmethod
     def of(

@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from pydantic import BeforeValidator
 
-from dprec.completion.one_bit.links import LinkKind
-from dprec.component_types import one_of, one_of_classes
+from dprec.completion import LinkKind
+from dprec.components import Options, as_tuple, as_values, one_of, one_of_classes, option, parse_json
 from dprec.errors import InputError, SettingError
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.mechanisms import MECHANISMS, Mechanism
-from dprec.options import Options, as_tuple, as_values, option
-from dprec.parsing import parse_json
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.private_als import AGGREGATIONS, Aggregation, FactorizationOptions
-from dprec.wire.broadcast import BroadcastOptions
+from dprec.wire import BroadcastOptions
 
 if TYPE_CHECKING:
     _AnyMechanism = Mechanism

@@ -9,14 +9,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.crossdomain.domains import CrossDomainRatings
-from dprec.datasets.base import Dataset
-from dprec.datasets.folds import GIVEN, without_times
+from dprec.components import Options, Registry, option
+from dprec.crossdomain import CrossDomainRatings
+from dprec.datasets import GIVEN, Dataset, without_times
 from dprec.errors import SettingError, within
-from dprec.options import Options, option
 from dprec.randomness import generator, shuffled_within, words
 from dprec.ratings import Ratings
-from dprec.registry import Registry
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +29,6 @@ class Split(Options):
 
         Parameters
         ----------
-        dataset : Dataset
         seed : int
             The seed of the run; the same seed gives the same split.
 
@@ -64,7 +61,6 @@ class RandomSplit(Split):
 
         Parameters
         ----------
-        ratings : Ratings
         seed : int
             The seed of the run.
 

@@ -1,8 +1,8 @@
-"""The reply of a cohort whose node adds up its users' reports: sums, and who sent how many bytes.
+"""The reply of a partition whose node adds up its users' reports: sums, and who sent how many bytes.
 
 All that it holds follows from the reports, which a server would receive one by one: it saves carrying them
-through the simulation. As with `dprec.messages`, this class ensures the right types and sizes, and the reader
-checks whether the values fit its own state.
+through the simulation. As with `dprec.exchange.messages`, this class ensures the right types and sizes, and
+the reader checks whether the values fit its own state.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.messages import Entries, Record, is_whole
+from dprec.exchange import Entries, Record, is_integer
 
 _PLACE = np.dtype("<u4")
 _NUMBER = np.dtype("<i8")
@@ -23,31 +23,21 @@ _LARGEST_REPORT = 1 << 31
 
 @dataclass(frozen=True, eq=False)
 class SummedReports:
-    """What a cohort's reports add up to.
-
-    Parameters
-    ----------
-    first : int
-        The first user of the cohort.
-    absent, late : ndarray of bool, shape (asked,)
-        Users who did not answer, or who answered after the round had ended.
-    sizes : ndarray of int64, shape (asked,)
-        Bytes of the report of each user; of no meaning for one who did not answer.
-    accepted : int
-        Number of reports in the sums: valid ones that arrived in time.
-    total : ndarray of int64, shape (numbers,)
-        Sum of these reports.
-    raters : ndarray of int64, shape (items,), or None
-        Number of users who reported on each item, if reports reveal it.
-    """
+    """What a partition's reports add up to."""
 
     first: int
+    """The first user of the partition."""
     absent: NDArray[np.bool_]
     late: NDArray[np.bool_]
+    """Users who did not answer, or who answered after the round had ended; shape (asked,)."""
     sizes: NDArray[np.int64]
+    """Bytes of the report of each user; of no meaning for one who did not answer; shape (asked,)."""
     accepted: int
+    """Number of reports in the sums: valid ones that arrived in time."""
     total: NDArray[np.int64]
+    """Sum of these reports; shape (numbers,)."""
     raters: NDArray[np.int64] | None = None
+    """Number of users who reported on each item, if reports reveal it; shape (items,)."""
 
     @classmethod
     def of(cls, record: Record, asked: int, numbers: int, items: int | None) -> SummedReports:
@@ -55,9 +45,8 @@ class SummedReports:
 
         Parameters
         ----------
-        record : mapping
         asked : int
-            Users of the cohort who were asked.
+            Users of the partition who were asked.
         numbers : int
             Size of the sum.
         items : int or None
@@ -120,7 +109,7 @@ def _sizes(record: Record, asked: int) -> NDArray[np.int64]:
     """Read the sizes that occur, and which of them is each user's."""
     sizes = record.get("sizes")
     if not isinstance(sizes, list) or not all(
-        is_whole(size) and 0 <= size < _LARGEST_REPORT for size in sizes
+        is_integer(size) and 0 <= size < _LARGEST_REPORT for size in sizes
     ):
         raise ValueError("reports without sizes")
     if len(sizes) == 1:
@@ -141,7 +130,7 @@ def _bits(record: Record, name: str, users: int) -> NDArray[np.bool_]:
         return np.zeros(users, dtype=np.bool_)
     packed = _array(record, name, np.dtype("u1"))
     if packed.size != -(-users // 8):
-        raise ValueError(f"marks of {name} users of another cohort")
+        raise ValueError(f"marks of {name} users of another partition")
     return np.unpackbits(packed, count=users).view(np.bool_)
 
 
@@ -154,6 +143,6 @@ def _array(record: Record, name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 def _count(record: Record, name: str) -> int:
     value = record.get(name)
-    if not is_whole(value) or value < 0:
+    if not is_integer(value) or value < 0:
         raise ValueError(f"a reply without {name}")
     return value

@@ -24,7 +24,7 @@ ACCEPTED = {
     "float_type": "a number",
     "greater_than": "greater than {gt}",
     "greater_than_equal": "at least {ge}",
-    "int_type": "a whole number",
+    "int_type": "an integer",
     "is_instance_of": "an instance of {class}",
     "json_invalid": "JSON",
     "less_than": "less than {lt}",
@@ -70,5 +70,5 @@ def listed(names: Sequence[str], given: object) -> str:
 
 
 def _number(value: Any) -> Any:
-    """Return a whole number without decimal places; anything else as it is."""
+    """Return an integer without decimal places; anything else as it is."""
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -9,11 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from simulation import compare, plot, run, tune
 from simulation.audit import audit
-from simulation.compare import compare
-from simulation.plot import plot
-from simulation.run import run
-from simulation.tune import tune
 
 if TYPE_CHECKING:
     from simulation.configuration.loading import load

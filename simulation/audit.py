@@ -42,7 +42,6 @@ def audit(
     confidence : float
         Probability with which all lower bounds hold together; a promise that is kept fails by chance with
         at most the remaining probability.
-    progress : callable, optional
 
     Raises
     ------

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from simulation.comparison.planning import Comparison
     from simulation.comparison.running import ComparisonResult
-    from simulation.configuration.parts import GivenParts
+    from simulation.configuration.loading import GivenParts
 
 
 def compare(
@@ -51,7 +51,7 @@ def compare(
     announce : callable, optional
         Called with a sentence on what a long comparison may take, before its first run.
     **parts
-        Ratings that you hold, or other parts to replace; see `simulation.configuration.parts.GivenParts`.
+        Ratings that you hold, or other parts to replace; see `simulation.configuration.loading.GivenParts`.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def _directory(
 
 
 def _check(population: float | None, output: str | Path | None, resume: bool) -> None:
-    from simulation.analysis.projection import check_population
+    from simulation.analysis.populations import check_population
 
     if output is None and resume:
         raise InputError("resume", "no directory", "output=DIR, the one that was interrupted")
@@ -100,7 +100,7 @@ def _loaded(
     config: str | Path | Mapping[str, Any], overrides: Sequence[str], parts: GivenParts
 ) -> Comparison:
     from simulation.comparison.planning import load_comparison
-    from simulation.configuration.parts import checked_parts
+    from simulation.configuration.loading import checked_parts
 
     return load_comparison(config, overrides, checked_parts(parts, "epsilons"))
 
@@ -138,7 +138,7 @@ def _draw(result: ComparisonResult, population: float | None, progress: Progress
 
 
 def _what_is_finished(result: ComparisonResult) -> str:
-    from simulation.storage.names import REPORT, TABLE
+    from simulation.storage.directories import REPORT, TABLE
 
     files = [path for name in (TABLE, REPORT) if (path := result.directory / name).is_file()]
     counted = f"{len(result.rows)} of {len(result.comparison.cells)} runs are finished"

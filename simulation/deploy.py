@@ -32,7 +32,6 @@ def prepare(
         A new directory.
     overrides : sequence of str
         ``dotted.key=value`` replacements.
-    progress : callable, optional
     **options
         See `simulation.deployment.preparing.PilotOptions`.
 

@@ -9,22 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.binarization import is_binary
-from dprec.crossdomain.domains import CrossDomainRatings
+from dprec.crossdomain import CrossDomainRatings
 from dprec.errors import InputError, SettingError
 from dprec.metrics import (
+    RankedHits,
     RankingAccuracy,
     mean_absolute_error,
+    metric,
+    name_of,
     ranking_accuracy,
+    ranking_figures,
     recommendation_accuracy,
     relevant_ratings,
     root_mean_squared_error,
     sign_accuracy,
 )
-from dprec.own_metrics import measure, name_of
-from dprec.progress import Progress, silent
-from dprec.ranking import RankedHits, ranking_figures
-from dprec.ratings import Ratings, RatingScale
-from dprec.recommendation import (
+from dprec.predictions import (
     Candidates,
     Predict,
     PredictRows,
@@ -33,6 +33,8 @@ from dprec.recommendation import (
     best_items,
     recommended,
 )
+from dprec.progress import Progress, silent
+from dprec.ratings import Ratings, RatingScale
 from simulation.configuration.models import EvaluationOptions
 from simulation.protocols.nothing_sent import NothingSentProtocol
 
@@ -50,7 +52,7 @@ def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:
         raise SettingError("relevant_from", f"{bound:g}", accepted)
 
 
-def check_own_measures(options: EvaluationOptions, train: Ratings, test: Ratings) -> None:
+def check_user_defined_metrics(options: EvaluationOptions, train: Ratings, test: Ratings) -> None:
     """Call measures of one's own before anything runs, on the test ratings in another order.
 
     Raises
@@ -63,20 +65,13 @@ def check_own_measures(options: EvaluationOptions, train: Ratings, test: Ratings
 
 @dataclass(frozen=True, eq=False)
 class Evaluator:
-    """Evaluates predictions on the test ratings; protocols call it as the `Measure` of their task.
-
-    Parameters
-    ----------
-    train, test : Ratings
-    options : EvaluationOptions
-    truth : ndarray of float64, shape (users, items), or None
-        The hidden matrix that the ratings were drawn from, if the data set knows it.
-    """
+    """Evaluates predictions on the test ratings; protocols call it as the `Metric` of their task."""
 
     train: Ratings
     test: Ratings
     options: EvaluationOptions
     truth: NDArray[np.float64] | None
+    """The hidden matrix that the ratings were drawn from, if the data set knows it; shape (users, items)."""
 
     def predictions(self, predict: Predict) -> NDArray[np.float64]:
         """Return the predictions of the test ratings, clipped to the scale, shape (test ratings,)."""
@@ -109,10 +104,10 @@ class Evaluator:
         return self.accuracy(self.predictions(predict), predict, hidden)
 
     def nothing_sent(self) -> float:
-        """Return the main measure of accuracy of devices that predict alone, as the preset nothing-sent."""
+        """Return the main metric of devices that predict alone, as the preset nothing-sent."""
         predictions = self.predictions(NothingSentProtocol().averages(self.train).predict)
-        measure = sign_accuracy if is_binary(self.test.scale) else root_mean_squared_error
-        return measure(predictions, self.test.values)
+        metric = sign_accuracy if is_binary(self.test.scale) else root_mean_squared_error
+        return metric(predictions, self.test.values)
 
     def own(self, predictions: NDArray[np.float64]) -> dict[str, dict[str, float]]:
         """Return the measures of one's own by their keys in summary.json; none if there are none.
@@ -127,7 +122,7 @@ class Evaluator:
         for key, references in kinds.items():
             for reference in references:
                 try:
-                    value = measure(reference, self.test, predictions)
+                    value = metric(reference, self.test, predictions)
                 except InputError as error:
                     raise SettingError(key, f"{error.where}: {error.found}", error.accepted) from None
                 measured.setdefault(key, {})[name_of(reference)] = value
@@ -144,7 +139,6 @@ class Evaluator:
         ----------
         predict, predict_rows : callable
             Predictions are ranked as they are, not clipped to the scale: clipping would only make ties.
-        progress : callable, optional
         """
         options, train = self.options.ranking, self.train
         if options is None:

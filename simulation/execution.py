@@ -15,23 +15,22 @@ from threadpoolctl import threadpool_limits
 
 from dprec.binarization import Binarization
 from dprec.catalogue import Catalogue
+from dprec.components import naming, reference_of
 from dprec.datasets import Dataset
 from dprec.errors import InputError, within
-from dprec.own_classes import naming, reference_of
 from dprec.predictions import checked, checked_rows
 from dprec.progress import Progress, silent
+from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import Ratings
-from dprec.run_keys import ENTROPY_BYTES, RunKeys
 from dprec.splits import Split
 from simulation.configuration.models import RunConfig
 from simulation.engine.memory import check_memory
 from simulation.engine.session import Session, open_session
-from simulation.evaluation import Evaluator, check_own_measures, check_relevance
+from simulation.evaluation import Evaluator, check_relevance, check_user_defined_metrics
 from simulation.protocols import Outcome, Protocol, Task
 from simulation.protocols.declared import with_declared_losses
-from simulation.storage.example_user import shown_names
 from simulation.storage.run_directory import RunDirectory
-from simulation.storage.run_record import RunRecord, prediction_columns, traffic_columns
+from simulation.storage.run_files import RunRecord, prediction_columns, shown_names, traffic_columns
 from simulation.storage.summarise import summarise
 from strategies.round_record import RoundRecord
 
@@ -63,7 +62,6 @@ def load_ratings(
 
     Parameters
     ----------
-    config : RunConfig
     prepare : callable
         `prepared_ratings`, or a cached form of it.
     """
@@ -74,7 +72,7 @@ def load_ratings(
     train, test = prepare(config.dataset, config.split, config.binarization, config.seed)
     with within("evaluation"):
         check_relevance(config.evaluation, train.scale)
-        check_own_measures(config.evaluation, train, test)
+        check_user_defined_metrics(config.evaluation, train, test)
     with within("dataset"):
         config.dataset.catalogue(train.item_ids)
     return train, test
@@ -82,18 +80,12 @@ def load_ratings(
 
 @dataclass(frozen=True, eq=False)
 class SideData:
-    """What a data set knows beside the ratings.
-
-    Parameters
-    ----------
-    catalogue : Catalogue or None
-        Public data about the items.
-    truth : ndarray of float64, shape (users, items), or None
-        The hidden matrix that the ratings were drawn from.
-    """
+    """What a data set knows beside the ratings."""
 
     catalogue: Catalogue | None
+    """Public data about the items."""
     truth: NDArray[np.float64] | None
+    """The hidden matrix that the ratings were drawn from; shape (users, items)."""
 
     @classmethod
     def of(cls, dataset: Dataset, train: Ratings) -> SideData:
@@ -134,13 +126,10 @@ def run_prepared(
 
     Parameters
     ----------
-    config : RunConfig
-    train, test : Ratings
     directory : RunDirectory or None
         Where the state is kept between rounds and the result at the end.
     side : SideData, optional
         By default, it is read.
-    progress : callable, optional
     started : float, optional
         When the run began, on the clock of `time.perf_counter`; by default now.
     ended : callable, optional
@@ -151,7 +140,7 @@ def run_prepared(
         config.protocol.suited_to(train).check(train)
     _check_memory(config, train.n_users, train.n_items, train.count)
     progress("starting Flower", 0, 1)
-    nodes = math.ceil(train.n_users / config.simulation.cohort_size(train.n_users))
+    nodes = math.ceil(train.n_users / config.simulation.partition_size(train.n_users))
     with open_session(config.simulation, nodes) as session:
         record = run_in(
             session, config, train, test, directory, side=side, progress=progress, started=began, ended=ended
@@ -223,7 +212,7 @@ def _task(
     """Install the ratings on the devices and return the protocol's task."""
     train = evaluator.train
     keys = RunKeys.derive(config.seed, config.protocol.identity, _entropy(config, directory))
-    users_per_node = config.simulation.cohort_size(train.n_users)
+    users_per_node = config.simulation.partition_size(train.n_users)
     group = session.install(
         config.protocol.held_ratings(train, config.seed),
         users_per_node=users_per_node,
@@ -243,7 +232,7 @@ def _task(
         group=group,
         roster=session.roster(train.n_users, users_per_node),
         progress=progress,
-        measure=evaluator,
+        metric=evaluator,
         checkpoints=checkpoints,
         restore=partial(session.restore, group),
         ended=ended,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dprec.data_frames import data_frame
 from dprec.errors import InputError
-from simulation.configuration.dotted_keys import flatten
+from simulation.configuration.strict_yaml import flatten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,21 +17,16 @@ if TYPE_CHECKING:
     from dprec.privacy.ledger import PrivacyLedger
     from dprec.reports import DeviceChannel
     from simulation.configuration.models import RunConfig
-    from simulation.storage.run_record import RunRecord
+    from simulation.storage.run_files import RunRecord
     from simulation.storage.tables import Columns
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RunResult:
-    """What a run produced.
-
-    Parameters
-    ----------
-    record : RunRecord
-        The result in typed form.
-    """
+    """What a run produced."""
 
     record: RunRecord
+    """The result in typed form."""
 
     @property
     def config(self) -> RunConfig:
@@ -56,7 +51,7 @@ class RunResult:
     @cached_property
     def rounds(self) -> list[dict[str, Any]]:
         """The lines of rounds.jsonl."""
-        from simulation.storage.round_lines import line_of
+        from simulation.storage.run_files import line_of
 
         return [line_of(record) for record in self.record.rounds]
 
@@ -95,7 +90,7 @@ class RunResult:
         return data_frame(tables[table], "the result's predictions, traffic and rounds")
 
     def __repr__(self) -> str:
-        from simulation.analysis.small_tables import run_lines
+        from simulation.analysis.columns import run_lines
 
         return run_lines(self.summary)
 

@@ -12,10 +12,10 @@ from dprec.progress import Progress, silent
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from simulation.configuration.loading import GivenParts
     from simulation.configuration.models import RunConfig
-    from simulation.configuration.parts import GivenParts
     from simulation.result import RunResult
-    from simulation.storage.run_record import RunRecord
+    from simulation.storage.run_files import RunRecord
 
 
 def run(
@@ -48,18 +48,16 @@ def run(
         Whether to draw the page and its figures, which `report` can do later.
     track : sequence of str
         Trackers that are given the rounds as they come: csv, mlflow, tensorboard, wandb.
-    progress : callable, optional
     **parts
-        Ratings that you hold, or other parts to replace; see `simulation.configuration.parts.GivenParts`.
+        Ratings that you hold, or other parts to replace; see `simulation.configuration.loading.GivenParts`.
 
     Raises
     ------
     InputError, RunError, KeyboardInterrupt
         When the input or the directory cannot be used; when the run failed; with a note on how to go on.
     """
-    from simulation.analysis.projection import check_population
-    from simulation.configuration.loading import load
-    from simulation.configuration.parts import checked_parts
+    from simulation.analysis.populations import check_population
+    from simulation.configuration.loading import checked_parts, load
     from simulation.result import RunResult
 
     check_population(population)
@@ -105,8 +103,8 @@ def _record(
 
 def _how_to_go_on(directory: Path | None) -> str:
     """Say what a run's directory holds, and how to go on; nothing without one."""
-    from simulation.storage.checkpoints import CHECKPOINT
-    from simulation.storage.names import SUMMARY
+    from simulation.storage.directories import SUMMARY
+    from simulation.storage.run_directory import CHECKPOINT
 
     if directory is None:
         return ""

@@ -22,7 +22,7 @@ def tune(
     *,
     overrides: Sequence[str] = (),
     space: str | Path | None = None,
-    measure: str | None = None,
+    metric: str | None = None,
     seed: int = 0,
     resume: bool = False,
     progress: Progress = silent,
@@ -47,7 +47,6 @@ def tune(
         Of the choice, and of the validation part.
     resume : bool
         Continue an interrupted tuning, or one with fewer trials.
-    progress : callable, optional
 
     Raises
     ------
@@ -57,10 +56,10 @@ def tune(
         When interrupted; its note says how to go on.
     """
     from simulation.configuration.loading import load
-    from simulation.tuning.directory import TUNING
     from simulation.tuning.running import Tuning, tune_configurations
+    from simulation.tuning.trials import TUNING
 
-    tuning = Tuning(trials, space, measure, seed)
+    tuning = Tuning(trials, space, metric, seed)
     loaded = [load(config, overrides) for config in configs]
     with interrupts_noted(lambda: _how_to_go_on(Path(output), TUNING)):
         return tune_configurations(loaded, output, tuning, resume=resume, progress=progress)

@@ -1,4 +1,4 @@
-"""The reports that a cohort's reply contains."""
+"""The reports that a partition's reply contains."""
 
 from __future__ import annotations
 
@@ -9,30 +9,21 @@ import numpy as np
 from flwr.app import ConfigRecord, Message
 from numpy.typing import NDArray
 
-from dprec.messages import REPLY
-from dprec.ragged import sizes_of
-from dprec.refusals import words_of
-from dprec.replies import Reports
+from dprec.arrays import sizes_of
+from dprec.exchange import REPLY, Reports, words_of
 
 
 @dataclass(frozen=True, eq=False)
 class Attendance:
-    """Which of the users of a cohort who were asked have answered.
-
-    Parameters
-    ----------
-    users : ndarray of int64, shape (asked,)
-        Who was asked, ascending.
-    arrived, punctual : ndarray of bool, shape (asked,)
-        Whose report was sent at all, and whose arrived before the round ended.
-    refused : str
-        Why none of them has answered, if the node said so: see `dprec.refusals.words_of`.
-    """
+    """Which of the users of a partition who were asked have answered."""
 
     users: NDArray[np.int64]
+    """Who was asked, ascending; shape (asked,)."""
     arrived: NDArray[np.bool_]
     punctual: NDArray[np.bool_]
+    """Whose report was sent at all, and whose arrived before the round ended; shape (asked,)."""
     refused: str = field(default="", kw_only=True)
+    """Why none of them has answered, if the node said so: see `dprec.exchange.messages.words_of`."""
 
     @property
     def senders(self) -> NDArray[np.int64]:
@@ -52,15 +43,10 @@ class Attendance:
 
 @dataclass(frozen=True, eq=False)
 class Arrivals(Attendance):
-    """The reports of the users of a cohort who were asked; see `Attendance` for the other parameters.
-
-    Parameters
-    ----------
-    reports : list of bytes
-        One per user who was asked; empty for one who did not answer.
-    """
+    """The reports of the users of a partition who were asked; see `Attendance` for the other parameters."""
 
     reports: list[bytes]
+    """One per user who was asked; empty for one who did not answer."""
 
     @property
     def payloads(self) -> NDArray[np.int64]:
@@ -73,24 +59,23 @@ class Arrivals(Attendance):
 
 
 def reply_record(reply: Message | None) -> ConfigRecord | None:
-    """Return the record with what a cohort replies; None if there is none."""
+    """Return the record with what a partition replies; None if there is none."""
     record = reply.content.get(REPLY) if reply is not None and reply.has_content() else None
     return record if isinstance(record, ConfigRecord) else None
 
 
 def arrivals_of(reply: Message | None, first_user: int, users: NDArray[np.int64]) -> Arrivals | None:
-    """Return the reports of a cohort's reply, or None when it cannot be used.
+    """Return the reports of a partition's reply, or None when it cannot be used.
 
     A reply for other users, or for another number of them, is rejected as a whole: nothing in it can
     be attributed. An error is the answer of devices that refuse.
 
     Parameters
     ----------
-    reply : Message or None
     first_user : int
-        First user of the cohort.
+        First user of the partition.
     users : ndarray of int64, shape (asked,)
-        Users of the cohort who were asked, ascending.
+        Users of the partition who were asked, ascending.
     """
     if reply is not None and reply.has_error():
         nobody = np.zeros(users.size, dtype=np.bool_)

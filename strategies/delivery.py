@@ -13,12 +13,11 @@ from flwr.app import RecordDict
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
-from dprec.messages import RECOMMEND, Recommendations
-from dprec.ragged import offsets, rows_of, segments
+from dprec.arrays import offsets, rows_of, segments
+from dprec.exchange import RECOMMEND, Recommendations
+from dprec.predictions import NO_ITEM, Predict, PredictRows, best_items
 from dprec.ratings import RatingScale
-from dprec.recommendation import NO_ITEM, Predict, PredictRows, best_items
-from dprec.wire.item_list import ItemListCodec
-from dprec.wire.traffic import TrafficLedger
+from dprec.wire import ItemListCodec, TrafficLedger
 from strategies.envelope import request_content
 from strategies.roster import Roster
 from strategies.rounds import RoundAccount
@@ -29,20 +28,14 @@ MOST_CELLS = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """The items that the server has seen as rated, which are not recommended.
-
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (users,)
-    items : ndarray of int, shape (cells,)
-        By user.
-    n_items : int
-        Items of the catalogue.
-    """
+    """The items that the server has seen as rated, which are not recommended."""
 
     counts: NDArray[np.int64]
+    """Shape (users,)."""
     items: NDArray[np.integer]
+    """By user; shape (cells,)."""
     n_items: int
+    """Items of the catalogue."""
 
     @classmethod
     def of(cls, users: NDArray[np.integer], items: NDArray[np.integer], shape: tuple[int, int]) -> Seen:
@@ -64,22 +57,13 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class Lists:
-    """The lists that users are to get.
-
-    Parameters
-    ----------
-    longest : int
-        Items of a list, fewer only where there are no more.
-    seen : Seen
-    scale : RatingScale
-        Predicted ratings are clipped to it.
-    predict : callable
-    predict_rows : callable or None
-    """
+    """The lists that users are to get."""
 
     longest: int
+    """Items of a list, fewer only where there are no more."""
     seen: Seen
     scale: RatingScale
+    """Predicted ratings are clipped to it."""
     predict: Predict
     predict_rows: PredictRows | None = None
 
@@ -113,25 +97,25 @@ def deliver_lists(
 
     Parameters
     ----------
-    grid : Grid
     roster : Roster
         Users with a node of their own are always sent theirs; many users of a simulation are only charged.
     group : str
         Run key.
-    lists : Lists
     traffic : TrafficLedger
         Charged in place.
     """
     account = RoundAccount(RECOMMEND, group, traffic)
-    hosted = [partition for partition, node in enumerate(roster.node_ids) if node is not None]
-    users = np.concatenate([np.asarray(roster.cohort(partition), dtype=np.int64) for partition in hosted])
+    hosted = [partition_id for partition_id, node in enumerate(roster.node_ids) if node is not None]
+    users = np.concatenate(
+        [np.asarray(roster.partition(partition_id), dtype=np.int64) for partition_id in hosted]
+    )
     account.charge_requests(users, lists.sizes[users], lambda sent: request_content(Recommendations([sent])))
     if roster.users_per_node > 1 and lists.seen.counts.size * lists.seen.n_items > MOST_CELLS:
         account.charge_acknowledgements(users)
         return account.spent()
     contents: dict[int, RecordDict] = {}
-    for partition in hosted:
-        cohort = np.asarray(roster.cohort(partition), dtype=np.int64)
-        contents[partition] = request_content(Recommendations(lists.encoded(cohort)))
+    for partition_id in hosted:
+        partition = np.asarray(roster.partition(partition_id), dtype=np.int64)
+        contents[partition_id] = request_content(Recommendations(lists.encoded(partition)))
     account.deliver(grid, roster, contents)
     return account.spent()

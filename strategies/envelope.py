@@ -1,6 +1,6 @@
 """Size in bytes of the Flower message that carries one user's payload.
 
-A cohort's reports travel in one message, but each user is charged for the message that would carry
+A partition's reports travel in one message, but each user is charged for the message that would carry
 its payload if it were alone on its node. The identifiers that Flower draws at random are counted at
 full width, so that sizes do not change from run to run.
 """
@@ -17,8 +17,7 @@ from flwr.common.constant import SUPERLINK_NODE_ID
 from flwr.common.serde import message_to_proto
 from numpy.typing import NDArray
 
-from dprec.messages import REPLY, REQUEST, Request
-from dprec.replies import Reports
+from dprec.exchange import REPLY, REQUEST, Reports, Request
 
 _WIDEST_ID = 2**64 - 1
 _MESSAGE_ID = "0" * 36

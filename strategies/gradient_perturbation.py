@@ -17,16 +17,12 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
+from dprec.arrays import cut, offsets, segments, sizes_of
 from dprec.channel import Channel
-from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
-from dprec.completion.one_bit.effects import Effects
-from dprec.completion.one_bit.projections import Domain
-from dprec.messages import ROW_ENTRY, SLOPES, SlopesRequest
+from dprec.completion import Biases, Domain, HiddenMatrix, OneBit
+from dprec.exchange import ROW_ENTRY, SLOPES, SlopesRequest
 from dprec.privacy.ledger import PrivacyLedger
-from dprec.ragged import cut, offsets, segments, sizes_of
-from dprec.wire import ReportCodec
-from dprec.wire.symbol_rows import SymbolRows
-from dprec.wire.traffic import TrafficLedger
+from dprec.wire import ReportCodec, SymbolRows, TrafficLedger
 from strategies.envelope import request_content
 from strategies.roster import Roster
 from strategies.rounds import RoundAccount
@@ -37,22 +33,6 @@ from strategies.training import OwnModelRounds
 class GradientPerturbation(OwnModelRounds):
     """Projected steps along noisy gradients (Li et al. [li2021], Algorithm 3).
 
-    Parameters
-    ----------
-    completion : OneBit
-        The model and its constraints.
-    channel : Channel
-        The channel through which every entry of a gradient is sent.
-    step : float
-        Length of the projected step, as a multiple of one over the likelihood's curvature at 0.
-    counts : ndarray of int64, shape (users,)
-        Ratings of each user, for the ledger.
-    n_items : int
-    seed : int
-    group : str
-        Run key under which the devices find their setup.
-    roster : Roster
-
     Attributes
     ----------
     matrix : HiddenMatrix
@@ -62,12 +42,17 @@ class GradientPerturbation(OwnModelRounds):
     """
 
     completion: OneBit
+    """The model and its constraints."""
     channel: Channel
+    """The channel through which every entry of a gradient is sent."""
     step: float
+    """Length of the projected step, as a multiple of one over the likelihood's curvature at 0."""
     counts: NDArray[np.int64]
+    """Ratings of each user, for the ledger; shape (users,)."""
     n_items: int
     seed: int
     group: str
+    """Run key under which the devices find their setup."""
     roster: Roster
 
     def __post_init__(self) -> None:
@@ -78,7 +63,7 @@ class GradientPerturbation(OwnModelRounds):
         self._cells, self._counts = np.zeros(0, dtype=np.int64), np.zeros(users, dtype=np.int64)
         empty = np.zeros(0, dtype=np.int32)
         self.matrix = HiddenMatrix(
-            self.completion.link_function, Effects.zero(self.shape), self._domain(empty, empty).zero()
+            self.completion.link_function, Biases.zero(self.shape), self._domain(empty, empty).zero()
         )
 
     @property
@@ -109,10 +94,10 @@ class GradientPerturbation(OwnModelRounds):
             everybody, sizes_of(rows), lambda row: request_content(SlopesRequest(server_round, [row]))
         )
         contents = {}
-        for partition in range(len(self.roster.node_ids)):
-            cohort = self.roster.cohort(partition)
-            request = SlopesRequest(server_round, rows[cohort.start : cohort.stop])
-            contents[partition] = request_content(request)
+        for partition_id in range(len(self.roster.node_ids)):
+            partition = self.roster.partition(partition_id)
+            request = SlopesRequest(server_round, rows[partition.start : partition.stop])
+            contents[partition_id] = request_content(request)
         return self.roster.messages(SLOPES, contents, self.group)
 
     def aggregate_train(
@@ -169,13 +154,13 @@ class GradientPerturbation(OwnModelRounds):
         order = np.argsort(cells)
         cells, slopes = cells[order], slopes[order]
         users, items = self._users_and_items(cells)
-        link, effects = self.completion.link_function, self.matrix.effects
-        if self.completion.effects:
+        link, biases = self.completion.link_function, self.matrix.biases
+        if self.completion.biases:
             ridge = self.completion.absolute_ridge
-            effects, slopes = effects.stepped(users, items, slopes, link.largest_curvature, ridge)
+            biases, slopes = biases.stepped(users, items, slopes, link.largest_curvature, ridge)
         length = self.step / float(link.curvature(np.zeros(1))[0])
         point = self._domain(users, items).step(self.matrix.point, slopes, length)
-        self.matrix = HiddenMatrix(link, effects, point)
+        self.matrix = HiddenMatrix(link, biases, point)
         self._cells = np.union1d(self._cells, cells)
         self._counts = np.bincount(self._cells // self.n_items, minlength=self.roster.n_users)
 

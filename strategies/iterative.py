@@ -15,13 +15,12 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
-from dprec.completion.item_updates import Start, StepOptions, initial_item_factors, step_item_factors
+from dprec.completion import Start, StepOptions, initial_item_factors, step_item_factors
 from dprec.errors import RunError
+from dprec.exchange import DELIVER, TRAIN, FinalFactors, GradientRequest, bitmap_of
 from dprec.gradients import Aggregate, GradientReport
-from dprec.messages import DELIVER, TRAIN, FinalFactors, GradientRequest, bitmap_of
 from dprec.privacy.ledger import PrivacyLedger
-from dprec.wire.broadcast import BroadcastOptions, Factors, encode_broadcast
-from dprec.wire.traffic import TrafficLedger
+from dprec.wire import BroadcastOptions, Factors, TrafficLedger, encode_broadcast
 from strategies.envelope import request_content
 from strategies.roster import Roster
 from strategies.round_record import RoundRecord
@@ -33,34 +32,24 @@ from strategies.training import TrainingRounds
 
 @dataclass(eq=False)
 class State:
-    """Everything that a round changes, from which an interrupted run resumes.
-
-    Parameters
-    ----------
-    factors, velocity : ndarray of float64, shape (items, rank)
-    broadcast : ndarray, shape (items, rank), or None
-        What the last round sent, as the devices received it.
-    holders : ndarray of bool, shape (users,)
-        Users who are known to hold it.
-    traffic : TrafficLedger
-    privacy : PrivacyLedger
-    best_factors : ndarray of float64, shape (items, rank)
-    best_error, best_round : float and int
-        The lowest validation error, and its round and item factors, for early stopping.
-    records : list of RoundRecord
-        One per finished round.
-    """
+    """Everything that a round changes, from which an interrupted run resumes."""
 
     factors: NDArray[np.float64]
     velocity: NDArray[np.float64]
+    """Shape (items, rank)."""
     broadcast: Factors | None
+    """What the last round sent, as the devices received it; shape (items, rank)."""
     holders: NDArray[np.bool_]
+    """Users who are known to hold it; shape (users,)."""
     traffic: TrafficLedger
     privacy: PrivacyLedger
     best_factors: NDArray[np.float64]
+    """Shape (items, rank)."""
     best_error: float = math.inf
     best_round: int = 0
+    """The lowest validation error, and its round and item factors, for early stopping."""
     records: list[RoundRecord] = field(default_factory=list)
+    """One per finished round."""
 
     @classmethod
     def begin(
@@ -72,7 +61,6 @@ class State:
         ----------
         rated : ndarray of bool, shape (users,)
             Users who have a rating to protect.
-        n_items, rank, seed : int
         start : {"random", "level"}
             As `StepOptions`.
         """
@@ -101,35 +89,21 @@ class State:
 
 @dataclass(eq=False)
 class IterativeFactorization(TrainingRounds):
-    """Item factors learned from gradient reports.
-
-    Parameters
-    ----------
-    gradient : GradientReport
-        What the devices report.
-    epsilon : float
-        Budget of one report; infinite if nothing is protected.
-    step : StepOptions
-    broadcast : BroadcastOptions
-    sampling : SamplingOptions
-    seed : int
-        Of what the server draws.
-    public_seed : int
-        Of what devices and server draw alike.
-    group : str
-        Run key under which the devices find their setup.
-    roster : Roster
-    state : State
-    """
+    """Item factors learned from gradient reports."""
 
     gradient: GradientReport
+    """What the devices report."""
     epsilon: float
+    """Budget of one report; infinite if nothing is protected."""
     step: StepOptions
     broadcast: BroadcastOptions
     sampling: SamplingOptions
     seed: int
+    """Of what the server draws."""
     public_seed: int
+    """Of what devices and server draw alike."""
     group: str
+    """Run key under which the devices find their setup."""
     roster: Roster
     state: State
 
@@ -171,16 +145,16 @@ class IterativeFactorization(TrainingRounds):
         changes = encode_broadcast(factors, self.state.broadcast) if self.broadcast.delta else whole
         self._charge_broadcast(server_round, whole, changes)
         contents = {}
-        for partition in range(len(self.roster.node_ids)):
-            cohort = self.roster.cohort(partition)
-            asked = self._asked[cohort.start : cohort.stop]
+        for partition_id in range(len(self.roster.node_ids)):
+            partition = self.roster.partition(partition_id)
+            asked = self._asked[partition.start : partition.stop]
             if not asked.any():
                 continue
             # A node keeps one copy: it can apply the changes only if all its asked users could.
-            up_to_date = bool(self.state.holders[cohort.start : cohort.stop][asked].all())
+            up_to_date = bool(self.state.holders[partition.start : partition.stop][asked].all())
             payload = changes if up_to_date else whole
             request = GradientRequest(server_round, payload, bitmap_of(asked))
-            contents[partition] = request_content(request)
+            contents[partition_id] = request_content(request)
         self.state.broadcast = factors
         return self.roster.messages(TRAIN, contents, self.group)
 

@@ -6,8 +6,8 @@ import numpy as np
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
-from dprec.messages import PERSONALIZE, PRIOR, Personalization
-from dprec.wire.traffic import TrafficLedger
+from dprec.exchange import PERSONALIZE, PRIOR, Personalization
+from dprec.wire import TrafficLedger
 from strategies.envelope import request_content
 from strategies.roster import Roster
 from strategies.rounds import RoundAccount
@@ -20,15 +20,12 @@ def broadcast_table(
 
     Parameters
     ----------
-    grid : Grid
-    roster : Roster
     group : str
         Run key.
-    table : bytes
     priors : ndarray, shape (users, 1 + factors)
         See `Personalization`.
     traffic : TrafficLedger
-        Charged in place: the table in full to every user, although a cohort shares it.
+        Charged in place: the table in full to every user, although a partition shares it.
     """
     sent = priors.astype(PRIOR)
     own = sent.shape[1] * PRIOR.itemsize
@@ -36,9 +33,9 @@ def broadcast_table(
     alone = request_content(Personalization(table, bytes(own)))
     account.charge_request(slice(None), alone, len(table) + own)
     contents = {}
-    for partition in range(len(roster.node_ids)):
-        cohort = roster.cohort(partition)
-        request = Personalization(table, sent[cohort.start : cohort.stop].tobytes())
-        contents[partition] = request_content(request)
+    for partition_id in range(len(roster.node_ids)):
+        partition = roster.partition(partition_id)
+        request = Personalization(table, sent[partition.start : partition.stop].tobytes())
+        contents[partition_id] = request_content(request)
     account.deliver(grid, roster, contents)
     return account.spent()

@@ -14,12 +14,12 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
+from dprec.exchange import DELIVER, STATISTICS, FinalFactors, GradientRequest
 from dprec.gradients import Aggregate
-from dprec.messages import DELIVER, STATISTICS, FinalFactors, GradientRequest
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.private_als import Aggregation, ItemLearner, StatisticsLayout
-from dprec.run_keys import ReleaseDraws
-from dprec.wire.traffic import TrafficLedger
+from dprec.randomness import ReleaseDraws
+from dprec.wire import TrafficLedger
 from strategies.envelope import request_content
 from strategies.roster import Roster
 from strategies.rounds import RoundAccount
@@ -50,18 +50,6 @@ class _Statistics:
 class PrivateAls(OwnModelRounds):
     """Items' effects and factors learned from sums with noise.
 
-    Parameters
-    ----------
-    learner : ItemLearner
-    aggregation : Aggregation
-    multipliers : tuple of float
-        Noise of each round.
-    seed, public_seed : int
-        Of what the server draws, and of what everybody knows.
-    group : str
-        Run key under which the devices find their setup.
-    roster : Roster
-
     Attributes
     ----------
     traffic : TrafficLedger
@@ -74,9 +62,12 @@ class PrivateAls(OwnModelRounds):
     learner: ItemLearner
     aggregation: Aggregation
     multipliers: tuple[float, ...]
+    """Noise of each round."""
     seed: int
     public_seed: int
+    """Of what the server draws, and of what everybody knows."""
     group: str
+    """Run key under which the devices find their setup."""
     roster: Roster
     traffic: TrafficLedger = field(init=False)
     privacy: PrivacyLedger = field(init=False)

@@ -13,72 +13,50 @@ from flwr.app import RecordDict
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
+from dprec.arrays import find, offsets, sizes_of
 from dprec.completion import Observations
-from dprec.crossdomain.alter_ego import AlterEgos
-from dprec.crossdomain.alter_ego_codec import AlterEgoCodec, RowCodec, ValueCode
-from dprec.crossdomain.replacement import Candidates
-from dprec.messages import REPLACE, REPLACEMENT_ROUND, ReplacementRequest, bitmap_of
-from dprec.ragged import offsets, sizes_of
-from dprec.sorted_keys import find
-from dprec.wire.traffic import TrafficLedger
+from dprec.crossdomain import AlterEgoCodec, AlterEgos, Candidates, RowCodec, ValueCode
+from dprec.exchange import REPLACE, REPLACEMENT_ROUND, ReplacementRequest, bitmap_of
+from dprec.wire import TrafficLedger
 from strategies.envelope import request_content
 from strategies.roster import Roster
 from strategies.round_record import RoundRecord
 from strategies.rounds import RoundAccount
 
 _BYTES_AT_ONCE = 1 << 26
-"""Size of the requests that are sent together: bounds the memory for messages to many small cohorts."""
+"""Size of the requests that are sent together: bounds the memory for messages to many small partitions."""
 
 
 @dataclass(frozen=True, eq=False)
 class Exchanged:
-    """Result of the exchange.
-
-    Parameters
-    ----------
-    egos : AlterEgos
-        Of all users; empty for a user whose AlterEgo did not arrive.
-    replaced : ndarray of int64, shape (users,)
-        Number of items for which each user was sent candidates; users with any were asked.
-    sent, accepted : ndarray of bool, shape (users,)
-        Whose AlterEgo arrived, and whose was valid.
-    record : RoundRecord
-    """
+    """Result of the exchange."""
 
     egos: AlterEgos
+    """Of all users; empty for a user whose AlterEgo did not arrive."""
     replaced: NDArray[np.int64]
+    """Number of items for which each user was sent candidates; users with any were asked; shape (users,)."""
     sent: NDArray[np.bool_]
     accepted: NDArray[np.bool_]
+    """Whose AlterEgo arrived, and whose was valid; shape (users,)."""
     record: RoundRecord
 
 
 @dataclass(frozen=True, eq=False)
 class ReplacementExchange:
-    """One query that sends candidates to the devices and collects their AlterEgos.
-
-    Parameters
-    ----------
-    candidates : Candidates
-    means : ndarray of float64, shape (items,)
-        Mean rating of each item, for codecs that send those of the source items.
-    rows : RowCodec
-    ratings : ValueCode
-        Code of the means.
-    values : ValueCode
-        Code of an AlterEgo's values.
-    target : tuple of int
-        First item of the target domain, and the item after its last one.
-    group : str
-        Run key under which the devices find their setup.
-    """
+    """One query that sends candidates to the devices and collects their AlterEgos."""
 
     candidates: Candidates
     means: NDArray[np.float64]
+    """Mean rating of each item, for codecs that send those of the source items; shape (items,)."""
     rows: RowCodec
     ratings: ValueCode
+    """Code of the means."""
     values: ValueCode
+    """Code of an AlterEgo's values."""
     target: tuple[int, int]
+    """First item of the target domain, and the item after its last one."""
     group: str
+    """Run key under which the devices find their setup."""
 
     def exchange(
         self, grid: Grid, roster: Roster, observed: Observations, traffic: TrafficLedger
@@ -89,12 +67,10 @@ class ReplacementExchange:
 
         Parameters
         ----------
-        grid : Grid
-        roster : Roster
         observed : Observations
             What the devices sent before: which items of which users are known.
         traffic : TrafficLedger
-            Charged in place, in full for each user, although a cohort receives one copy.
+            Charged in place, in full for each user, although a partition receives one copy.
         """
         account = RoundAccount(REPLACE, self.group, traffic)
         needs = self._needs(observed, roster.n_users)
@@ -135,24 +111,24 @@ class ReplacementExchange:
         codes = self.ratings.encode(self.means)
         batch: dict[int, RecordDict] = {}
         waiting = 0
-        for partition in range(len(roster.node_ids)):
-            cohort = roster.cohort(partition)
-            asked = needs.counts[cohort.start : cohort.stop] > 0
+        for partition_id in range(len(roster.node_ids)):
+            partition = roster.partition(partition_id)
+            asked = needs.counts[partition.start : partition.stop] > 0
             if not asked.any():
                 continue
-            cells = slice(needs.indptr[cohort.start], needs.indptr[cohort.stop])
+            cells = slice(needs.indptr[partition.start], needs.indptr[partition.stop])
             needed = np.unique(needs.places[cells])
             items = self.candidates.items[needed]
             packed = self.rows.pack(items, [needs.rows[place] for place in needed.tolist()], codes[items])
             if batch and waiting + len(packed) > _BYTES_AT_ONCE:
                 yield batch
                 batch, waiting = {}, 0
-            batch[partition] = self._content(packed, asked)
+            batch[partition_id] = self._content(packed, asked)
             waiting += len(packed)
         yield batch
 
     def _content(self, rows: bytes, asked: NDArray[np.bool_] | None = None) -> RecordDict:
-        """Return the content of a request; with a bitmap if only some of a cohort are asked."""
+        """Return the content of a request; with a bitmap if only some of a partition are asked."""
         start, stop = self.target
         bitmap = None if asked is None else bitmap_of(asked)
         return request_content(ReplacementRequest(REPLACEMENT_ROUND, start, stop, rows, bitmap))
@@ -160,19 +136,13 @@ class ReplacementExchange:
 
 @dataclass(frozen=True, eq=False)
 class _Needs:
-    """Which candidates each user is to be sent.
-
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (users,)
-    indptr : ndarray of int64, shape (users + 1,)
-    places : ndarray of int64, shape (needs,)
-        Rows that the users need, by user.
-    rows : list of bytes
-        Every row, encoded.
-    """
+    """Which candidates each user is to be sent."""
 
     counts: NDArray[np.int64]
+    """Shape (users,)."""
     indptr: NDArray[np.int64]
+    """Shape (users + 1,)."""
     places: NDArray[np.int64]
+    """Rows that the users need, by user; shape (needs,)."""
     rows: list[bytes]
+    """Every row, encoded."""

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
 from dprec.errors import RunError
-from dprec.messages import COUNT, COUNT_ROUND, REPORT, CountRequest, bitmap_of
+from dprec.exchange import COUNT, COUNT_ROUND, REPORT, CountRequest, bitmap_of
 from dprec.observations import Observations
 from dprec.reports import FollowUp, ReportFamily, Wanted
-from dprec.wire.traffic import TrafficLedger
+from dprec.wire import TrafficLedger
 from strategies.envelope import request_content
 from strategies.roster import Roster
 from strategies.round_record import RoundRecord
@@ -28,45 +28,29 @@ _VALUES = Wanted()
 
 @dataclass(frozen=True, eq=False)
 class Collected:
-    """Result of the collection.
-
-    Parameters
-    ----------
-    observations : Observations
-        What the accepted reports say.
-    sent, accepted : ndarray of bool, shape (users,)
-        Whose report arrived, and whose was valid.
-    traffic : TrafficLedger
-    record : RoundRecord
-    """
+    """Result of the collection."""
 
     observations: Observations
+    """What the accepted reports say."""
     sent: NDArray[np.bool_]
     accepted: NDArray[np.bool_]
+    """Whose report arrived, and whose was valid; shape (users,)."""
     traffic: TrafficLedger
     record: RoundRecord
 
 
 @dataclass(frozen=True, eq=False)
 class ReportCollection:
-    """One query to every user, which its device answers with its report.
-
-    Parameters
-    ----------
-    family : ReportFamily
-        What the devices report; the server knows it but cannot change it.
-    group : str
-        Run key under which the devices find their setup.
-    wanted : Wanted
-        What the observations hold beside values.
-    catalogue : Catalogue or None
-        Public data about the items, for the observations.
-    """
+    """One query to every user, which its device answers with its report."""
 
     family: ReportFamily
+    """What the devices report; the server knows it but cannot change it."""
     group: str
+    """Run key under which the devices find their setup."""
     wanted: Wanted = _VALUES
+    """What the observations hold beside values."""
     catalogue: Catalogue | None = None
+    """Public data about the items, for the observations."""
 
     def collect(self, grid: Grid, roster: Roster) -> Collected:
         """Ask every user for its report.
@@ -97,36 +81,23 @@ class ReportCollection:
 
 @dataclass(frozen=True, eq=False)
 class FurtherCollected:
-    """Result of what follows the reports.
-
-    Parameters
-    ----------
-    observations : Observations
-        What the reports and the further answers say.
-    asked : ndarray of int64, shape (users, ...)
-        What was asked of each user; see `dprec.reports.Asking`.
-    record : RoundRecord
-    """
+    """Result of what follows the reports."""
 
     observations: Observations
+    """What the reports and the further answers say."""
     asked: NDArray[np.int64]
+    """What was asked of each user; see `dprec.reports.Asking`; shape (users, ...)."""
     record: RoundRecord
 
 
 @dataclass(frozen=True, eq=False)
 class FollowUpCollection:
-    """One query to every user whose report was accepted, for what follows it.
-
-    Parameters
-    ----------
-    follow_up : FollowUp
-        What the devices answer; the server knows it but cannot change it.
-    group : str
-        Run key under which the devices find their setup.
-    """
+    """One query to every user whose report was accepted, for what follows it."""
 
     follow_up: FollowUp
+    """What the devices answer; the server knows it but cannot change it."""
     group: str
+    """Run key under which the devices find their setup."""
 
     def collect(self, grid: Grid, roster: Roster, collected: Collected) -> FurtherCollected:
         """Ask for the answers; the traffic of the reports is charged in place."""
@@ -147,9 +118,9 @@ class FollowUpCollection:
         asked = collected.accepted
         account.charge_request(asked, request_content(CountRequest(question)), len(question))
         contents = {}
-        for partition in range(len(roster.node_ids)):
-            cohort = roster.cohort(partition)
-            own = asked[cohort.start : cohort.stop]
+        for partition_id in range(len(roster.node_ids)):
+            partition = roster.partition(partition_id)
+            own = asked[partition.start : partition.stop]
             if own.any():
-                contents[partition] = request_content(CountRequest(question, bitmap_of(own)))
+                contents[partition_id] = request_content(CountRequest(question, bitmap_of(own)))
         return roster.ask(grid, COUNT, contents, self.group)

@@ -13,8 +13,7 @@ from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
 from dprec.errors import RunError
-from dprec.messages import IDENTIFY, NODE
-from dprec.replies import Identity
+from dprec.exchange import IDENTIFY, NODE, Identity
 from strategies.arrivals import Arrivals, arrivals_of
 
 _USERS_AT_ONCE = 1 << 19
@@ -23,28 +22,21 @@ _USERS_AT_ONCE = 1 << 19
 ReadT = TypeVar("ReadT")
 
 Reader = Callable[[Message, int, NDArray[np.int64]], ReadT | None]
-"""From an answer, the first user of its cohort and those who were asked, to what the answer holds."""
+"""From an answer, the first user of its partition and those who were asked, to what the answer holds."""
 
 
 @dataclass(frozen=True)
 class Roster:
-    """The nodes in the order of their partitions; the node of partition p hosts the p-th cohort.
-
-    Parameters
-    ----------
-    node_ids : tuple of int or None
-        As many as the users need, from `identify` or from enrolment; None for a node that never came.
-    n_users : int
-    users_per_node : int
-    """
+    """The nodes in the order of their partitions; the node of partition p hosts the p-th partition."""
 
     node_ids: tuple[int | None, ...]
+    """As many as the users need, from `identify` or from enrolment; None for a node that never came."""
     n_users: int
     users_per_node: int
 
-    def cohort(self, partition: int) -> range:
+    def partition(self, partition_id: int) -> range:
         """Return the users of a partition."""
-        start = partition * self.users_per_node
+        start = partition_id * self.users_per_node
         return range(start, min(start + self.users_per_node, self.n_users))
 
     def messages(self, message_type: str, contents: dict[int, RecordDict], group: str) -> list[Message]:
@@ -52,7 +44,6 @@ class Roster:
 
         Parameters
         ----------
-        message_type : str
         contents : dict
             What the node of each partition is sent.
         group : str
@@ -60,8 +51,8 @@ class Roster:
         """
         return [
             Message(content, node, message_type, group_id=group)
-            for partition, content in contents.items()
-            if (node := self.node_ids[partition]) is not None
+            for partition_id, content in contents.items()
+            if (node := self.node_ids[partition_id]) is not None
         ]
 
     def ask(
@@ -100,18 +91,18 @@ class Roster:
 
     def by_partition(self, replies: Iterable[Message]) -> dict[int, Message]:
         """Return the replies by the partition of the node that sent them, in ascending order."""
-        partitions = {node: partition for partition, node in enumerate(self.node_ids)}
+        partitions = {node: partition_id for partition_id, node in enumerate(self.node_ids)}
         answers = {partitions.get(reply.metadata.src_node_id, -1): reply for reply in replies}
-        return {partition: answers[partition] for partition in sorted(answers) if partition >= 0}
+        return {partition_id: answers[partition_id] for partition_id in sorted(answers) if partition_id >= 0}
 
     def arrivals(self, answers: dict[int, Message], asked: NDArray[np.bool_]) -> Iterator[Arrivals]:
-        """Yield the reports of each cohort, except cohorts whose answer cannot be used; see `read`."""
+        """Yield the reports of each partition, except partitions whose answer cannot be used; see `read`."""
         return self.read(answers, asked, arrivals_of)
 
     def read(
         self, answers: dict[int, Message], asked: NDArray[np.bool_], reader: Reader[ReadT]
     ) -> Iterator[ReadT]:
-        """Yield what a reader makes of the answer of each cohort, except of those that it cannot use.
+        """Yield what a reader makes of the answer of each partition, except of those that it cannot use.
 
         Parameters
         ----------
@@ -119,12 +110,11 @@ class Roster:
             From `by_partition`; emptied, so that no answer is kept after it is read.
         asked : ndarray of bool, shape (users,)
             Who was asked.
-        reader : callable
         """
-        for partition in list(answers):
-            cohort = self.cohort(partition)
-            users = cohort.start + np.flatnonzero(asked[cohort.start : cohort.stop])
-            read = reader(answers.pop(partition), cohort.start, users)
+        for partition_id in list(answers):
+            partition = self.partition(partition_id)
+            users = partition.start + np.flatnonzero(asked[partition.start : partition.stop])
+            read = reader(answers.pop(partition_id), partition.start, users)
             if read is not None:
                 yield read
 
@@ -140,10 +130,10 @@ def identify(grid: Grid) -> tuple[int, ...]:
     nodes = list(grid.get_node_ids())
     questions = [Message(RecordDict(), node, IDENTIFY) for node in nodes]
     partitions = {reply.metadata.src_node_id: _partition(reply) for reply in grid.send_and_receive(questions)}
-    hosts = {partition: node for node, partition in partitions.items() if partition is not None}
+    hosts = {partition_id: node for node, partition_id in partitions.items() if partition_id is not None}
     if sorted(hosts) != list(range(len(nodes))):
         raise RunError(f"{len(nodes)} nodes answered as partitions {sorted(hosts)}")
-    return tuple(hosts[partition] for partition in range(len(nodes)))
+    return tuple(hosts[partition_id] for partition_id in range(len(nodes)))
 
 
 def _partition(reply: Message) -> int | None:

@@ -7,33 +7,23 @@ from dataclasses import dataclass, field, replace
 
 @dataclass(frozen=True)
 class RoundRecord:
-    """One round of a protocol.
-
-    Parameters
-    ----------
-    round : int
-        From 1.
-    replies, failures : int
-        Users whose report was accepted, and users who were asked but had none accepted.
-    accuracy : dict or None
-        Only if the round was evaluated.
-    uplink_payload_bytes, uplink_message_bytes, downlink_payload_bytes, downlink_message_bytes : int
-        Sums over the users, for this round alone.
-    seconds : float
-    causes : dict of str to int
-        Why the failures failed: how many were absent, late or malformed, or why devices refused.
-    """
+    """One round of a protocol."""
 
     round: int
+    """From 1."""
     replies: int
     failures: int
+    """Users whose report was accepted, and users who were asked but had none accepted."""
     accuracy: dict[str, float | None] | None
+    """Only if the round was evaluated."""
     uplink_payload_bytes: int
     uplink_message_bytes: int
     downlink_payload_bytes: int
     downlink_message_bytes: int
+    """Sums over the users, for this round alone."""
     seconds: float
     causes: dict[str, int] = field(default_factory=dict)
+    """Why the failures failed: how many were absent, late or malformed, or why devices refused."""
 
     def with_traffic(self, more: dict[str, int]) -> RoundRecord:
         """Return the record with bytes added to it, under the names of the fields."""

@@ -12,8 +12,8 @@ from flwr.app import RecordDict
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
-from dprec.messages import FinalFactors
-from dprec.wire.traffic import WITH_RECORD, WITHOUT_RECORD, TrafficLedger, Users
+from dprec.exchange import FinalFactors
+from dprec.wire import WITH_RECORD, WITHOUT_RECORD, TrafficLedger, Users
 from strategies.arrivals import Attendance
 from strategies.envelope import (
     message_size,
@@ -40,21 +40,15 @@ def traffic_totals(ledger: TrafficLedger) -> dict[str, int]:
 class RoundAccount:
     """Charges the messages of one round to the users who receive or send them.
 
-    Every user is charged in full, although a cohort shares its messages. Traffic and time are counted
+    Every user is charged in full, although a partition shares its messages. Traffic and time are counted
     from when the account is created.
-
-    Parameters
-    ----------
-    message_type : str
-    group : str
-        Run key.
-    traffic : TrafficLedger
-        Charged in place.
     """
 
     message_type: str
     group: str
+    """Run key."""
     traffic: TrafficLedger
+    """Charged in place."""
     _started: float = field(default_factory=time.perf_counter, init=False)
     _before: dict[str, int] = field(init=False)
     _causes: Counter[str] = field(default_factory=Counter, init=False)
@@ -120,16 +114,14 @@ class RoundAccount:
 
         Parameters
         ----------
-        grid : Grid
-        roster : Roster
         contents : dict
             What the node of each partition is sent; charged apart.
         """
-        for partition, answer in roster.ask(grid, self.message_type, contents, self.group).items():
+        for partition_id, answer in roster.ask(grid, self.message_type, contents, self.group).items():
             if answer.has_error():
                 continue
-            cohort = roster.cohort(partition)
-            self.charge_acknowledgements(slice(cohort.start, cohort.stop))
+            partition = roster.partition(partition_id)
+            self.charge_acknowledgements(slice(partition.start, partition.stop))
 
     def spent(self) -> dict[str, int]:
         """Return the bytes charged since the account was created, as `traffic_totals` does."""

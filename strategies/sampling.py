@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.components import Options, option
 from dprec.errors import SettingError
-from dprec.options import Options, option
 from dprec.randomness import subset, words
 
 

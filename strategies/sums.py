@@ -1,4 +1,4 @@
-"""What the reports of a cohort add up to, whether its node or the server adds them up."""
+"""What the reports of a partition add up to, whether its node or the server adds them up."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 from flwr.app import ConfigRecord, Message
 from numpy.typing import NDArray
 
+from dprec.arrays import sizes_of
+from dprec.exchange import SummedReports
 from dprec.gradients import Aggregate
-from dprec.ragged import sizes_of
-from dprec.summed_reports import SummedReports
 from strategies.arrivals import Attendance, arrivals_of, reply_record
 
 
@@ -25,7 +25,7 @@ class Summable(Protocol):
         """Whether a sum reveals nothing about which items were rated."""
 
     def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
-        """Validate and add up the reports of a cohort."""
+        """Validate and add up the reports of a partition."""
 
     def sum_shape(self, shape: tuple[int, int]) -> tuple[int, ...]:
         """Return the shape of the sum of reports."""
@@ -36,18 +36,12 @@ class Summable(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Sums(Attendance):
-    """The sum of a cohort's reports; see `Attendance` for the other parameters.
-
-    Parameters
-    ----------
-    sent : ndarray of int64, shape (asked,)
-        Bytes of each report; of no meaning for a user who did not answer.
-    aggregate : Aggregate
-        Sum of the valid reports that arrived in time.
-    """
+    """The sum of a partition's reports; see `Attendance` for the other parameters."""
 
     sent: NDArray[np.int64]
+    """Bytes of each report; of no meaning for a user who did not answer; shape (asked,)."""
     aggregate: Aggregate
+    """Sum of the valid reports that arrived in time."""
 
     @property
     def payloads(self) -> NDArray[np.int64]:
@@ -57,22 +51,16 @@ class Sums(Attendance):
 
 @dataclass(frozen=True, eq=False)
 class ReadSums:
-    """Reads the replies of cohorts: reports, which it adds up, or their sum, which it checks.
-
-    Parameters
-    ----------
-    gradient : Summable
-        What the devices report.
-    shape : tuple of int
-        Items and rank.
-    users_per_node : int
-        A node of one user, as every device is, has nothing to add up: only its report is read, whose bounds
-        can be checked. The sum of several is believed of the nodes of a simulation.
-    """
+    """Reads the replies of partitions: reports, which it adds up, or their sum, which it checks."""
 
     gradient: Summable
+    """What the devices report."""
     shape: tuple[int, int]
+    """Items and rank."""
     users_per_node: int
+    """A node of one user, as every device is, has nothing to add up: only its report is read, whose bounds
+    can be checked. The sum of several is believed of the nodes of a simulation.
+    """
 
     def __call__(self, reply: Message | None, first_user: int, users: NDArray[np.int64]) -> Sums | None:
         """Return the sums of a reply, or None when it cannot be used; see `arrivals_of` for the parameters.

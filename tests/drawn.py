@@ -17,10 +17,9 @@ import numpy as np
 import pytest
 
 from dprec import randomness, run_keys
-from dprec.device_draws import DeviceDraws
-from dprec.secret_draws import SecretDraws
-from dprec.secure_sums import streams
-from dprec.secure_sums.shared_secrets import PURPOSE_OF_SUMS
+from dprec.randomness import DeviceDraws, SecretDraws
+from dprec.secure_aggregation import streams
+from dprec.secure_aggregation.secrets import PURPOSE_OF_SUMS
 from tests.paths import ROOT
 
 _PACKAGES = ("dprec", "clients", "strategies", "simulation.protocols")

@@ -11,12 +11,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from dprec.arrays import offsets, places_of, rows_of
 from dprec.catalogue import Catalogue
 from dprec.channel import Channel
+from dprec.components import option
 from dprec.mechanisms import Mechanism
 from dprec.observations import Observations, ResidualReports
-from dprec.options import option
-from dprec.ragged import offsets, places_of, rows_of
 from dprec.randomness import shuffled_within
 from dprec.ratings import RatingScale
 from dprec.reports import IndependentDraws, Reader, ReportFamily, ReportSize

@@ -24,9 +24,9 @@ PURPOSE_AT = {
 
 SOURCES = {
     "Philox": {"dprec/randomness.py"},
-    "threefry": {"dprec/device_draws.py", "dprec/recommendation.py"},
-    "Cipher": {"dprec/secure_sums/streams.py"},
-    "shake_256": {"dprec/secret_draws.py"},
+    "threefry": {"dprec/randomness/devices.py", "dprec/predictions.py"},
+    "Cipher": {"dprec/secure_aggregation/secrets.py"},
+    "shake_256": {"dprec/randomness/devices.py"},
     "urandom": {
         "clients/device/folder.py",
         "simulation/deployment/preparing.py",

@@ -35,11 +35,10 @@ from clients.device.losses import CHARGED_WITH, DELIVERIES, FREE, PRICES, price_
 from clients.device.profile import Profile, emptied, write_predictions
 from clients.faults import FaultOptions
 from clients.memory import deliver_once
-from clients.population import Cohort, Population, Received
+from clients.population import Partition, Population, Received
 from dprec.errors import InputError
-from dprec.messages import IDENTIFY, REPLACE, REQUEST, Record
-from dprec.refusals import Refusal, RefusalCode
-from dprec.run_keys import Keys
+from dprec.exchange import IDENTIFY, REPLACE, REQUEST, Record, Refusal, RefusalCode
+from dprec.randomness import Keys
 
 _LONGEST = 1e7
 """Seconds that a request may live, and from now to when it was made, at most: about four months."""
@@ -104,9 +103,9 @@ class Device:
             )
         self.folder = folder
         self._options, self._agreement, self._secret = folder.options, folder.agreement, folder.secret
-        self._app = answering(ClientApp(), lambda message, context: self._cohort)
+        self._app = answering(ClientApp(), lambda message, context: self._partition)
         self._profile = self._latest = folder.profile()
-        self._cohort = self._cohort_of("", self._profile)
+        self._partition = self._partition_of("", self._profile)
         self._received: Received | None = None
         self._work: Callable[[], None] | None = None
         self._open()
@@ -188,8 +187,8 @@ class Device:
         record, request = self._checked(message), message.metadata
         profile = self._profile_of(run)
         self._check_paid(run, kind)
-        if (run, profile.digest) != (self._cohort.population.key, self._profile.digest):
-            self._cohort, self._profile = self._cohort_of(run, profile), profile
+        if (run, profile.digest) != (self._partition.population.key, self._profile.digest):
+            self._partition, self._profile = self._partition_of(run, profile), profile
         # The handlers write to a copy, which counts only if the answer is to leave.
         records = self._state.records
         context = self._context(message, records)
@@ -199,7 +198,7 @@ class Device:
             deliver_once(context, run, kind, kept(message.content))
         state = replace(self._state, answers=kept(records), reply=as_bytes(reply))
         if kind in PRICES:
-            self._charge(state, run, kind, price_of(kind, self._cohort, record, self.name))
+            self._charge(state, run, kind, price_of(kind, self._partition, record, self.name))
         elif state.answers != self._state.answers:
             self._remember(state)
         self._prepare_work()
@@ -218,12 +217,12 @@ class Device:
             raise
         except Exception:
             LOG.exception("%s: a defect; answered as if nothing were rated", self.name)
-        cohort, self._received = self._cohort, None
+        partition, self._received = self._partition, None
         try:
-            self._cohort = emptied(cohort)
+            self._partition = emptied(partition)
             return self._app(message, context)
         finally:
-            self._cohort, self._received = cohort, None
+            self._partition, self._received = partition, None
 
     def _context(self, message: Message, records: RecordDict) -> Context:
         """Return the context of an answer."""
@@ -313,7 +312,7 @@ class Device:
         write_state(self.folder.state_file, state)
         self._state = state
 
-    def _cohort_of(self, run: str, profile: Profile) -> Cohort:
+    def _partition_of(self, run: str, profile: Profile) -> Partition:
         """Return the user as the handlers see it."""
         agreement, user = self._agreement, self._options.user
         public_seed = int(agreement.public, 16)
@@ -328,7 +327,7 @@ class Device:
             key=run,
             show=self._receive,
         )
-        return Cohort(population, user, user + 1)
+        return Partition(population, user, user + 1)
 
     def _receive(self, received: Received) -> None:
         """Keep what the device has received for its predictions until its message is answered."""
@@ -336,7 +335,7 @@ class Device:
 
     def _prepare_work(self) -> None:
         """Leave to be done what the device has received something for: its predictions."""
-        received, rated, folder = self._received, self._cohort.items, self.folder
+        received, rated, folder = self._received, self._partition.items, self.folder
         if received is None:
             return
 

@@ -62,7 +62,6 @@ def append_durably(path: Path, contents: bytes, *, after: int) -> None:
     ----------
     path : Path
         Made if there is none.
-    contents : bytes
     after : int
         Bytes to keep; what follows them is replaced.
 
@@ -98,27 +97,18 @@ _DIGEST_BYTES = 32
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """The memory of a device.
-
-    Parameters
-    ----------
-    answers : bytes
-        What the handlers keep, as Flower serialises it.
-    charges : int
-        Lines that the ledger has, or must be given.
-    last_charge : bytes
-        The last of them.
-    reply : bytes
-        A reply that is not known to have arrived, as Flower serialises it; empty if there is none.
-    node_id : int
-        Under which the server knows the device; 0 before it does.
-    """
+    """The memory of a device."""
 
     answers: bytes = b""
+    """What the handlers keep, as Flower serialises it."""
     charges: int = 0
+    """Lines that the ledger has, or must be given."""
     last_charge: bytes = b""
+    """The last of them."""
     reply: bytes = b""
+    """A reply that is not known to have arrived, as Flower serialises it; empty if there is none."""
     node_id: int = 0
+    """Under which the server knows the device; 0 before it does."""
 
     @property
     def records(self) -> RecordDict:

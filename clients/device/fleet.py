@@ -51,7 +51,7 @@ from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
 from dprec.errors import InputError
-from dprec.refusals import Refusal, RefusalCode
+from dprec.exchange import Refusal, RefusalCode
 
 LARGEST_BODY = 64 << 20
 """Bytes of the largest answer that is read."""
@@ -130,18 +130,12 @@ class NotAdmittedError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class NodeKey:
-    """The key by which the server knows a device.
-
-    Parameters
-    ----------
-    public : bytes
-        As PEM.
-    sign : NodeAuthHttpInterceptor
-        Signs requests.
-    """
+    """The key by which the server knows a device."""
 
     public: bytes
+    """As PEM."""
     sign: NodeAuthHttpInterceptor
+    """Signs requests."""
 
     @classmethod
     def read(cls, path: Path) -> NodeKey:
@@ -219,7 +213,6 @@ class Fleet:
 
         Parameters
         ----------
-        key : NodeKey
         interval : float
             Seconds between heartbeats, 10 to 1,800; the device stays online for two of them.
         """
@@ -241,8 +234,6 @@ class Fleet:
 
         Parameters
         ----------
-        key : NodeKey
-        node_id : int
         largest : int
             Bytes that a request may have.
 

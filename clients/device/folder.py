@@ -23,15 +23,21 @@ from numpy.typing import NDArray
 from clients.device.durable import OWNER_ONLY, PART, State, sync_folder, write_durably, write_state
 from clients.device.limits import DeviceOptions, Limits
 from clients.device.profile import Profile, profile_text, read_profile
-from dprec.device_draws import Draws
+from dprec.components import (
+    Options,
+    as_values,
+    importing_only,
+    is_importable,
+    option,
+    reference_of,
+    user_defined_classes,
+)
 from dprec.errors import InputError
-from dprec.options import Options, as_values, option, own_classes
-from dprec.own_classes import importing_only, is_importable, reference_of
-from dprec.personalization.ordinal_process import OrdinalProcess
+from dprec.exchange import AnySetup, Setup, from_json, to_json
+from dprec.exchange.setups import is_told_by_its_settings
+from dprec.personalization import OrdinalProcess
+from dprec.randomness import SECRET_BYTES, Draws, InstalledKeys, Key, SecretDraws
 from dprec.ratings import RatingScale
-from dprec.run_keys import InstalledKeys, Key
-from dprec.secret_draws import SECRET_BYTES, SecretDraws
-from dprec.setups import AnySetup, Setup, from_json, is_told_by_its_settings, to_json
 
 _DEVICE = "a folder of a device, as dprec deploy prepare makes them"
 _ACCEPTED = f"{SECRET_BYTES} random bytes that only their owner can read (mode 0600)"
@@ -71,8 +77,6 @@ class Agreement(Options):
 
         Parameters
         ----------
-        setup : Setup
-        scale : RatingScale
         item_ids : sequence of str
             The data set's own, in the order of the catalogue.
         public : str
@@ -85,7 +89,7 @@ class Agreement(Options):
         InputError
             When the setup has user-defined classes that no file describes.
         """
-        own = own_classes(setup)
+        own = user_defined_classes(setup)
         agreement = cls(
             setup=setup,
             levels=tuple(scale.values.tolist()),
@@ -103,7 +107,7 @@ class Agreement(Options):
     @property
     def classes(self) -> tuple[str, ...]:
         """The user-defined classes that the protocol names."""
-        return tuple(map(reference_of, own_classes(self.setup)))
+        return tuple(map(reference_of, user_defined_classes(self.setup)))
 
     @cached_property
     def text(self) -> str:
@@ -144,25 +148,17 @@ class SecretKeys:
 
     The same question in the same run gets the same answer, which costs nothing. In another run, under
     another protocol or from another profile all noise is independent, so nothing can be replayed.
-
-    Parameters
-    ----------
-    secret : bytes
-    run : str
-        Flower's number of the run.
-    fingerprint : str
-        Of the protocol.
-    public_seed : int
-        The seed of what devices and server share.
-    network_seed : int
-        Draws no faults: those of a real network happen.
     """
 
     secret: bytes
     run: str
+    """Flower's number of the run."""
     fingerprint: str
+    """Of the protocol."""
     public_seed: int
+    """The seed of what devices and server share."""
     network_seed: int = 0
+    """Draws no faults: those of a real network happen."""
 
     def draws(
         self,
@@ -201,12 +197,7 @@ def _read_secret(path: Path) -> bytes:
 
 @dataclass(frozen=True)
 class DeviceFolder:
-    """The files of a device.
-
-    Parameters
-    ----------
-    path : Path
-    """
+    """The files of a device."""
 
     path: Path
 
@@ -395,7 +386,6 @@ def write_device(
         Number under which the server enrols the device.
     limits : Limits
         What the device may spend.
-    agreement : Agreement
     item_ids : sequence of str
         Those of the agreement.
     node_key : bytes

@@ -1,7 +1,7 @@
 """The privacy ledger of a device: ledger.jsonl, a line for each answer that cost something.
 
 A line is on disk before the answer that it is for leaves. Every line carries a digest of all lines up to it.
-The memory of the device (`clients.device.state`), which is written just before, holds the last line too: if
+The memory of the device (`clients.device.durable`), which is written just before, holds the last line too: if
 the process or the machine dies while the line is written, the line is written again from there, and counts.
 It may then be for an answer that never left; a loss that was not suffered may be charged, but none that was
 suffered is forgotten. A ledger that lacks more than its last line is not used at all.
@@ -18,9 +18,9 @@ from pathlib import Path
 
 from clients.device.durable import append_durably
 from clients.device.limits import Loss, Price
+from dprec.components import Options, option
 from dprec.errors import InputError
-from dprec.options import Options, option
-from dprec.setups import from_json, to_json
+from dprec.exchange import from_json, to_json
 
 _CHAIN = "chain"
 """Key of the digest of a line and all before it."""
@@ -80,22 +80,14 @@ def _loss(per_rating: float | None, per_user: float | None) -> Loss:
 
 @dataclass(frozen=True, eq=False)
 class Ledger:
-    """What a device has spent.
-
-    Parameters
-    ----------
-    path : Path
-    charges : tuple of Charge
-    size : int
-        Bytes of the file.
-    chain : str
-        Digest of all lines.
-    """
+    """What a device has spent."""
 
     path: Path
     charges: tuple[Charge, ...] = ()
     size: int = 0
+    """Bytes of the file."""
     chain: str = ""
+    """Digest of all lines."""
 
     @classmethod
     def open(cls, path: Path, lines: int, last: bytes) -> Ledger:
@@ -103,7 +95,6 @@ class Ledger:
 
         Parameters
         ----------
-        path : Path
         lines : int
             Lines that the ledger must have.
         last : bytes

@@ -6,42 +6,32 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dprec.options import Options, option
+from dprec.components import Options, option
 
 
 @dataclass(frozen=True)
 class Loss:
-    """What an answer costs.
-
-    Parameters
-    ----------
-    per_rating, per_user : float
-        Epsilon for the change of one rating, and for that of the whole profile; infinite if nothing is
-        protected. Per rating, 0 if there is no rating.
-    """
+    """What an answer costs."""
 
     per_rating: float
     per_user: float
+    """Epsilon for the change of one rating, and for that of the whole profile; infinite if nothing is
+    protected. Per rating, 0 if there is no rating.
+    """
 
 
 @dataclass(frozen=True)
 class Price:
-    """What an answer costs a profile, and what it could cost any profile.
-
-    Parameters
-    ----------
-    round_index : int
-        The round that is answered, from 1.
-    paid : Loss
-        What the user's own profile loses.
-    most : Loss
-        What no profile loses more of. Limits are held against this: it follows from the protocol alone, so
-        whether an answer is refused says nothing about the profile.
-    """
+    """What an answer costs a profile, and what it could cost any profile."""
 
     round_index: int
+    """The round that is answered, from 1."""
     paid: Loss
+    """What the user's own profile loses."""
     most: Loss
+    """What no profile loses more of. Limits are held against this: it follows from the protocol alone, so
+    whether an answer is refused says nothing about the profile.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)

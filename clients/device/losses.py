@@ -11,8 +11,8 @@ from clients.device.limits import Loss, Price
 from clients.device.profile import emptied
 from clients.gradient_perturbation import installed_on
 from clients.one_shot import held, installed_family, installed_follow_up
-from clients.population import Cohort
-from dprec.messages import (
+from clients.population import Partition
+from dprec.exchange import (
     COUNT,
     COUNT_ROUND,
     DELIVER,
@@ -26,72 +26,73 @@ from dprec.messages import (
     TRAIN,
     CountRequest,
     GradientRequest,
+    IterativeSetup,
     Record,
     ReplacementRequest,
     SlopesRequest,
+    XMapSetup,
 )
-from dprec.setups import IterativeSetup, XMapSetup
 
 LOG = logging.getLogger("dprec.device")
 
-PriceOf = Callable[[Cohort, Record], Price]
-"""From the cohort of one user and a request that was answered, to what the answer costs."""
+PriceOf = Callable[[Partition, Record], Price]
+"""From the partition of one user and a request that was answered, to what the answer costs."""
 
 
-def _of_report(cohort: Cohort, record: Record) -> Price:
+def _of_report(partition: Partition, record: Record) -> Price:
     """Return the price of a report: what its family says of the profile, and of any."""
-    family = installed_family(cohort.population)
-    per_rating, per_user = family.report_losses(*held(cohort))
+    family = installed_family(partition.population)
+    per_rating, per_user = family.report_losses(*held(partition))
     paid = Loss(0.0 if math.isnan(per_rating[0]) else float(per_rating[0]), float(per_user[0]))
     return Price(1, paid, Loss(*family.most_losses()))
 
 
-def _of_counts(cohort: Cohort, record: Record) -> Price:
+def _of_counts(partition: Partition, record: Record) -> Price:
     """Return the price of what follows a report, which was charged what any profile could lose by both.
 
     See `FollowUp.losses` and `CHARGED_WITH`.
     """
-    profiles, draws = held(cohort)
-    lost = installed_follow_up(cohort.population).losses(profiles, CountRequest.of(record).groups, draws)
+    profiles, draws = held(partition)
+    lost = installed_follow_up(partition.population).losses(profiles, CountRequest.of(record).groups, draws)
     return Price(COUNT_ROUND, Loss(0.0, float(lost[0])), Loss(0.0, 0.0))
 
 
-def _of_gradient(cohort: Cohort, record: Record) -> Price:
+def _of_gradient(partition: Partition, record: Record) -> Price:
     """Return the price of a gradient report: one round's share, per rating and per user alike."""
-    setup = cohort.population.installed(IterativeSetup)
+    setup = partition.population.installed(IterativeSetup)
     share = math.inf if setup.epsilon_per_round is None else setup.epsilon_per_round
     loss = setup.gradient.exact_epsilon(share)
     round_index = GradientRequest.of(record).round_index
-    return Price(round_index, Loss(_of_rated(cohort, loss), loss), Loss(loss, loss))
+    return Price(round_index, Loss(_of_rated(partition, loss), loss), Loss(loss, loss))
 
 
-def _of_slopes(cohort: Cohort, record: Record) -> Price:
+def _of_slopes(partition: Partition, record: Record) -> Price:
     """Return the price of slopes: each rating has one of its own."""
-    loss = installed_on(cohort.population).channel.epsilon
-    paid = _of_rated(cohort, loss), _of_many(loss, int(cohort.counts[0]))
-    most = Loss(loss, _of_many(loss, cohort.population.n_items))
+    loss = installed_on(partition.population).channel.epsilon
+    paid = _of_rated(partition, loss), _of_many(loss, int(partition.counts[0]))
+    most = Loss(loss, _of_many(loss, partition.population.n_items))
     return Price(SlopesRequest.of(record).round_index, Loss(*paid), most)
 
 
-def _of_statistics(cohort: Cohort, record: Record) -> Price:
+def _of_statistics(partition: Partition, record: Record) -> Price:
     """Return the price of a contribution: others are to add the noise, the device protects nothing."""
-    paid = Loss(_of_rated(cohort, math.inf), math.inf)
+    paid = Loss(_of_rated(partition, math.inf), math.inf)
     return Price(GradientRequest.of(record).round_index, paid, Loss(math.inf, math.inf))
 
 
-def _of_replacement(cohort: Cohort, record: Record) -> Price:
+def _of_replacement(partition: Partition, record: Record) -> Price:
     """Return the price of replacements: each item outside the target domain has a draw of its own."""
-    request, setup = ReplacementRequest.of(record), cohort.population.installed(XMapSetup).replacement
-    replaced = int(((cohort.items < request.start) | (cohort.items >= request.stop)).sum())
+    request, setup = ReplacementRequest.of(record), partition.population.installed(XMapSetup).replacement
+    replaced = int(((partition.items < request.start) | (partition.items >= request.stop)).sum())
     loss = math.inf if setup.epsilon is None else setup.epsilon
-    sources = cohort.population.n_items - (request.stop - request.start)
+    sources = partition.population.n_items - (request.stop - request.start)
     paid = Loss(loss if replaced else 0.0, _of_many(loss, replaced))
     return Price(request.round_index, paid, Loss(loss, _of_many(loss, sources)))
 
 
-def _of_rated(cohort: Cohort, loss: float) -> float:
+def _of_rated(partition: Partition, loss: float) -> float:
     """Return the loss of a rating, 0 if there is none."""
-    return loss if cohort.counts[0] else 0.0
+    return loss if partition.counts[0] else 0.0
 
 
 def _of_many(loss: float, draws: int) -> float:
@@ -110,7 +111,7 @@ PRICES: Mapping[str, PriceOf] = {
 """By the type of the message."""
 
 
-def price_of(kind: str, cohort: Cohort, record: Record, name: str) -> Price:
+def price_of(kind: str, partition: Partition, record: Record, name: str) -> Price:
     """Return what an answer costs.
 
     Should a defect keep that from being known for some profiles, it must not be seen: the user is charged
@@ -120,7 +121,7 @@ def price_of(kind: str, cohort: Cohort, record: Record, name: str) -> Price:
     ----------
     kind : str
         The type of the message that is answered.
-    cohort : Cohort
+    partition : Partition
         Of one user.
     record : Record
         What the message asks for.
@@ -128,10 +129,10 @@ def price_of(kind: str, cohort: Cohort, record: Record, name: str) -> Price:
         Of the device, for its owner.
     """
     try:
-        return PRICES[kind](cohort, record)
+        return PRICES[kind](partition, record)
     except Exception:
         LOG.exception("%s: a defect; charged what the answer could cost any profile", name)
-    price = PRICES[kind](emptied(cohort), record)
+    price = PRICES[kind](emptied(partition), record)
     return replace(price, paid=price.most)
 
 

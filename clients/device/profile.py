@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clients.device.durable import write_durably
-from clients.population import Cohort
+from clients.population import Partition
 from clients.shards import StoredProfiles
 from dprec.errors import InputError
 from dprec.ratings import RatingScale
@@ -24,19 +24,12 @@ _COLUMNS = ["item", "rating"]
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """The ratings of one user; `HeldRatings` of one.
-
-    Parameters
-    ----------
-    items : ndarray of int32, shape (ratings,)
-        Ascending places in the catalogue.
-    values : ndarray of float64, shape (ratings,)
-    scale : RatingScale
-    n_items : int
-    """
+    """The ratings of one user; `HeldRatings` of one."""
 
     items: NDArray[np.int32]
+    """Ascending places in the catalogue; shape (ratings,)."""
     values: NDArray[np.float64]
+    """Shape (ratings,)."""
     scale: RatingScale
     n_items: int
 
@@ -73,11 +66,11 @@ class Profile:
         return hashlib.sha256(cells).hexdigest()
 
 
-def emptied(cohort: Cohort) -> Cohort:
-    """Return the cohort of a user who has rated nothing, and is the same otherwise."""
-    population = cohort.population
+def emptied(partition: Partition) -> Partition:
+    """Return the partition of a user who has rated nothing, and is the same otherwise."""
+    population = partition.population
     nothing = Profile.empty(population.scale, population.n_items)
-    return Cohort(replace(population, ratings=nothing), cohort.start, cohort.stop)
+    return Partition(replace(population, ratings=nothing), partition.start, partition.stop)
 
 
 def profile_text(items: list[str], values: NDArray[np.float64]) -> str:
@@ -94,10 +87,8 @@ def read_profile(path: Path, places: Mapping[str, int], scale: RatingScale) -> P
 
     Parameters
     ----------
-    path : Path
     places : mapping
         From the ids of the items to their places in the catalogue.
-    scale : RatingScale
 
     Raises
     ------
@@ -140,8 +131,6 @@ def write_predictions(
 
     Parameters
     ----------
-    path : Path
-    item_ids : sequence of str
     predicted : ndarray of float64, shape (items,)
         NaN for items of which nothing is known; they are left out.
     rated : ndarray of int

@@ -25,7 +25,7 @@ from clients.device.device import LOG, Device, error_reply
 from clients.device.fleet import Fleet, NodeKey, NotAdmittedError, ServerAwayError
 from clients.device.folder import DeviceFolder
 from dprec.errors import InputError, RunError
-from dprec.refusals import Refusal
+from dprec.exchange import Refusal
 
 LONGEST_ONLINE = 1800.0
 """Seconds between heartbeats at most, by Flower's rule; a device that wakes and leaves asks for as much."""
@@ -52,56 +52,37 @@ _ATTEMPTS = 4
 
 @dataclass(eq=False)
 class Served:
-    """A device that is served.
-
-    Parameters
-    ----------
-    device : Device
-    key : NodeKey
-        By which the server knows it.
-    heartbeat_due : float
-        When the next heartbeat is, on the clock of `time.monotonic`.
-    admitted_after : float
-        When a device that was not admitted tries again.
-    pause : float
-        How long it then waits.
-    question : tuple of Message, and Refusal or None; or None
-        What was fetched and is not answered yet; see `Fleet.pull`.
-    reply : Message or None
-        The answer, until it has left.
-    work : callable or None
-        What the device has to do for its user, until it begins; newer work takes the place of older.
-    """
+    """A device that is served."""
 
     device: Device
     key: NodeKey
+    """By which the server knows it."""
     heartbeat_due: float = 0.0
+    """When the next heartbeat is, on the clock of `time.monotonic`."""
     admitted_after: float = 0.0
+    """When a device that was not admitted tries again."""
     pause: float = _FIRST_PAUSE
+    """How long it then waits."""
     question: tuple[Message, Refusal | None] | None = None
+    """What was fetched and is not answered yet; see `Fleet.pull`."""
     reply: Message | None = None
+    """The answer, until it has left."""
     work: Callable[[], None] | None = None
+    """What the device has to do for its user, until it begins; newer work takes the place of older."""
 
 
 @dataclass(eq=False)
 class Service:
-    """Serves some devices through one connection.
-
-    Parameters
-    ----------
-    fleet : Fleet
-    served : sequence of Served
-    stopped : threading.Event
-        Set to end the service.
-    answer_after : float, optional
-        Seconds from when messages were fetched to when all their answers leave. By default 0.2, and 0.05 more
-        for each device. Where answering takes longer, answers leave after the next whole multiple.
-    """
+    """Serves some devices through one connection."""
 
     fleet: Fleet
     served: Sequence[Served]
     stopped: threading.Event
+    """Set to end the service."""
     answer_after: float | None = None
+    """Seconds from when messages were fetched to when all their answers leave. By default 0.2, and 0.05 more
+    for each device. Where answering takes longer, answers leave after the next whole multiple.
+    """
     _period: float = field(init=False)
     _worker: ThreadPoolExecutor = field(init=False)
 
@@ -247,7 +228,7 @@ class Service:
             self._rest(due)
 
     def _rest(self, due: float) -> None:
-        """Wait until a moment, or if that is past, until a whole number of periods after it."""
+        """Wait until a moment, or if that is past, until an integer of periods after it."""
         late = time.monotonic() - due
         if late > 0:
             due += math.ceil(late / self._period) * self._period

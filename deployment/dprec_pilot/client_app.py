@@ -4,7 +4,7 @@ from flwr.app import Context, Error, Message
 from flwr.clientapp import ClientApp
 
 NOT_SET_UP = 102
-"""That of `dprec.refusals`, which such a device need not have."""
+"""That of `dprec.exchange.messages`, which such a device need not have."""
 
 app = ClientApp()
 

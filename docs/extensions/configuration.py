@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from docs.extensions.schema_tables import Schema, description, key_table, referred
+from docs.extensions.generated import Schema, description, key_table, referred
 from simulation import RunConfig
 from simulation.comparison import ComparisonConfig
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from docs.extensions.schema_tables import Schema, description, range_in_words, referred, type_in_words
-from docs.tables.markdown import table
-from simulation.comparison.rows import LEFT_OUT, column_of
+from docs.extensions.generated import Schema, description, range_in_words, referred, type_in_words
+from docs.tables import table
+from simulation.comparison.tabulation import LEFT_OUT, column_of
 from simulation.storage import Summary
 
 _HEAD = "type", "range", "meaning"

@@ -7,9 +7,12 @@ from collections.abc import Callable, Mapping
 
 from sphinx.application import Sphinx
 
-from docs.extensions.commands import command_reference
-from docs.extensions.configuration import configuration_reference
-from docs.extensions.formats import comparison_reference, summary_reference
+from docs.extensions.generated import (
+    command_reference,
+    comparison_reference,
+    configuration_reference,
+    summary_reference,
+)
 
 GENERATED: Mapping[str, Callable[[], str]] = {
     "comparison": comparison_reference,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from docs.tables.markdown import table
+from docs.tables import table
 
 Schema = Mapping[str, Any]
 Link = Callable[[Schema], str | None]

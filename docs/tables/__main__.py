@@ -16,10 +16,9 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from docs.tables.answer import answer
-from docs.tables.leaderboard import absolute_errors, accuracies, leaderboard, made
-from docs.tables.listed import DOCS
+from docs.tables.leaderboard import absolute_errors, accuracies, answer, leaderboard, made
 from docs.tables.promises import deviations, index, promises, settings
+from docs.tables.results import DOCS
 from simulation.console.exit_codes import exit_code
 
 BLOCKS: dict[str, Callable[..., str]] = {

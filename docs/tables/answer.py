@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from docs.tables.leaderboard import accuracy, evaluation_in_words, grouped
-from docs.tables.listed import systems
-from docs.tables.results import Result, summary
+from docs.tables.results import Result, summary, systems
 from dprec.privacy.guarantee import LEAST_TRUST_FIRST
-from simulation.analysis.floors import NOTHING_SENT, gain_digits
-from simulation.analysis.numbers import number
-from simulation.analysis.seen_sets import SETS_ONLY
-from simulation.analysis.vocabulary import TRUST_IN_WORDS, listed, plural
+from simulation.analysis.gains import NOTHING_SENT, gain_digits
+from simulation.analysis.sentences import SETS_ONLY
+from simulation.analysis.vocabulary import TRUST_IN_WORDS, listed, number, plural
 
 
 def answer(name: str, budget: str) -> str:
@@ -37,14 +35,14 @@ def statements(results: Sequence[Result]) -> Iterator[str]:
     Parameters
     ----------
     results : sequence of Result
-        Those that predict the same, floors included.
+        Those that predict the same, baselines included.
     """
-    floor = next((result for result in results if result.floor and _is(result, NOTHING_SENT)), None)
-    if floor is not None:
-        yield f"With nothing sent, a device alone reaches {accuracy(floor)}."
+    baseline = next((result for result in results if result.baseline and _is(result, NOTHING_SENT)), None)
+    if baseline is not None:
+        yield f"With nothing sent, a device alone reaches {accuracy(baseline)}."
         yield from _published(results)
     yield from _proved([result for result in results if result.epsilon is not None])
-    seen = next((result for result in results if result.floor and _is(result, SETS_ONLY)), None)
+    seen = next((result for result in results if result.baseline and _is(result, SETS_ONLY)), None)
     if seen is not None:
         yield f"Sending which items were rated, and no value, reaches {accuracy(seen)} (`{seen.protocol}`)."
     clear = [result for result in results if result.reference]
@@ -92,9 +90,9 @@ def _proved(results: Sequence[Result]) -> Iterator[str]:
         yield f"Where it is hidden too which items were rated, the best is {listed(told)}."
 
 
-def _is(result: Result, floor: str) -> bool:
-    """Return whether a floor is the named one; what it predicts, if not stars, ends its name."""
-    return result.protocol == floor or result.protocol.startswith(f"{floor}-")
+def _is(result: Result, baseline: str) -> bool:
+    """Return whether a baseline is the named one; what it predicts, if not stars, ends its name."""
+    return result.protocol == baseline or result.protocol.startswith(f"{baseline}-")
 
 
 def _beats(result: Result) -> bool:
@@ -121,6 +119,6 @@ def _gained(result: Result) -> str:
 
 
 def _best(results: Sequence[Result]) -> Result:
-    measure = results[0].measured_by
-    best = measure.best([result.accuracy for result in results])
+    metric = results[0].measured_by
+    best = metric.best([result.accuracy for result in results])
     return next(result for result in results if result.accuracy == best)

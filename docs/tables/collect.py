@@ -19,10 +19,10 @@ import yaml
 
 from docs.tables.results import Provenance, Result, write_results
 from simulation.analysis.comparison_files import ComparisonFiles, read_comparison
-from simulation.analysis.floors import Gain, gain, nothing_sent
-from simulation.analysis.settings import Setting, by_evaluation
+from simulation.analysis.gains import Gain, gain, nothing_sent
+from simulation.analysis.protocol_results import ProtocolResult, by_evaluation
 from simulation.console.exit_codes import exit_code
-from simulation.storage.names import TABLE, cell_key
+from simulation.storage.directories import TABLE, cell_key
 
 _DIGITS = 8
 """Significant digits that are kept."""
@@ -30,16 +30,14 @@ _DIGITS = 8
 
 def results_of(files: ComparisonFiles) -> list[Result]:
     """Return the lines of a comparison's summary, in the comparison's order."""
-    floors = {
-        id(setting): nothing_sent(group)
-        for group in by_evaluation(files.settings).values()
-        for setting in group
+    baselines = {
+        id(result): nothing_sent(group) for group in by_evaluation(files.results).values() for result in group
     }
     presets = {str(line["name"]): str(line.get("preset") or line["name"]) for line in _protocols(files)}
     return [
-        _result(files, setting, presets.get(setting.name, setting.name), floors[id(setting)])
-        for setting in files.settings
-        if setting.evaluation is not None
+        _result(files, result, presets.get(result.name, result.name), baselines[id(result)])
+        for result in files.results
+        if result.evaluation is not None
     ]
 
 
@@ -47,13 +45,11 @@ def provenance_of(files: ComparisonFiles, command: str) -> Provenance:
     """Return how a comparison was made."""
     finished = datetime.datetime.fromtimestamp((files.directory / TABLE).stat().st_mtime, datetime.UTC)
     runs = {
-        key: dict.fromkeys(
-            str(row[key]) for own in files.settings for row in own.rows if row[key] is not None
-        )
+        key: dict.fromkeys(str(row[key]) for own in files.results for row in own.rows if row[key] is not None)
         for key in ("seed", "fold")
     }
     title = str(files.config.get("title") or files.config.get("name"))
-    version = files.summary(files.cells(files.settings[0])[0]).environment["dprec"]
+    version = files.summary(files.cells(files.results[0])[0]).environment["dprec"]
     return Provenance(
         title, command, tuple(runs["seed"]), tuple(runs["fold"]), str(version), finished.date().isoformat()
     )
@@ -64,34 +60,36 @@ def _protocols(files: ComparisonFiles) -> list[Mapping[str, Any]]:
     return [line for line in listed if isinstance(line, Mapping)] if isinstance(listed, list) else []
 
 
-def _result(files: ComparisonFiles, setting: Setting, preset: str, floor: Setting | None) -> Result:
-    evaluation = setting.evaluation
+def _result(
+    files: ComparisonFiles, result: ProtocolResult, preset: str, baseline: ProtocolResult | None
+) -> Result:
+    evaluation = result.evaluation
     assert evaluation is not None  # only settings that were measured are asked about
-    accuracy = setting.average(evaluation.measure.column)
+    accuracy = result.average(evaluation.metric.column)
     assert accuracy is not None
-    against = None if floor is None or setting is floor else gain(setting, floor, evaluation.measure)
+    against = None if baseline is None or result is baseline else gain(result, baseline, evaluation.metric)
     return Result(
-        protocol=setting.name,
+        protocol=result.name,
         preset=preset,
         dataset=evaluation.dataset,
-        split=_split(files, setting),
+        split=_split(files, result),
         panel=evaluation.panel or "",
         unit=files.matched_unit,
-        epsilon=setting.budget,
-        floor=setting.floor is not None,
-        measure=evaluation.measure.column,
+        epsilon=result.budget,
+        baseline=result.baseline is not None,
+        metric=evaluation.metric.column,
         accuracy=_kept(accuracy.mean),
         deviation=_kept(accuracy.deviation) if accuracy.seeds or accuracy.folds else None,
         runs=accuracy.count,
-        mae=_mean(setting, "mae"),
-        f_score=_mean(setting, "f_score_at_k"),
+        mae=_mean(result, "mae"),
+        f_score=_mean(result, "f_score_at_k"),
         **_gained(against),
-        **_promised(setting),
-        bytes_up=_mean(setting, "uplink_message_mean_per_user"),
-        bytes_down=_mean(setting, "downlink_message_mean_per_user"),
-        network_up=_mean(setting, "uplink_network_mean_per_user"),
-        network_down=_mean(setting, "downlink_network_mean_per_user"),
-        rounds=_mean(setting, "rounds"),
+        **_promised(result),
+        bytes_up=_mean(result, "uplink_message_mean_per_user"),
+        bytes_down=_mean(result, "downlink_message_mean_per_user"),
+        network_up=_mean(result, "uplink_network_mean_per_user"),
+        network_down=_mean(result, "downlink_network_mean_per_user"),
+        rounds=_mean(result, "rounds"),
     )
 
 
@@ -103,25 +101,25 @@ def _gained(against: Gain | None) -> dict[str, Any]:
     return {"gain": _kept(against.mean), "gain_low": _maybe(low), "gain_high": _maybe(high)}
 
 
-def _promised(setting: Setting) -> dict[str, Any]:
+def _promised(result: ProtocolResult) -> dict[str, Any]:
     return {
-        "epsilon_per_rating": _maybe(setting.epsilon("rating")),
-        "epsilon_per_user": _maybe(setting.epsilon("user")),
-        "claimed_per_rating": _maybe(setting.claimed("rating")),
-        "claimed_per_user": _maybe(setting.claimed("user")),
-        "composed": _maybe(setting.composed),
-        "delta": setting.delta,
-        "status": setting.status,
-        "trust": setting.trust,
-        "hides_rated_items": setting.flag("hides_rated_items"),
-        "server_sees": setting.server_sees,
+        "epsilon_per_rating": _maybe(result.epsilon("rating")),
+        "epsilon_per_user": _maybe(result.epsilon("user")),
+        "claimed_per_rating": _maybe(result.claimed("rating")),
+        "claimed_per_user": _maybe(result.claimed("user")),
+        "composed": _maybe(result.composed),
+        "delta": result.delta,
+        "status": result.status,
+        "trust": result.trust,
+        "hides_rated_items": result.flag("hides_rated_items"),
+        "server_sees": result.server_sees,
     }
 
 
-def _split(files: ComparisonFiles, setting: Setting) -> str:
+def _split(files: ComparisonFiles, result: ProtocolResult) -> str:
     """Return the split of a setting in words, without its fold where the comparison has several."""
-    row, cells = setting.rows[0], files.config.get("cells")
-    key = cell_key(setting.name, setting.budget, row["fold"], row["seed"], setting.population)
+    row, cells = result.rows[0], files.config.get("cells")
+    key = cell_key(result.name, result.budget, row["fold"], row["seed"], result.population)
     config = cells.get(key) if isinstance(cells, dict) else None
     split = dict(config["split"]) if isinstance(config, dict) else {}
     if row["fold"] is not None:
@@ -130,8 +128,8 @@ def _split(files: ComparisonFiles, setting: Setting) -> str:
     return ", ".join([kind, *(f"{name.replace('_', ' ')} {value}" for name, value in split.items())])
 
 
-def _mean(setting: Setting, column: str) -> float | None:
-    return _maybe(setting.mean(column))
+def _mean(result: ProtocolResult, column: str) -> float | None:
+    return _maybe(result.mean(column))
 
 
 def _maybe(value: float | None) -> float | None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from docs.tables.listed import source_of
-from docs.tables.markdown import table
-from docs.tables.results import Result, provenance, summary
-from simulation.analysis.floors import gain_digits
-from simulation.analysis.numbers import DASH, loss, number, with_claim
-from simulation.analysis.vocabulary import profiles_compared
+from docs.tables import table
+from docs.tables.results import Result, provenance, source_of, summary
+from simulation.analysis.gains import gain_digits
+from simulation.analysis.vocabulary import DASH, loss, number, profiles_compared, with_claim
 
-_MEASURES = {
+_METRICS = {
     "rmse": "RMSE",
     "sign_accuracy": "share of signs that are right",
     "relative_error": "relative error",
@@ -60,7 +58,7 @@ def accuracies(name: str, *protocols: str) -> str:
         Those that are shown, in this order; all of them if none is named.
     """
     groups = list(grouped(_chosen(summary(name), protocols, name)))
-    tables = [_by_budget(group, _measure(group), accuracy) for group in groups]
+    tables = [_by_budget(group, _metric(group), accuracy) for group in groups]
     if len(groups) == 1:
         return tables[0]
     # Tables of one comparison say of what they are.
@@ -94,12 +92,12 @@ def grouped(results: Sequence[Result]) -> Iterator[list[Result]]:
 
 
 def _board(results: Sequence[Result]) -> str:
-    measure = results[0].measured_by
-    ranked = sorted(results, key=lambda result: result.accuracy, reverse=not measure.lower_is_better)
+    metric = results[0].measured_by
+    ranked = sorted(results, key=lambda result: result.accuracy, reverse=not metric.lower_is_better)
     columns = [column for column in _LEADERBOARD if any(column[2](result) != DASH for result in results)]
     rows = [[text(result) for _, _, text in columns] for result in ranked]
     heads = [_heading(head, results) for head, _, _ in columns]
-    caption = f"*{evaluation_in_words(results)}, {measure.direction}.*"
+    caption = f"*{evaluation_in_words(results)}, {metric.direction}.*"
     return f"{caption}\n\n{table(heads, rows, [right for _, right, _ in columns])}"
 
 
@@ -127,16 +125,16 @@ def evaluation_in_words(results: Sequence[Result]) -> str:
     first = results[0]
     data = _DATASETS.get(first.dataset, first.dataset)
     panel = f", {first.panel}" if first.panel else ""
-    return f"{data} ({first.split}){panel}: {_measure(results)}"
+    return f"{data} ({first.split}){panel}: {_metric(results)}"
 
 
-def _measure(results: Sequence[Result]) -> str:
-    return _MEASURES.get(results[0].measure, results[0].measured_by.label)
+def _metric(results: Sequence[Result]) -> str:
+    return _METRICS.get(results[0].metric, results[0].measured_by.label)
 
 
 def _heading(head: str, results: Sequence[Result]) -> str:
     if head == "accuracy":
-        return _measure(results)
+        return _metric(results)
     if head == "composed":
         deltas = sorted({result.delta for result in results if result.delta is not None})
         return f"{head}, δ = {', '.join(f'{delta:g}' for delta in deltas)}" if deltas else head

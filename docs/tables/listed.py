@@ -67,18 +67,18 @@ def tuned_on() -> dict[str, str]:
 
 def source_of(result: Result) -> str:
     """Return where a protocol comes from, with a link to its page, and what its settings were chosen on."""
-    names = [name for name in tuned_on() if name == result.preset or _is_floor(result, name)]
+    names = [name for name in tuned_on() if name == result.preset or _is_baseline(result, name)]
     return ", ".join([_source(result), *(f"tuned on {tuned_on()[name]}" for name in names[:1])])
 
 
-def _is_floor(result: Result, name: str) -> bool:
-    """Return whether a result is a floor in the form that it has for other ratings of the same comparison."""
-    return result.floor and result.preset.startswith(f"{name}-")
+def _is_baseline(result: Result, name: str) -> bool:
+    """Return whether a result is a baseline in the form that it has for other ratings of the same comparison."""
+    return result.baseline and result.preset.startswith(f"{name}-")
 
 
 def _source(result: Result) -> str:
-    if result.floor:
-        return "floor"
+    if result.baseline:
+        return "baseline"
     for system in systems().values():
         link = f"[{system.short}](docs:systems/{system.page}.md)"
         if result.preset in system.presets:

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from docs.tables.listed import papers, systems
-from docs.tables.markdown import table
-from dprec.deviations import as_in_a_file
+from docs.tables import table
+from docs.tables.results import papers, systems
+from dprec.components import as_in_a_file
 from simulation import load
 from simulation.analysis.description import Description, describe
-from simulation.analysis.numbers import DASH
-from simulation.analysis.vocabulary import TRUST_IN_WORDS
-from simulation.configuration.dotted_keys import at
+from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS
+from simulation.configuration.strict_yaml import at
 
 
 @cache

@@ -15,8 +15,8 @@ from pydantic import AfterValidator, ConfigDict, TypeAdapter, ValidationError, w
 from dprec.errors import InputError
 from dprec.privacy.guarantee import Status, Trust
 from dprec.privacy.units import ComparableUnit
-from simulation.analysis.floors import Gain
-from simulation.analysis.measures import MEASURES, Measure
+from simulation.analysis.gains import Gain
+from simulation.analysis.vocabulary import METRICS, Metric
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.storage.tables import csv_of_rows, read_lines
 
@@ -27,7 +27,7 @@ _ACCEPTED = "a table that `python -m docs.tables.collect` wrote"
 
 
 def _known(column: str) -> str:
-    known = [measure.column for measure in MEASURES]
+    known = [metric.column for metric in METRICS]
     if column not in known:
         raise ValueError(f"one of {', '.join(known)}")
     return column
@@ -50,17 +50,17 @@ class Result:
         What the budget is for.
     epsilon : float or None
         The budget that it was given; None without one.
-    floor : bool
+    baseline : bool
         Whether it is there to be compared with.
     measure : str
-        The column of its main measure of accuracy, as in comparison.csv.
+        The column of its main metric, as in comparison.csv.
     accuracy : float
     deviation : float or None
         Standard deviation over seeds, or over folds if there is one seed; None for a single run.
     runs : int
         Folds times seeds.
     mae, f_score : float or None
-        Further measures of accuracy.
+        Further metrics.
     gain, gain_low, gain_high : float or None
         How much better it is than with nothing sent, and the ends of the 95 % interval over users.
     epsilon_per_rating, epsilon_per_user : float or None
@@ -70,7 +70,7 @@ class Result:
     composed, delta : float or None
         The largest loss per user by composition, and its delta.
     status : {"proved", "claimed", "none"}
-    trust : {"server", "sum", "shuffler", "nobody"}
+    trust : {"central", "secure-aggregation", "shuffle", "local"}
     hides_rated_items : bool
     server_sees : str
         What the server learns directly from devices, in words.
@@ -88,8 +88,8 @@ class Result:
     panel: str
     unit: ComparableUnit
     epsilon: float | None
-    floor: bool
-    measure: Annotated[str, AfterValidator(_known)]
+    baseline: bool
+    metric: Annotated[str, AfterValidator(_known)]
     accuracy: float
     deviation: float | None
     runs: int
@@ -117,12 +117,12 @@ class Result:
     @property
     def evaluation(self) -> tuple[str, str, str, str]:
         """What may share a table: measure, data set, split and panel."""
-        return self.measure, self.dataset, self.split, self.panel
+        return self.metric, self.dataset, self.split, self.panel
 
     @property
-    def measured_by(self) -> Measure:
+    def measured_by(self) -> Metric:
         """The measure of its accuracy."""
-        return next(measure for measure in MEASURES if measure.column == self.measure)
+        return next(metric for metric in METRICS if metric.column == self.metric)
 
     @property
     def against_nothing_sent(self) -> Gain | None:
@@ -133,8 +133,8 @@ class Result:
 
     @property
     def reference(self) -> bool:
-        """Whether it has neither a budget nor a bound on a privacy loss, and is no floor."""
-        return not self.floor and self.epsilon is None and self.epsilon_per_user is None
+        """Whether it has neither a budget nor a bound on a privacy loss, and is no baseline."""
+        return not self.baseline and self.epsilon is None and self.epsilon_per_user is None
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,15 @@
 from dprec.completion.averages import ItemAverage, UserAverage
 from dprec.completion.base import Completed, Completion
 from dprec.completion.calibrated.completion import Calibrated
-from dprec.completion.calibrated.item_effects import ItemEffects
+from dprec.completion.calibrated.item_biases import ItemBiases
+from dprec.completion.gradient_descent import SgdMatrixFactorization
 from dprec.completion.matrix_factorization import MatrixFactorization
-from dprec.completion.mog_matrix_factorization import MogMatrixFactorization
-from dprec.completion.mog_variational import VariationalMogMatrixFactorization
+from dprec.completion.mixtures import MogMatrixFactorization, VariationalMogMatrixFactorization
 from dprec.completion.nuclear_norm import NuclearNorm
 from dprec.completion.one_bit.completion import OneBit
-from dprec.completion.sgd_matrix_factorization import SgdMatrixFactorization
-from dprec.completion.svd import TruncatedSvd
-from dprec.observations import Observations, Placement
-from dprec.registry import Registry
+from dprec.completion.spectral import TruncatedSvd
+from dprec.components import Registry
+from dprec.observations import EmbeddingRelease, Observations
 
 COMPLETIONS: Registry[Completion] = Registry(
     "completion",
@@ -28,7 +27,7 @@ COMPLETIONS: Registry[Completion] = Registry(
         UserAverage,
         OneBit,
         Calibrated,
-        ItemEffects,
+        ItemBiases,
     ],
 )
 
@@ -37,14 +36,14 @@ __all__ = [
     "Calibrated",
     "Completed",
     "Completion",
+    "EmbeddingRelease",
     "ItemAverage",
-    "ItemEffects",
+    "ItemBiases",
     "MatrixFactorization",
     "MogMatrixFactorization",
     "NuclearNorm",
     "Observations",
     "OneBit",
-    "Placement",
     "SgdMatrixFactorization",
     "TruncatedSvd",
     "UserAverage",

@@ -15,15 +15,10 @@ from dprec.progress import Progress, silent
 
 @dataclass(frozen=True, eq=False)
 class Averages(Completed):
-    """One number per user or per item.
-
-    Parameters
-    ----------
-    means : ndarray of float64, shape (users,) or (items,)
-    by_item : bool
-    """
+    """One number per user or per item."""
 
     means: NDArray[np.float64]
+    """Shape (users,) or (items,)."""
     by_item: bool
 
     def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:

@@ -12,30 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
+from dprec.components import Options, is_ours, naming, reference_of
 from dprec.errors import InputError, SettingError
 from dprec.observations import Evidence, Observations
-from dprec.options import Options
-from dprec.own_classes import is_ours, naming, reference_of
-from dprec.predictions import checked_predictions
+from dprec.predictions import Predict, checked_predictions
 from dprec.progress import Progress, silent
 from dprec.ratings import RatingScale
-from dprec.recommendation import Predict
 
 
 @dataclass(frozen=True, eq=False)
 class Completed(ABC):
-    """A completed rating matrix.
-
-    Parameters
-    ----------
-    diagnostics : dict
-        What the method learned and how it ended, for the run's summary; JSON values only.
-    notes : tuple of str
-        Sentences that a reader of the results must not miss.
-    """
+    """A completed rating matrix."""
 
     diagnostics: dict[str, Any] = field(kw_only=True, default_factory=dict)
+    """What the method learned and how it ended, for the run's summary; JSON values only."""
     notes: tuple[str, ...] = field(kw_only=True, default=())
+    """Sentences that a reader of the results must not miss."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Have the predictions of a class from outside checked, and the class named if they are none."""
@@ -142,10 +134,8 @@ class Completion(Options):
 
         Parameters
         ----------
-        observations : Observations
         seed : int
             Seed of the initial factors and of randomised algebra.
-        progress : callable, optional
 
         Raises
         ------

@@ -30,32 +30,27 @@ BLOCK = 1 << 15
 
 @dataclass(frozen=True, eq=False)
 class BiasedFactors(Completed):
-    """The model mean + user effect + item effect + user factors . item factors.
-
-    Parameters
-    ----------
-    mean : float
-    user_effects, item_effects : ndarray, shapes (users,) and (items,)
-    user_factors, item_factors : ndarray, shapes (users, rank) and (items, rank)
-    """
+    """The model mean + user bias + item bias + user factors . item factors."""
 
     mean: float
-    user_effects: NDArray[np.float64]
-    item_effects: NDArray[np.float64]
+    user_biases: NDArray[np.float64]
+    item_biases: NDArray[np.float64]
+    """Shapes (users,) and (items,)."""
     user_factors: NDArray[np.float64]
     item_factors: NDArray[np.float64]
+    """Shapes (users, rank) and (items, rank)."""
 
     def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Predict the ratings of the given cells, shape (cells,)."""
         predictions = inner_products(self.user_factors, self.item_factors, users, items)
-        predictions += self.mean + self.user_effects[users] + self.item_effects[items]
+        predictions += self.mean + self.user_biases[users] + self.item_biases[items]
         return predictions
 
     def predict_rows(self, users: NDArray[np.integer], n_items: int) -> NDArray[np.float64]:
         """Predict the ratings of all items by some users, shape (users, items)."""
         predictions: NDArray[np.float64] = self.user_factors[users] @ self.item_factors.T
-        predictions += self.mean + self.user_effects[users][:, None]
-        predictions += self.item_effects
+        predictions += self.mean + self.user_biases[users][:, None]
+        predictions += self.item_biases
         return predictions
 
 
@@ -128,7 +123,6 @@ def map_blocks(function: Callable[[slice], ResultT], rows: int, size: int) -> li
     ----------
     function : callable
         Called with a slice of rows, in threads: NumPy and SciPy release the lock while they compute.
-    rows : int
     size : int
         Rows per block.
     """

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.options import Options, option
+from dprec.components import Options, option
 from dprec.randomness import generator
 
 Start = Literal["random", "level"]
@@ -62,7 +62,6 @@ def initial_item_factors(n_items: int, rank: int, seed: int, start: Start = "lev
 
     Parameters
     ----------
-    n_items, rank, seed : int
     start : {"random", "level"}
         As `StepOptions`.
     """
@@ -93,7 +92,6 @@ def step_item_factors(
     share_of_raters : ndarray of float64, shape (items,), or None
     round_index : int
         From 1.
-    options : StepOptions
 
     Returns
     -------

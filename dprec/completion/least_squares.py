@@ -23,22 +23,16 @@ _SINGULAR = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class PlainFactors(Completed):
-    """The model user factors . item factors.
-
-    Parameters
-    ----------
-    mean : float
-        Predicted for the cells of a user or an item without ratings, about which the model says nothing.
-    user_factors, item_factors : ndarray, shapes (users, rank) and (items, rank)
-    rated_by, rated : ndarray of bool, shapes (users,) and (items,)
-        Who has ratings, and what has.
-    """
+    """The model user factors . item factors."""
 
     mean: float
+    """Predicted for the cells of a user or an item without ratings, about which the model says nothing."""
     user_factors: NDArray[np.float64]
     item_factors: NDArray[np.float64]
+    """Shapes (users, rank) and (items, rank)."""
     rated_by: NDArray[np.bool_]
     rated: NDArray[np.bool_]
+    """Who has ratings, and what has; shapes (users,) and (items,)."""
 
     @classmethod
     def of(

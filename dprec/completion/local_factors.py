@@ -1,7 +1,7 @@
 """The device's part of a factorisation: its user's factors, solved from the user's ratings.
 
 Shin et al. [shin2018] keep every user's factors on the device. Given the item factors that the server
-broadcasts, a user's factors solve a small ridge regression; whole cohorts are solved at once.
+broadcasts, a user's factors solve a small ridge regression; whole partitions are solved at once.
 """
 
 from __future__ import annotations
@@ -12,26 +12,20 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from dprec.arrays import rows_of
 from dprec.completion.factors import BLOCK, inner_products, map_blocks, packed_outer, unpack
-from dprec.ragged import rows_of
 
 
 @dataclass(frozen=True, eq=False)
 class Profiles:
-    """The ratings that the devices of a cohort hold.
-
-    Parameters
-    ----------
-    indptr : ndarray of int64, shape (users + 1,)
-    items : ndarray of int32, shape (ratings,)
-        Ascending within a user.
-    values : ndarray of float64, shape (ratings,)
-    n_items : int
-    """
+    """The ratings that the devices of a partition hold."""
 
     indptr: NDArray[np.int64]
+    """Shape (users + 1,)."""
     items: NDArray[np.int32]
+    """Ascending within a user; shape (ratings,)."""
     values: NDArray[np.float64]
+    """Shape (ratings,)."""
     n_items: int
 
     @property
@@ -57,13 +51,12 @@ def solve_user_factors(
     """Return the factors that fit each user's ratings best, shape (users, rank).
 
     Minimises sum (r_ui - u_u . v_i)^2 + ridge |u_u|^2 for every user (Shin et al. [shin2018], section 3). A
-    user without ratings gets zeros. Each user's result depends only on its own ratings, not on the cohort
+    user without ratings gets zeros. Each user's result depends only on its own ratings, not on the partition
     in which it is solved. If the item factors are so large that the ridge is lost in rounding, a user may
     have no solution; that user gets zeros too, since a failure would reveal what it has rated.
 
     Parameters
     ----------
-    profiles : Profiles
     item_factors : ndarray of float64, shape (items, rank)
     ridge : float
         Above 0.

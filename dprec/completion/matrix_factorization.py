@@ -3,10 +3,10 @@
 The model is r_ui = mean + b_u + c_i + p_u . q_i + noise. The ridge of each least-squares problem is
 the noise variance times the inverse of a prior covariance; both are re-estimated after every sweep. Priors
 under which factors are correlated do not change the model, since there are axes along which the factors are
-not (`dprec.completion.principal_axes`); but they spare the sweeps that would turn the factors towards these
-axes (the transformations of Luttinen and Ilin [luttinen2010]). The prior variance of an axis that the data do
-not support shrinks to nothing, and the axis is then dropped, so that a rank above what the data support
-costs little time and no accuracy. See `dprec.completion.variational` for the iteration.
+not (`dprec.completion.matrix_factorization`); but they spare the sweeps that would turn the factors towards
+these axes (the transformations of Luttinen and Ilin [luttinen2010]). The prior variance of an axis that the
+data do not support shrinks to nothing, and the axis is then dropped, so that a rank above what the data
+support costs little time and no accuracy. See `dprec.completion.variational` for the iteration.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dprec.completion.base import Completion
 from dprec.completion.factors import BiasedFactors
-from dprec.completion.principal_axes import PrincipalAxes
+from dprec.completion.matrix_factorization import PrincipalAxes
 from dprec.completion.variational import (
     SMALLEST_VARIANCE,
     Side,
@@ -28,8 +28,8 @@ from dprec.completion.variational import (
     factors_of,
     naming_iteration,
 )
+from dprec.components import option
 from dprec.observations import Observations
-from dprec.options import option
 from dprec.progress import Progress, silent
 
 _DEFAULT_RANK = 20
@@ -115,7 +115,6 @@ def _without_vanished(
 
     Parameters
     ----------
-    users, items : Side
     noise : float
         The noise variance.
     before : ndarray, shape (rank,)

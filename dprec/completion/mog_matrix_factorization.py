@@ -20,12 +20,12 @@ import numpy as np
 
 from dprec.completion.base import Completion
 from dprec.completion.factors import inner_products
-from dprec.completion.gaussian_mixture import SMALLEST_VARIANCE, GaussianMixture
-from dprec.completion.least_squares import PlainFactors, initial_factors, solve_weighted
+from dprec.completion.gradient_descent import PlainFactors, initial_factors, solve_weighted
+from dprec.completion.mixtures import SMALLEST_VARIANCE, GaussianMixture
 from dprec.completion.variational import WeightedCells, check_rank, naming_iteration
+from dprec.components import option
 from dprec.errors import RunError
 from dprec.observations import Observations
-from dprec.options import option
 from dprec.progress import Progress, silent
 
 

@@ -1,6 +1,6 @@
-"""MoG-MF with user and item effects, learned priors and uncertain factors: our form of it.
+"""MoG-MF with user and item biases, learned priors and uncertain factors: our form of it.
 
-The steps are those of Neera et al. [neera2023], Section 4.3 (`dprec.completion.mog_matrix_factorization`),
+The steps are those of Neera et al. [neera2023], Section 4.3 (`dprec.completion.mixtures`),
 but the factors are solved as in `dprec.completion.variational`, so that residuals include the uncertainty
 of the factors; otherwise the smallest component would shrink onto cells that the factors have overfitted.
 """
@@ -14,7 +14,7 @@ import numpy as np
 
 from dprec.completion.base import Completion
 from dprec.completion.factors import BiasedFactors
-from dprec.completion.gaussian_mixture import SMALLEST_VARIANCE, GaussianMixture
+from dprec.completion.mixtures import SMALLEST_VARIANCE, GaussianMixture
 from dprec.completion.variational import (
     Side,
     WeightedCells,
@@ -23,15 +23,15 @@ from dprec.completion.variational import (
     factors_of,
     naming_iteration,
 )
+from dprec.components import option
 from dprec.errors import RunError
 from dprec.observations import Observations
-from dprec.options import option
 from dprec.progress import Progress, silent
 
 
 @dataclass(frozen=True, kw_only=True)
 class VariationalMogMatrixFactorization(Completion):
-    """MoG-MF with user and item effects, learned priors and a variational E-step."""
+    """MoG-MF with user and item biases, learned priors and a variational E-step."""
 
     kind: Literal["mog-mf-variational"] = "mog-mf-variational"
     rank: int = option("Number of factors.", 5, ge=1)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from dprec.arrays import offsets
 from dprec.completion.averages import Averages
-from dprec.ragged import offsets
 from dprec.ratings import Ratings, RatingScale
 
 _LEVELS_OF_MEANS = 201
@@ -41,10 +41,6 @@ def own_averages(train: Ratings, prior: float, prior_ratings: float) -> Averages
 
 def one_mean_per_user(train: Ratings) -> Ratings:
     """Return every user's mean as that user's rating of the only item of a catalogue.
-
-    Parameters
-    ----------
-    train : Ratings
 
     Returns
     -------

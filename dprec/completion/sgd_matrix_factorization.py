@@ -22,15 +22,15 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import offsets
 from dprec.completion.base import Completion
 from dprec.completion.factors import inner_products
-from dprec.completion.least_squares import PlainFactors, initial_factors
+from dprec.completion.gradient_descent import PlainFactors, initial_factors
 from dprec.completion.variational import check_rank
+from dprec.components import option
 from dprec.errors import RunError
 from dprec.observations import Observations
-from dprec.options import option
 from dprec.progress import Progress, silent
-from dprec.ragged import offsets
 from dprec.randomness import generator
 
 _CHOSEN = "not published, chosen by benchmarks/choose_neera_settings.py"
@@ -100,7 +100,6 @@ def visits(observations: Observations, random: np.random.Generator) -> Iterator[
 
     Parameters
     ----------
-    observations : Observations
     random : Generator
         Lays the Latin square.
 

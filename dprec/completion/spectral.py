@@ -65,7 +65,6 @@ class LowRank:
 
         Parameters
         ----------
-        other : LowRank
         limit : float
             Not negative.
         """
@@ -123,7 +122,6 @@ class SparsePlusLowRank:
 
         Parameters
         ----------
-        threshold : float
         expected : int
             About how many there are.
         most : int

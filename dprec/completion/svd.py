@@ -18,8 +18,8 @@ from dprec.completion.base import Completion
 from dprec.completion.factors import BiasedFactors
 from dprec.completion.spectral import SparsePlusLowRank
 from dprec.completion.variational import check_rank, naming_iteration
+from dprec.components import option
 from dprec.observations import Observations
-from dprec.options import option
 from dprec.progress import Progress, silent
 
 

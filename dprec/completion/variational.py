@@ -6,7 +6,7 @@ problems of one side for all users (or all items) at once. It keeps the covarian
 which the Gram matrices of the other side are then averaged; the prior variances are re-estimated from the
 same posterior. The iteration therefore suits both clean ratings and ratings drowned in privacy noise,
 with nothing to tune. This is the variational Bayesian form of alternating least squares (Lim and Teh
-[lim2007]), with user and item effects as a factor whose other half is fixed to 1.
+[lim2007]), with user and item biases as a factor whose other half is fixed to 1.
 """
 
 from __future__ import annotations
@@ -100,7 +100,6 @@ class Side:
 
         Parameters
         ----------
-        entities, rank : int
         spread : float
             Variance of the ratings.
         sharing : int
@@ -130,8 +129,6 @@ class Side:
 
         Parameters
         ----------
-        cells : WeightedCells
-        other : Side
         noise : float
             Variance of the noise in a cell of weight 1.
 
@@ -195,12 +192,12 @@ class Side:
         summed = np.empty((len(self.means), packed + width + 1), dtype=precision)
 
         def fill(rows: slice) -> None:
-            design, effects, uncertain = reaching[rows, :width], self.means[rows, :1], self.covariances[rows]
+            design, biases, uncertain = reaching[rows, :width], self.means[rows, :1], self.covariances[rows]
             summed[rows, :packed] = packed_outer(design)
             summed[rows, width:packed] += uncertain[:, width:]
-            summed[rows, packed:-1] = design * effects
+            summed[rows, packed:-1] = design * biases
             summed[rows, packed + 1 : -1] += uncertain[:, 1:width]
-            summed[rows, -1:] = effects**2 + uncertain[:, :1]
+            summed[rows, -1:] = biases**2 + uncertain[:, :1]
 
         map_blocks(fill, len(summed), _ROWS)
         return column_blocks(summed), reaching
@@ -280,7 +277,6 @@ def expected_squares(
 
     Parameters
     ----------
-    users, items : Side
     observations : Observations
         The observed cells.
     residuals : ndarray, shape (cells,)

@@ -8,13 +8,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import find, offsets
+from dprec.components import Options, option
 from dprec.crossdomain.replacement import ReplacementDraws
 from dprec.crossdomain.similarity import SimilarityKind, global_sensitivity
 from dprec.errors import SettingError
-from dprec.options import Options, option
 from dprec.privacy.calibration import LARGEST_CELL_EPSILON
-from dprec.ragged import offsets
-from dprec.sorted_keys import find
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,20 +89,14 @@ class ReplacementOptions(Options):
 
 @dataclass(frozen=True, eq=False)
 class AlterEgos:
-    """The AlterEgos of some users.
-
-    Parameters
-    ----------
-    indptr : ndarray of int64, shape (users + 1,)
-    targets : ndarray of int64, shape (cells,)
-        Positions in the target domain, ascending within a user.
-    values : ndarray of float64, shape (cells,)
-        Ratings, or deviations from an item's mean.
-    """
+    """The AlterEgos of some users."""
 
     indptr: NDArray[np.int64]
+    """Shape (users + 1,)."""
     targets: NDArray[np.int64]
+    """Positions in the target domain, ascending within a user; shape (cells,)."""
     values: NDArray[np.float64]
+    """Ratings, or deviations from an item's mean; shape (cells,)."""
 
     @classmethod
     def none(cls, n_users: int) -> AlterEgos:
@@ -131,7 +124,6 @@ def alter_egos(
         Of both domains, by user; users from 0.
     values : ndarray of float64, shape (ratings,)
         What a replacement inherits.
-    n_users : int
     draws : ReplacementDraws
         Items without candidates are not replaced.
     random_words : ndarray of uint64, shape (ratings,)

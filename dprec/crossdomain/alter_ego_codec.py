@@ -12,15 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import cut, row_maxima, row_sums, sizes_of
 from dprec.channel import Channel
-from dprec.crossdomain.alter_ego import AlterEgos
+from dprec.crossdomain.alter_egos import AlterEgos
 from dprec.crossdomain.replacement import STEPS, Candidates
-from dprec.ragged import cut, row_maxima, row_sums, sizes_of
 from dprec.randomness import DRAW_BITS
 from dprec.ratings import RatingScale
-from dprec.wire.bits import BitStream
-from dprec.wire.item_sets import ItemSets, read_item_sets
-from dprec.wire.report import ReportCodec
+from dprec.wire import BitStream, ItemSets, ReportCodec, read_item_sets
 
 CODES = 241
 """Codes of a value. On a five-star scale a star is 60 of them, so means of 2 to 6 whole stars are exact;
@@ -151,13 +149,7 @@ class RowCodec:
 
 
 class AlterEgoCodec:
-    """Encoder and decoder of AlterEgos: the set of target items and a code for each.
-
-    Parameters
-    ----------
-    n_targets : int
-    values : ValueCode
-    """
+    """Encoder and decoder of AlterEgos: the set of target items and a code for each."""
 
     def __init__(self, n_targets: int, values: ValueCode) -> None:
         self._codec, self._values = ReportCodec(_plain_channel(CODES), n_targets), values

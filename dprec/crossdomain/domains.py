@@ -16,20 +16,14 @@ SEPARATOR = ":"
 
 @dataclass(frozen=True, eq=False)
 class CrossDomainRatings(Ratings):
-    """Ratings of a source and a target domain; an item's identifier is DOMAIN:ITEM.
-
-    Parameters
-    ----------
-    source, target : str
-        Names of the domains; recommendations are made in the target domain.
-    target_start, target_stop : int
-        Range of the items of the target domain; all others belong to the source domain.
-    """
+    """Ratings of a source and a target domain; an item's identifier is DOMAIN:ITEM."""
 
     source: str = field(kw_only=True)
     target: str = field(kw_only=True)
+    """Names of the domains; recommendations are made in the target domain."""
     target_start: int = field(kw_only=True)
     target_stop: int = field(kw_only=True)
+    """Range of the items of the target domain; all others belong to the source domain."""
 
     @property
     def in_target(self) -> NDArray[np.bool_]:

@@ -17,26 +17,18 @@ LAYER_NAMES = ("BB", "NB", "NN")
 
 @dataclass(frozen=True, eq=False)
 class LayeredGraph:
-    """The similarity graph between two domains, pruned layer by layer.
-
-    Parameters
-    ----------
-    layers : ndarray of int8, shape (items,)
-        `BRIDGE`, `NEXT_TO_BRIDGE` or `FAR`.
-    in_target : ndarray of bool, shape (items,)
-    cross : Edges
-        From BB items of the source to BB items of the target.
-    to_bridge : tuple of Edges
-        From NB to BB items, in the source and in the target domain.
-    from_far : tuple of Edges
-        From NN to NB items, in the source and in the target domain.
-    """
+    """The similarity graph between two domains, pruned layer by layer."""
 
     layers: NDArray[np.int8]
+    """`BRIDGE`, `NEXT_TO_BRIDGE` or `FAR`; shape (items,)."""
     in_target: NDArray[np.bool_]
+    """Shape (items,)."""
     cross: Edges
+    """From BB items of the source to BB items of the target."""
     to_bridge: tuple[Edges, Edges]
+    """From NB to BB items, in the source and in the target domain."""
     from_far: tuple[Edges, Edges]
+    """From NN to NB items, in the source and in the target domain."""
 
     def count(self, layer: int, *, target: bool) -> int:
         """Return how many items of a domain are in a layer."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.crossdomain.bounds import limited_width, selection_width
-from dprec.discrete_laplace import NoiseGrid
+from dprec.crossdomain.recommender import limited_width, selection_width
+from dprec.randomness import NoiseGrid
 
 _TINY = 1e-300
 _LEAST_SENSITIVITY = 2.0**-16
@@ -29,11 +29,10 @@ def truncated_similarities(
     ----------
     similarities : ndarray of float64, shape (rows, candidates)
         More candidates than k.
-    k : int
     sensitivity : ndarray of float64, shape (rows,)
         SS of each row.
     epsilon, failure, lowest : float
-        eps', rho and the least similarity, as in `dprec.crossdomain.bounds`.
+        eps', rho and the least similarity, as in `dprec.crossdomain.recommender`.
     """
     candidates = similarities.shape[1]
     nearest = -np.partition(-similarities, k - 1, axis=1)[:, k - 1]
@@ -62,7 +61,6 @@ def select_neighbors(
     Parameters
     ----------
     similarities : ndarray of float64, shape (rows, candidates)
-    k : int
     sensitivity : ndarray of float64, shape (rows,)
         SS of each row; 0 selects the nearest outright.
     epsilon : float
@@ -98,18 +96,14 @@ def select_neighbors(
 
 @dataclass(frozen=True)
 class SimilarityNoise:
-    """Noise of scale SS / (eps' / 2) on every similarity of a prediction (PNCF), in whole numbers.
+    """Noise of scale SS / (eps' / 2) on every similarity of a prediction (PNCF), in integers.
 
     Guerraoui et al. [guerraoui2017], section 4.4. The scale protects one similarity: for a user who moves all
     k similarities of a prediction, the loss can be k times as large.
-
-    Parameters
-    ----------
-    unit : NoiseGrid
-        The grid of an item with a sensitivity of 1; the steps of others are proportional to theirs.
     """
 
     unit: NoiseGrid
+    """The grid of an item with a sensitivity of 1; the steps of others are proportional to theirs."""
 
     @classmethod
     def of(cls, epsilon: float) -> SimilarityNoise:

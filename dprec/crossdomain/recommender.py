@@ -10,12 +10,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.crossdomain.prediction import item_based, nearest_neighbors
-from dprec.crossdomain.private_neighbors import SimilarityNoise, select_neighbors
-from dprec.crossdomain.sensitivity import largest_sensitivities
-from dprec.crossdomain.similarity import LOWEST, RatedItems, SimilarityKind, dense_similarities
+from dprec.components import Options, option
+from dprec.crossdomain.recommender import SimilarityNoise, item_based, nearest_neighbors, select_neighbors
+from dprec.crossdomain.similarity import (
+    LOWEST,
+    RatedItems,
+    SimilarityKind,
+    dense_similarities,
+    largest_sensitivities,
+)
 from dprec.crossdomain.similarity import global_sensitivity as width_of
-from dprec.options import Options, option
 from dprec.privacy.calibration import LARGEST_CELL_EPSILON
 from dprec.randomness import uniforms, words
 
@@ -70,25 +74,17 @@ class RecommendationOptions(Options):
 
 @dataclass(frozen=True, eq=False)
 class ItemBasedRecommender:
-    """Predictions from profiles of the target domain.
-
-    Parameters
-    ----------
-    options : RecommendationOptions
-    kind : {"adjusted-cosine", "cosine"}
-    items : RatedItems
-        The target domain, without AlterEgos.
-    profiles : csr_array, shape (users, target items)
-        Each user's ratings minus the items' means; stored zeros are ratings too.
-    seed : int
-        Seed of the draws, each of which belongs to a user, an item and a neighbour.
-    """
+    """Predictions from profiles of the target domain."""
 
     options: RecommendationOptions
     kind: SimilarityKind
     items: RatedItems
+    """The target domain, without AlterEgos."""
     profiles: sp.csr_array
+    """Each user's ratings minus the items' means; stored zeros are ratings too; shape (users, target items).
+    """
     seed: int
+    """Seed of the draws, each of which belongs to a user, an item and a neighbour."""
 
     @property
     def _most(self) -> int:
@@ -146,7 +142,6 @@ class ItemBasedRecommender:
 
         Parameters
         ----------
-        user : int
         wanted : ndarray of int, shape (cells,)
             The target items that are predicted.
         similarities : ndarray of float64, shape (cells, candidates)

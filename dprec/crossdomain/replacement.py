@@ -1,7 +1,7 @@
 """Private replacement selection (PRS): which target item replaces a source item.
 
-X-Sim values are sent as whole numbers of steps, and the probabilities of the exponential mechanism are
-held as whole draws out of 2**60: the device compares a random word with their cumulative sum, and
+X-Sim values are sent as integers of steps, and the probabilities of the exponential mechanism are
+held as integer weights out of 2**60: the device compares a random word with their cumulative sum, and
 `ReplacementDraws.channel_beside` derives the exact privacy loss from the same integers.
 """
 
@@ -14,9 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from dprec.arrays import offsets, places_of, row_maxima, rows_of, segments
 from dprec.channel import Channel
-from dprec.ragged import offsets, places_of, row_maxima, rows_of, segments
-from dprec.randomness import DRAWS, whole_draws
+from dprec.randomness import DRAWS, integer_weights
 
 STEPS = 127
 """Steps of X-Sim from 0 to 1."""
@@ -24,23 +24,16 @@ STEPS = 127
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """For some source items, the target items that may replace each of them.
-
-    Parameters
-    ----------
-    items : ndarray of int64, shape (rows,)
-        The source items, ascending.
-    indptr : ndarray of int64, shape (rows + 1,)
-    targets : ndarray of int64, shape (candidates,)
-        Positions in the target domain, ascending within a row.
-    steps : ndarray of int64, shape (candidates,)
-        X-Sim in steps, -`STEPS` to `STEPS`.
-    """
+    """For some source items, the target items that may replace each of them."""
 
     items: NDArray[np.int64]
+    """The source items, ascending; shape (rows,)."""
     indptr: NDArray[np.int64]
+    """Shape (rows + 1,)."""
     targets: NDArray[np.int64]
+    """Positions in the target domain, ascending within a row; shape (candidates,)."""
     steps: NDArray[np.int64]
+    """X-Sim in steps, -`STEPS` to `STEPS`; shape (candidates,)."""
 
     @classmethod
     def of(cls, x_sim: sp.csr_array) -> Candidates:
@@ -108,23 +101,17 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class ReplacementDraws:
-    """The exponential mechanism over the candidates of each row, in whole draws.
-
-    Parameters
-    ----------
-    candidates : Candidates
-    weights : ndarray of uint64, shape (candidates,)
-        Draws out of 2**60 that select each candidate.
-    unlisted_weight : ndarray of uint64, shape (rows,)
-        Draws that select each target item that is not listed; 0 if only listed ones can be drawn.
-    n_targets : int
-        Size of the target domain.
-    """
+    """The exponential mechanism over the candidates of each row, in integer weights."""
 
     candidates: Candidates
     weights: NDArray[np.uint64]
+    """Draws out of 2**60 that select each candidate; shape (candidates,)."""
     unlisted_weight: NDArray[np.uint64]
+    """Draws that select each target item that is not listed; 0 if only listed ones can be drawn;
+    shape (rows,).
+    """
     n_targets: int
+    """Size of the target domain."""
 
     @classmethod
     def prepare(
@@ -143,12 +130,10 @@ class ReplacementDraws:
 
         Parameters
         ----------
-        candidates : Candidates
         epsilon : float
             Budget of one replacement; 0 draws uniformly.
         sensitivity : float
             GS, the most by which one user can change an X-Sim value.
-        n_targets : int
         whole_catalogue : bool
             Whether target items without a value can be drawn too, with an X-Sim of 0. Which items have
             a value depends on the users; the mechanism is private for any ratings only over the whole
@@ -196,7 +181,7 @@ class ReplacementDraws:
             Positions in the target domain.
         """
         table = self.candidates
-        draws = whole_draws(random_words)
+        draws = integer_weights(random_words)
         # Sums run over all rows and may wrap at 2**64; differences from a row's start are still right.
         sums = np.zeros(self.weights.size + 1, dtype=np.uint64)
         np.cumsum(self.weights, out=sums[1:])

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import find, rows_of, segments
 from dprec.crossdomain.similarity import RatedItems, dense_similarities
-from dprec.ragged import rows_of, segments
-from dprec.sorted_keys import find
 
 _ITEMS_AT_ONCE = 256
 _ROUNDING = 1e-10
@@ -31,7 +30,6 @@ def similarity_sensitivities(
 
     Parameters
     ----------
-    items : RatedItems
     left : ndarray of int64
         One item of each pair; the other is any item.
     published : bool

@@ -14,8 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.ragged import places_of, rows_of
-from dprec.sorted_keys import find
+from dprec.arrays import find, places_of, rows_of
 
 SimilarityKind = Literal["adjusted-cosine", "cosine"]
 
@@ -36,29 +35,20 @@ def global_sensitivity(kind: SimilarityKind) -> float:
 
 @dataclass(frozen=True, eq=False)
 class RatedItems:
-    """The items of a rating matrix, prepared for comparison.
-
-    Parameters
-    ----------
-    deviations : csc_array, shape (users, items)
-        Ratings minus the user's mean for adjusted cosine, plain ratings for cosine.
-    rated : csc_array, shape (users, items)
-        1 where there is a rating.
-    opinions : csc_array, shape (users, items)
-        1 for a rating of at least the item's mean, -1 for one below it.
-    norms : ndarray of float64, shape (items,)
-        Euclidean norms of the columns of `deviations`.
-    raters : ndarray of int64, shape (items,)
-    means : ndarray of float64, shape (items,)
-        Mean rating, mixed with the prior; the overall mean for an item without ratings.
-    """
+    """The items of a rating matrix, prepared for comparison."""
 
     deviations: sp.csc_array
+    """Ratings minus the user's mean for adjusted cosine, plain ratings for cosine; shape (users, items)."""
     rated: sp.csc_array
+    """1 where there is a rating; shape (users, items)."""
     opinions: sp.csc_array
+    """1 for a rating of at least the item's mean, -1 for one below it; shape (users, items)."""
     norms: NDArray[np.float64]
+    """Euclidean norms of the columns of `deviations`; shape (items,)."""
     raters: NDArray[np.int64]
+    """Shape (items,)."""
     means: NDArray[np.float64]
+    """Mean rating, mixed with the prior; the overall mean for an item without ratings; shape (items,)."""
 
     @classmethod
     def of(
@@ -104,25 +94,17 @@ class RatedItems:
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """Similar pairs of items, one from each of two sets.
-
-    Parameters
-    ----------
-    left, right : ndarray of int64, shape (edges,)
-        The items, ascending by left and then by right.
-    similarity : ndarray of float64, shape (edges,)
-        Never 0.
-    mutuality : ndarray of float64, shape (edges,)
-        Users whose ratings of both are on the same side of the items' means.
-    confidence : ndarray of float64, shape (edges,)
-        Mutuality over the users who rated either.
-    """
+    """Similar pairs of items, one from each of two sets."""
 
     left: NDArray[np.int64]
     right: NDArray[np.int64]
+    """The items, ascending by left and then by right; shape (edges,)."""
     similarity: NDArray[np.float64]
+    """Never 0; shape (edges,)."""
     mutuality: NDArray[np.float64]
+    """Users whose ratings of both are on the same side of the items' means; shape (edges,)."""
     confidence: NDArray[np.float64]
+    """Mutuality over the users who rated either; shape (edges,)."""
 
     @property
     def count(self) -> int:
@@ -167,7 +149,6 @@ def edges_between(
 
     Parameters
     ----------
-    items : RatedItems
     left, right : ndarray of int64
         Ascending.
     significance : int

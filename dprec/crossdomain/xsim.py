@@ -16,9 +16,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.crossdomain.layers import BRIDGE, LayeredGraph
+from dprec.arrays import rows_of, segments
 from dprec.crossdomain.similarity import Edges
-from dprec.ragged import rows_of, segments
+from dprec.crossdomain.xsim import BRIDGE, LayeredGraph
 
 _PATHS_AT_ONCE = 1 << 22
 

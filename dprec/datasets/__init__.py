@@ -1,11 +1,9 @@
 """Data sets: ways to load a matrix of ratings."""
 
+from dprec.components import Registry
 from dprec.datasets.base import Dataset, Source
 from dprec.datasets.cross_domain import DelimitedDomains, MovieLensGenres, SyntheticDomains
-from dprec.datasets.douban import Douban
-from dprec.datasets.in_memory import InMemory
-from dprec.datasets.jester import Jester
-from dprec.datasets.libimseti import Libimseti
+from dprec.datasets.held import InMemory
 from dprec.datasets.movielens import (
     MovieLens1M,
     MovieLens10M,
@@ -13,11 +11,9 @@ from dprec.datasets.movielens import (
     MovieLens25M,
     MovieLens100K,
 )
-from dprec.datasets.one_bit_synthetic import OneBitSynthetic
-from dprec.datasets.rc import RestaurantConsumer
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets.published import Douban, Jester, Libimseti, RestaurantConsumer
+from dprec.datasets.synthetic import OneBitSynthetic, Synthetic
 from dprec.datasets.table import DelimitedTable
-from dprec.registry import Registry
 
 DATASETS: Registry[Dataset] = Registry(
     "dataset",

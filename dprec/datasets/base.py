@@ -13,29 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
-from dprec.errors import InputError, SettingError
-from dprec.options import Options, option
+from dprec.components import Options, option
+from dprec.errors import InputError, SettingError, shown
 from dprec.ratings import Ratings, RatingScale
-from dprec.validation import shown
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a data set's distributor offers it.
-
-    Parameters
-    ----------
-    url : str
-        A zip archive, over http or https.
-    holds : str
-        Name of a file in the archive; the data set's ``path`` is the folder that it is unpacked to.
-    md5 : str, optional
-        Checksum in hexadecimal, if the distributor publishes one.
-    """
+    """Where a data set's distributor offers it."""
 
     url: str
+    """A zip archive, over http or https."""
     holds: str
+    """Name of a file in the archive; the data set's ``path`` is the folder that it is unpacked to."""
     md5: str | None = None
+    """Checksum in hexadecimal, if the distributor publishes one."""
 
 
 @dataclass(frozen=True, kw_only=True)

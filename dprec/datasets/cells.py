@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.datasets.layout import Layout
-from dprec.datasets.text_blocks import Block
-from dprec.datasets.times import times_of
+from dprec.datasets.base import Layout, times_of
+from dprec.datasets.files import Block
 from dprec.errors import InputError
 
 _CELL_BYTES = 255
@@ -22,7 +21,7 @@ _NEWLINE = ord("\n")
 _BLANKS = np.frombuffer(b" \t\r", dtype=np.uint8)
 _INT64_DIGITS = 18
 _WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,17})(?:\.0{1,9})?")
-"""A whole number in its shortest form, perhaps with decimals of zero."""
+"""An integer in its shortest form, perhaps with decimals of zero."""
 
 
 def cut_cells(
@@ -92,8 +91,8 @@ def identifiers(table: NDArray[np.uint8]) -> NDArray[Any]:
     return numbers if np.array_equal(numbers.astype(np.str_), texts) else texts
 
 
-def whole_numbers(texts: NDArray[np.str_]) -> NDArray[Any]:
-    """Return identifiers as int64 if all are whole numbers, some of them with decimals that are zero.
+def integers(texts: NDArray[np.str_]) -> NDArray[Any]:
+    """Return identifiers as int64 if all are integers, some of them with decimals that are zero.
 
     So are written identifiers that a program took for measurements, as pandas does beside a missing one: 7.0
     is 7, whom another line may call so. Any other text stays as it is.
@@ -137,7 +136,7 @@ def numbers(block: Block, table: NDArray[np.uint8], name: str) -> NDArray[np.flo
 
 
 def cell_times(block: Block, table: NDArray[np.uint8], name: str) -> NDArray[np.float64]:
-    """Return a column as times; see `dprec.datasets.times.times_of`."""
+    """Return a column as times; see `dprec.datasets.base.times_of`."""
     try:
         return numbers(block, table, name)
     except InputError:

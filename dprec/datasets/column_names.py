@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from dprec.datasets.shape import reshaped
+from dprec.datasets.headers import reshaped
 from dprec.errors import InputError, SettingError
 
 Role = Literal["user", "item", "rating", "timestamp"]
@@ -66,7 +66,6 @@ def required_columns(asked: Mapping[Role, str | int | None], header: Sequence[st
     ----------
     asked : mapping
         The name of each role's column, or its position from 1; None if it is to be found by its name.
-    header : sequence of str
     source : str
         The table's name in errors.
 
@@ -117,7 +116,6 @@ def column_place(column: str | int, header: Sequence[str], source: str) -> int:
     ----------
     column : str or int
         Its name, or its position from 1.
-    header : sequence of str
     source : str
         Where the header is, for the error.
 

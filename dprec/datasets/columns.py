@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
-from dprec.datasets.column_names import Role, required_columns
-from dprec.datasets.found_scale import check_bulk, ends_around, even_step
+from dprec.components import Options, as_tuple, option, plain
+from dprec.datasets.columns import check_bulk, ends_around, even_step
+from dprec.datasets.headers import Role, required_columns
 from dprec.errors import InputError, SettingError
-from dprec.options import Options, as_tuple, option, plain
 from dprec.ratings import RatingScale
 
 _CONTINUOUS_STEPS = 40

@@ -8,14 +8,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.crossdomain.domains import CrossDomainRatings, joined
+from dprec.components import option
+from dprec.crossdomain import CrossDomainRatings, joined
 from dprec.datasets.base import Dataset, FileDataset, locate
-from dprec.datasets.films import film_genres
-from dprec.datasets.movielens import MovieLens100K
+from dprec.datasets.movielens import MovieLens100K, film_genres
 from dprec.datasets.synthetic import Synthetic
 from dprec.datasets.table import DelimitedColumns
 from dprec.errors import InputError
-from dprec.options import option
 from dprec.randomness import generator
 from dprec.ratings import Ratings, RatingScale
 

@@ -14,14 +14,20 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.datasets.base import FileDataset, locate
-from dprec.datasets.cells import cell_times, characters, cut_cells, identifiers, numbers, whole_numbers, words
-from dprec.datasets.column_names import column_place
-from dprec.datasets.layout import WHITESPACE, Layout
-from dprec.datasets.text_blocks import Block, blocks, separated
+from dprec.datasets.base import WHITESPACE, FileDataset, Layout, locate
+from dprec.datasets.delimited import (
+    cell_times,
+    characters,
+    cut_cells,
+    identifiers,
+    integers,
+    numbers,
+    words,
+)
+from dprec.datasets.files import Block, blocks, separated
+from dprec.datasets.headers import column_place
 from dprec.errors import InputError
-from dprec.rating_rows import RatingRows
-from dprec.ratings import Ratings, RatingScale
+from dprec.ratings import RatingRows, Ratings, RatingScale
 
 Cells = Literal["identifier", "number", "number or nothing", "text or nothing", "time"]
 """What the cells of a column hold."""
@@ -57,8 +63,6 @@ def read_rows(path: Path, layout: Layout, *, timed: bool = False) -> RatingRows:
 
     Parameters
     ----------
-    path : Path
-    layout : Layout
     timed : bool
         Whether to read their times too, which the layout must have.
 
@@ -104,7 +108,6 @@ def read_columns(
 
     Parameters
     ----------
-    path : Path
     layout : Layout
         Its separator, header and width are used; `wanted` states which columns are read.
     wanted : sequence of (column, what its cells hold)
@@ -169,7 +172,7 @@ def _joined(parts: list[NDArray[Any]], kind: Cells) -> NDArray[Any]:
         # This restores what was read, as only integers in their shortest form became numbers.
         parts = [part.astype(np.str_) for part in parts]
     whole: NDArray[Any] = np.concatenate(parts)
-    return whole_numbers(whole) if kind == "identifier" and whole.dtype.kind == "U" else whole
+    return integers(whole) if kind == "identifier" and whole.dtype.kind == "U" else whole
 
 
 def _position(column: str | int, first: list[str], width: int, header: bool, source: str) -> int:

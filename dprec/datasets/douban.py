@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from dprec.crossdomain.domains import joined
-from dprec.datasets.base import FileDataset, locate
+from dprec.components import option
+from dprec.crossdomain import joined
+from dprec.datasets.base import FileDataset, Layout, locate
 from dprec.datasets.delimited import read_rows
-from dprec.datasets.layout import Layout
 from dprec.errors import SettingError
-from dprec.options import option
 from dprec.ratings import Ratings, RatingScale
 
 Domain = Literal["book", "music"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 
-from dprec.datasets.compression import Readable
+from dprec.datasets.files import Readable
 from dprec.errors import InputError
 
 _MARKS = (
@@ -55,7 +55,6 @@ def decoded(file: Readable, source: str) -> Readable:
 
     Parameters
     ----------
-    file : Readable
     source : str
         Its name, for errors.
 

@@ -16,12 +16,11 @@ import zlib
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from dprec.components import kind_of
 from dprec.datasets import DATASETS
 from dprec.datasets.base import Source
-from dprec.errors import InputError, RunError
+from dprec.errors import InputError, RunError, listed
 from dprec.progress import Progress, silent
-from dprec.registry import kind_of
-from dprec.validation import listed
 
 _CHUNK_BYTES = 1 << 20
 _TIMEOUT_SECONDS = 60

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.catalogue import ItemRows
-from dprec.datasets.item_columns import categories_of
+from dprec.datasets.table import categories_of
 from dprec.errors import InputError
 
 GENRES = (
@@ -79,23 +79,15 @@ def film_genres(path: Path) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
 
 @dataclass(frozen=True)
 class _Format:
-    """How a file of films is laid out.
-
-    Parameters
-    ----------
-    header : int
-        Lines before the first film.
-    film : callable
-        From the cells of a line to a film; None if it is not one.
-    separator : str
-    accepted : str
-        What a line should be.
-    """
+    """How a file of films is laid out."""
 
     header: int
+    """Lines before the first film."""
     film: Callable[[list[str]], Film | None]
+    """From the cells of a line to a film; None if it is not one."""
     separator: str
     accepted: str
+    """What a line should be."""
 
 
 def _read(path: Path) -> list[Film]:

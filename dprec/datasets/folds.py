@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.errors import InputError
-from dprec.rating_rows import Duplicates, RatingRows
-from dprec.ratings import Ratings, RatingScale
+from dprec.ratings import Duplicates, RatingRows, Ratings, RatingScale
 
 GIVEN = "given"
 """Name of the one division of data that come as a train and a test part."""
@@ -28,8 +27,6 @@ def read_fold(
 
     Parameters
     ----------
-    train, test : RatingRows
-    scale : RatingScale
     duplicates : {"error", "last"}
     spaces : sequence of tuple of ndarray
         Identifiers of users and of items that belong to the space even without a rating.

@@ -10,13 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from dprec.datasets.column_names import find_column
+from dprec.datasets.base import read_fold, times_of
 from dprec.datasets.columns import RatingColumns
-from dprec.datasets.folds import read_fold
-from dprec.datasets.times import times_of
+from dprec.datasets.headers import find_column
 from dprec.errors import InputError
-from dprec.rating_rows import Duplicates, RatingRows
-from dprec.ratings import Ratings, RatingScale
+from dprec.ratings import Duplicates, RatingRows, Ratings, RatingScale
 
 
 class Frame(Protocol):
@@ -45,18 +43,11 @@ _ACCEPTED = (
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """Rows of ratings, with what else their holder knows.
-
-    Parameters
-    ----------
-    rows : RatingRows
-    spaces : tuple of ndarray, optional
-        Identifiers of all users and of all items, ascending.
-    scale : RatingScale, optional
-    """
+    """Rows of ratings, with what else their holder knows."""
 
     rows: RatingRows
     spaces: tuple[NDArray[Any], NDArray[Any]] | None = None
+    """Identifiers of all users and of all items, ascending."""
     scale: RatingScale | None = None
 
 
@@ -250,16 +241,11 @@ def _identifiers(column: ArrayLike, where: str) -> NDArray[Any]:
             whole = values.astype(np.int64)
         if np.array_equal(whole, values):
             return whole
-    raise InputError(where, f"identifiers of type {values.dtype}", "whole numbers or text, none missing")
+    raise InputError(where, f"identifiers of type {values.dtype}", "integers or text, none missing")
 
 
 def as_texts(values: NDArray[Any], where: str) -> NDArray[np.str_]:
     """Return texts as an array of them, which loses zeros at their ends and has room for the longest.
-
-    Parameters
-    ----------
-    values : ndarray of str objects
-    where : str
 
     Raises
     ------

@@ -14,15 +14,13 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from dprec.crossdomain.domains import CrossDomainRatings
-from dprec.datasets.base import Dataset
+from dprec.components import option
+from dprec.crossdomain import CrossDomainRatings
+from dprec.datasets.base import GIVEN, Dataset, united, without_times
 from dprec.datasets.columns import RatingColumns
-from dprec.datasets.folds import GIVEN, united, without_times
 from dprec.datasets.held import HeldRatings, ratings_from
 from dprec.errors import InputError
-from dprec.options import option
-from dprec.rating_rows import Duplicates
-from dprec.ratings import Ratings, RatingScale
+from dprec.ratings import Duplicates, Ratings, RatingScale
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
 from dprec.catalogue import ItemRows
-from dprec.datasets.base import locate
+from dprec.components import Options, as_tuple, option
+from dprec.datasets.base import Layout, locate
 from dprec.datasets.delimited import Cells, read_columns
-from dprec.datasets.layout import Layout
 from dprec.errors import InputError, SettingError
-from dprec.options import Options, as_tuple, option
 
 _MOST_CATEGORIES = 500
 """More would be identifiers rather than categories, and fill the memory."""

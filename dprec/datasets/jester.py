@@ -12,11 +12,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.datasets.base import FileDataset, Source, locate
+from dprec.components import option
+from dprec.datasets.base import WHITESPACE, FileDataset, Layout, Source, locate
 from dprec.datasets.delimited import first_cells, read_columns, read_rows
-from dprec.datasets.layout import WHITESPACE, Layout
 from dprec.errors import InputError
-from dprec.options import option
 from dprec.ratings import Ratings, RatingScale
 
 _NOT_RATED = 99.0

@@ -16,30 +16,22 @@ _TAB = ("tab", "\\t")
 
 @dataclass(frozen=True)
 class Layout:
-    """How the lines of a file are laid out.
-
-    Parameters
-    ----------
-    separator : str
-        One character, several ("::"), "tab" or `WHITESPACE`. Quoted cells are supported only for one
-        character.
-    header : bool
-        Whether the first line names the columns.
-    width : int, optional
-        Number of columns; by default that of the first line.
-    user, item, rating : str or int
-        The columns of the three: a name in the header, or a position counted from 1.
-    timestamp : str or int, optional
-        The column of the time at which a rating was made.
-    """
+    """How the lines of a file are laid out."""
 
     separator: str = ","
+    """One character, several ("::"), "tab" or `WHITESPACE`. Quoted cells are supported only for one
+    character.
+    """
     header: bool = False
+    """Whether the first line names the columns."""
     width: int | None = None
+    """Number of columns; by default that of the first line."""
     user: str | int = 1
     item: str | int = 2
     rating: str | int = 3
+    """The columns of the three: a name in the header, or a position counted from 1."""
     timestamp: str | int | None = None
+    """The column of the time at which a rating was made."""
 
     def __post_init__(self) -> None:
         if self.separator in _TAB:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from dprec.datasets.base import Source
+from dprec.datasets.base import Layout, Source
 from dprec.datasets.delimited import DelimitedDataset
-from dprec.datasets.layout import Layout
 from dprec.ratings import RatingScale
 
 

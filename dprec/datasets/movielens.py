@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
-from dprec.datasets.base import Source, locate
+from dprec.components import option
+from dprec.datasets.base import Layout, Source, locate, read_fold
 from dprec.datasets.delimited import DelimitedDataset, read_rows
-from dprec.datasets.films import film_rows, film_titles
-from dprec.datasets.folds import read_fold
-from dprec.datasets.layout import Layout
+from dprec.datasets.movielens import film_rows, film_titles
 from dprec.errors import InputError
-from dprec.options import option
 from dprec.ratings import Ratings, RatingScale
 
 _WHOLE_STARS = RatingScale.evenly(1, 5, 1)

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.binarization import binary_scale
-from dprec.completion.one_bit.links import LinkKind, link_of
+from dprec.completion import LinkKind, link_of
+from dprec.components import option
 from dprec.datasets.base import Dataset
 from dprec.errors import SettingError
-from dprec.options import option
 from dprec.randomness import generator
 from dprec.ratings import Ratings, RatingScale
 

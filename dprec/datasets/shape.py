@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dprec.datasets.sniffing import is_number
+from dprec.datasets.headers import is_number
 from dprec.errors import InputError
 
 

@@ -6,7 +6,7 @@ import csv
 import math
 from collections.abc import Sequence
 
-from dprec.datasets.layout import WHITESPACE
+from dprec.datasets.base import WHITESPACE
 
 _SEPARATORS = ("::", "\t", ";", "|", ",", WHITESPACE)
 """The likelier first, where several divide every line alike."""

@@ -1,7 +1,7 @@
 """Ratings made from a seed, with the shape of MovieLens 100K and any size.
 
 The activity of users and the popularity of items follow gamma distributions fitted to MovieLens 100K. A
-rating is a latent opinion (the sum of a user effect, an item effect, an inner product of factors, and
+rating is a latent opinion (the sum of a user bias, an item bias, an inner product of factors, and
 noise) cut into stars so that the histogram matches that of MovieLens 100K.
 """
 
@@ -13,10 +13,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import offsets, rows_of
+from dprec.components import option
 from dprec.datasets.base import Dataset
 from dprec.errors import SettingError
-from dprec.options import option
-from dprec.ragged import offsets, rows_of
 from dprec.randomness import categories, generator
 from dprec.ratings import Ratings, RatingScale
 
@@ -26,7 +26,7 @@ _LEAST_PER_USER = 20
 # Quartiles of MovieLens 100K: 33, 65, 148 ratings per user; 6, 27, 80 ratings per item.
 _ACTIVITY_SHAPE, _POPULARITY_SHAPE = 0.7, 0.5
 # Standard deviations of the parts of an opinion, in stars.
-_USER_EFFECT, _ITEM_EFFECT, _FACTORS = 0.45, 0.5, 0.4
+_USER_BIAS, _ITEM_BIAS, _FACTORS = 0.45, 0.5, 0.4
 _CHUNK = 1 << 20
 
 
@@ -119,8 +119,8 @@ class Synthetic(Dataset):
     def _levels(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.uint8]:
         """Return the level of each rating, from the rank of its opinion among all opinions."""
         random = generator(self.seed, "synthetic opinions")
-        user_effects = random.normal(0, _USER_EFFECT, self.users)
-        item_effects = random.normal(0, _ITEM_EFFECT, self.items)
+        user_biases = random.normal(0, _USER_BIAS, self.users)
+        item_biases = random.normal(0, _ITEM_BIAS, self.items)
         # The variance of an inner product is that of one term times the rank.
         spread = np.sqrt(_FACTORS) / self.rank**0.25
         user_factors = random.normal(0, spread, (self.users, self.rank))
@@ -130,8 +130,8 @@ class Synthetic(Dataset):
             rows = slice(start, start + _CHUNK)
             user, item = users[rows], items[rows]
             opinions[rows] = (
-                user_effects[user]
-                + item_effects[item]
+                user_biases[user]
+                + item_biases[item]
                 + np.einsum("nk,nk->n", user_factors[user], item_factors[item])
                 + random.normal(0, self.noise, user.size)
             )
@@ -153,7 +153,7 @@ def _stretches(values: NDArray[np.int64], length: int) -> list[NDArray[np.int64]
 
 
 def _apportioned(total: int, weights: NDArray[np.float64], most: int) -> NDArray[np.int64]:
-    """Divide a whole number in proportion to weights by largest remainders, no share above `most`."""
+    """Divide an integer in proportion to weights by largest remainders, no share above `most`."""
     full = np.zeros(weights.size, dtype=np.bool_)
     while True:
         left = total - most * int(full.sum())

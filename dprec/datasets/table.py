@@ -13,22 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
-from dprec.datasets.base import FileDataset, locate, typed
-from dprec.datasets.column_names import ROLES, find_column, no_ratings
+from dprec.components import option
+from dprec.datasets.base import GIVEN, FileDataset, Layout, locate, read_fold, typed, united
 from dprec.datasets.columns import RatingColumns
-from dprec.datasets.compression import is_parquet
 from dprec.datasets.delimited import first_lines, read_rows
-from dprec.datasets.folds import GIVEN, read_fold, united
+from dprec.datasets.files import is_parquet
+from dprec.datasets.headers import (
+    ROLES,
+    check_layout,
+    find_column,
+    found_separator,
+    is_number,
+    no_ratings,
+    split_line,
+)
 from dprec.datasets.held import table_rows
-from dprec.datasets.item_columns import ItemColumns
-from dprec.datasets.layout import Layout
-from dprec.datasets.parquet import column_names, read_table
-from dprec.datasets.shape import check_layout
-from dprec.datasets.sniffing import found_separator, is_number, split_line
+from dprec.datasets.table import ItemColumns, column_names, read_table
 from dprec.errors import InputError, SettingError, within
-from dprec.options import option
-from dprec.rating_rows import RatingRows
-from dprec.ratings import Ratings, RatingScale
+from dprec.ratings import RatingRows, Ratings, RatingScale
 
 _LISTED = (
     "a line per rating, as the Netflix Prize becomes by: "

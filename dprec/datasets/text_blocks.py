@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dprec.datasets.compression import opened
-from dprec.datasets.encodings import decoded
-from dprec.datasets.layout import WHITESPACE
+from dprec.datasets.base import WHITESPACE
+from dprec.datasets.files import decoded, opened
 from dprec.errors import InputError
 
 _BLOCK_BYTES = 4 << 20
@@ -29,21 +28,14 @@ _WITHOUT_TEXTS = (
 
 @dataclass(frozen=True)
 class Block:
-    """Whole lines, each with its line end, and their place in the file.
-
-    Parameters
-    ----------
-    text : bytes
-        UTF-8.
-    source : str
-        The file's name.
-    line : int
-        Number of the first line, counted from 1.
-    """
+    """Whole lines, each with its line end, and their place in the file."""
 
     text: bytes
+    """UTF-8."""
     source: str
+    """The file's name."""
     line: int
+    """Number of the first line, counted from 1."""
 
     def error(self, row: int, found: str, accepted: str) -> InputError:
         """Return the error for a row, counted from 0, with its line in the file."""
@@ -57,7 +49,7 @@ def blocks(path: Path) -> Iterator[Block]:
     ------
     InputError
         When the file cannot be read, or is no text in UTF-8, or with a byte order mark in UTF-16 or UTF-32;
-        also as `dprec.datasets.compression.opened`.
+        also as `dprec.datasets.files.opened`.
     """
     source = str(path)
     try:

@@ -15,28 +15,21 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.local_factors import Profiles
-from dprec.device_draws import Draws
-from dprec.options import Options
+from dprec.completion import Profiles
+from dprec.components import Options
+from dprec.randomness import Draws
 
 
 @dataclass(frozen=True, eq=False)
 class RoundDraws:
-    """The random draws of a cohort in a round.
-
-    Parameters
-    ----------
-    devices : Draws
-        The devices' own draws, which nobody else knows.
-    round_index : int
-        From 1.
-    public_seed : int
-        Seed of what devices and server draw alike.
-    """
+    """The random draws of a partition in a round."""
 
     devices: Draws
+    """The devices' own draws, which nobody else knows."""
     round_index: int
+    """From 1."""
     public_seed: int
+    """Seed of what devices and server draw alike."""
 
     def words(self, index: int) -> NDArray[np.uint64]:
         """Return one random word for each user, shape (users,); every index has words of its own."""
@@ -45,22 +38,16 @@ class RoundDraws:
 
 @dataclass(frozen=True, eq=False)
 class Aggregate:
-    """The sum of the accepted reports of one or more cohorts.
-
-    Parameters
-    ----------
-    total : ndarray of int64
-        Sum of the reports in integer units of the kind of report, so that it does not depend on how
-        the users were divided into cohorts.
-    raters : ndarray of int64, shape (items,), or None
-        Number of users who reported on each item; None if reports do not reveal it.
-    users : int
-        Number of accepted reports.
-    """
+    """The sum of the accepted reports of one or more partitions."""
 
     total: NDArray[np.int64]
+    """Sum of the reports in integer units of the kind of report, so that it does not depend on how the users
+    were divided into partitions.
+    """
     raters: NDArray[np.int64] | None
+    """Number of users who reported on each item; None if reports do not reveal it; shape (items,)."""
     users: int
+    """Number of accepted reports."""
 
     def __add__(self, other: Aggregate) -> Aggregate:
         raters = None if self.raters is None or other.raters is None else self.raters + other.raters
@@ -103,21 +90,18 @@ class GradientReport(Options):
 
         Parameters
         ----------
-        profiles : Profiles
         user_factors : ndarray of float64, shape (users, rank)
         item_factors : ndarray of float64, shape (items, rank)
         epsilon : float
             Budget of this report; infinite if nothing is protected.
-        draws : RoundDraws
         """
 
     @abstractmethod
     def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
-        """Validate and add up the reports of a cohort.
+        """Validate and add up the reports of a partition.
 
         Parameters
         ----------
-        reports : sequence of bytes
         shape : tuple of int
             Items and rank.
 
@@ -176,7 +160,6 @@ class GradientReport(Options):
         ----------
         shape : tuple of int
             Items and rank.
-        ratings : int
         """
 
     @abstractmethod

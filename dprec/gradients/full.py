@@ -9,11 +9,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.local_factors import Profiles
+from dprec.arrays import cut, offsets, rows_of, sizes_of
+from dprec.completion import Profiles
 from dprec.gradients.base import Aggregate, GradientReport, RoundDraws
-from dprec.ragged import cut, offsets, rows_of, sizes_of
-from dprec.wire.bits import BitStream
-from dprec.wire.item_sets import ItemSets, longest_item_set, read_item_sets
+from dprec.wire import BitStream, ItemSets, longest_item_set, read_item_sets
 
 _FLOAT = np.dtype("<f4")
 

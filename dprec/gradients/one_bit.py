@@ -10,11 +10,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.local_factors import Profiles
+from dprec.arrays import find
+from dprec.completion import Profiles
 from dprec.gradients import randomizer
 from dprec.gradients.base import Aggregate, GradientReport, RoundDraws
 from dprec.randomness import uniform_below
-from dprec.sorted_keys import find
 
 _COORDINATE, _ANSWER = 0, 1
 """Indices of a user's words in a round."""
@@ -87,7 +87,7 @@ def gradient_at(
 
 
 def draw_coordinates(n_coordinates: int, draws: RoundDraws) -> NDArray[np.int64]:
-    """Return the coordinate that each user of a cohort draws, uniformly."""
+    """Return the coordinate that each user of a partition draws, uniformly."""
     return uniform_below(n_coordinates, draws.words(_COORDINATE))
 
 

@@ -11,12 +11,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.local_factors import Profiles
+from dprec.completion import Profiles
+from dprec.components import option
 from dprec.errors import SettingError
 from dprec.gradients import randomizer
 from dprec.gradients.base import Aggregate, GradientReport, RoundDraws
 from dprec.gradients.one_bit import add_up, answer_words, draw_coordinates, mean_estimate, possible_votes
-from dprec.options import option
 from dprec.randomness import generator
 
 

@@ -2,7 +2,7 @@
 
 Shin et al. [shin2018], Algorithm 1: a coordinate x is answered by a bit T with
 Pr(T = 1) = (x (e - 1) + e + 1) / (2 (e + 1)), e = exp(epsilon); (2 T - 1) (e + 1) / (e - 1) is an
-unbiased estimate of x. Probabilities are whole numbers of draws out of 2**60, monotone in x, so the
+unbiased estimate of x. Probabilities are integers of draws out of 2**60, monotone in x, so the
 exact loss follows from the two extremes; that of these is rounded so that it keeps to epsilon.
 """
 
@@ -14,8 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.exact_loss import fewest_draws, loss_of_draws
-from dprec.randomness import DRAWS, coins
+from dprec.randomness import DRAWS, coins, fewest_draws, loss_of_draws
 
 _HALF = DRAWS // 2
 
@@ -30,7 +29,6 @@ def randomize(
     coordinates : ndarray of float64, shape (users,)
         Clipped to [-1, 1] first. NaN counts as 0: whatever a device computes from hostile item factors,
         its answer stays within the budget.
-    epsilon : float
     random_words : ndarray of uint64, shape (users,)
     """
     inside = np.clip(np.where(np.isnan(coordinates), 0.0, coordinates), -1.0, 1.0)
@@ -51,7 +49,7 @@ def exact_epsilon(epsilon: float) -> float:
 def _thresholds(coordinates: NDArray[np.float64], epsilon: float) -> NDArray[np.uint64]:
     # (x (e - 1) + e + 1) / (2 (e + 1)) is one half and x times the largest distance from it.
     largest = _HALF - fewest_draws(epsilon)
-    # In floating point, the product with 1 can exceed the whole number.
+    # In floating point, the product with 1 can exceed the integer.
     distances = np.minimum(np.floor(np.abs(coordinates) * largest).astype(np.int64), largest)
     heads: NDArray[np.uint64] = (_HALF + np.where(coordinates < 0, -distances, distances)).astype(np.uint64)
     return heads

@@ -1,7 +1,7 @@
 """Private signs of a few random coordinates of the gradient (Minto et al. [minto2021]).
 
 A report is k coordinates, drawn independently and whatever was rated, each with one bit by the randomiser of
-`dprec.gradients.randomizer`. Every bit costs an even share of the report's budget, whatever the others are,
+`dprec.gradients.one_bit`. Every bit costs an even share of the report's budget, whatever the others are,
 so that all k cost at most the budget even when they are known to be one user's. The paper forwards them one
 by one through an anonymising proxy, which strips who sent them: that makes users harder to trace and is
 no part of epsilon, which holds against a server that sees whose they are. Feedback is implicit in the paper;
@@ -18,15 +18,14 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.local_factors import Profiles
+from dprec.completion import Profiles
+from dprec.components import option
 from dprec.errors import SettingError
-from dprec.exact_loss import even_share
 from dprec.gradients import randomizer
 from dprec.gradients.base import Aggregate, GradientReport, RoundDraws
 from dprec.gradients.one_bit import gradient_at
-from dprec.options import option
-from dprec.randomness import uniform_below
-from dprec.wire.fixed_fields import FixedFields
+from dprec.randomness import even_share, uniform_below
+from dprec.wire import FixedFields
 
 _MOST = 256
 """Coordinates of a report: far more than a budget is worth dividing by."""

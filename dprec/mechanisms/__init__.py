@@ -1,6 +1,7 @@
 """Local mechanisms, each a channel from true levels to symbols."""
 
 from dprec.channel import Channel
+from dprec.components import Registry
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.bits_and_counts import BitsAndCounts
 from dprec.mechanisms.fisher_optimal import FisherOptimal
@@ -12,7 +13,6 @@ from dprec.mechanisms.thresholds import HiddenThreshold, ThresholdBit
 from dprec.mechanisms.unprotected import Raw, SetOnly
 from dprec.mechanisms.whole_profiles import ResidualBits, UserLevelBit
 from dprec.mechanisms.zheng import ZhengLaplace, ZhengRandomizedResponse
-from dprec.registry import Registry
 
 MECHANISMS: Registry[Mechanism] = Registry(
     "mechanism",

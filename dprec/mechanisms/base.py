@@ -13,14 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dprec.channel import Channel
-from dprec.errors import InputError
-from dprec.options import Options
-from dprec.own_classes import is_ours, naming, reference_of
+from dprec.components import Options, is_ours, naming, reference_of
+from dprec.errors import InputError, shown
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import DRAWS
 from dprec.ratings import RatingScale
 from dprec.reports import CellFamily, ReportFamily
-from dprec.validation import shown
 
 _STARS = RatingScale.evenly(1, 5, 1)
 
@@ -74,7 +72,6 @@ class Mechanism(Options):
         ----------
         users, items, ratings : int
             Of those who report: how many there are, and how many cells they have rated.
-        scale : RatingScale
         epsilon : float
             Exact loss of a cell.
         tolerance : float
@@ -96,7 +93,6 @@ class Mechanism(Options):
         ----------
         edges : ndarray, shape (intervals + 1,)
             In rating units.
-        scale : RatingScale
         shares : ndarray, shape (levels,)
             How often each level occurs.
         epsilon : float

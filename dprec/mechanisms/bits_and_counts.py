@@ -15,9 +15,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dprec.channel import Channel
+from dprec.components import option
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.thresholds import ThresholdBit, fixed_threshold
-from dprec.options import option
 from dprec.ratings import RatingScale
 from dprec.reports import CountFamily, ReportFamily
 

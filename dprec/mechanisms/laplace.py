@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dprec.channel import Channel
+from dprec.components import option
 from dprec.mechanisms.base import Mechanism
-from dprec.options import option
 from dprec.privacy.bounded_laplace_noise import interval_probabilities, least_scale
 from dprec.ratings import RatingScale
 

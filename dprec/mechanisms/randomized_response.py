@@ -10,9 +10,9 @@ import numpy as np
 
 from dprec.binarization import check_binary
 from dprec.channel import Channel
+from dprec.components import option
 from dprec.errors import SettingError
 from dprec.mechanisms.base import Mechanism
-from dprec.options import option
 from dprec.ratings import RatingScale
 
 

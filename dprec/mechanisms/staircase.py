@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.channel import Channel
+from dprec.components import option
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.steps import MOST_EPSILON, edges_of
-from dprec.options import option
 from dprec.ratings import RatingScale
 
 _TAIL = 1e-3
@@ -51,16 +51,10 @@ class Staircase(Mechanism):
 
 @dataclass(frozen=True)
 class Steps:
-    """Noise whose density is a e^(-k epsilon) on the step k, of magnitudes up to (k + gamma) widths.
-
-    Parameters
-    ----------
-    width : float
-        The sensitivity: how far apart two ratings can be.
-    epsilon : float
-    """
+    """Noise whose density is a e^(-k epsilon) on the step k, of magnitudes up to (k + gamma) widths."""
 
     width: float
+    """The sensitivity: how far apart two ratings can be."""
     epsilon: float
 
     @property

@@ -42,7 +42,6 @@ def wave(
         Ends of each input's interval; all are equally long and lie within the range.
     low, high : float
         The range of the noisy value.
-    epsilon : float
 
     Returns
     -------

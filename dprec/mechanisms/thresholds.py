@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.channel import Channel
+from dprec.components import option
 from dprec.errors import SettingError
 from dprec.mechanisms.base import Mechanism
-from dprec.options import option
 from dprec.ratings import RatingScale
 from dprec.reports import HiddenRowFamily, ReportFamily
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from dprec.channel import Channel
+from dprec.components import option
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.thresholds import ThresholdBit
-from dprec.options import option
 from dprec.ratings import RatingScale
 from dprec.reports import ProfileFamily, ReportFamily, ResidualBitFamily
 from dprec.reports.profiles import ProfileCode
@@ -31,7 +31,7 @@ class ResidualBits(Mechanism):
     report_family: ClassVar[type[ReportFamily]] = ResidualBitFamily
     bits: int | None = option(
         "Ratings of a user that are reported on, among which its budget is divided; by default one, or "
-        "the nearest whole number to half of epsilon if that is more.",
+        "the nearest integer to half of epsilon if that is more.",
         None,
         ge=1,
         le=_MOST_BITS,

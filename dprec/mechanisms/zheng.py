@@ -9,9 +9,9 @@ import numpy as np
 from scipy.special import expit
 
 from dprec.channel import Channel
+from dprec.components import option
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.laplace import cell_probabilities, wide_grid
-from dprec.options import option
 from dprec.privacy.zheng_bounds import modified_laplace_bound, randomized_response_bound
 from dprec.ratings import RatingScale
 from dprec.reports import HiddenRowFamily, ReportFamily

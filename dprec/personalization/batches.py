@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.ragged import places_of, rows_of
+from dprec.arrays import places_of, rows_of
 from dprec.ratings import Ratings
 
 _MULTIPLE = 16
@@ -30,22 +30,16 @@ def thinned(ratings: Ratings, most: int) -> Ratings:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Users of one padded size, and what is asked about them.
-
-    Parameters
-    ----------
-    users : ndarray of int64, shape (batch,)
-    ratings, is_rating : ndarray of int64 and bool, shape (batch, ratings)
-        Places in the users' ratings, and which are not padding.
-    questions, is_question : ndarray of int64 and bool, shape (batch, questions)
-        Places in the list of questions, and which are not padding.
-    """
+    """Users of one padded size, and what is asked about them."""
 
     users: NDArray[np.int64]
+    """Shape (batch,)."""
     ratings: NDArray[np.int64]
     is_rating: NDArray[np.bool_]
+    """Places in the users' ratings, and which are not padding; shape (batch, ratings)."""
     questions: NDArray[np.int64]
     is_question: NDArray[np.bool_]
+    """Places in the list of questions, and which are not padding; shape (batch, questions)."""
 
 
 def batches(ratings: Ratings, users: NDArray[np.integer]) -> Iterator[Batch]:
@@ -53,7 +47,6 @@ def batches(ratings: Ratings, users: NDArray[np.integer]) -> Iterator[Batch]:
 
     Parameters
     ----------
-    ratings : Ratings
     users : ndarray of int, shape (questions,)
         The user that each question is about, in any order.
     """

@@ -8,15 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
-from dprec.completion.base import Completed
-from dprec.completion.calibrated.features import prior_effects
-from dprec.completion.calibrated.places import placed
-from dprec.completion.calibrated.regressed_effects import RegressedEffects
+from dprec.completion import Completed, embedded, prior_biases
+from dprec.completion.calibrated.regressions import RegressedBiases
+from dprec.components import Options, option
 from dprec.observations import Observations
-from dprec.options import Options, option
 from dprec.ordinal import Histogram, cut_points, expected_rating, level_shares
 from dprec.ratings import RatingScale
-from dprec.wire.item_table import ItemTable
+from dprec.wire import ItemTable
 
 _REACH, _POINTS = 3.0, 601
 """The latent ratings that predictions are moved to: from -3 to 3, where a level is as good as certain."""
@@ -49,18 +47,12 @@ class TableOptions(Options):
 
 @dataclass(frozen=True, eq=False)
 class Broadcast:
-    """What devices are sent.
-
-    Parameters
-    ----------
-    table : ItemTable
-        To everybody.
-    priors : ndarray, shape (users, 1 + factors)
-        To each user, what its rated items say about its level and its factors.
-    """
+    """What devices are sent."""
 
     table: ItemTable
+    """To everybody."""
     priors: NDArray[np.float64]
+    """To each user, what its rated items say about its level and its factors; shape (users, 1 + factors)."""
 
 
 def derived_broadcast(
@@ -70,10 +62,8 @@ def derived_broadcast(
 
     Parameters
     ----------
-    completed : Completed
     observations : Observations
         What it was completed from.
-    options : TableOptions
     seed : int
         Seed of the places.
 
@@ -81,7 +71,7 @@ def derived_broadcast(
     -----
     Let m_ui be the prediction of a reported cell and g(theta) the expected rating at a latent rating
     (`expected_rating`, without variance). The latent prediction g^-1(m_ui) = c_i + b_u + rest is divided into
-    effects of items and users, regressed on places, counts and catalogue as in a calibrated completion, by
+    biases of items and users, regressed on places, counts and catalogue as in a calibrated completion, by
     alternating posterior means. Every cell weighs
 
         w = g'(theta_0)^2 / s^2,
@@ -95,8 +85,8 @@ def derived_broadcast(
     """
     seen, cuts = observations, options.cuts(observations.scale)
     latent, weight = _latent_predictions(completed.predict(seen.users, seen.items), seen, cuts)
-    geometry = placed(seen.users, seen.items, seen.shape, seen.placement, options.dimensions, seed)
-    users, items = prior_effects(geometry, seen.catalogue, options.features)
+    embedding = embedded(seen.users, seen.items, seen.shape, seen.embedding_release, options.dimensions, seed)
+    users, items = prior_biases(embedding, seen.catalogue, options.features)
     for _ in range(_SWEEPS):
         items = _solved(items, seen.items, weight, latent - users.means[seen.users])
         users = _solved(users, seen.users, weight, latent - items.means[seen.items])
@@ -104,9 +94,9 @@ def derived_broadcast(
         cuts,
         items.means,
         np.sqrt(items.variances),
-        geometry.items,
+        embedding.items,
         np.zeros((items.means.size, 0)),
-        *public_columns(geometry.popularity, seen.catalogue),
+        *public_columns(embedding.popularity, seen.catalogue),
     )
     return Broadcast(table, users.regressed[:, None])
 
@@ -133,8 +123,8 @@ def _latent_predictions(
 
 
 def _solved(
-    side: RegressedEffects, owners: NDArray[np.int32], weight: float, own: NDArray[np.float64]
-) -> RegressedEffects:
+    side: RegressedBiases, owners: NDArray[np.int32], weight: float, own: NDArray[np.float64]
+) -> RegressedBiases:
     """Solve one side given each cell's observation of its effect."""
     counts = np.bincount(owners, minlength=side.means.size).astype(np.float64)
     sums = np.bincount(owners, weights=own, minlength=side.means.size).astype(np.float64)

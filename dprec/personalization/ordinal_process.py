@@ -15,13 +15,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.calibrated.symbol_tables import SymbolTables
-from dprec.options import Options, option
+from dprec.completion import SymbolTables
+from dprec.components import Options, option
 from dprec.ordinal import expected_rating
-from dprec.personalization.batches import Batch, batches, thinned
+from dprec.personalization.ordinal_process import Batch, batches, thinned
+from dprec.predictions import recommended
 from dprec.ratings import Ratings
-from dprec.recommendation import recommended
-from dprec.wire.item_table import ItemTable
+from dprec.wire import ItemTable
 
 _STEPS = 4
 """Newton steps; the ratings' likelihood is nearly quadratic, so that more change nothing."""
@@ -46,23 +46,15 @@ class OrdinalProcess(Options):
 
 @dataclass(frozen=True, eq=False)
 class Devices:
-    """All users' devices, after the broadcast.
-
-    Parameters
-    ----------
-    process : OrdinalProcess
-    table : ItemTable
-        As decoded on the device.
-    priors : ndarray, shape (users, 1 + factors)
-        What each user's rated items say about its level and its factors.
-    ratings : Ratings
-        The users' own, each on its device.
-    """
+    """All users' devices, after the broadcast."""
 
     process: OrdinalProcess
     table: ItemTable
+    """As decoded on the device."""
     priors: NDArray[np.float64]
+    """What each user's rated items say about its level and its factors; shape (users, 1 + factors)."""
     ratings: Ratings
+    """The users' own, each on its device."""
 
     def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Predict ratings, each on its user's device, shape (cells,).
@@ -100,7 +92,7 @@ class Devices:
                 np.sqrt(process.taste) * self._directions,
                 np.sqrt(process.number) * table.numbers,
                 np.sqrt(process.category) * (table.categories - table.categories.mean(axis=0)),
-                table.traits,
+                table.item_factors,
             ]
         )
 
@@ -125,7 +117,7 @@ class Devices:
     def _prior(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the means of latent ratings before any rating is read, shape (batch, items)."""
         priors = self.priors[users]
-        through_factors = (self.table.traits[items] @ priors[:, 1:, None])[:, :, 0]
+        through_factors = (self.table.item_factors[items] @ priors[:, 1:, None])[:, :, 0]
         prior: NDArray[np.float64] = self.table.means[items] + priors[:, :1] + through_factors
         return prior
 
@@ -157,21 +149,14 @@ class Devices:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """A batch of Gaussian processes given ordinal observations.
-
-    Parameters
-    ----------
-    pull : ndarray, shape (batch, ratings)
-        What each rating adds to a latent rating, per unit of covariance with it.
-    root : ndarray, shape (batch, ratings)
-        The root of each rating's information.
-    system : ndarray, shape (batch, ratings, ratings)
-        I + root K root.
-    """
+    """A batch of Gaussian processes given ordinal observations."""
 
     pull: NDArray[np.float64]
+    """What each rating adds to a latent rating, per unit of covariance with it; shape (batch, ratings)."""
     root: NDArray[np.float64]
+    """The root of each rating's information; shape (batch, ratings)."""
     system: NDArray[np.float64]
+    """I + root K root; shape (batch, ratings, ratings)."""
 
     @classmethod
     def of(
@@ -193,7 +178,6 @@ class Posterior:
             Levels, from 0.
         is_rating : ndarray of bool, shape (batch, ratings)
             False for padding, which carries no information.
-        tables : SymbolTables
         """
         latent = prior
         for _ in range(_STEPS):

@@ -36,7 +36,6 @@ def proportion_below(successes: ArrayLike, trials: int, failure: float) -> NDArr
     ----------
     successes : array_like of int
         From 0 to ``trials``.
-    trials : int
     failure : float
         Between 0 and 1.
     """
@@ -52,31 +51,22 @@ def proportion_above(successes: ArrayLike, trials: int, failure: float) -> NDArr
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """How well the best pair of profiles could be distinguished.
-
-    Parameters
-    ----------
-    pair : int
-        Index of the pair that was chosen.
-    at_least : float
-        Lower bound on the loss; 0 if none was detected.
-    trials : int
-        Number of people per profile whose reports bound it.
-    failure : float
-        Probability with which the bound may fail.
-    delta : float
-        Probability beyond which the loss is bounded.
-    curve : ndarray of float64, shape (events, 2)
-        Probabilities of events under the profile that they favour, bounded from below, and under the other,
-        bounded from above, so that few people do not promise much power.
-    """
+    """How well the best pair of profiles could be distinguished."""
 
     pair: int
+    """Index of the pair that was chosen."""
     at_least: float
+    """Lower bound on the loss; 0 if none was detected."""
     trials: int
+    """Number of people per profile whose reports bound it."""
     failure: float
+    """Probability with which the bound may fail."""
     delta: float
+    """Probability beyond which the loss is bounded."""
     curve: NDArray[np.float64]
+    """Probabilities of events under the profile that they favour, bounded from below, and under the other,
+    bounded from above, so that few people do not promise much power; shape (events, 2).
+    """
 
     def power(self, promised: float) -> float:
         """Return the probability that a leak of twice the promise would be detected; see `audit_power`."""
@@ -109,7 +99,6 @@ def measured(pairs: Sequence[tuple[Sent, Sent]], failure: float, delta: float = 
 
     Parameters
     ----------
-    pairs : sequence of tuple of Sent
     failure : float
         Probability with which the bound may fail, between 0 and 1.
     delta : float

@@ -63,7 +63,6 @@ def detection(
         True probabilities of the event.
     trials : int
         Number of people per profile.
-    promised : float
     failure : float
         Of each of the two Clopper-Pearson bounds.
     delta : float

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dprec.channel import Channel
+from dprec.components import Options, option
 from dprec.errors import SettingError
-from dprec.exact_loss import even_share
-from dprec.options import Options, option
 from dprec.privacy.composed_budget import largest_share
 from dprec.privacy.units import PrivacyUnit
+from dprec.randomness import even_share
 
 LARGEST_CELL_EPSILON = 20.0
-"""Largest loss of one cell for which whole draws out of 2**60 preserve the ratios that epsilon requires."""
+"""Largest loss of one cell for which integer weights out of 2**60 preserve the ratios that epsilon requires."""
 
 DELTA = 1e-6
 """Default: less than one in the number of users of any data set here."""

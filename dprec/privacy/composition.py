@@ -32,22 +32,15 @@ _FINEST = 32 * POINTS
 
 @dataclass(frozen=True, eq=False)
 class TotalLoss:
-    """The distribution of a sum of privacy losses.
-
-    Parameters
-    ----------
-    losses, masses : ndarray of float64, shape (points,)
-        Losses, evenly spaced and ascending, and their probabilities.
-    error : float
-        Most by which the probability of a range of losses can be too small.
-    largest : float
-        Sum of the epsilons, which the loss cannot exceed.
-    """
+    """The distribution of a sum of privacy losses."""
 
     losses: NDArray[np.float64]
     masses: NDArray[np.float64]
+    """Losses, evenly spaced and ascending, and their probabilities; shape (points,)."""
     error: float
+    """Most by which the probability of a range of losses can be too small."""
     largest: float
+    """Sum of the epsilons, which the loss cannot exceed."""
 
     @classmethod
     def of_transform(
@@ -59,7 +52,6 @@ class TotalLoss:
         ----------
         masses : ndarray of float64, shape (length,)
             As transformed back: of the losses j step, j modulo the length.
-        step : float
         first : int
             The least j.
         count, points : int

@@ -23,21 +23,16 @@ _LEARNERS = 4000
 
 @dataclass(frozen=True, eq=False)
 class Sent:
-    """What people with the same profile sent.
-
-    Parameters
-    ----------
-    rounds : tuple of ndarray of int64, shape (people,)
-        One array per round; equal reports have equal numbers, from 0.
-    symbols : tuple of ndarray of int64, shape (people,)
-        The symbols that the reports hold, one array per round and cell; empty if they were not decoded.
-    features : ndarray of float32, shape (people, features)
-        Numbers that a classifier may use.
-    """
+    """What people with the same profile sent."""
 
     rounds: tuple[NDArray[np.int64], ...]
+    """One array per round; equal reports have equal numbers, from 0; shape (people,)."""
     symbols: tuple[NDArray[np.int64], ...]
+    """The symbols that the reports hold, one array per round and cell; empty if they were not decoded;
+    shape (people,).
+    """
     features: NDArray[np.float32]
+    """Numbers that a classifier may use; shape (people, features)."""
 
     @classmethod
     def of_rounds(cls, rounds: Sequence[NDArray[np.int64]]) -> Self:
@@ -76,10 +71,6 @@ def scores_of(one: Sent, other: Sent) -> Iterator[Scores]:
 
     These are the log-likelihood ratios of the reports, added up over the rounds; of all rounds taken as one
     report; of the symbols, added up over cells and rounds; and the score of a classifier.
-
-    Parameters
-    ----------
-    one, other : Sent
     """
     yield _sum_of_ratios(one.rounds, other.rounds)
     if len(one.rounds) > 1:

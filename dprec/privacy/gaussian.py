@@ -25,18 +25,12 @@ _SMALLEST, _LARGEST = 1e-12, 1e6
 
 @dataclass(frozen=True, eq=False)
 class GaussianReleases:
-    """Releases about some users, with Gaussian noise.
-
-    Parameters
-    ----------
-    distance : float
-        Of the two means with and without a user, in standard deviations, of all releases together.
-    users : ndarray of bool, shape (users,)
-        Whom they are about.
-    """
+    """Releases about some users, with Gaussian noise."""
 
     distance: float
+    """Of the two means with and without a user, in standard deviations, of all releases together."""
     users: NDArray[np.bool_]
+    """Whom they are about; shape (users,)."""
 
     def losses(self, delta: float) -> NDArray[np.float64]:
         """Return what every user loses at a delta, shape (users,)."""

@@ -13,10 +13,10 @@ paper claims an epsilon, and something is missing from its proof. ``declared``: 
 distribution says so, and nothing here follows its code. ``none``: nothing is promised.
 """
 
-Trust = Literal["server", "sum", "shuffler", "nobody"]
+Trust = Literal["central", "secure-aggregation", "shuffle", "local"]
 """Whom users trust with true ratings: the server, one that adds up or shuffles reports, or nobody."""
 
-LEAST_TRUST_FIRST: tuple[Trust, ...] = ("nobody", "shuffler", "sum", "server")
+LEAST_TRUST_FIRST: tuple[Trust, ...] = ("local", "shuffle", "secure-aggregation", "central")
 """Who trusts one of these can take part in what needs any before it."""
 
 _OPENINGS: dict[Status, str] = {
@@ -29,34 +29,24 @@ _OPENINGS: dict[Status, str] = {
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What a protocol promises to everybody who takes part in it.
-
-    Parameters
-    ----------
-    status : {"proved", "claimed", "declared", "none"}
-        Of what was asked for. The ledger holds what is proved in any case.
-    trust : {"server", "sum", "shuffler", "nobody"}
-    hides_rated_items : bool
-        Whether it stays hidden which items a user rated.
-    reason : str
-        The theorem, or what is missing from one: what follows a colon, to its full stop.
-    notes : tuple of str
-        What else a reader of the figures must know about the guarantee.
-    unlinked : bool
-        Whether the server can tell of nothing that it sees whose it is, or what else is of the same user.
-    """
+    """What a protocol promises to everybody who takes part in it."""
 
     status: Status
+    """Of what was asked for. The ledger holds what is proved in any case."""
     trust: Trust
     hides_rated_items: bool
+    """Whether it stays hidden which items a user rated."""
     reason: str
+    """The theorem, or what is missing from one: what follows a colon, to its full stop."""
     notes: tuple[str, ...] = ()
+    """What else a reader of the figures must know about the guarantee."""
     unlinked: bool = False
+    """Whether the server can tell of nothing that it sees whose it is, or what else is of the same user."""
 
     @property
     def trusts_server(self) -> bool:
         """Whether the server sees true ratings."""
-        return self.trust == "server"
+        return self.trust == "central"
 
     @property
     def statements(self) -> tuple[str, ...]:

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 
 def note_on_delta(delta: float, users: int) -> str | None:
-    """Return a warning with the reason if delta is above one in the number of users; otherwise None.
-
-    Parameters
-    ----------
-    delta : float
-    users : int
-    """
+    """Return a warning with the reason if delta is above one in the number of users; otherwise None."""
     if delta * users <= 1:
         return None
     return (

@@ -20,23 +20,19 @@ Loss = float | NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Charge:
-    """The losses of those who took part in one exchange.
-
-    Parameters
-    ----------
-    round_index : int
-        The round that it belongs to, from 1; 0 for none, where nothing is sent.
-    users : ndarray of uint8, shape (ceil(users / 8),)
-        Who took part: one bit per user, in user order, the highest bit of a byte first.
-    per_rating, per_user : float, or ndarray of float64 of shape (users,)
-        The losses; one number if all participants lose the same. Entries of users who did not take part
-        have no meaning; nor have those per rating of users without a rating to protect.
-    """
+    """The losses of those who took part in one exchange."""
 
     round_index: int
+    """The round that it belongs to, from 1; 0 for none, where nothing is sent."""
     users: NDArray[np.uint8]
+    """Who took part: one bit per user, in user order, the highest bit of a byte first;
+    shape (ceil(users / 8),).
+    """
     per_rating: Loss
     per_user: Loss
+    """The losses; one number if all participants lose the same. Entries of users who did not take part have
+    no meaning; nor have those per rating of users without a rating to protect. Shape (users,).
+    """
 
     def took_part(self, n_users: int) -> NDArray[np.bool_]:
         """Return who took part, shape (users,)."""
@@ -45,18 +41,12 @@ class Charge:
 
 @dataclass(eq=False)
 class PrivacyLedger:
-    """Privacy losses of every user, added up by basic composition.
-
-    Parameters
-    ----------
-    rated : ndarray of bool, shape (users,)
-        Users who have a rating to protect; everybody if the rated items are hidden.
-    history : list of Charge
-        All charges, in order.
-    """
+    """Privacy losses of every user, added up by basic composition."""
 
     rated: NDArray[np.bool_]
+    """Users who have a rating to protect; everybody if the rated items are hidden; shape (users,)."""
     history: list[Charge] = field(default_factory=list)
+    """All charges, in order."""
 
     @property
     def n_users(self) -> int:

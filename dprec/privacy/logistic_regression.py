@@ -14,15 +14,10 @@ _STEPS = 12
 
 @dataclass(frozen=True, eq=False)
 class LogisticRegression:
-    """A linear score of features, whose sign says which class is likelier.
-
-    Parameters
-    ----------
-    weights : ndarray of float64, shape (features,)
-    intercept : float
-    """
+    """A linear score of features, whose sign says which class is likelier."""
 
     weights: NDArray[np.float64]
+    """Shape (features,)."""
     intercept: float
 
     @classmethod

@@ -25,18 +25,12 @@ POINTS = 128
 
 @dataclass(frozen=True, eq=False)
 class LossDistribution:
-    """Pr(privacy loss = j step) for one draw from a dominating pair.
-
-    Parameters
-    ----------
-    step : float
-        Distance of two points of the grid, above 0, a natural logarithm.
-    masses : ndarray of float64, shape (2 points + 1,)
-        The probabilities, for j from -points to points.
-    """
+    """Pr(privacy loss = j step) for one draw from a dominating pair."""
 
     step: float
+    """Distance of two points of the grid, above 0, a natural logarithm."""
     masses: NDArray[np.float64]
+    """The probabilities, for j from -points to points; shape (2 points + 1,)."""
 
     @classmethod
     def of(cls, channel: Channel, step: float | None = None) -> LossDistribution:
@@ -63,7 +57,6 @@ class LossDistribution:
 
         Parameters
         ----------
-        step : float
         divergences : ndarray of float64, shape (points + 1,)
             Bounds on h(a) at a = exp(j step), whichever of the two is the first; the last one is 0.
         """

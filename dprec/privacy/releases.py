@@ -18,24 +18,17 @@ from dprec.randomness import DRAWS
 
 @dataclass(frozen=True, eq=False)
 class Releases:
-    """Independent draws about every user, from one channel per user.
-
-    Parameters
-    ----------
-    channels : tuple of Channel
-    channel : ndarray of int64, shape (users,)
-        Place in `channels` of each user's; of no meaning without draws.
-    draws : ndarray of int64, shape (users,)
-        Number of draws about each user.
-    added : ndarray of float64, shape (users,), optional
-        A loss of each user that is added to the composed one: of few draws about many ratings each, which
-        composition would hardly lower.
-    """
+    """Independent draws about every user, from one channel per user."""
 
     channels: tuple[Channel, ...]
     channel: NDArray[np.int64]
+    """Place in `channels` of each user's; of no meaning without draws; shape (users,)."""
     draws: NDArray[np.int64]
+    """Number of draws about each user; shape (users,)."""
     added: NDArray[np.float64] | None = None
+    """A loss of each user that is added to the composed one: of few draws about many ratings each, which
+    composition would hardly lower; shape (users,).
+    """
 
 
 def least_private_channel(epsilon: float) -> Channel:
@@ -46,7 +39,7 @@ def least_private_channel(epsilon: float) -> Channel:
     Parameters
     ----------
     epsilon : float
-        Above 0, at most that of whole draws out of 2**60, or infinite.
+        Above 0, at most that of integer weights out of 2**60, or infinite.
     """
     # Downwards, so that the channel's loss is not below epsilon.
     lies = 0 if math.isinf(epsilon) else max(1, math.floor(DRAWS / (1 + math.exp(epsilon)) * (1 - 1e-15)))

@@ -1,11 +1,11 @@
 """What a total with Skellam noise costs: Renyi divergences, and the (epsilon, delta) that they imply.
 
-A contribution is a vector of whole numbers of L2 norm at most D; whoever takes part changes the total by so
+A contribution is a vector of integers of L2 norm at most D; whoever takes part changes the total by so
 much. Skellam noise of variance v per number bounds the Renyi divergence of every integer order a > 1 by
 
     a D^2 / (2 v) + min(((2 a - 1) D^2 + 6 D1) / (4 v^2), 3 D1 / (2 v))
 
-(Agarwal, Kairouz and Liu [agarwal2021], Section 3), D1 being the L1 norm, which for whole numbers is at
+(Agarwal, Kairouz and Liu [agarwal2021], Section 3), D1 being the L1 norm, which for integers is at
 most D^2. With noise multiplier m = sqrt(v) / D, the last terms are at most ((2 a - 1) D^-2 + 6 D^-2) / (4
 m^4) and 3 / (2 m^2). As a sum of m_t^-4 is at most the square of that of m_t^-2, several releases cost no
 more than one with the multiplier (sum of m_t^-2)^-1/2.
@@ -19,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.secure_sums.skellam_shares import DISTANCE
+from dprec.secure_aggregation import DISTANCE
 
 _ORDERS = np.unique(np.concatenate([np.arange(2, 129), np.geomspace(128, 1 << 40, 256).round()])).astype(
     np.int64

@@ -1,7 +1,7 @@
 """How contributions become sums with noise: who adds up, who adds the noise, and what travels.
 
-A device encodes its contribution as its report; whoever adds up reads the reports of a cohort and returns
-their sum in whole numbers, so that the sums of cohorts can be added; a release is the sum of everybody with
+A device encodes its contribution as its report; whoever adds up reads the reports of a partition and returns
+their sum in integers, so that the sums of partitions can be added; a release is the sum of everybody with
 Gaussian noise. Noise is given as a multiplier: its standard deviation where contributions have a norm of 1 at
 most.
 """
@@ -16,29 +16,23 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.components import Options
 from dprec.gradients import Aggregate, RoundDraws
-from dprec.options import Options
 from dprec.privacy.guarantee import Trust
-from dprec.private_als.layout import Contributions, StatisticsLayout
-from dprec.run_keys import ReleaseDraws
+from dprec.private_als.statistics import Contributions, StatisticsLayout
+from dprec.randomness import ReleaseDraws
 
 
 @dataclass(frozen=True)
 class FurtherMessages:
-    """Payload bytes of the messages of a release besides its request and its report, for each device.
-
-    Parameters
-    ----------
-    downlink, uplink : tuple of int
-        What every device that is asked receives and sends before it reports.
-    downlink_after, uplink_after : tuple of int
-        What a device whose report arrived receives and sends then.
-    """
+    """Payload bytes of the messages of a release besides its request and its report, for each device."""
 
     downlink: tuple[int, ...] = ()
     uplink: tuple[int, ...] = ()
+    """What every device that is asked receives and sends before it reports."""
     downlink_after: tuple[int, ...] = ()
     uplink_after: tuple[int, ...] = ()
+    """What a device whose report arrived receives and sends then."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +41,7 @@ class Aggregation(Options):
 
     kind: str = ""
     without_loss: ClassVar[frozenset[str] | None] = frozenset({"papers"})
-    trust: ClassVar[Trust] = "server"
+    trust: ClassVar[Trust] = "central"
     reason: ClassVar[str] = ""
     """Why the loss is proved, for the guarantee: what follows a colon, to its full stop."""
     deploys: ClassVar[bool] = True
@@ -121,18 +115,15 @@ class Aggregation(Options):
 
         Parameters
         ----------
-        contributions : Contributions
-        layout : StatisticsLayout
         multiplier : float
             Noise of the release, of which devices may have to add a share; 0 if nothing is protected.
-        draws : RoundDraws
         """
 
     @abstractmethod
     def decode(
         self, reports: Sequence[bytes], layout: StatisticsLayout, multiplier: float
     ) -> tuple[NDArray[np.bool_], Aggregate]:
-        """Validate and add up the reports of a cohort.
+        """Validate and add up the reports of a partition.
 
         Returns
         -------
@@ -164,7 +155,6 @@ class Aggregation(Options):
         ----------
         aggregate : Aggregate
             Of everybody who takes part.
-        layout : StatisticsLayout
         multiplier : float
             At least 0; without noise, 0.
         draws : ReleaseDraws

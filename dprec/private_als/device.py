@@ -10,11 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.local_factors import Profiles, solve_user_factors
-from dprec.private_als.item_model import ItemModel
-from dprec.private_als.layout import TARGET_BITS, Contributions, StatisticsLayout
-from dprec.private_als.options import FactorizationOptions
-from dprec.ragged import offsets, places_of
+from dprec.arrays import offsets, places_of
+from dprec.completion import Profiles, solve_user_factors
+from dprec.private_als.device import FactorizationOptions, ItemModel
+from dprec.private_als.statistics import TARGET_BITS, Contributions, StatisticsLayout
 from dprec.randomness import uniforms
 
 _BELOW_ONE = 1 - 1e-6
@@ -29,14 +28,12 @@ def contributions_of(
     round_index: int,
     random_words: NDArray[np.uint64],
 ) -> Contributions:
-    """Return what the users of a cohort contribute to a round.
+    """Return what the users of a partition contribute to a round.
 
     Parameters
     ----------
-    profiles : Profiles
     model : ItemModel
         What the devices were sent.
-    options : FactorizationOptions
     layout : StatisticsLayout
         Of the round.
     round_index : int
@@ -46,13 +43,13 @@ def contributions_of(
     """
     # Effects are estimated as a whole in each of their rounds, factors from what effects leave.
     users = profiles.users
-    residuals = profiles.values - model.mean - model.effects[profiles.items]
-    if round_index <= options.effect_rounds:
+    residuals = profiles.values - model.mean - model.biases[profiles.items]
+    if round_index <= options.bias_rounds:
         candidates, places = np.ones(users.size, dtype=np.bool_), np.arange(profiles.n_items)
         factors = np.ones((profiles.n_users, 1), dtype=np.float32)
         # The first round estimates the mean, so it takes ratings as they are.
         levels = own_levels(profiles, residuals, options) if round_index > 1 else np.zeros(profiles.n_users)
-        residuals = residuals + model.effects[profiles.items]
+        residuals = residuals + model.biases[profiles.items]
     else:
         candidates, places = model.popular[profiles.items], np.cumsum(model.popular) - 1
         levels, own = own_factors(profiles, residuals, model, options)
@@ -82,12 +79,10 @@ def chosen_ratings(
 
     Parameters
     ----------
-    profiles : Profiles
     candidates : ndarray of bool, shape (ratings,)
         What may be drawn.
     weights : ndarray of int64, shape (ratings,)
         0 counts as 1.
-    limit : int
     random_words : ndarray of uint64, shape (ratings,)
     """
     users, cells = profiles.users, np.flatnonzero(candidates)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.private_als.layout import WHOLE_WEIGHT, StatisticsLayout
-from dprec.private_als.options import FactorizationOptions
+from dprec.private_als.device import FactorizationOptions
+from dprec.private_als.statistics import UNIT_WEIGHT, StatisticsLayout
 
 _NUMBER, _WEIGHT = np.dtype("<f4"), np.dtype("<u2")
 _HEADER = 2
@@ -17,27 +17,18 @@ _HEADER = 2
 
 @dataclass(frozen=True, eq=False)
 class ItemModel:
-    """What devices are sent.
-
-    Parameters
-    ----------
-    mean : float
-        Of all ratings.
-    effects : ndarray of float64, shape (items,)
-        What is added to the mean.
-    weights : ndarray of int64, shape (items,)
-        From 1 to `WHOLE_WEIGHT` for items with factors, 0 for the others.
-    factors : ndarray of float64, shape (items with factors, rank)
-        In the order of the items.
-    gain : float
-        What devices multiply their own factors by before they clip them.
-    """
+    """What devices are sent."""
 
     mean: float
-    effects: NDArray[np.float64]
+    """Of all ratings."""
+    biases: NDArray[np.float64]
+    """What is added to the mean; shape (items,)."""
     weights: NDArray[np.int64]
+    """From 1 to `UNIT_WEIGHT` for items with factors, 0 for the others; shape (items,)."""
     factors: NDArray[np.float64]
+    """In the order of the items; shape (items with factors, rank)."""
     gain: float = 1.0
+    """What devices multiply their own factors by before they clip them."""
 
     @classmethod
     def begin(cls, n_items: int, rank: int, middle: float) -> ItemModel:
@@ -48,7 +39,7 @@ class ItemModel:
     @property
     def n_items(self) -> int:
         """Number of items."""
-        return self.effects.size
+        return self.biases.size
 
     @property
     def popular(self) -> NDArray[np.bool_]:
@@ -65,13 +56,12 @@ class ItemModel:
     def layout(self, options: FactorizationOptions, round_index: int, span: float) -> StatisticsLayout:
         """Return what is summed in a round.
 
-        Later rounds of item effects need no counts: these are of the same ratings, or of as many chosen at
+        Later rounds of item biases need no counts: these are of the same ratings, or of as many chosen at
         random, so those of the first round serve all, and what was released costs nothing to use again. Gram
         matrices of factors change with the users' factors, so every round releases them.
 
         Parameters
         ----------
-        options : FactorizationOptions
         round_index : int
             From 1.
         span : float
@@ -79,17 +69,17 @@ class ItemModel:
         """
         limit = options.ratings_per_user if options.weights == "uniform" else None
         clip = (options.rating_clip if round_index == 1 else options.residual_clip) * span
-        if round_index <= options.effect_rounds:
-            everything = np.full(self.n_items, WHOLE_WEIGHT)
+        if round_index <= options.bias_rounds:
+            everything = np.full(self.n_items, UNIT_WEIGHT)
             share = options.matrix_share if round_index == 1 else 0.0
             return StatisticsLayout(everything, 0, 1.0, clip, share, limit)
         own = self.weights[self.popular]
-        weights = own if options.weights == "adaptive" else np.full_like(own, WHOLE_WEIGHT)
+        weights = own if options.weights == "adaptive" else np.full_like(own, UNIT_WEIGHT)
         return StatisticsLayout(weights, options.rank, 1.0, clip, options.matrix_share, limit)
 
     def encode(self) -> bytes:
         """Return the bytes that are sent to the devices."""
-        numbers = np.concatenate([[self.mean, self.gain], self.effects]).astype(_NUMBER)
+        numbers = np.concatenate([[self.mean, self.gain], self.biases]).astype(_NUMBER)
         return (
             numbers.tobytes()
             + self.weights.astype(_WEIGHT).tobytes()
@@ -117,6 +107,6 @@ class ItemModel:
         factors = np.frombuffer(data[second:], dtype=_NUMBER).astype(np.float64).reshape(popular, rank)
         if not (np.isfinite(numbers).all() and np.isfinite(factors).all()):
             raise ValueError("item factors with numbers that are not finite")
-        if numbers[1] < 0 or (weights > WHOLE_WEIGHT).any():
+        if numbers[1] < 0 or (weights > UNIT_WEIGHT).any():
             raise ValueError("weights of items out of range")
         return cls(float(numbers[0]), numbers[_HEADER:], weights, factors, float(numbers[1]))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def shrunken_effects(
+def shrunken_biases(
     counts: NDArray[np.float64],
     sums: NDArray[np.float64],
     *,
@@ -35,8 +35,8 @@ def shrunken_effects(
     """
     n = np.maximum(counts, 0.0)
     below = n**2 + count_noise**2 + (noise**2 + residual * n) / prior
-    effects: NDArray[np.float64] = np.divide(n * sums, below, out=np.zeros_like(n), where=below > 0)
-    return effects
+    biases: NDArray[np.float64] = np.divide(n * sums, below, out=np.zeros_like(n), where=below > 0)
+    return biases
 
 
 def shrunken_factors(
@@ -53,7 +53,7 @@ def shrunken_factors(
 
     The Gram matrix is projected to the positive semidefinite ones: its negative eigenvalues, which noise
     makes, are set to 0 (Chien et al. [chien2021], Algorithm 2). The ridge of that step is here that of
-    Wiener's filter, in every direction of the matrix its own, as in `shrunken_effects`: where noise exceeds
+    Wiener's filter, in every direction of the matrix its own, as in `shrunken_biases`: where noise exceeds
     what ratings say, the factors are small.
 
     Parameters
@@ -82,7 +82,7 @@ def shrunken_factors(
 
 
 def root_of_moment(moment: NDArray[np.float64], floor: float) -> NDArray[np.float64]:
-    """Return L with L L^T the nearest matrix to a symmetric one whose eigenvalues are ``floor`` to 1."""
+    """Return L with L L^T the nearest matrix to a symmetric one whose eigenvalues are ``baseline`` to 1."""
     values, vectors = np.linalg.eigh((moment + moment.T) / 2)
     root: NDArray[np.float64] = vectors * np.sqrt(np.clip(values, floor, 1.0))
     return root
@@ -93,7 +93,7 @@ def orthogonal(
 ) -> NDArray[np.float64]:
     """Return the same space of factors with weighted mean squares of 1 and no correlation.
 
-    Directions with less than ``floor`` of the largest mean square are enlarged no further than those.
+    Directions with less than ``baseline`` of the largest mean square are enlarged no further than those.
     """
     moment = (factors * weights[:, None]).T @ factors / weights.sum()
     values, vectors = np.linalg.eigh(moment)

@@ -1,4 +1,4 @@
-"""Which statistics of the items are summed over the users, and how they lie in one vector of whole numbers.
+"""Which statistics of the items are summed over the users, and how they lie in one vector of integers.
 
 A user with factors x and clipped target t for item j contributes w x x^T to the Gram matrix of the item and
 w t x to its right-hand side. The weight is w = a_j b_u, where a_j is public and b_u keeps the sum of a user's
@@ -14,46 +14,39 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.factors import packed_outer
-from dprec.ragged import offsets
+from dprec.arrays import offsets
+from dprec.completion import packed_outer
 
 UNIT = 2.0**-36
-"""Contributions are whole multiples of this, so sums depend neither on cohorts nor on their order."""
+"""Contributions are whole multiples of this, so sums depend neither on partitions nor on their order."""
 
 WEIGHT_BITS, TARGET_BITS, FACTOR_BITS = 8, 12, 16
 """Binary places of an item's weight, of a target and of a factor, whose product is in whole units."""
 
 _MATRIX_BITS = TARGET_BITS + FACTOR_BITS
-WHOLE_WEIGHT = 1 << WEIGHT_BITS
+UNIT_WEIGHT = 1 << WEIGHT_BITS
 """The largest weight of an item, in its own units."""
 
 
 @dataclass(frozen=True, eq=False)
 class StatisticsLayout:
-    """The statistics of one release.
-
-    Parameters
-    ----------
-    weights : ndarray of int64, shape (items,)
-        Public weight a_j of every item, from 1 to `WHOLE_WEIGHT`.
-    rank : int
-        Size of x; 0 for item effects, where x is the number 1.
-    norm, clip : float
-        Bounds of the norm of x and of a target, above 0.
-    matrix_share : float
-        Share of a contribution's squared norm that belongs to the Gram matrices, below 1; 0 if these are not
-        summed.
-    limit : int or None
-        Most ratings of a user if each has the weight ``1 / sqrt(limit)``; None if the weights of every user
-        are scaled so that their squares sum to 1.
-    """
+    """The statistics of one release."""
 
     weights: NDArray[np.int64]
+    """Public weight a_j of every item, from 1 to `UNIT_WEIGHT`; shape (items,)."""
     rank: int
+    """Size of x; 0 for item biases, where x is the number 1."""
     norm: float
     clip: float
+    """Bounds of the norm of x and of a target, above 0."""
     matrix_share: float
+    """Share of a contribution's squared norm that belongs to the Gram matrices, below 1; 0 if these are not
+    summed.
+    """
     limit: int | None = None
+    """Most ratings of a user if each has the weight ``1 / sqrt(limit)``; None if the weights of every user
+    are scaled so that their squares sum to 1.
+    """
 
     @property
     def n_items(self) -> int:
@@ -90,23 +83,16 @@ class StatisticsLayout:
 
 @dataclass(frozen=True, eq=False)
 class Contributions:
-    """What the users of a cohort contribute to a release.
-
-    Parameters
-    ----------
-    indptr : ndarray of int64, shape (users + 1,)
-    items : ndarray of int32, shape (cells,)
-        Places of the chosen items in the layout, ascending within a user.
-    targets : ndarray of int64, shape (cells,)
-        Clipped targets, in units of ``clip / 2**TARGET_BITS``.
-    factors : ndarray of float32, shape (users, columns)
-        The x of every user, of a norm of at most `StatisticsLayout.norm`.
-    """
+    """What the users of a partition contribute to a release."""
 
     indptr: NDArray[np.int64]
+    """Shape (users + 1,)."""
     items: NDArray[np.int32]
+    """Places of the chosen items in the layout, ascending within a user; shape (cells,)."""
     targets: NDArray[np.int64]
+    """Clipped targets, in units of ``clip / 2**TARGET_BITS``; shape (cells,)."""
     factors: NDArray[np.float32]
+    """The x of every user, of a norm of at most `StatisticsLayout.norm`; shape (users, columns)."""
 
     @property
     def n_users(self) -> int:
@@ -120,11 +106,11 @@ class Contributions:
         return Contributions(indptr - indptr[0], self.items[cells], self.targets[cells], self.factors[users])
 
     def user_weights(self, layout: StatisticsLayout) -> NDArray[np.float64]:
-        """Return b_u of every user, shape (users,); squares of whole numbers, so the same everywhere."""
+        """Return b_u of every user, shape (users,); squares of integers, so the same everywhere."""
         if layout.limit is not None:
             return np.full(self.n_users, 1 / np.sqrt(layout.limit))
         squares = np.diff(offsets(layout.weights[self.items] ** 2)[self.indptr])
-        return WHOLE_WEIGHT / np.sqrt(np.maximum(squares, 1))
+        return UNIT_WEIGHT / np.sqrt(np.maximum(squares, 1))
 
     def scaled(self, layout: StatisticsLayout) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return every user's part of its numbers, which all its items share.
@@ -146,7 +132,7 @@ class Contributions:
         return np.trunc(packed_outer(factors) * matrix).astype(np.int64), sides
 
     def numbers(self, layout: StatisticsLayout) -> NDArray[np.int64]:
-        """Return the whole numbers of every cell, in units of `UNIT`, shape (cells, width).
+        """Return the integers of every cell, in units of `UNIT`, shape (cells, width).
 
         Their L2 norm over the cells of a user is at most ``1 / UNIT``.
         """

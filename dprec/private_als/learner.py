@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.factors import unpack
-from dprec.private_als.item_model import ItemModel
-from dprec.private_als.item_step import orthogonal, root_of_moment, shrunken_effects, shrunken_factors
-from dprec.private_als.layout import WHOLE_WEIGHT, StatisticsLayout
-from dprec.private_als.options import FactorizationOptions
+from dprec.completion import unpack
+from dprec.private_als.device import FactorizationOptions, ItemModel
+from dprec.private_als.learner import orthogonal, root_of_moment, shrunken_biases, shrunken_factors
+from dprec.private_als.statistics import UNIT_WEIGHT, StatisticsLayout
 from dprec.randomness import generator
 from dprec.ratings import RatingScale
 
@@ -29,14 +28,6 @@ _SMALLEST_COUNT = 1e-3
 class ItemLearner:
     """What the server knows, from what was released alone.
 
-    Parameters
-    ----------
-    options : FactorizationOptions
-    scale : RatingScale
-    n_items : int
-    seed : int
-        Of what the server draws.
-
     Attributes
     ----------
     model : ItemModel
@@ -49,6 +40,7 @@ class ItemLearner:
     scale: RatingScale
     n_items: int
     seed: int
+    """Of what the server draws."""
     model: ItemModel = field(init=False)
     learned: ItemModel = field(init=False)
     _counts: NDArray[np.float64] = field(init=False)
@@ -84,10 +76,8 @@ class ItemLearner:
 
         Parameters
         ----------
-        round_index : int
         released : ndarray of float64, shape (items, width)
             The sums with noise.
-        layout : StatisticsLayout
         multiplier : float
             Of the noise.
         users : int
@@ -96,11 +86,11 @@ class ItemLearner:
         noise = multiplier * layout.scales
         if round_index == 1:
             self._begin(released, noise, users)
-        if round_index <= self.options.effect_rounds:
-            self._learn_effects(released[:, -1], float(noise[-1]), first=round_index == 1)
+        if round_index <= self.options.bias_rounds:
+            self._learn_biases(released[:, -1], float(noise[-1]), first=round_index == 1)
         else:
             self._learn_factors(released, layout, noise)
-        if round_index == self.options.effect_rounds and self.options.rank:
+        if round_index == self.options.bias_rounds and self.options.rank:
             self._begin_factors()
 
     def _begin(self, released: NDArray[np.float64], noise: NDArray[np.float64], users: int) -> None:
@@ -113,7 +103,7 @@ class ItemLearner:
         self.model = replace(self.model, mean=self.model.mean + offset)
         self._offset = offset
 
-    def _learn_effects(self, sums: NDArray[np.float64], noise: float, *, first: bool) -> None:
+    def _learn_biases(self, sums: NDArray[np.float64], noise: float, *, first: bool) -> None:
         """Estimate the effects from the sums of all rounds so far, which have noise of their own each.
 
         Without noise, only those of the last round count: their targets are closest to the effects.
@@ -124,15 +114,15 @@ class ItemLearner:
             before = noise**2 / (self._sum_noise**2 + noise**2) if noise > 0 else 0.0
             self._sums = before * self._sums + (1 - before) * sums
             self._sum_noise *= float(np.sqrt(before))
-        effects = shrunken_effects(
+        biases = shrunken_biases(
             self._counts,
             self._sums,
             noise=self._sum_noise,
             count_noise=self._count_noise,
             residual=self._residual * self._mean_weight,
-            prior=(self.options.effect_deviation * self.span) ** 2,
+            prior=(self.options.bias_deviation * self.span) ** 2,
         )
-        self.model = self.learned = replace(self.model, effects=effects)
+        self.model = self.learned = replace(self.model, biases=biases)
 
     @property
     def _residual(self) -> float:
@@ -154,8 +144,8 @@ class ItemLearner:
         popular[np.argmax(counts)] = True
         least = max(2 * self._count_noise, _SMALLEST_COUNT * float(counts.max()), np.finfo(float).tiny)
         floored = np.maximum(counts, least)
-        shares = (floored / floored[popular].min()) ** -options.exponent * WHOLE_WEIGHT
-        weights = np.where(popular, np.clip(np.rint(shares), 1, WHOLE_WEIGHT), 0).astype(np.int64)
+        shares = (floored / floored[popular].min()) ** -options.exponent * UNIT_WEIGHT
+        weights = np.where(popular, np.clip(np.rint(shares), 1, UNIT_WEIGHT), 0).astype(np.int64)
         start = generator(self.seed, "initial item factors").standard_normal(
             (int(popular.sum()), options.rank)
         )
@@ -174,7 +164,7 @@ class ItemLearner:
         """Solve for the factors in coordinates in which those of the users have a mean square of 1."""
         options, width = self.options, layout.matrix_width
         matrices, sides = unpack(released[:, :width]), released[:, width:]
-        weights = layout.weights / WHOLE_WEIGHT
+        weights = layout.weights / UNIT_WEIGHT
         of_users = self._mean_user_weight(weights)
         total = float((self._floored * weights).sum()) * of_users / self._mean_weight
         floor = max(float(noise[0]) * np.sqrt(layout.n_items) / total, _SMALLEST_MOMENT)

@@ -5,24 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from dprec.options import Options, option
+from dprec.components import Options, option
 
 
 @dataclass(frozen=True, kw_only=True)
 class FactorizationOptions(Options):
-    """How item effects and factors are learned from sums over the users.
+    """How item biases and factors are learned from sums over the users.
 
-    The rounds of Chien et al. [chien2021] with the weights of Krichene et al. [krichene2023]. Item effects
+    The rounds of Chien et al. [chien2021] with the weights of Krichene et al. [krichene2023]. Item biases
     come first, from all items; factors follow, of items that are popular enough for the noise. Lengths are in
     shares of the rating scale's span, so that the same settings serve every scale.
     """
 
     papers: ClassVar[tuple[str, ...]] = ("chien2021", "krichene2023")
-    rank: int = option("Number of factors; 0 for item effects alone.", 3, ge=0)
-    effect_rounds: int = option("Rounds in which item effects are learned.", 2, ge=1, le=1000)
+    rank: int = option("Number of factors; 0 for item biases alone.", 3, ge=0)
+    bias_rounds: int = option("Rounds in which item biases are learned.", 2, ge=1, le=1000)
     factor_rounds: int = option("Rounds in which factors are learned, if there are any.", 8, ge=1, le=1000)
-    effect_share: float = option(
-        "Share of the squared distance of means that the rounds of item effects spend, if there are factors.",
+    bias_share: float = option(
+        "Share of the squared distance of means that the rounds of item biases spend, if there are factors.",
         0.4,
         ge=1e-3,
         le=0.999,
@@ -44,7 +44,7 @@ class FactorizationOptions(Options):
         "Share of a contribution's squared norm that belongs to the Gram matrices.", 0.2, ge=1e-3, le=0.999
     )
     noise: float = option("Standard deviation of a rating about its prediction.", 0.22, ge=1e-6, le=1e3)
-    effect_deviation: float = option("Prior standard deviation of an item effect.", 0.1, ge=1e-6, le=1e3)
+    bias_deviation: float = option("Prior standard deviation of an item bias.", 0.1, ge=1e-6, le=1e3)
     factor_deviation: float = option(
         "Prior standard deviation of what the factors add to a prediction.", 0.25, ge=1e-6, le=1e3
     )
@@ -68,12 +68,12 @@ class FactorizationOptions(Options):
     @property
     def rounds(self) -> int:
         """Number of rounds, each of them one release."""
-        return self.effect_rounds + (self.factor_rounds if self.rank else 0)
+        return self.bias_rounds + (self.factor_rounds if self.rank else 0)
 
     @property
     def shares(self) -> tuple[float, ...]:
         """Share of the squared distance of means that each round spends; their sum is 1."""
         if not self.rank:
-            return (1 / self.effect_rounds,) * self.effect_rounds
-        effects = (self.effect_share / self.effect_rounds,) * self.effect_rounds
-        return effects + ((1 - self.effect_share) / self.factor_rounds,) * self.factor_rounds
+            return (1 / self.bias_rounds,) * self.bias_rounds
+        biases = (self.bias_share / self.bias_rounds,) * self.bias_rounds
+        return biases + ((1 - self.bias_share) / self.factor_rounds,) * self.factor_rounds

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.private_als.layout import TARGET_BITS, Contributions, StatisticsLayout
-from dprec.ragged import cut, offsets, rows_of, sizes_of
-from dprec.wire.bits import BitStream
-from dprec.wire.item_sets import ItemSets, longest_item_set, read_item_sets
+from dprec.arrays import cut, offsets, rows_of, sizes_of
+from dprec.private_als.statistics import TARGET_BITS, Contributions, StatisticsLayout
+from dprec.wire import BitStream, ItemSets, longest_item_set, read_item_sets
 
 _FACTOR, _TARGET = np.dtype("<f4"), np.dtype("<i2")
 _LARGEST_TARGET = 1 << TARGET_BITS
@@ -19,7 +18,7 @@ _LARGEST_TARGET = 1 << TARGET_BITS
 def encode_contributions(contributions: Contributions, layout: StatisticsLayout) -> list[bytes]:
     """Return one report per user: its item set padded to a byte, its factors, its targets.
 
-    A user without a chosen item sends an empty report. Where item effects are estimated, x is 1 and is not
+    A user without a chosen item sends an empty report. Where item biases are estimated, x is 1 and is not
     sent.
     """
     counts = np.diff(contributions.indptr)
@@ -38,7 +37,7 @@ def encode_contributions(contributions: Contributions, layout: StatisticsLayout)
 def decode_contributions(
     reports: Sequence[bytes], layout: StatisticsLayout
 ) -> tuple[NDArray[np.bool_], Contributions]:
-    """Read the reports of a cohort; the server does not trust the devices.
+    """Read the reports of a partition; the server does not trust the devices.
 
     Returns
     -------

@@ -1,9 +1,9 @@
 """Secure aggregation: the server sees the total of all devices only, and these add the noise.
 
 Devices round their contributions to whole steps of a grid, add a share of Skellam noise each, and mask the
-sum (`dprec.secure_sums`). What a report holds here are the numbers below its masks: those that two devices
-share cancel in the total, and their own are taken off it, so that the total is the same to the last bit with
-them left out.
+sum (`dprec.secure_aggregation`). What a report holds here are the numbers below its masks: those that two
+devices share cancel in the total, and their own are taken off it, so that the total is the same to the last
+bit with them left out.
 """
 
 from __future__ import annotations
@@ -16,22 +16,31 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.components import option
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
-from dprec.options import option
 from dprec.privacy.guarantee import Trust
 from dprec.privacy.skellam import LEAST_DELTA, skellam_epsilon, skellam_multiplier
 from dprec.private_als.aggregation import Aggregation, FurtherMessages
-from dprec.private_als.layout import Contributions, StatisticsLayout
-from dprec.private_als.vectors import VectorPlan
-from dprec.randomness import generator
-from dprec.run_keys import ReleaseDraws
-from dprec.secure_sums.graph import GraphSize, MaskGraph, graph_size
-from dprec.secure_sums.messages import MessageSizes, pack_vector, unpack_vector
-from dprec.secure_sums.modulus import centred, check_modulus, modulus_bits, reduced
-from dprec.secure_sums.noise import honest_shares, noise_rows
-from dprec.secure_sums.shared_secrets import device_keys
-from dprec.secure_sums.skellam_shares import MOST_VARIANCE
+from dprec.private_als.secure import VectorPlan
+from dprec.private_als.statistics import Contributions, StatisticsLayout
+from dprec.randomness import ReleaseDraws, generator
+from dprec.secure_aggregation import (
+    MOST_VARIANCE,
+    GraphSize,
+    MaskGraph,
+    MessageSizes,
+    centred,
+    check_modulus,
+    device_keys,
+    graph_size,
+    honest_shares,
+    modulus_bits,
+    noise_rows,
+    pack_vector,
+    reduced,
+    unpack_vector,
+)
 
 _TOTALS = 1 << 32
 """More numbers than all releases of a run have, for the bound on overflows."""
@@ -46,9 +55,9 @@ class SecureAggregation(Aggregation):
 
     kind: Literal["secure"] = "secure"
     papers: ClassVar[tuple[str, ...]] = ("bonawitz2017", "bell2020", "agarwal2021", "kairouz2021")
-    trust: ClassVar[Trust] = "sum"
+    trust: ClassVar[Trust] = "secure-aggregation"
     reason: ClassVar[str] = (
-        "every release is a sum of whole numbers of bounded norm, with Skellam noise of which every device "
+        "every release is a sum of integers of bounded norm, with Skellam noise of which every device "
         "adds a share, and releases compose by Renyi divergences. The server follows the protocol"
     )
 

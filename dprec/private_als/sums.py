@@ -1,4 +1,4 @@
-"""The sum of a cohort's contributions in whole numbers."""
+"""The sum of a partition's contributions in integers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.private_als.layout import UNIT, Contributions, StatisticsLayout
+from dprec.private_als.statistics import UNIT, Contributions, StatisticsLayout
 
 _LARGEST_NORM = 1 / UNIT
 

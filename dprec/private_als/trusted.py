@@ -1,6 +1,6 @@
 """A trusted server adds up: it receives chosen ratings and factors, and adds the noise itself.
 
-The noise is a normal deviate rounded to a whole number of units. As sums are whole numbers, that is the
+The noise is a normal deviate rounded to an integer of units. As sums are integers, that is the
 Gaussian mechanism, rounded afterwards: rounding costs nothing, and hides the deviate's last bits, by which
 sums in floating point can be told apart.
 """
@@ -18,10 +18,17 @@ from dprec.gradients import Aggregate, RoundDraws
 from dprec.privacy.gaussian import gaussian_epsilon, largest_mu
 from dprec.privacy.guarantee import Trust
 from dprec.private_als.aggregation import Aggregation
-from dprec.private_als.layout import UNIT, Contributions, StatisticsLayout
-from dprec.private_als.report import decode_contributions, encode_contributions, report_bits
-from dprec.private_als.sums import possible_sum, sum_of_contributions
-from dprec.run_keys import ReleaseDraws
+from dprec.private_als.statistics import (
+    UNIT,
+    Contributions,
+    StatisticsLayout,
+    decode_contributions,
+    encode_contributions,
+    possible_sum,
+    report_bits,
+    sum_of_contributions,
+)
+from dprec.randomness import ReleaseDraws
 
 _MARGIN = 1 + 1e-9
 """Contributions are scaled in floating point, so their norm may exceed 1 by a few units of its last place."""
@@ -33,10 +40,10 @@ class TrustedAggregation(Aggregation):
 
     kind: Literal["trusted"] = "trusted"
     papers: ClassVar[tuple[str, ...]] = ("chien2021",)
-    trust: ClassVar[Trust] = "server"
+    trust: ClassVar[Trust] = "central"
     reason: ClassVar[str] = (
         "every release is a sum of contributions of bounded norm, with Gaussian noise, and releases compose "
-        "exactly. The noise is drawn in double precision and rounded to the whole numbers of the sums"
+        "exactly. The noise is drawn in double precision and rounded to the integers of the sums"
     )
 
     def multiplier(self, epsilon: float, delta: float) -> float:
@@ -66,7 +73,7 @@ class TrustedAggregation(Aggregation):
         return possible_sum(aggregate.total, aggregate.users)
 
     def length(self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float) -> float:
-        """Return the norm of the whole numbers of a sum."""
+        """Return the norm of the integers of a sum."""
         return float(np.linalg.norm(aggregate.total.astype(np.float64))) * UNIT
 
     def release(

@@ -10,11 +10,16 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.private_als.layout import UNIT, Contributions, StatisticsLayout
-from dprec.ragged import rows_of
-from dprec.secure_sums.count_sketch import CountSketch
-from dprec.secure_sums.quantisation import rounded_rows, steps_of_unit
-from dprec.secure_sums.rotation import Rotation, largest_number, padded_size
+from dprec.arrays import rows_of
+from dprec.private_als.statistics import UNIT, Contributions, StatisticsLayout
+from dprec.secure_aggregation import (
+    CountSketch,
+    Rotation,
+    largest_number,
+    padded_size,
+    rounded_rows,
+    steps_of_unit,
+)
 
 _PUBLIC_SEED = 0
 """Seed of places and signs, which are the same in all runs."""
@@ -25,28 +30,19 @@ _BEYOND = 2.0**-72
 
 @dataclass(frozen=True)
 class VectorPlan:
-    """What becomes of the numbers of a layout before they are added up.
-
-    Parameters
-    ----------
-    items, width : int
-        Items, and numbers of each.
-    limit : int or None
-        Most items of a user; see `StatisticsLayout.limit`.
-    norm : int
-        Longest rounded vector, in steps.
-    sketch : float or None
-        Places of a count sketch as a share of the items; none for no sketch.
-    rotation : bool
-        Whether vectors are turned.
-    """
+    """What becomes of the numbers of a layout before they are added up."""
 
     items: int
     width: int
+    """Items, and numbers of each."""
     limit: int | None
+    """Most items of a user; see `StatisticsLayout.limit`."""
     norm: int
+    """Longest rounded vector, in steps."""
     sketch: float | None
+    """Places of a count sketch as a share of the items; none for no sketch."""
     rotation: bool
+    """Whether vectors are turned."""
 
     @classmethod
     def of(cls, layout: StatisticsLayout, norm: int, sketch: float | None, rotation: bool) -> VectorPlan:
@@ -90,8 +86,6 @@ class VectorPlan:
 
         Parameters
         ----------
-        contributions : Contributions
-        layout : StatisticsLayout
         keys : sequence of bytes
             The devices' keys, by which they round.
         """

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
 from dprec.channel import Channel
-from dprec.device_draws import Draws
 from dprec.errors import SettingError
 from dprec.observations import Evidence, Observations, SymbolReports
 from dprec.privacy.calibration import LARGEST_CELL_EPSILON, PrivacyBudget
 from dprec.privacy.releases import Releases
 from dprec.privacy.units import PrivacyUnit
+from dprec.randomness import Draws
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports.device_channel import DeviceChannel
 
@@ -49,29 +49,18 @@ class HasChannel(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Profiles:
-    """What some users have rated.
-
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (users,)
-        Ratings of each user.
-    items, levels : ndarray of int, shape (sum of counts,)
-        By user, items ascending within a user; levels from 1.
-    """
+    """What some users have rated."""
 
     counts: NDArray[np.int64]
+    """Ratings of each user; shape (users,)."""
     items: NDArray[np.int32]
     levels: NDArray[np.uint8]
+    """By user, items ascending within a user; levels from 1; shape (sum of counts,)."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a completion reads beside values; see `dprec.observations.Observations`.
-
-    Parameters
-    ----------
-    likelihood, symbols : bool
-    """
+    """What a completion reads beside values; see `dprec.observations.Observations`."""
 
     likelihood: bool = False
     symbols: bool = False
@@ -79,27 +68,18 @@ class Wanted:
 
 @dataclass(frozen=True)
 class ReportSize:
-    """The report of a user as it is described before anything runs.
-
-    Parameters
-    ----------
-    symbols : int
-        Size of the alphabet of one answer.
-    answers : int
-        Answers in the report.
-    bits : float
-        Mean size, before it is padded to whole bytes.
-    epsilon : float or None
-        Exact loss of one answer; None if it is not protected.
-    per : {"rating", "cell", "user"}
-        What this loss is for.
-    """
+    """The report of a user as it is described before anything runs."""
 
     symbols: int
+    """Size of the alphabet of one answer."""
     answers: int
+    """Answers in the report."""
     bits: float
+    """Mean size, before it is padded to whole bytes."""
     epsilon: float | None
+    """Exact loss of one answer; None if it is not protected."""
     per: PrivacyUnit
+    """What this loss is for."""
 
 
 class Reader(ABC):
@@ -115,7 +95,6 @@ class Reader(ABC):
         Parameters
         ----------
         users : ndarray of int, shape (reports,)
-        reports : sequence of bytes
         """
 
     @abstractmethod
@@ -178,14 +157,6 @@ class ReportFamily(ABC):
     given; `units`, what a budget may be for, and `units_reason` why; `on_items`, what is said about the item
     set, and `further_notes` what else a reader of the guarantee must know.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-    budget : PrivacyBudget or None
-        None for a mechanism that is not private.
-    scale : RatingScale
-    n_items : int
-
     Raises
     ------
     SettingError
@@ -194,6 +165,7 @@ class ReportFamily(ABC):
 
     mechanism: HasChannel
     budget: PrivacyBudget | None
+    """None for a mechanism that is not private."""
     scale: RatingScale
     n_items: int
     hides_items: ClassVar[bool] = False
@@ -285,8 +257,6 @@ class ReportFamily(ABC):
 
         Parameters
         ----------
-        train : Ratings
-        observed : Observations
         accepted : ndarray of bool, shape (users,)
             Users whose report was used.
         """
@@ -377,7 +347,6 @@ class ReportFamily(ABC):
         ----------
         exchange : int
             0 for the reports, 1 for what follows them.
-        reports : list of bytes
         items : ndarray of int64
             Those that anybody has rated.
         """

@@ -18,19 +18,18 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import GrowingArray, offsets, rows_of
 from dprec.catalogue import Catalogue
 from dprec.channel import Channel
 from dprec.errors import InputError, SettingError, within
-from dprec.exact_loss import even_share
-from dprec.growing import GrowingArray
 from dprec.observations import Evidence, Observations, SymbolReports
 from dprec.privacy.calibration import LARGEST_CELL_EPSILON, PrivacyBudget
 from dprec.privacy.pairwise import worst_pair
 from dprec.privacy.releases import Releases
-from dprec.ragged import offsets, rows_of
+from dprec.randomness import even_share
 from dprec.reports.base import REPORT_ROUND, DrawsFor, Profiles, Reader, ReportFamily, ReportSize, Wanted
 from dprec.reports.device_channel import DeviceChannel
-from dprec.wire.report import ReportCodec
+from dprec.wire import ReportCodec
 
 _SMALLEST_EPSILON = 1e-9
 
@@ -78,7 +77,7 @@ class IndependentDraws(ReportFamily):
         return channel
 
     def _within(self, epsilon: float) -> Channel | None:
-        """Return the channel at epsilon; None if whole draws are too coarse, or it costs more."""
+        """Return the channel at epsilon; None if integer weights are too coarse, or it costs more."""
         if epsilon < _SMALLEST_EPSILON:
             return None
         try:
@@ -338,14 +337,7 @@ def mean_variance(channel: Channel) -> float:
 
 
 class CellReader(Reader):
-    """Reports of cells as they arrive; see `Reader`.
-
-    Parameters
-    ----------
-    family : CellFamily
-    n_users : int
-    wanted : Wanted
-    """
+    """Reports of cells as they arrive; see `Reader`."""
 
     def __init__(self, family: CellFamily, n_users: int, wanted: Wanted) -> None:
         self._family, self._wanted, self._codec = family, wanted, family.codec

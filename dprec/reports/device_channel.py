@@ -12,21 +12,14 @@ from dprec.channel import Channel
 
 @dataclass(frozen=True, eq=False)
 class DeviceChannel:
-    """A mechanism at a budget, as applied on the devices.
-
-    Parameters
-    ----------
-    channel : Channel
-        Everybody's; for a budget per user, that of a user with the median number of ratings.
-    cells : int
-        Cells that such a user reports.
-    per_user : bool
-        Whether the budget is per user, so that the channel depends on the number of cells.
-    """
+    """A mechanism at a budget, as applied on the devices."""
 
     channel: Channel
+    """Everybody's; for a budget per user, that of a user with the median number of ratings."""
     cells: int
+    """Cells that such a user reports."""
     per_user: bool
+    """Whether the budget is per user, so that the channel depends on the number of cells."""
 
     @property
     def ratings(self) -> NDArray[np.float64]:

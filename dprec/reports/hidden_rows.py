@@ -8,13 +8,13 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import offsets, rows_of
 from dprec.observations import Evidence, Observations, RowReports
 from dprec.privacy.units import PrivacyUnit
-from dprec.ragged import offsets, rows_of
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports.base import REPORT_ROUND, DrawsFor, HasChannel, Profiles, ReportSize
 from dprec.reports.cells import CellFamily, mean_variance
-from dprec.wire.report import ReportCodec
+from dprec.wire import ReportCodec
 
 TOLERANCE = 0.05
 """Probability with which a bound on the distance of reports may fail (gamma in [zheng2016])."""
@@ -152,18 +152,12 @@ class HiddenRowFamily(CellFamily):
 
 @dataclass(frozen=True, eq=False)
 class RatedCells:
-    """The cells that are both reported as rated and truly rated; only a simulation knows them.
-
-    Parameters
-    ----------
-    among_reported : ndarray of int64, shape (cells,)
-        Their positions among the observations.
-    among_rated : ndarray of int64, shape (cells,)
-        Their positions among the ratings that the devices hold.
-    """
+    """The cells that are both reported as rated and truly rated; only a simulation knows them."""
 
     among_reported: NDArray[np.int64]
+    """Their positions among the observations; shape (cells,)."""
     among_rated: NDArray[np.int64]
+    """Their positions among the ratings that the devices hold; shape (cells,)."""
 
     @classmethod
     def of(cls, train: Ratings, observed: Observations) -> RatedCells:

@@ -15,15 +15,15 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import places_of
 from dprec.channel import Channel
 from dprec.observations import Evidence, ResidualReports
 from dprec.privacy.units import PrivacyUnit
-from dprec.ragged import places_of
 from dprec.randomness import shuffled_within
 from dprec.ratings import RatingScale
 from dprec.reports.base import REPORT_ROUND, DrawsFor, HasChannel, Profiles, ReportSize, Wanted
 from dprec.reports.cells import CellFamily, CellReader
-from dprec.wire.report import ReportCodec
+from dprec.wire import ReportCodec
 
 _ANSWERED = 1 / 16
 """Share of the ratings with an answer for which the code of a report is made; about s in n."""
@@ -189,7 +189,6 @@ def sides_of_the_mean(
         Ratings of each user.
     levels : ndarray of uint8, shape (ratings,)
         By user.
-    scale : RatingScale
 
     Returns
     -------
@@ -210,7 +209,6 @@ def drawn_ratings(
     ----------
     counts : ndarray of int64, shape (users,)
         Ratings of each user.
-    most : int
     random_words : ndarray of uint64, shape (ratings,)
         By user.
     """

@@ -25,10 +25,10 @@ from typing import Any
 import pytest
 
 from dprec.completion import Completion
+from dprec.components import Options
 from dprec.datasets import Dataset
 from dprec.gradients import GradientReport
 from dprec.mechanisms import Mechanism
-from dprec.options import Options
 
 # Before the contracts are imported: a failing assertion then shows its values, as in a test file.
 pytest.register_assert_rewrite(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dprec.binarization import binary_scale
-from dprec.completion.base import Completion
+from dprec.completion import Completion
 from dprec.errors import InputError, RunError
 from dprec.observations import Observations
 from dprec.randomness import generator
@@ -60,15 +60,15 @@ class CompletionContract:
     def observations(self, scale: RatingScale, factor: float = 1.0, *, empty: bool = False) -> Observations:
         """Return ratings of a small catalogue, whose last user and last item have none."""
         random = generator(0, "contract")
-        tastes = random.normal(size=(_USERS, 1)) + random.normal(size=(1, _ITEMS))
-        seen = random.random(tastes.shape) < 0.4
+        user_factors = random.normal(size=(_USERS, 1)) + random.normal(size=(1, _ITEMS))
+        seen = random.random(user_factors.shape) < 0.4
         seen[_COLD_USER] = seen[:, _COLD_ITEM] = False
         seen &= not empty
         users, items = np.nonzero(seen)
         middle = (scale.low + scale.high) / 2
-        opinions = middle + (scale.high - scale.low) / 4 * (0.5 + tastes[users, items])
+        opinions = middle + (scale.high - scale.low) / 4 * (0.5 + user_factors[users, items])
         values = scale.values[scale.level_of(opinions) - 1] * factor
-        return Observations(users.astype(np.int32), items.astype(np.int32), values, tastes.shape, scale)
+        return Observations(users.astype(np.int32), items.astype(np.int32), values, user_factors.shape, scale)
 
     def expected(self, observations: Observations) -> float:
         """Return the prediction where nothing is known."""

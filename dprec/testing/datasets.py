@@ -11,51 +11,37 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from dprec.datasets.base import Dataset
+from dprec.components import kind_of, summary_of
+from dprec.datasets import Dataset
 from dprec.errors import InputError
 from dprec.ratings import Ratings
-from dprec.registry import kind_of, summary_of
 
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """A small file of one rating per line, in the layout of a data set.
-
-    Parameters
-    ----------
-    file : str
-        The name that the distributor gives the file.
-    row : callable
-        Lays out a user, an item and a rating.
-    low, high : float
-        Ends of the scale.
-    levels : int
-        Levels of the scale.
-    continuous : bool
-        Whether ratings may lie between the levels.
-    header : str, optional
-        The first line, if it names the columns.
-    renamed_header : str, optional
-        The same without one of the columns that are read.
-    users : tuple
-        Three identifiers, as in the file.
-    settings : dict
-        Settings of the data set, in addition to its path.
-    found_in_folder : bool
-        Whether the path may be the folder that holds the file.
-    """
+    """A small file of one rating per line, in the layout of a data set."""
 
     file: str
+    """The name that the distributor gives the file."""
     row: Callable[[Any, Any, Any], str]
+    """Lays out a user, an item and a rating."""
     low: float
     high: float
+    """Ends of the scale."""
     levels: int
+    """Levels of the scale."""
     continuous: bool = False
+    """Whether ratings may lie between the levels."""
     header: str | None = None
+    """The first line, if it names the columns."""
     renamed_header: str | None = None
+    """The same without one of the columns that are read."""
     users: tuple[Any, ...] = (3, 10, 7)
+    """Three identifiers, as in the file."""
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """Settings of the data set, in addition to its path."""
     found_in_folder: bool = True
+    """Whether the path may be the folder that holds the file."""
 
     @property
     def triples(self) -> list[tuple[Any, int, float]]:

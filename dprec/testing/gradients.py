@@ -9,22 +9,21 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dprec.completion.local_factors import Profiles, solve_user_factors
-from dprec.datasets.synthetic import Synthetic
-from dprec.device_draws import DeviceDraws
-from dprec.gradients.base import Aggregate, GradientReport, RoundDraws
-from dprec.randomness import generator
+from dprec.completion import Profiles, solve_user_factors
+from dprec.datasets import Synthetic
+from dprec.gradients import Aggregate, GradientReport, RoundDraws
+from dprec.randomness import DeviceDraws, generator
 
 
 class GradientContract:
     """Tests of a kind of gradient report, given by the fixture `gradient`.
 
-    The other attributes and methods make cohorts and reports, and are available to further tests.
+    The other attributes and methods make partitions and reports, and are available to further tests.
 
     Attributes
     ----------
     items, rank, users : int
-        Size of the catalogue, number of factors, and users of the cohort in most tests.
+        Size of the catalogue, number of factors, and users of the partition in most tests.
     """
 
     items, rank, users = 24, 2, 40
@@ -60,13 +59,13 @@ class GradientContract:
         first: int = 0,
         round_index: int = 1,
     ) -> list[bytes]:
-        """Return the reports of a cohort; ``first`` is the global index of its first user."""
+        """Return the reports of a partition; ``first`` is the global index of its first user."""
         factors = self.item_factors()
         own = solve_user_factors(profiles, factors, 1.0)
         return gradient.encode(profiles, own, factors, epsilon, self.draws(profiles, first, round_index))
 
     def draws(self, profiles: Profiles, first: int = 0, round_index: int = 1) -> RoundDraws:
-        """Return the draws of a cohort in a round."""
+        """Return the draws of a partition in a round."""
         devices = DeviceDraws.of(bytes(16), first, profiles.indptr, profiles.items, profiles.values, "test")
         return RoundDraws(devices, round_index, public_seed=9)
 
@@ -87,8 +86,8 @@ class GradientContract:
         alone: list[bytes] = []
         sums = []
         for start in range(0, self.users, size):
-            cohort = _part(profiles, start, min(start + size, self.users))
-            reports = self.encoded(gradient, cohort, first=start)
+            partition = _part(profiles, start, min(start + size, self.users))
+            reports = self.encoded(gradient, partition, first=start)
             sums.append(gradient.decode(reports, self.shape)[1])
             alone += reports
         assert alone == together

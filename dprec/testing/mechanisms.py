@@ -16,12 +16,10 @@ from scipy import stats
 
 from dprec.binarization import binary_scale
 from dprec.channel import Channel
-from dprec.component_types import one_of
+from dprec.components import as_values, one_of, packed, unpacked
 from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.base import Mechanism
-from dprec.options import as_values
-from dprec.packing import packed, unpacked
 from dprec.randomness import DRAWS, words
 from dprec.ratings import RatingScale
 
@@ -93,7 +91,7 @@ class MechanismContract:
         assert tried
 
     def test_rows_are_distributions_over_the_symbols(self, mechanism: Mechanism) -> None:
-        """Every input has a row of whole draws with the right sum, and every level is an input."""
+        """Every input has a row of integer weights with the right sum, and every level is an input."""
         for name, scale in self.scales.items():
             inputs = mechanism.report_family.channel_inputs(scale)
             hidden = bool(np.isnan(inputs[0]))

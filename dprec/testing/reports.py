@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dprec.device_draws import DeviceDraws, Draws
+from dprec.arrays import offsets, rows_of
 from dprec.mechanisms import Mechanism
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.units import PrivacyUnit
-from dprec.ragged import offsets, rows_of
-from dprec.randomness import generator
+from dprec.randomness import DeviceDraws, Draws, generator
 from dprec.ratings import RatingScale
 from dprec.reports import Profiles, ReportFamily, Wanted
 
@@ -179,6 +178,6 @@ class FamilyContract:
 
 
 def _brute_force(weights: NDArray[np.uint64]) -> float:
-    """Return the largest log ratio of two rows, in whole numbers."""
+    """Return the largest log ratio of two rows, in integers."""
     pairs = [(int(one), int(other)) for column in weights.T for one in column for other in column]
     return max(math.log(one / other) if other else math.inf for one, other in pairs if one)

@@ -1,8 +1,8 @@
-"""What crosses the network, bit by bit: encoders for cohorts, and decoders that trust nothing."""
+"""What crosses the network, bit by bit: encoders for partitions, and decoders that trust nothing."""
 
-from dprec.wire.broadcast import BroadcastOptions, decode_broadcast, encode_broadcast
+from dprec.wire.downlink import BroadcastOptions, decode_broadcast, encode_broadcast
 from dprec.wire.report import DecodedReports, ReportCodec
-from dprec.wire.symbol_rows import SymbolRows
+from dprec.wire.symbols import SymbolRows
 from dprec.wire.traffic import TrafficLedger
 
 __all__ = [

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.ragged import offsets, sizes_of
+from dprec.arrays import offsets, sizes_of
 
 MAX_FIELD_BITS = 24
 """The widest field that one look-up can read, at whichever bit of a byte it starts."""
@@ -44,10 +44,6 @@ def put(
 
 class BitStream:
     """The bytes of many reports, end to end, readable at any bit.
-
-    Parameters
-    ----------
-    reports : sequence of bytes
 
     Attributes
     ----------

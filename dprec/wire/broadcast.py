@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.options import Options, option
+from dprec.components import Options, option
 from dprec.wire.bits import MAX_FIELD_BITS, BitStream
 from dprec.wire.item_sets import ItemSets, read_item_sets
 

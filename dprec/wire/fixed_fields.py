@@ -1,4 +1,4 @@
-"""Rows of whole numbers in fields of one width, bit-packed: both ends know how many and how wide."""
+"""Rows of integers in fields of one width, bit-packed: both ends know how many and how wide."""
 
 from __future__ import annotations
 
@@ -8,21 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.ragged import sizes_of
+from dprec.arrays import sizes_of
 
 
 @dataclass(frozen=True)
 class FixedFields:
-    """Encoder and decoder of rows of numbers from 0 to ``largest``.
-
-    Parameters
-    ----------
-    fields : int
-        Numbers in a row.
-    largest : int
-    """
+    """Encoder and decoder of rows of numbers from 0 to ``largest``."""
 
     fields: int
+    """Numbers in a row."""
     largest: int
 
     @property

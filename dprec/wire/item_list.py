@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.ragged import sizes_of
-from dprec.recommendation import NO_ITEM
-from dprec.wire.fixed_fields import FixedFields
+from dprec.arrays import sizes_of
+from dprec.predictions import NO_ITEM
+from dprec.wire.bits import FixedFields
 
 RATING = np.dtype("<f4")
 """How a predicted rating is sent."""
@@ -22,15 +22,10 @@ RATING = np.dtype("<f4")
 
 @dataclass(frozen=True)
 class ItemListCodec:
-    """Encoder and decoder of lists.
-
-    Parameters
-    ----------
-    n_items : int
-        Items of the catalogue, at least 1.
-    """
+    """Encoder and decoder of lists."""
 
     n_items: int
+    """Items of the catalogue, at least 1."""
 
     def _fields(self, length: int) -> FixedFields:
         return FixedFields(length, self.n_items - 1)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.ragged import offsets, places_of, segments
+from dprec.arrays import offsets, places_of, segments
 from dprec.wire.bits import MAX_FIELD_BITS, BitStream, put
 
 _PARAMETER_BITS = 5
@@ -27,7 +27,7 @@ def count_bits(n_items: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class ItemSets:
-    """The item sets of a cohort, prepared for writing.
+    """The item sets of a partition, prepared for writing.
 
     Attributes
     ----------
@@ -128,10 +128,8 @@ def read_item_sets(
 
     Parameters
     ----------
-    stream : BitStream
     users : ndarray of int64, shape (users,)
         The reports to read, none of them empty.
-    n_items : int
 
     Returns
     -------
@@ -182,13 +180,11 @@ def _read_items(
 
     Parameters
     ----------
-    stream : BitStream
     ones : ndarray of int64, shape (cells,)
         Position of the bit that ends each quotient, or that represents the item in a bitmap, by set.
     sizes, bodies, remainders, parameters : ndarray of int64, shape (sets,)
         Items of each set, its first bit after the header, the first bit of its remainders, and its
         Rice parameter; 0 for a bitmap, which reads as gaps without remainders.
-    n_items : int
     """
     first_cells = offsets(sizes)[:-1]
     parameter_of = np.repeat(parameters, sizes)

@@ -18,7 +18,7 @@ _STEPS = 31
 """Steps to either side of 0; finer ones change no prediction that matters."""
 
 _NUMBER = np.dtype("<f4")
-_WIDTHS = np.dtype([("places", "u1"), ("traits", "u1"), ("numbers", "u1"), ("categories", "<u2")])
+_WIDTHS = np.dtype([("embeddings", "u1"), ("item_factors", "u1"), ("numbers", "u1"), ("categories", "<u2")])
 
 _MOST_NUMBERS = 1 << 24
 """Numbers and categories of all items together: a few compressed bytes could fill the memory of a device."""
@@ -32,32 +32,26 @@ _LARGEST = 1e3
 
 @dataclass(frozen=True, eq=False)
 class ItemTable:
-    """Effects, places and public data of the items, and where latent ratings change level.
-
-    Parameters
-    ----------
-    cuts : ndarray, shape (levels - 1,)
-    means, deviations : ndarray, shape (items,)
-        Mean and standard deviation of each item's effect on the latent rating, including what is not known of
-        its traits.
-    places : ndarray, shape (items, dimensions)
-    traits : ndarray, shape (items, factors)
-        Factors of the items, in units in which those of users have variance 1.
-    numbers : ndarray, shape (items, numbers)
-        Popularity and the catalogue's numbers, standardised.
-    categories : ndarray of bool, shape (items, categories)
-    """
+    """Effects, places and public data of the items, and where latent ratings change level."""
 
     cuts: NDArray[np.float64]
+    """Shape (levels - 1,)."""
     means: NDArray[np.float64]
     deviations: NDArray[np.float64]
-    places: NDArray[np.float64]
-    traits: NDArray[np.float64]
+    """Mean and standard deviation of each item's bias on the latent rating, including what is not known of
+    its traits; shape (items,).
+    """
+    embeddings: NDArray[np.float64]
+    """Shape (items, dimensions)."""
+    item_factors: NDArray[np.float64]
+    """Factors of the items, in units in which those of users have variance 1; shape (items, factors)."""
     numbers: NDArray[np.float64]
+    """Popularity and the catalogue's numbers, standardised; shape (items, numbers)."""
     categories: NDArray[np.bool_]
+    """Shape (items, categories)."""
 
     @classmethod
-    def of_effects(
+    def of_biases(
         cls, cuts: NDArray[np.float64], means: NDArray[np.float64], deviations: NDArray[np.float64]
     ) -> ItemTable:
         """Return a table that says nothing but the effects."""
@@ -66,8 +60,8 @@ class ItemTable:
 
     def directions(self, reach: float) -> NDArray[np.float64]:
         """Return each place divided by the root of its squared distance from the origin plus ``reach``."""
-        lengths = (self.places**2).sum(axis=1, keepdims=True)
-        directions: NDArray[np.float64] = self.places / np.sqrt(lengths + reach)
+        lengths = (self.embeddings**2).sum(axis=1, keepdims=True)
+        directions: NDArray[np.float64] = self.embeddings / np.sqrt(lengths + reach)
         return directions
 
     def encode(self) -> bytes:
@@ -78,7 +72,7 @@ class ItemTable:
         InputError
             When it says more of an item than devices take.
         """
-        parts = self.places, self.traits, self.numbers
+        parts = self.embeddings, self.item_factors, self.numbers
         wide = 2 + sum(part.shape[1] for part in (*parts, self.categories))
         if wide > _MOST_COLUMNS:
             found = f"{wide} numbers and categories of an item, in a table for devices"
@@ -123,13 +117,13 @@ class ItemTable:
         if np.any(np.diff(cuts) <= 0) or np.any(columns[1] < 0):
             raise ValueError("a table with cut points out of order, or negative deviations")
         bits = np.unpackbits(np.frombuffer(body[of_numbers:], dtype=np.uint8), count=n_categories * n_items)
-        places, traits, numbers = np.split(columns[2:].T.copy(), np.cumsum(widths[:2]), axis=1)
+        embeddings, item_factors, numbers = np.split(columns[2:].T.copy(), np.cumsum(widths[:2]), axis=1)
         return cls(
             cuts,
             columns[0],
             columns[1],
-            places,
-            traits,
+            embeddings,
+            item_factors,
             numbers,
             bits.reshape(n_categories, n_items).T.astype(np.bool_),
         )

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.options import Options, option
+from dprec.components import Options, option
 from dprec.wire.traffic import TrafficLedger
 
 _SECONDS_A_MINUTE = 60
@@ -32,39 +32,26 @@ class Octets(NamedTuple):
 
 @dataclass(frozen=True)
 class NetworkConstants:
-    """What requests cost beyond the bytes of Flower's messages, as `benchmarks/network.py` measures it.
-
-    Parameters
-    ----------
-    handshake : Octets
-        A TLS connection, with a certificate of P-256.
-    poll : Octets
-        The question for messages when there is none.
-    heartbeat : Octets
-        The request that takes a device online, or keeps it there.
-    received : Octets
-        A message to the device: the poll that it answers, and its confirmation.
-    pulled : Octets
-        Each of its objects.
-    sent : Octets
-        A message from the device: the push of its envelope.
-    pushed : Octets
-        Each of its objects.
-    kept_seconds : float
-        How long a connection is kept without a request.
-    heartbeat_seconds : float
-        Time between the heartbeats of a device that stays online.
-    """
+    """What requests cost beyond the bytes of Flower's messages, as `benchmarks/network.py` measures it."""
 
     handshake: Octets
+    """A TLS connection, with a certificate of P-256."""
     poll: Octets
+    """The question for messages when there is none."""
     heartbeat: Octets
+    """The request that takes a device online, or keeps it there."""
     received: Octets
+    """A message to the device: the poll that it answers, and its confirmation."""
     pulled: Octets
+    """Each of its objects."""
     sent: Octets
+    """A message from the device: the push of its envelope."""
     pushed: Octets
+    """Each of its objects."""
     kept_seconds: float
+    """How long a connection is kept without a request."""
     heartbeat_seconds: float
+    """Time between the heartbeats of a device that stays online."""
 
 
 MEASURED = NetworkConstants(
@@ -102,7 +89,6 @@ class NetworkOptions(Options):
         ----------
         requests : ndarray of int64, shape (users,)
             Messages to each user.
-        constants : NetworkConstants
         """
         seconds = self.minutes_per_round * _SECONDS_A_MINUTE
         polls = max(1, math.floor(seconds / self.poll_seconds))
@@ -113,17 +99,12 @@ class NetworkOptions(Options):
 
 @dataclass(frozen=True, eq=False)
 class Contacts:
-    """How often devices connect and ask, beyond what their messages need.
-
-    Parameters
-    ----------
-    connections, polls, heartbeats : ndarray of int64, shape (users,), or int
-        TLS connections, polls that found nothing, and heartbeats.
-    """
+    """How often devices connect and ask, beyond what their messages need."""
 
     connections: NDArray[np.int64] | int
     polls: NDArray[np.int64] | int
     heartbeats: NDArray[np.int64] | int
+    """TLS connections, polls that found nothing, and heartbeats; shape (users,), or int."""
 
 
 def network_bytes(
@@ -135,8 +116,6 @@ def network_bytes(
     ----------
     traffic : TrafficLedger
         The messages.
-    contacts : Contacts
-    constants : NetworkConstants
 
     Returns
     -------

@@ -22,7 +22,6 @@ def onion_bytes(content: int, hops: int) -> int:
 
     Parameters
     ----------
-    content : int
     hops : int
         Shufflers that it passes on its way to the server.
     """

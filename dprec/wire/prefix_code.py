@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.ragged import offsets
+from dprec.arrays import offsets
 from dprec.wire.bits import BitStream, put
 
 _RAREST = 2.0**-12
@@ -30,17 +30,12 @@ _STRETCH_BITS = 1 << 14
 
 @dataclass(frozen=True, eq=False)
 class PrefixCode:
-    """A complete prefix code.
-
-    Parameters
-    ----------
-    words : ndarray of int64, shape (symbols,)
-    lengths : ndarray of int64, shape (symbols,)
-        Bits of each code word, at least 1; 0 if there is a single symbol.
-    """
+    """A complete prefix code."""
 
     words: NDArray[np.int64]
+    """Shape (symbols,)."""
     lengths: NDArray[np.int64]
+    """Bits of each code word, at least 1; 0 if there is a single symbol; shape (symbols,)."""
 
     @classmethod
     def for_distribution(cls, probabilities: NDArray[np.float64]) -> PrefixCode:
@@ -95,7 +90,6 @@ class PrefixCode:
 
         Parameters
         ----------
-        stream : BitStream
         positions : ndarray of int64, shape (users,)
             Where the first code word of each user begins.
         counts : ndarray of int64, shape (users,)

@@ -15,37 +15,32 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import blocks, cut, offsets, rows_of, sizes_of
 from dprec.channel import Channel
 from dprec.errors import InputError
-from dprec.ragged import blocks, cut, offsets, rows_of, sizes_of
 from dprec.wire.bits import MAX_FIELD_BITS, BitStream
 from dprec.wire.item_sets import ItemSets, longest_item_set, read_item_sets
-from dprec.wire.prefix_code import PrefixCode
+from dprec.wire.symbols import PrefixCode
 
 _LEAST_RATE = 1e-9
 
 _CELLS_AT_ONCE = 1 << 15
 _BYTES_AT_ONCE = 1 << 16
-"""What is encoded and decoded at once: little enough for the processor's caches, for any cohort."""
+"""What is encoded and decoded at once: little enough for the processor's caches, for any partition."""
 
 
 @dataclass(frozen=True, eq=False)
 class DecodedReports:
-    """The reports of a cohort after validation.
-
-    Parameters
-    ----------
-    valid : ndarray of bool, shape (users,)
-    indptr : ndarray of int64, shape (users + 1,)
-        Cells of each user; a rejected report has none.
-    items : ndarray of int32, shape (cells,)
-    symbols : ndarray of uint16, shape (cells,)
-    """
+    """The reports of a partition after validation."""
 
     valid: NDArray[np.bool_]
+    """Shape (users,)."""
     indptr: NDArray[np.int64]
+    """Cells of each user; a rejected report has none; shape (users + 1,)."""
     items: NDArray[np.int32]
+    """Shape (cells,)."""
     symbols: NDArray[np.uint16]
+    """Shape (cells,)."""
 
 
 class ReportCodec:
@@ -53,7 +48,6 @@ class ReportCodec:
 
     Parameters
     ----------
-    channel : Channel
     n_items : int
         Size of the catalogue.
     symbols : int, optional
@@ -111,7 +105,7 @@ class ReportCodec:
     def encode(
         self, indptr: NDArray[np.int64], items: NDArray[np.integer], symbols: NDArray[np.integer]
     ) -> list[bytes]:
-        """Encode the reports of a cohort.
+        """Encode the reports of a partition.
 
         Parameters
         ----------
@@ -160,7 +154,7 @@ class ReportCodec:
         return cut(np.packbits(bits).tobytes(), sizes)
 
     def decode(self, reports: Sequence[bytes]) -> DecodedReports:
-        """Decode and validate the reports of a cohort; malformed ones are rejected without an exception.
+        """Decode and validate the reports of a partition; malformed ones are rejected without an exception.
 
         A report is rejected if it is longer than any valid one, is cut short, contains an item outside
         the catalogue, or does not end with its last symbol, apart from padding zeros.

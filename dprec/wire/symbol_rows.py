@@ -7,25 +7,20 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import cut, offsets
 from dprec.channel import Channel
-from dprec.ragged import cut, offsets
 from dprec.wire.bits import BitStream
-from dprec.wire.prefix_code import PrefixCode
+from dprec.wire.symbols import PrefixCode
 
 
 class SymbolRows:
-    """Encoder and decoder of users' symbols, whose number both ends know.
-
-    Parameters
-    ----------
-    channel : Channel
-    """
+    """Encoder and decoder of users' symbols, whose number both ends know."""
 
     def __init__(self, channel: Channel) -> None:
         self._code = PrefixCode.for_distribution(channel.marginal())
 
     def encode(self, counts: NDArray[np.int64], symbols: NDArray[np.integer]) -> list[bytes]:
-        """Encode the symbols of a cohort.
+        """Encode the symbols of a partition.
 
         Parameters
         ----------

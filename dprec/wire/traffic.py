@@ -14,10 +14,6 @@ WITHOUT_RECORD, WITH_RECORD = 2, 3
 class TrafficLedger:
     """Bytes of every user in both directions.
 
-    Parameters
-    ----------
-    users : int
-
     Attributes
     ----------
     uplink_payload, uplink_message, downlink_payload, downlink_message : ndarray of int64, shape (users,)

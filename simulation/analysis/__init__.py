@@ -1,25 +1,21 @@
 """What the figures mean: settings and averages of a comparison, advice, projections, and their wording."""
 
-from simulation.analysis.advice import Advice, advise
-from simulation.analysis.advice_words import advice_lines
-from simulation.analysis.averages import Average
-from simulation.analysis.limits import AdviceLimits
-from simulation.analysis.measures import MEASURES, Measure
-from simulation.analysis.projection import Projection, project
-from simulation.analysis.selection import frontier
-from simulation.analysis.settings import Setting, read_settings
+from simulation.analysis.advice import Advice, AdviceLimits, advice_lines, advise
+from simulation.analysis.populations import Projection, project
+from simulation.analysis.protocol_results import ProtocolResult, frontier, read_results
+from simulation.analysis.vocabulary import METRICS, Average, Metric
 
 __all__ = [
-    "MEASURES",
+    "METRICS",
     "Advice",
     "AdviceLimits",
     "Average",
-    "Measure",
+    "Metric",
     "Projection",
-    "Setting",
+    "ProtocolResult",
     "advice_lines",
     "advise",
     "frontier",
     "project",
-    "read_settings",
+    "read_results",
 ]

@@ -5,30 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from simulation.analysis.floors import Gain, gain, nothing_sent
-from simulation.analysis.measures import Measure
-from simulation.analysis.rivals import not_told_apart
-from simulation.analysis.seen_sets import SETS_ONLY
-from simulation.analysis.selection import reference_budget
-from simulation.analysis.settings import Setting
+from simulation.analysis.gains import Gain, gain, not_significant, nothing_sent
+from simulation.analysis.protocol_results import ProtocolResult, reference_budget
+from simulation.analysis.sentences import SETS_ONLY
+from simulation.analysis.vocabulary import Metric
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A protocol that is named in the answer.
+    """A protocol that is named in the answer."""
 
-    Parameters
-    ----------
-    setting : Setting
-    accuracy : float
-        Its mean over folds and seeds.
-    against : Gain or None
-        How much better it is than nothing sent; None where that was not run.
-    """
-
-    setting: Setting
+    result: ProtocolResult
     accuracy: float
+    """Its mean over folds and seeds."""
     against: Gain | None
+    """How much better it is than nothing sent; None where that was not run."""
 
     @property
     def beats_nothing_sent(self) -> bool:
@@ -38,47 +29,35 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a comparison says of one evaluation at its reference budget.
+    """What a comparison says of one evaluation at its reference budget."""
 
-    Parameters
-    ----------
-    measure : Measure
-    budget : float or None
-        The epsilon that most protocols were given; None where no protocol has a budget.
-    floor : Candidate or None
-        Nothing sent.
-    best : Candidate or None
-        The most accurate protocol that is proved to keep the budget, among those that beat nothing sent if
-        any of them does.
-    in_doubt : tuple of Setting
-        What is proved to keep the budget and more accurate on average, but hardly better than nothing sent.
-    alike : tuple of Setting
-        What cannot be told apart from it.
-    claimed : Candidate or None
-        The most accurate protocol whose promise is claimed and not proved.
-    set_alone : Candidate or None
-        The floor from which items were rated, with no value sent.
-    published, published_better : tuple of str
-        The protocols at the budget as their papers have them, of those held against nothing sent, and those
-        of them that beat it.
-    without_privacy : Candidate or None
-        The most accurate protocol without privacy.
-    """
-
-    measure: Measure
+    metric: Metric
     budget: float | None
-    floor: Candidate | None
+    """The epsilon that most protocols were given; None where no protocol has a budget."""
+    baseline: Candidate | None
+    """Nothing sent."""
     best: Candidate | None
-    in_doubt: tuple[Setting, ...]
-    alike: tuple[Setting, ...]
+    """The most accurate protocol that is proved to keep the budget, among those that beat nothing sent if any
+    of them does.
+    """
+    in_doubt: tuple[ProtocolResult, ...]
+    """What is proved to keep the budget and more accurate on average, but hardly better than nothing sent."""
+    alike: tuple[ProtocolResult, ...]
+    """What cannot be told apart from it."""
     claimed: Candidate | None
+    """The most accurate protocol whose promise is claimed and not proved."""
     set_alone: Candidate | None
+    """The baseline from which items were rated, with no value sent."""
     published: tuple[str, ...]
     published_better: tuple[str, ...]
+    """The protocols at the budget as their papers have them, of those held against nothing sent, and those of
+    them that beat it.
+    """
     without_privacy: Candidate | None
+    """The most accurate protocol without privacy."""
 
     @property
-    def nothing_beats_the_floor(self) -> bool:
+    def nothing_beats_the_baseline(self) -> bool:
         """Whether no protocol at the budget, whatever its promise, beats nothing sent."""
         named = [each for each in (self.best, self.claimed) if each]
         # Before a comparison is finished, there may be no run of both on the same ratings.
@@ -88,54 +67,55 @@ class Answer:
     @property
     def nearest(self) -> Candidate | None:
         """The more accurate of the best that is proved and the best that is claimed."""
-        return most_accurate((each for each in (self.best, self.claimed) if each), self.measure)
+        return most_accurate((each for each in (self.best, self.claimed) if each), self.metric)
 
 
-def answer_to(settings: Sequence[Setting], measure: Measure, published: Collection[str]) -> Answer:
+def answer_to(results: Sequence[ProtocolResult], metric: Metric, published: Collection[str]) -> Answer:
     """Return the answer of one evaluation.
 
     Parameters
     ----------
     settings : sequence of Setting
         Those that predict the same.
-    measure : Measure
     published : collection of str
         Names of the protocols whose settings are those of their paper.
     """
-    floor, budget = nothing_sent(settings), reference_budget(settings)
-    given = [each for each in settings if each.floor is None and each.budget == budget is not None]
-    candidates = list(_candidates(given, floor, measure))
-    proved = [each for each in candidates if not each.setting.falls_short]
-    best = most_accurate(proved, measure)
-    papers = [each for each in candidates if each.setting.name in published and each.against]
-    alone = [each for each in settings if each.floor == SETS_ONLY]
+    baseline, budget = nothing_sent(results), reference_budget(results)
+    given = [each for each in results if each.baseline is None and each.budget == budget is not None]
+    candidates = list(_candidates(given, baseline, metric))
+    proved = [each for each in candidates if not each.result.falls_short]
+    best = most_accurate(proved, metric)
+    papers = [each for each in candidates if each.result.name in published and each.against]
+    alone = [each for each in results if each.baseline == SETS_ONLY]
     return Answer(
-        measure,
+        metric,
         budget,
-        most_accurate(_candidates([floor] if floor else [], None, measure), measure),
+        most_accurate(_candidates([baseline] if baseline else [], None, metric), metric),
         best,
-        tuple(each.setting for each in proved if best and measure.better(each.accuracy, best.accuracy)),
-        tuple(not_told_apart(best.setting, settings)) if best else (),
-        most_accurate((each for each in candidates if each.setting.falls_short), measure),
-        most_accurate(_candidates(alone, floor, measure), measure),
-        tuple(each.setting.name for each in papers),
-        tuple(each.setting.name for each in papers if each.beats_nothing_sent),
-        most_accurate(_candidates([each for each in settings if each.reference], floor, measure), measure),
+        tuple(each.result for each in proved if best and metric.better(each.accuracy, best.accuracy)),
+        tuple(not_significant(best.result, results)) if best else (),
+        most_accurate((each for each in candidates if each.result.falls_short), metric),
+        most_accurate(_candidates(alone, baseline, metric), metric),
+        tuple(each.result.name for each in papers),
+        tuple(each.result.name for each in papers if each.beats_nothing_sent),
+        most_accurate(_candidates([each for each in results if each.reference], baseline, metric), metric),
     )
 
 
-def _candidates(settings: Iterable[Setting], floor: Setting | None, measure: Measure) -> Iterator[Candidate]:
-    """Yield the settings that have the measure, held against a floor."""
-    for setting in settings:
-        accuracy = setting.mean(measure.column)
+def _candidates(
+    results: Iterable[ProtocolResult], baseline: ProtocolResult | None, metric: Metric
+) -> Iterator[Candidate]:
+    """Yield the settings that have the measure, held against a baseline."""
+    for result in results:
+        accuracy = result.mean(metric.column)
         if accuracy is not None:
-            yield Candidate(setting, accuracy, gain(setting, floor, measure) if floor else None)
+            yield Candidate(result, accuracy, gain(result, baseline, metric) if baseline else None)
 
 
-def most_accurate(candidates: Iterable[Candidate], measure: Measure) -> Candidate | None:
+def most_accurate(candidates: Iterable[Candidate], metric: Metric) -> Candidate | None:
     """Return the most accurate of those that beat nothing sent, or of all where none does."""
     return min(
         candidates,
-        key=lambda each: (not each.beats_nothing_sent, measure.sort_key(each.accuracy), each.setting.name),
+        key=lambda each: (not each.beats_nothing_sent, metric.sort_key(each.accuracy), each.result.name),
         default=None,
     )

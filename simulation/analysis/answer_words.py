@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dprec.privacy.units import ComparableUnit
-from simulation.analysis.answer import Answer, Candidate
-from simulation.analysis.at_each_trust import TrustAnswer
-from simulation.analysis.floors import Gain, gain_digits
-from simulation.analysis.measures import Measure
-from simulation.analysis.numbers import loss, number
-from simulation.analysis.settings import Setting
-from simulation.analysis.vocabulary import TRUST_IN_WORDS, listed, plural
+from simulation.analysis.answer import Answer, Candidate, TrustAnswer
+from simulation.analysis.gains import Gain, gain_digits
+from simulation.analysis.protocol_results import ProtocolResult
+from simulation.analysis.vocabulary import TRUST_IN_WORDS, Metric, listed, loss, number, plural
 
 _MOST_NAMES = 3
 """Names that are listed; of more, only their number is said."""
@@ -22,7 +19,6 @@ def answer_sentences(answer: Answer, unit: ComparableUnit) -> tuple[str, ...]:
 
     Parameters
     ----------
-    answer : Answer
     unit : {"rating", "user"}
         What the budgets are counted for.
     """
@@ -36,7 +32,6 @@ def trust_sentences(answer: Answer, at_trusts: Sequence[TrustAnswer], delta: flo
 
     Parameters
     ----------
-    answer : Answer
     at_trusts : sequence of TrustAnswer
         At the budget of the answer.
     delta : float or None
@@ -51,8 +46,8 @@ def trust_sentences(answer: Answer, at_trusts: Sequence[TrustAnswer], delta: flo
         else "the most accurate protocol that is proved to keep its budget depends on whom users trust"
     )
     lead = f"At ε = {answer.budget:g} per user{with_delta}, {depends}"
-    if answer.floor:
-        lead += f"; nothing sent reaches {_reached(answer.floor, answer.measure)}"
+    if answer.baseline:
+        lead += f"; nothing sent reaches {_reached(answer.baseline, answer.metric)}"
     return (f"{lead}.", *(_at_trust(each, answer) for each in at_trusts))
 
 
@@ -61,89 +56,91 @@ def _first(answer: Answer, unit: ComparableUnit) -> str:
     if answer.budget is None:
         return _without_budgets(answer)
     at = f"At ε = {answer.budget:g} per {unit}"
-    if answer.floor and answer.nothing_beats_the_floor:
-        return f"{at} nothing here beats sending nothing: {_nearest(answer, answer.floor, answer.nearest)}."
+    if answer.baseline and answer.nothing_beats_the_baseline:
+        return (
+            f"{at} nothing here beats sending nothing: {_nearest(answer, answer.baseline, answer.nearest)}."
+        )
     best, claimed = answer.best, answer.claimed
     if best is None:
-        named = "" if claimed is None else f"; {_claims(claimed.setting, unit)}, {_reaches(answer, claimed)}"
+        named = "" if claimed is None else f"; {_claims(claimed.result, unit)}, {_reaches(answer, claimed)}"
         return f"{at} no protocol here is proved to keep its budget{named}."
-    if answer.floor and best.against and not best.beats_nothing_sent:
+    if answer.baseline and best.against and not best.beats_nothing_sent:
         return (
             f"{at} no protocol that is proved to keep its budget beats sending nothing: "
-            f"{_nearest(answer, answer.floor, best)}."
+            f"{_nearest(answer, answer.baseline, best)}."
         )
     alike = f" (not told apart: {_few(answer.alike)})" if answer.alike else ""
     beyond_doubt = " and beats nothing sent beyond doubt" if answer.in_doubt else ""
-    per_user = best.setting.epsilon("user") if unit == "rating" else None
-    compared = best.setting.profiles_compared(per_user, " on the ")
+    per_user = best.result.epsilon("user") if unit == "rating" else None
+    compared = best.result.profiles_compared(per_user, " on the ")
     summed = "" if per_user is None else f", up to {loss(per_user)} per user{compared}"
     return (
         f"{at}{summed}, the most accurate protocol that is proved to keep its budget{beyond_doubt} is "
-        f"{best.setting.name}{alike}: it {_reaches(answer, best)}, {_costs(best.setting)}."
+        f"{best.result.name}{alike}: it {_reaches(answer, best)}, {_costs(best.result)}."
     )
 
 
-def _claims(setting: Setting, unit: ComparableUnit) -> str:
+def _claims(result: ProtocolResult, unit: ComparableUnit) -> str:
     """Name a protocol with what it claims, which may be another epsilon than it was asked for."""
-    claimed = setting.claimed(unit)
-    verb = "declares" if setting.status == "declared" else "claims"
-    return f"{setting.name}, which {verb} {'to' if claimed is None else f'ε = {loss(claimed)}'}"
+    claimed = result.claimed(unit)
+    verb = "declares" if result.status == "declared" else "claims"
+    return f"{result.name}, which {verb} {'to' if claimed is None else f'ε = {loss(claimed)}'}"
 
 
 def _without_budgets(answer: Answer) -> str:
-    named = answer.without_privacy or answer.floor
+    named = answer.without_privacy or answer.baseline
     if named is None:
         return "No protocol here has a budget."
-    return f"No protocol here has a budget; {named.setting.name} {_reaches(answer, named)}."
+    return f"No protocol here has a budget; {named.result.name} {_reaches(answer, named)}."
 
 
-def _nearest(answer: Answer, floor: Candidate, nearest: Candidate | None) -> str:
+def _nearest(answer: Answer, baseline: Candidate, nearest: Candidate | None) -> str:
     """Say what nothing sent reaches, and which protocol comes nearest to it or is hardly better."""
-    reached = f"every device alone reaches {_reached(floor, answer.measure)}"
+    reached = f"every device alone reaches {_reached(baseline, answer.metric)}"
     if nearest is None or nearest.against is None:
         return reached
     doubt = ", which may be chance" if nearest.against.mean > 0 else ""
-    written = nearest.against.written(gain_digits(answer.measure))
-    promise = f" ({nearest.setting.word}, not proved)" if nearest.setting.falls_short else ""
-    return f"{reached}, and the nearest protocol, {nearest.setting.name}{promise}, is {written}{doubt}"
+    written = nearest.against.written(gain_digits(answer.metric))
+    promise = f" ({nearest.result.word}, not proved)" if nearest.result.falls_short else ""
+    return f"{reached}, and the nearest protocol, {nearest.result.name}{promise}, is {written}{doubt}"
 
 
 def _reaches(answer: Answer, named: Candidate) -> str:
-    than = _than(named.against, answer.floor.accuracy, answer.measure) if answer.floor else ""
-    return f"reaches {_reached(named, answer.measure)}{than}"
+    than = _than(named.against, answer.baseline.accuracy, answer.metric) if answer.baseline else ""
+    return f"reaches {_reached(named, answer.metric)}{than}"
 
 
-def _than(against: Gain | None, floor: float, measure: Measure) -> str:
+def _than(against: Gain | None, baseline: float, metric: Metric) -> str:
     if against is None:
         return ""
-    written = against.written(gain_digits(measure))
-    return f", {written} than nothing sent ({_number(floor, measure)})"
+    written = against.written(gain_digits(metric))
+    return f", {written} than nothing sent ({_number(baseline, metric)})"
 
 
-def _costs(setting: Setting) -> str:
-    up, down = (setting.mean(f"{way}link_message_mean_per_user") for way in ("up", "down"))
+def _costs(result: ProtocolResult) -> str:
+    up, down = (result.mean(f"{way}link_message_mean_per_user") for way in ("up", "down"))
     return (
         f"for {number(up, 0)} bytes up and {number(down, 0)} down per user; "
-        f"the server sees {setting.server_sees}"
+        f"the server sees {result.server_sees}"
     )
 
 
 def _context(answer: Answer) -> Iterator[str]:
     """Yield what the rated items give alone, what published protocols do, and what no privacy gives."""
-    measure = answer.measure
+    metric = answer.metric
     best = answer.best or answer.claimed
-    if answer.set_alone and best and not best.setting.flag("hides_rated_items"):
-        yield _set_alone(answer.set_alone, measure)
-    if answer.floor and answer.published:
+    if answer.set_alone and best and not best.result.flag("hides_rated_items"):
+        yield _set_alone(answer.set_alone, metric)
+    if answer.baseline and answer.published:
         yield _published(answer.published, answer.published_better)
     if (clear := answer.without_privacy) and answer.budget is not None:
-        yield f"without privacy {clear.setting.name} reaches {_number(clear.accuracy, measure)}"
+        yield f"without privacy {clear.result.name} reaches {_number(clear.accuracy, metric)}"
 
 
-def _set_alone(alone: Candidate, measure: Measure) -> str:
+def _set_alone(alone: Candidate, metric: Metric) -> str:
     return (
         "the rated items alone, which the server sees and a table tells all users something of, give "
-        f"{_number(alone.accuracy, measure)} ({alone.setting.name})"
+        f"{_number(alone.accuracy, metric)} ({alone.result.name})"
     )
 
 
@@ -161,34 +158,34 @@ def _published(names: Sequence[str], better: Sequence[str]) -> str:
 
 def _at_trust(at_trust: TrustAnswer, answer: Answer) -> str:
     """Say which protocol to take at a trust, or that the best is not surely better than nothing sent."""
-    measure, best, against = answer.measure, at_trust.best, at_trust.against
+    metric, best, against = answer.metric, at_trust.best, at_trust.against
     trusted = TRUST_IN_WORDS[at_trust.trust]
     kept = "ratings and rated items protected" if at_trust.hides else "ratings protected, rated items seen"
     budget = "" if best.budget == at_trust.budget else f" at ε = {best.budget:g}"
-    reached = f"{best.name}{budget}, {_label(measure)} {_number(best.mean(measure.column), measure)}"
+    reached = f"{best.name}{budget}, {_label(metric)} {_number(best.mean(metric.column), metric)}"
     if against is not None:
-        reached += f", {against.written(gain_digits(measure))}"
+        reached += f", {against.written(gain_digits(metric))}"
     in_doubt = "the most accurate does not surely beat sending nothing: "
     sentence = in_doubt + reached if against and not against.beyond_doubt else f"{reached}, {_costs(best)}"
     if answer.set_alone and not at_trust.hides:
-        sentence += f"; {_set_alone(answer.set_alone, measure)}"
+        sentence += f"; {_set_alone(answer.set_alone, metric)}"
     return f"{trusted[0].upper()}{trusted[1:]} ({kept}): {sentence}."
 
 
-def _few(settings: Sequence[Setting]) -> str:
-    names = [setting.name for setting in settings]
+def _few(results: Sequence[ProtocolResult]) -> str:
+    names = [result.name for result in results]
     return listed(names) if len(names) <= _MOST_NAMES else plural(len(names), "protocol")
 
 
-def _number(value: float | None, measure: Measure) -> str:
-    return number(value, gain_digits(measure))
+def _number(value: float | None, metric: Metric) -> str:
+    return number(value, gain_digits(metric))
 
 
-def _label(measure: Measure) -> str:
+def _label(metric: Metric) -> str:
     """Return the name of a measure inside a sentence."""
-    name = measure.label
+    name = metric.label
     return name[0].lower() + name[1:] if name[1:2].islower() else name
 
 
-def _reached(named: Candidate, measure: Measure) -> str:
-    return f"{_label(measure)} {_number(named.accuracy, measure)}"
+def _reached(named: Candidate, metric: Metric) -> str:
+    return f"{_label(metric)} {_number(named.accuracy, metric)}"

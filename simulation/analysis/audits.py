@@ -11,10 +11,9 @@ from pathlib import Path
 from pydantic import ConfigDict, Field
 
 from simulation.analysis.comparison_files import ComparisonFiles, read_comparison
-from simulation.analysis.numbers import loss
-from simulation.analysis.vocabulary import listed
-from simulation.storage.documents import Document, parse_document, read_text
-from simulation.storage.names import AUDIT, AUDITS
+from simulation.analysis.vocabulary import listed, loss
+from simulation.storage.directories import AUDIT, AUDITS
+from simulation.storage.files import Document, parse_document, read_text
 from simulation.storage.summary import OwnCode, Summary
 
 
@@ -68,12 +67,12 @@ def declared_in_run(summary: Summary, directory: Path) -> tuple[str, ...]:
 
 def declared_in_comparison(files: ComparisonFiles) -> Iterator[tuple[str, str]]:
     """Yield the protocols whose promise is declared, and what to say of it."""
-    declared = [setting for setting in files.settings if setting.status == "declared"]
+    declared = [result for result in files.results if result.status == "declared"]
     audits = audits_in(files.directory) if declared else []
     said = dict.fromkeys(
-        (setting.name, declared_in_words(files.summary(cell).privacy.declared_by, audits))
-        for setting in declared
-        for cell in files.cells(setting)
+        (result.name, declared_in_words(files.summary(cell).privacy.declared_by, audits))
+        for result in declared
+        for cell in files.cells(result)
     )
     yield from said
 

@@ -12,38 +12,25 @@ from simulation.storage.tables import Row
 
 @dataclass(frozen=True)
 class Spread:
-    """How far a figure scatters when only one thing is changed.
-
-    Parameters
-    ----------
-    deviation : float
-        Standard deviation, of a sample: with count - 1 in the denominator.
-    count : int
-        At least 2.
-    """
+    """How far a figure scatters when only one thing is changed."""
 
     deviation: float
+    """Standard deviation, of a sample: with count - 1 in the denominator."""
     count: int
+    """At least 2."""
 
 
 @dataclass(frozen=True)
 class Average:
-    """Mean and spreads of one figure over the folds and seeds of a protocol at one epsilon.
-
-    Parameters
-    ----------
-    mean : float
-        Over all runs.
-    count : int
-        Number of runs.
-    seeds, folds : Spread or None
-        Over seeds, of the means over folds; and over folds, of the means over seeds. None for one only.
-    """
+    """Mean and spreads of one figure over the folds and seeds of a protocol at one epsilon."""
 
     mean: float
+    """Over all runs."""
     count: int
+    """Number of runs."""
     seeds: Spread | None = None
     folds: Spread | None = None
+    """Over seeds, of the means over folds; and over folds, of the means over seeds. None for one only."""
 
     @property
     def deviation(self) -> float:

@@ -9,39 +9,29 @@ from pathlib import Path
 from typing import Any
 
 from dprec.privacy.units import ComparableUnit, unit_from_text
-from simulation.analysis.settings import Setting, read_rows, read_settings, settings_of
+from simulation.analysis.protocol_results import ProtocolResult, read_results, read_rows, results_of
 from simulation.configuration.strict_yaml import read_yaml
-from simulation.storage.names import CELLS, COMPARISON, SUMMARY, TABLE, TIMINGS, cell_key
+from simulation.storage.directories import CELLS, COMPARISON, SUMMARY, TABLE, TIMINGS, cell_key, check_table
 from simulation.storage.summary import Summary, read_summary
-from simulation.storage.table_record import check_table
 
 
 @dataclass(frozen=True, eq=False)
 class ComparisonFiles:
-    """A comparison.
-
-    Parameters
-    ----------
-    directory : Path
-    config : dict
-        As in comparison.yaml.
-    settings : list of Setting
-        From comparison.csv, on the comparison's own ratings.
-    populations : list of Setting
-        From comparison.csv, on the other populations.
-    timings : list of Setting
-        From timing.csv; empty where there is none.
-    """
+    """A comparison."""
 
     directory: Path
     config: dict[str, Any]
-    settings: list[Setting]
-    populations: list[Setting]
-    timings: list[Setting]
+    """As in comparison.yaml."""
+    results: list[ProtocolResult]
+    """From comparison.csv, on the comparison's own ratings."""
+    populations: list[ProtocolResult]
+    """From comparison.csv, on the other populations."""
+    timings: list[ProtocolResult]
+    """From timing.csv; empty where there is none."""
 
-    def cells(self, setting: Setting) -> list[Path]:
+    def cells(self, result: ProtocolResult) -> list[Path]:
         """Return the existing run directories of a setting, in the order of its lines."""
-        folders = [self.directory / CELLS / key for key in _keys(setting)]
+        folders = [self.directory / CELLS / key for key in _keys(result)]
         # A table may come from anywhere; its names must not lead out of the directory.
         inside = [folder for folder in folders if folder.parent == self.directory / CELLS]
         return [folder for folder in inside if (folder / SUMMARY).is_file()]
@@ -55,8 +45,8 @@ class ComparisonFiles:
     def summaries(self) -> dict[str, list[Summary]]:
         """The summaries of every protocol's cells, by the protocol's name."""
         by_name: dict[str, list[Summary]] = {}
-        for setting in self.settings:
-            by_name.setdefault(setting.name, []).extend(map(self.summary, self.cells(setting)))
+        for result in self.results:
+            by_name.setdefault(result.name, []).extend(map(self.summary, self.cells(result)))
         return by_name
 
     @property
@@ -95,16 +85,16 @@ class ComparisonFiles:
     @property
     def unfinished(self) -> list[str]:
         """Keys of the cells that the configuration asks for but the table lacks."""
-        held = {key for setting in (*self.settings, *self.populations) for key in _keys(setting)}
+        held = {key for result in (*self.results, *self.populations) for key in _keys(result)}
         planned = self.config.get("cells")
         return [str(key) for key in planned if key not in held] if isinstance(planned, dict) else []
 
 
-def _keys(setting: Setting) -> list[str]:
+def _keys(result: ProtocolResult) -> list[str]:
     """Return the keys of a setting's cells, in the order of its lines."""
     return [
-        cell_key(setting.name, setting.budget, row.get("fold"), row.get("seed"), setting.population)
-        for row in setting.rows
+        cell_key(result.name, result.budget, row.get("fold"), row.get("seed"), result.population)
+        for row in result.rows
     ]
 
 
@@ -118,11 +108,11 @@ def read_comparison(directory: Path) -> ComparisonFiles:
     config, timings = directory / COMPARISON, directory / TIMINGS
     if timings.is_file():
         check_table(timings)
-    settings = read_settings(directory / TABLE)
+    results = read_results(directory / TABLE)
     return ComparisonFiles(
         directory=directory,
         config=read_yaml(config) if config.is_file() else {},
-        settings=[setting for setting in settings if setting.population is None],
-        populations=[setting for setting in settings if setting.population is not None],
-        timings=settings_of(read_rows(timings, ("name", "epsilon"))) if timings.is_file() else [],
+        results=[result for result in results if result.population is None],
+        populations=[result for result in results if result.population is not None],
+        timings=results_of(read_rows(timings, ("name", "epsilon"))) if timings.is_file() else [],
     )

@@ -10,11 +10,17 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from dprec.components import (
+    Options,
+    Registry,
+    as_values,
+    group_of,
+    imported,
+    kind_of,
+    published_of,
+    reference_of,
+)
 from dprec.errors import InputError
-from dprec.locations import group_of
-from dprec.options import Options, as_values, published_of
-from dprec.own_classes import imported, reference_of
-from dprec.registry import Registry, kind_of
 from simulation.analysis.description import REQUIRED, SettingLine
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.components import COMPONENT_REGISTRIES
@@ -24,7 +30,7 @@ _REGISTRIES: tuple[Registry[Any], ...] = (*COMPONENT_REGISTRIES, PROTOCOLS)
 _TYPES = {
     "array": "a list",
     "boolean": "true or false",
-    "integer": "a whole number",
+    "integer": "an integer",
     "null": "null",
     "number": "a number",
     "object": "a mapping",
@@ -42,45 +48,29 @@ _BOUNDS = {
 
 @dataclass(frozen=True)
 class DescribedSetting:
-    """A setting of a component.
-
-    Parameters
-    ----------
-    line : SettingLine
-        Its key, dotted below the component, its default as the value, and what the paper has.
-    accepts : str
-        What may be configured, with its bounds.
-    words : str
-        What it means.
-    """
+    """A setting of a component."""
 
     line: SettingLine
+    """Its key, dotted below the component, its default as the value, and what the paper has."""
     accepts: str
+    """What may be configured, with its bounds."""
     words: str
+    """What it means."""
 
 
 @dataclass(frozen=True)
 class ComponentDescription:
-    """A component in words.
-
-    Parameters
-    ----------
-    what, kind : str
-        What it is, such as "mechanism", and its name in configurations.
-    words : str
-        Its documentation.
-    papers : tuple of str
-        Keys of docs/references.bib.
-    place : str
-        ``module:Class``.
-    settings : tuple of DescribedSetting
-    """
+    """A component in words."""
 
     what: str
     kind: str
+    """What it is, such as "mechanism", and its name in configurations."""
     words: str
+    """Its documentation."""
     papers: tuple[str, ...]
+    """Keys of docs/references.bib."""
     place: str
+    """``module:Class``."""
     settings: tuple[DescribedSetting, ...]
 
     def as_json(self) -> dict[str, Any]:

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dprec.binarization import binary_scale
-from dprec.datasets.base import Dataset
-from dprec.deviations import Deviation, deviations
+from dprec.components import Deviation, Options, deviations, published_of, summary_of
+from dprec.datasets import Dataset
 from dprec.errors import within
-from dprec.options import Options, published_of
 from dprec.privacy.guarantee import Guarantee
 from dprec.ratings import RatingScale
-from dprec.registry import summary_of
 from simulation.analysis.vocabulary import server_sees
 from simulation.configuration.models import RunConfig
 from simulation.protocols.base import Protocol
@@ -31,69 +29,43 @@ REQUIRED = "required"
 
 @dataclass(frozen=True)
 class Part:
-    """A component of a configuration, in words.
-
-    Parameters
-    ----------
-    key, kind : str
-        Where it is configured, dotted, and its name.
-    words : str
-        The first line of its documentation.
-    papers : tuple of str
-        Keys of docs/references.bib; empty for what is ours.
-    """
+    """A component of a configuration, in words."""
 
     key: str
     kind: str
+    """Where it is configured, dotted, and its name."""
     words: str
+    """The first line of its documentation."""
     papers: tuple[str, ...]
+    """Keys of docs/references.bib; empty for what is ours."""
 
 
 @dataclass(frozen=True)
 class SettingLine:
-    """A setting, what it would be by default, and what the paper has.
-
-    Parameters
-    ----------
-    key : str
-        Dotted, below ``protocol``.
-    value, default : object
-        As in a file; a default of `REQUIRED` means that there is none.
-    published : tuple
-        What the paper has, the main value first; empty where the paper leaves the choice.
-    source : str
-        Where the paper says so; empty with ``published``.
-    """
+    """A setting, what it would be by default, and what the paper has."""
 
     key: str
+    """Dotted, below ``protocol``."""
     value: Any
     default: Any
+    """As in a file; a default of `REQUIRED` means that there is none."""
     published: tuple[Any, ...]
+    """What the paper has, the main value first; empty where the paper leaves the choice."""
     source: str
+    """Where the paper says so; empty with ``published``."""
 
 
 @dataclass(frozen=True)
 class Description:
-    """A configuration in words and figures.
-
-    Parameters
-    ----------
-    name : str
-    parts : tuple of Part
-        The protocol first, with an empty key; if it picks another, that one's components follow.
-    example : Example
-        For whom the report and the guarantee are described.
-    sent : Sent or None
-        What a device sends; None if nothing.
-    guarantee : Guarantee
-    settings : tuple of SettingLine
-    beyond_the_paper : tuple of Deviation
-    """
+    """A configuration in words and figures."""
 
     name: str
     parts: tuple[Part, ...]
+    """The protocol first, with an empty key; if it picks another, that one's components follow."""
     example: Example
+    """For whom the report and the guarantee are described."""
     sent: Sent | None
+    """What a device sends; None if nothing."""
     guarantee: Guarantee
     settings: tuple[SettingLine, ...]
     beyond_the_paper: tuple[Deviation, ...]

@@ -1,4 +1,4 @@
-"""The floors of a comparison: the accuracy reached with nothing sent, and how far other settings beat it."""
+"""The baselines of a comparison: the accuracy reached with nothing sent, and how far other settings beat it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,16 @@ from typing import Literal
 
 from scipy.special import stdtrit
 
-from dprec.bootstrap import CONFIDENCE
-from simulation.analysis.measures import Measure
-from simulation.analysis.numbers import number
-from simulation.analysis.settings import Setting
-from simulation.analysis.vocabulary import plural
+from dprec.metrics import CONFIDENCE
+from simulation.analysis.protocol_results import ProtocolResult
+from simulation.analysis.vocabulary import Metric, number, plural
 from simulation.storage.tables import Row
 
 NOTHING_SENT = "nothing-sent"
-"""The floor that everything else is compared with: no bytes, no privacy loss."""
+"""The baseline that everything else is compared with: no bytes, no privacy loss."""
 
 AGAINST = "against"
-"""Column of comparison.csv: the name of the floor that a line is held against."""
+"""Column of comparison.csv: the name of the baseline that a line is held against."""
 
 Pairs = dict[object, list[tuple[Row, Row]]]
 """Lines of two settings on the same ratings, by fold."""
@@ -29,25 +27,18 @@ Pairs = dict[object, list[tuple[Row, Row]]]
 
 @dataclass(frozen=True)
 class Gain:
-    """How much better a setting is than a floor, on the same folds and seeds.
-
-    Parameters
-    ----------
-    mean : float
-        In the measure's own unit; above 0 is better, whichever way the measure goes.
-    low, high : float or None
-        Ends of the difference's 95 % interval; None for a single pair without an interval over users.
-    over : {"user", "fold", "seed"}
-        What the interval is counted over: a paired bootstrap over users, or Student's t over folds or seeds.
-    pairs : int
-        Number of pairs of runs, or of their averages by fold, that the mean is of.
-    """
+    """How much better a setting is than a baseline, on the same folds and seeds."""
 
     mean: float
+    """In the measure's own unit; above 0 is better, whichever way the measure goes."""
     low: float | None
     high: float | None
+    """Ends of the difference's 95 % interval; None for a single pair without an interval over users."""
     over: Literal["user", "fold", "seed"]
+    """What the interval is counted over: a paired bootstrap over users, or Student's t over folds or seeds.
+    """
     pairs: int
+    """Number of pairs of runs, or of their averages by fold, that the mean is of."""
 
     @property
     def half_width(self) -> float | None:
@@ -60,7 +51,7 @@ class Gain:
         return (self.mean if self.low is None else self.low) > 0
 
     @property
-    def told_apart(self) -> bool:
+    def significant(self) -> bool:
         """Whether the interval excludes that there is no difference."""
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
@@ -78,18 +69,18 @@ class Gain:
         return number(abs(self.mean), digits) + width + word
 
 
-def nothing_sent(settings: Sequence[Setting]) -> Setting | None:
-    """Return the floor with nothing sent among settings that predict the same; None if there is none."""
-    return next((setting for setting in settings if setting.floor == NOTHING_SENT), None)
+def nothing_sent(results: Sequence[ProtocolResult]) -> ProtocolResult | None:
+    """Return the baseline with nothing sent among settings that predict the same; None if there is none."""
+    return next((result for result in results if result.baseline == NOTHING_SENT), None)
 
 
-def gain_columns(measure: Measure) -> tuple[str, str, str]:
+def gain_columns(metric: Metric) -> tuple[str, str, str]:
     """Return the columns of comparison.csv with a gain and the ends of its interval over users."""
-    return f"{measure.column}_gain", f"{measure.column}_gain_low", f"{measure.column}_gain_high"
+    return f"{metric.column}_gain", f"{metric.column}_gain_low", f"{metric.column}_gain_high"
 
 
-def gain(setting: Setting, floor: Setting, measure: Measure) -> Gain | None:
-    """Return how much better a setting is than a floor.
+def gain(result: ProtocolResult, baseline: ProtocolResult, metric: Metric) -> Gain | None:
+    """Return how much better a setting is than a baseline.
 
     The interval is the one over users, where comparison.csv has it. Otherwise it is over folds or seeds:
     folds share most of their train ratings but no test ratings, the seeds of one fold share both. With
@@ -98,20 +89,19 @@ def gain(setting: Setting, floor: Setting, measure: Measure) -> Gain | None:
 
     Parameters
     ----------
-    setting, floor : Setting
+    setting, baseline : Setting
         Settings that predict the same ratings.
-    measure : Measure
 
     Returns
     -------
     Gain or None
         None if they share no fold and seed, or the measure does not apply.
     """
-    sign = 1.0 if measure.lower_is_better else -1.0
+    sign = 1.0 if metric.lower_is_better else -1.0
     by_fold: dict[object, list[float]] = {}
-    for fold, pairs in paired_rows(setting, floor).items():
+    for fold, pairs in paired_rows(result, baseline).items():
         for row, base in pairs:
-            own, reached = row.get(measure.column), base.get(measure.column)
+            own, reached = row.get(metric.column), base.get(metric.column)
             if isinstance(reached, float | int) and isinstance(own, float | int):
                 by_fold.setdefault(fold, []).append(sign * (reached - own))
     if not by_fold:
@@ -121,7 +111,7 @@ def gain(setting: Setting, floor: Setting, measure: Measure) -> Gain | None:
         [statistics.fmean(own) for own in by_fold.values()] if several else next(iter(by_fold.values()))
     )
     mean, count = statistics.fmean(pairs_of), len(pairs_of)
-    over_users = _over_users(setting, floor, measure)
+    over_users = _over_users(result, baseline, metric)
     if over_users:
         return Gain(mean, *over_users, "user", count)
     over: Literal["fold", "seed"] = "fold" if several else "seed"
@@ -131,21 +121,23 @@ def gain(setting: Setting, floor: Setting, measure: Measure) -> Gain | None:
     return Gain(mean, mean - half_width, mean + half_width, over, count)
 
 
-def paired_rows(setting: Setting, floor: Setting) -> Pairs:
-    """Return the lines of a setting and of a floor with the same fold, seed and ratings, by fold."""
-    base = {_ratings(row): row for row in floor.rows}
+def paired_rows(result: ProtocolResult, baseline: ProtocolResult) -> Pairs:
+    """Return the lines of a setting and of a baseline with the same fold, seed and ratings, by fold."""
+    base = {_ratings(row): row for row in baseline.rows}
     pairs: Pairs = {}
-    for row in setting.rows:
+    for row in result.rows:
         if _ratings(row) in base:
             pairs.setdefault(row.get("fold"), []).append((row, base[_ratings(row)]))
     return pairs
 
 
-def _over_users(setting: Setting, floor: Setting, measure: Measure) -> tuple[float, float] | None:
-    """Return the interval over users that the table holds against the same floor."""
-    row = setting.rows[0]
-    _, low, high = (row.get(column) for column in gain_columns(measure))
-    if row.get(AGAINST) == floor.name and isinstance(low, float) and isinstance(high, float):
+def _over_users(
+    result: ProtocolResult, baseline: ProtocolResult, metric: Metric
+) -> tuple[float, float] | None:
+    """Return the interval over users that the table holds against the same baseline."""
+    row = result.rows[0]
+    _, low, high = (row.get(column) for column in gain_columns(metric))
+    if row.get(AGAINST) == baseline.name and isinstance(low, float) and isinstance(high, float):
         return low, high
     return None
 
@@ -163,6 +155,6 @@ def _half_width(differences: Sequence[float]) -> float | None:
     return quantile * statistics.stdev(differences) / math.sqrt(count)
 
 
-def gain_digits(measure: Measure) -> int:
+def gain_digits(metric: Metric) -> int:
     """Return how many decimals of a difference are worth showing."""
-    return measure.digits - 1
+    return metric.digits - 1

@@ -11,29 +11,28 @@ from simulation.analysis.columns import (
     BYTES_UP,
     LOSSES,
     SERVER_SEES,
-    SettingColumn,
+    ResultColumn,
+    baseline_columns,
     composed_column,
-    floor_columns,
     spread_column,
 )
-from simulation.analysis.floors import NOTHING_SENT, gain_digits
-from simulation.analysis.measures import Measure
-from simulation.analysis.numbers import DASH, loss
-from simulation.analysis.selection import at_reference
-from simulation.analysis.settings import Setting
+from simulation.analysis.gains import NOTHING_SENT, gain_digits
+from simulation.analysis.protocol_results import ProtocolResult, at_reference
+from simulation.analysis.vocabulary import DASH, Metric, loss
 
 MOST_ROWS = 10
 """Rows that are shown before the rest is unfolded."""
 
 
-def headline_rows(settings: Sequence[Setting], measure: Measure) -> tuple[list[Setting], list[Setting]]:
+def headline_rows(
+    results: Sequence[ProtocolResult], metric: Metric
+) -> tuple[list[ProtocolResult], list[ProtocolResult]]:
     """Return one setting per protocol, at the reference budget or its nearest, the most accurate first.
 
     Parameters
     ----------
     settings : sequence of Setting
         Those that predict the same.
-    measure : Measure
 
     Returns
     -------
@@ -41,62 +40,61 @@ def headline_rows(settings: Sequence[Setting], measure: Measure) -> tuple[list[S
         Those that are shown, nothing sent always among them, and the others.
     """
     known = [
-        (measure.sort_key(accuracy), setting.name, setting)
-        for setting in at_reference(settings)
-        if (accuracy := setting.mean(measure.column)) is not None
+        (metric.sort_key(accuracy), result.name, result)
+        for result in at_reference(results)
+        if (accuracy := result.mean(metric.column)) is not None
     ]
-    ordered = [setting for *_, setting in sorted(known, key=lambda entry: entry[:2])]
-    floors = [setting for setting in ordered if setting.floor == NOTHING_SENT]
-    others = [setting for setting in ordered if setting not in floors]
-    shown = [*floors, *others[: MOST_ROWS - len(floors)]]
+    ordered = [result for *_, result in sorted(known, key=lambda entry: entry[:2])]
+    baselines = [result for result in ordered if result.baseline == NOTHING_SENT]
+    others = [result for result in ordered if result not in baselines]
+    shown = [*baselines, *others[: MOST_ROWS - len(baselines)]]
     return (
-        [setting for setting in ordered if setting in shown],
-        [setting for setting in ordered if setting not in shown],
+        [result for result in ordered if result in shown],
+        [result for result in ordered if result not in shown],
     )
 
 
 def headline_columns(
-    settings: Sequence[Setting], measure: Measure, unit: ComparableUnit
-) -> list[SettingColumn]:
+    results: Sequence[ProtocolResult], metric: Metric, unit: ComparableUnit
+) -> list[ResultColumn]:
     """Return the columns of the headline, after the name of the protocol.
 
     Parameters
     ----------
     settings : sequence of Setting
         Those that predict the same.
-    measure : Measure
     unit : {"rating", "user"}
         What the budgets are counted for.
     """
-    rounded = replace(measure, digits=gain_digits(measure))
+    rounded = replace(metric, digits=gain_digits(metric))
     return [
-        SettingColumn("ε asked", f"per {unit}", _asked, lambda setting: _asked_in_words(setting, unit)),
-        spread_column(rounded, settings),
-        *floor_columns(measure, settings),
+        ResultColumn("ε asked", f"per {unit}", _asked, lambda result: _asked_in_words(result, unit)),
+        spread_column(rounded, results),
+        *baseline_columns(metric, results),
         replace(LOSSES[1], hint="sum"),
-        replace(composed_column(settings), title="ε composed"),
+        replace(composed_column(results), title="ε composed"),
         BYTES_UP[0],
         BYTES_DOWN[0],
         SERVER_SEES,
     ]
 
 
-def _asked(setting: Setting) -> float | None:
+def _asked(result: ProtocolResult) -> float | None:
     """Return the budget of a setting; 0 where nothing is spent."""
-    return 0.0 if setting.budget is None and setting.epsilon("user") == 0 else setting.budget
+    return 0.0 if result.budget is None and result.epsilon("user") == 0 else result.budget
 
 
-def _asked_in_words(setting: Setting, unit: ComparableUnit) -> str:
-    asked = _asked(setting)
+def _asked_in_words(result: ProtocolResult, unit: ComparableUnit) -> str:
+    asked = _asked(result)
     if asked is None:
         return DASH
-    if not setting.falls_short:
+    if not result.falls_short:
         return f"{asked:g}"
-    claimed = setting.claimed(unit)
+    claimed = result.claimed(unit)
     if claimed in (None, asked):
-        return f"{asked:g} {setting.word}"
+        return f"{asked:g} {result.word}"
     return (
-        f"{asked:g}, {setting.word} {loss(claimed)}"
-        if setting.status == "declared"
+        f"{asked:g}, {result.word} {loss(claimed)}"
+        if result.status == "declared"
         else (f"{asked:g}, claims {loss(claimed)}")
     )

@@ -9,45 +9,34 @@ from dataclasses import dataclass
 from dprec.errors import InputError
 from dprec.privacy.guarantee import LEAST_TRUST_FIRST, Trust
 from dprec.privacy.units import COMPARABLE_UNITS, ComparableUnit
-from simulation.analysis.settings import Setting
+from simulation.analysis.protocol_results import ProtocolResult
 
 _AT_MOST_IN_WORDS: dict[Trust, str] = {
-    "nobody": "with nobody trusted",
-    "shuffler": "with nobody trusted but whoever shuffles",
-    "sum": "without trusting the server",
+    "local": "with nobody trusted",
+    "shuffle": "with nobody trusted but whoever shuffles",
+    "secure-aggregation": "without trusting the server",
 }
 """What a limit of trust asks for; trusting the server asks for nothing."""
 
 
 @dataclass(frozen=True)
 class AdviceLimits:
-    """What may be spent.
-
-    Parameters
-    ----------
-    epsilon : float
-        Largest privacy loss of any user.
-    unit : {"rating", "user"}
-        Unit of the loss.
-    max_bytes : float
-        Largest mean of the bytes of a user's messages, both directions together.
-    trust : {"server", "sum", "shuffler", "nobody"}
-        The most that may be trusted: protocols that need more are left out.
-    hide_items : bool
-        Leave out protocols that show which items were rated.
-    claimed : bool
-        Count an epsilon that a paper claims like one that is proved; otherwise it bounds nothing.
-    delta : float or None
-        Largest delta with which losses per user may be composed; None counts their sum, which needs none.
-    """
+    """What may be spent."""
 
     epsilon: float
+    """Largest privacy loss of any user."""
     unit: ComparableUnit
+    """Unit of the loss."""
     max_bytes: float
-    trust: Trust = "server"
+    """Largest mean of the bytes of a user's messages, both directions together."""
+    trust: Trust = "central"
+    """The most that may be trusted: protocols that need more are left out."""
     hide_items: bool = False
+    """Leave out protocols that show which items were rated."""
     claimed: bool = False
+    """Count an epsilon that a paper claims like one that is proved; otherwise it bounds nothing."""
     delta: float | None = None
+    """Largest delta with which losses per user may be composed; None counts their sum, which needs none."""
 
     def __post_init__(self) -> None:
         for option, value in (("--epsilon", self.epsilon), ("--max-bytes", self.max_bytes)):
@@ -60,18 +49,18 @@ class AdviceLimits:
         if self.unit != "user":
             raise InputError("--delta", f"{self.delta:g}, with --per {self.unit}", "--per user")
 
-    def allows(self, setting: Setting) -> bool:
+    def allows(self, result: ProtocolResult) -> bool:
         """Return whether a setting asks for no more trust, and shows no more of the rated items."""
-        trusts_more = LEAST_TRUST_FIRST.index(setting.trust) > LEAST_TRUST_FIRST.index(self.trust)
-        return not trusts_more and (setting.flag("hides_rated_items") or not self.hide_items)
+        trusts_more = LEAST_TRUST_FIRST.index(result.trust) > LEAST_TRUST_FIRST.index(self.trust)
+        return not trusts_more and (result.flag("hides_rated_items") or not self.hide_items)
 
-    def loss(self, setting: Setting) -> float:
+    def loss(self, result: ProtocolResult) -> float:
         """Return the loss of a setting that counts; infinite without a bound."""
-        counted = counted_loss(setting, self.unit, claimed=self.claimed)
+        counted = counted_loss(result, self.unit, claimed=self.claimed)
         losses = [math.inf if counted is None else counted]
-        composed, delta = setting.composed, setting.delta
+        composed, delta = result.composed, result.delta
         if self.delta is not None and composed is not None and delta is not None:
-            losses += [composed] * (setting.status == "proved" and delta <= self.delta)
+            losses += [composed] * (result.status == "proved" and delta <= self.delta)
         return min(losses)
 
     @property
@@ -115,11 +104,11 @@ def most_trust(name: str) -> Trust:
     raise InputError("--trust", repr(name), ", ".join(LEAST_TRUST_FIRST))
 
 
-def counted_loss(setting: Setting, unit: ComparableUnit, *, claimed: bool) -> float | None:
+def counted_loss(result: ProtocolResult, unit: ComparableUnit, *, claimed: bool) -> float | None:
     """Return the sum of losses that counts: what is proved, or also what is claimed; None without a bound."""
-    if setting.status == "proved":
-        return setting.epsilon(unit)
+    if result.status == "proved":
+        return result.epsilon(unit)
     if not claimed:
         return None
-    promised = setting.claimed(unit)
-    return setting.epsilon(unit) if promised is None else promised
+    promised = result.claimed(unit)
+    return result.epsilon(unit) if promised is None else promised

@@ -1,4 +1,4 @@
-"""The measures of accuracy: their names, which way is better, and how many decimals are worth showing."""
+"""The metrics: their names, which way is better, and how many decimals are worth showing."""
 
 from __future__ import annotations
 
@@ -9,23 +9,15 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Measure:
-    """A measure of accuracy.
-
-    Parameters
-    ----------
-    column : str
-        Its column in comparison.csv and its key in summary.json.
-    label : str
-    lower_is_better : bool
-    digits : int
-        Decimals worth showing.
-    """
+class Metric:
+    """A metric."""
 
     column: str
+    """Its column in comparison.csv and its key in summary.json."""
     label: str
     lower_is_better: bool
     digits: int = 4
+    """Decimals worth showing."""
 
     @property
     def direction(self) -> str:
@@ -50,14 +42,14 @@ class Measure:
         return min(values) if self.lower_is_better else max(values)
 
 
-MEASURES = (
-    Measure("rmse", "RMSE", True),
-    Measure("relative_error", "Relative error", True),
-    Measure("sign_accuracy", "Sign accuracy", False),
-    Measure("mae", "MAE", True),
-    Measure("f_score_at_k", "F-score", False),
-    Measure("precision_at_k", "Precision", False),
-    Measure("recall_at_k", "Recall", False),
+METRICS = (
+    Metric("rmse", "RMSE", True),
+    Metric("relative_error", "Relative error", True),
+    Metric("sign_accuracy", "Sign accuracy", False),
+    Metric("mae", "MAE", True),
+    Metric("f_score_at_k", "F-score", False),
+    Metric("precision_at_k", "Precision", False),
+    Metric("recall_at_k", "Recall", False),
 )
 """The first of these that a protocol has is its main one."""
 
@@ -79,57 +71,57 @@ _RANKING_LABELS = {
 }
 
 
-def measures_in(columns: Iterable[str]) -> list[Measure]:
-    """Return the measures among some columns: those of `MEASURES`, then one's own, then those of rankings.
+def metrics_in(columns: Iterable[str]) -> list[Metric]:
+    """Return the measures among some columns: those of `METRICS`, then one's own, then those of rankings.
 
     Parameters
     ----------
     columns : iterable of str
-        Of comparison.csv, or keys of `simulation.storage.summary.Accuracy.measures`; each at most once.
+        Of comparison.csv, or keys of `simulation.storage.summary.Accuracy.metrics`; each at most once.
     """
     names = list(columns)
     rankings = [_of_ranking(match) for match in map(_RANKING.fullmatch, names) if match]
     own = [
-        Measure(match[0], match["name"], lower_is_better=match["kind"] == "errors")
+        Metric(match[0], match["name"], lower_is_better=match["kind"] == "errors")
         for match in map(_OWN.fullmatch, names)
         if match
     ]
-    return [*(measure for measure in MEASURES if measure.column in names), *own, *rankings]
+    return [*(metric for metric in METRICS if metric.column in names), *own, *rankings]
 
 
-def headlines(measures: Sequence[Measure]) -> list[Measure]:
+def headlines(metrics: Sequence[Metric]) -> list[Metric]:
     """Return the measures for a summary.
 
     One's own are all there; the F-score stands for its precision and recall; NDCG and recall at the first
     cutoff stand for a ranking.
     """
-    first = {sampled: _first_cutoff(measures, sampled) for sampled in (False, True)}
+    first = {sampled: _first_cutoff(metrics, sampled) for sampled in (False, True)}
     shown = {
         f"{'sampled_' if sampled else ''}ranking_{name}_at_{cutoff}"
         for sampled, cutoff in first.items()
         for name in ("ndcg", "recall")
     }
     return [
-        measure
-        for measure in measures
-        if (measure in MEASURES and measure.column not in ("precision_at_k", "recall_at_k"))
-        or measure.column in shown
-        or _OWN.fullmatch(measure.column)
+        metric
+        for metric in metrics
+        if (metric in METRICS and metric.column not in ("precision_at_k", "recall_at_k"))
+        or metric.column in shown
+        or _OWN.fullmatch(metric.column)
     ]
 
 
-def _first_cutoff(measures: Sequence[Measure], sampled: bool) -> str | None:
-    matches = (_RANKING.fullmatch(measure.column) for measure in measures)
+def _first_cutoff(metrics: Sequence[Metric], sampled: bool) -> str | None:
+    matches = (_RANKING.fullmatch(metric.column) for metric in metrics)
     return next((match["cutoff"] for match in matches if match and bool(match["sampled"]) is sampled), None)
 
 
-def _of_ranking(match: re.Match[str]) -> Measure:
+def _of_ranking(match: re.Match[str]) -> Metric:
     source = "sampled" if match["sampled"] else "catalogue"
     label = f"{_RANKING_LABELS[match['name']]} at {match['cutoff']}, {source}"
-    return Measure(match[0], label, lower_is_better=False)
+    return Metric(match[0], label, lower_is_better=False)
 
 
-def main_measure(accuracy: Mapping[str, Any]) -> Measure | None:
+def main_metric(accuracy: Mapping[str, Any]) -> Metric | None:
     """Return the main measure of a run; None if nothing was measured.
 
     Parameters
@@ -137,4 +129,4 @@ def main_measure(accuracy: Mapping[str, Any]) -> Measure | None:
     accuracy : mapping
         As in summary.json.
     """
-    return next((measure for measure in MEASURES if accuracy.get(measure.column) is not None), None)
+    return next((metric for metric in METRICS if accuracy.get(metric.column) is not None), None)

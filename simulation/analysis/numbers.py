@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable
 
-from simulation.analysis.averages import Average
+from simulation.analysis.vocabulary import Average
 
 DASH = "–"
 """Stands for a value that does not apply."""

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from simulation.analysis.floors import Gain, gain, nothing_sent
-from simulation.analysis.measures import Measure
-from simulation.analysis.numbers import short
-from simulation.analysis.settings import Setting, by_evaluation, settings_of
-from simulation.analysis.vocabulary import listed
+from simulation.analysis.gains import Gain, gain, nothing_sent
+from simulation.analysis.protocol_results import ProtocolResult, by_evaluation, results_of
+from simulation.analysis.vocabulary import Metric, listed, short
 from simulation.storage.tables import Row
 
 _DRAWN = "synthetic"
@@ -20,21 +18,13 @@ _DRAWN = "synthetic"
 
 @dataclass(frozen=True)
 class Point:
-    """A protocol at one number of users.
-
-    Parameters
-    ----------
-    users : float
-    setting : Setting
-    accuracy : float
-    against : Gain
-        How much better it is than nothing sent.
-    """
+    """A protocol at one number of users."""
 
     users: float
-    setting: Setting
+    result: ProtocolResult
     accuracy: float
     against: Gain
+    """How much better it is than nothing sent."""
 
     @property
     def margin(self) -> float:
@@ -44,22 +34,14 @@ class Point:
 
 @dataclass(frozen=True)
 class Course:
-    """A protocol at one budget, by the number of users.
-
-    Parameters
-    ----------
-    name : str
-    budget : float or None
-    ratings : {"synthetic", "given"}
-        Whether users are drawn, or each number is that of a data set.
-    points : tuple of Point
-        By ascending number of users.
-    """
+    """A protocol at one budget, by the number of users."""
 
     name: str
     budget: float | None
     ratings: str
+    """Whether users are drawn, or each number is that of a data set."""
     points: tuple[Point, ...]
+    """By ascending number of users."""
 
     @property
     def crossing(self) -> float | None:
@@ -101,34 +83,33 @@ def _users(count: float) -> str:
     return short(rounded) if rounded >= 1e6 else f"{rounded:,.0f}"
 
 
-def courses(settings: Sequence[Setting], measure: Measure) -> list[Course]:
+def courses(results: Sequence[ProtocolResult], metric: Metric) -> list[Course]:
     """Return the course of every private protocol and budget with at least two numbers of users.
 
     Parameters
     ----------
     settings : sequence of Setting
         Of all populations, the comparison's own included.
-    measure : Measure
     """
     points: dict[tuple[str, float | None, str], list[Point]] = {}
-    for evaluation, own in by_evaluation(settings).items():
-        floor = nothing_sent(own)
-        if evaluation.measure != measure or floor is None:
+    for evaluation, own in by_evaluation(results).items():
+        baseline = nothing_sent(own)
+        if evaluation.metric != metric or baseline is None:
             continue
-        for setting in own:
-            against = None if setting.floor or setting.budget is None else gain(setting, floor, measure)
-            users, accuracy = setting.mean("users"), setting.mean(measure.column)
+        for result in own:
+            against = None if result.baseline or result.budget is None else gain(result, baseline, metric)
+            users, accuracy = result.mean("users"), result.mean(metric.column)
             if against and users and accuracy is not None:
                 kind = evaluation.dataset if evaluation.dataset == _DRAWN else "given"
-                key = setting.name, setting.budget, kind
-                points.setdefault(key, []).append(Point(users, setting, accuracy, against))
+                key = result.name, result.budget, kind
+                points.setdefault(key, []).append(Point(users, result, accuracy, against))
     ordered = {key: tuple(sorted(each, key=lambda point: point.users)) for key, each in points.items()}
     return [Course(*key, each) for key, each in ordered.items() if len(each) > 1]
 
 
-def users_needed(every: Sequence[Course], setting: Setting) -> str | None:
+def users_needed(every: Sequence[Course], result: ProtocolResult) -> str | None:
     """Return how many users a setting's protocol needs at its budget; None if that was not tried."""
-    own = [each for each in every if (each.name, each.budget) == (setting.name, setting.budget)]
+    own = [each for each in every if (each.name, each.budget) == (result.name, result.budget)]
     return max(own, key=lambda each: len(each.points)).users_needed if own else None
 
 
@@ -144,8 +125,8 @@ def population_sentences(every: Sequence[Course]) -> list[str]:
 
 def population_words(rows: Sequence[Row]) -> list[str]:
     """Return the sentences of a comparison's lines; none without populations."""
-    settings = settings_of(rows)
-    if all(setting.population is None for setting in settings):
+    results = results_of(rows)
+    if all(result.population is None for result in results):
         return []
-    measures = dict.fromkeys(evaluation.measure for evaluation in by_evaluation(settings))
-    return [words for measure in measures for words in population_sentences(courses(settings, measure))]
+    metrics = dict.fromkeys(evaluation.metric for evaluation in by_evaluation(results))
+    return [words for metric in metrics for words in population_sentences(courses(results, metric))]

@@ -26,21 +26,14 @@ _SECONDS_A_DAY = 86_400
 
 @dataclass(frozen=True)
 class Projection:
-    """Bytes that a population moves in a day in which everybody takes part once.
-
-    Parameters
-    ----------
-    population : float
-    total : float
-        Expected bytes.
-    low, high : float or None
-        Ends of the interval; None if only one user was simulated.
-    """
+    """Bytes that a population moves in a day in which everybody takes part once."""
 
     population: float
     total: float
+    """Expected bytes."""
     low: float | None
     high: float | None
+    """Ends of the interval; None if only one user was simulated."""
 
     @property
     def bits_per_second(self) -> float:

@@ -5,46 +5,46 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from simulation.analysis.measures import Measure
-from simulation.analysis.settings import Setting
+from simulation.analysis.protocol_results import ProtocolResult
+from simulation.analysis.vocabulary import Metric
 
 
-def frontier(settings: Sequence[Setting], measure: Measure) -> list[Setting]:
+def frontier(results: Sequence[ProtocolResult], metric: Metric) -> list[ProtocolResult]:
     """Return the settings that none beats in both accuracy and bytes, by ascending bytes."""
     known = [
-        (setting.bytes_per_user, measure.sort_key(accuracy.mean), setting)
-        for setting in settings
-        if setting.bytes_per_user is not None and (accuracy := setting.average(measure.column))
+        (result.bytes_per_user, metric.sort_key(accuracy.mean), result)
+        for result in results
+        if result.bytes_per_user is not None and (accuracy := result.average(metric.column))
     ]
-    unbeaten: list[Setting] = []
+    unbeaten: list[ProtocolResult] = []
     best = math.inf
-    for _, key, setting in sorted(known, key=lambda entry: entry[:2]):
+    for _, key, result in sorted(known, key=lambda entry: entry[:2]):
         if key < best:
             best = key
-            unbeaten.append(setting)
+            unbeaten.append(result)
     return unbeaten
 
 
-def reference_budget(settings: Sequence[Setting]) -> float | None:
+def reference_budget(results: Sequence[ProtocolResult]) -> float | None:
     """Return the budget that most protocols share; among several, the one nearest to 1."""
-    budgets = [setting.budget for setting in settings if setting.budget is not None]
+    budgets = [result.budget for result in results if result.budget is not None]
     if not budgets:
         return None
     return min(set(budgets), key=lambda budget: (-budgets.count(budget), abs(math.log(budget)), budget))
 
 
-def at_reference(settings: Sequence[Setting]) -> list[Setting]:
+def at_reference(results: Sequence[ProtocolResult]) -> list[ProtocolResult]:
     """Return one setting per protocol: at the reference budget, or at its nearest."""
-    reference = reference_budget(settings)
-    nearest: dict[str, Setting] = {}
-    for setting in settings:
-        other = nearest.get(setting.name)
-        if other is None or _distance(setting, reference) < _distance(other, reference):
-            nearest[setting.name] = setting
+    reference = reference_budget(results)
+    nearest: dict[str, ProtocolResult] = {}
+    for result in results:
+        other = nearest.get(result.name)
+        if other is None or _distance(result, reference) < _distance(other, reference):
+            nearest[result.name] = result
     return list(nearest.values())
 
 
-def _distance(setting: Setting, reference: float | None) -> float:
-    if setting.budget is None or reference is None:
+def _distance(result: ProtocolResult, reference: float | None) -> float:
+    if result.budget is None or reference is None:
         return 0.0
-    return abs(math.log(setting.budget / reference))
+    return abs(math.log(result.budget / reference))

@@ -14,17 +14,22 @@ from simulation.analysis.columns import (
     NETWORK,
     SERVER_SEES,
     STATUS,
-    SettingColumn,
+    ResultColumn,
     accuracy_column,
+    baseline_columns,
     best_columns,
     composed_column,
-    floor_columns,
     spread_column,
     trust_columns,
 )
-from simulation.analysis.evaluations import distinguishing_words
-from simulation.analysis.measures import Measure, headlines
-from simulation.analysis.settings import Setting, by_evaluation, measures_of, settings_of
+from simulation.analysis.protocol_results import (
+    ProtocolResult,
+    by_evaluation,
+    distinguishing_words,
+    metrics_of,
+    results_of,
+)
+from simulation.analysis.vocabulary import Metric, headlines
 from simulation.storage.summary import by_column
 from simulation.storage.tables import Row
 
@@ -35,32 +40,23 @@ _BRIEF_COSTS = (replace(BYTES_UP[0], hint="per user"), replace(BYTES_DOWN[0], hi
 
 @dataclass(frozen=True)
 class SmallTable:
-    """A table with one line per setting.
-
-    Parameters
-    ----------
-    title : str or None
-    first : str
-        Heading of the settings' names.
-    columns : tuple of SettingColumn
-        The most important first.
-    settings : tuple of Setting
-    brief : tuple of SettingColumn
-        The first columns as they are where there is little room: without the spread of the accuracy.
-    """
+    """A table with one line per setting."""
 
     title: str | None
     first: str
-    columns: tuple[SettingColumn, ...]
-    settings: tuple[Setting, ...]
-    brief: tuple[SettingColumn, ...] = ()
+    """Heading of the settings' names."""
+    columns: tuple[ResultColumn, ...]
+    """The most important first."""
+    results: tuple[ProtocolResult, ...]
+    brief: tuple[ResultColumn, ...] = ()
+    """The first columns as they are where there is little room: without the spread of the accuracy."""
 
 
 def run_table(summary: Mapping[str, Any]) -> SmallTable:
     """Return a run as one line: accuracy, privacy and bytes side by side."""
-    setting = _run_as_setting(summary)
-    first, *others = [*map(accuracy_column, _measures([setting])), LOSSES[0]]
-    return SmallTable(None, "run", (first, *_MAIN_COSTS, *others, *_costs([setting])), (setting,))
+    result = _run_as_result(summary)
+    first, *others = [*map(accuracy_column, _metrics([result])), LOSSES[0]]
+    return SmallTable(None, "run", (first, *_MAIN_COSTS, *others, *_costs([result])), (result,))
 
 
 def tables_of_comparison(rows: Sequence[Row]) -> list[SmallTable]:
@@ -68,40 +64,40 @@ def tables_of_comparison(rows: Sequence[Row]) -> list[SmallTable]:
 
     Figures are averages over folds and seeds; only the main accuracy is shown with its spread.
     """
-    groups = by_evaluation([each for each in settings_of(rows) if each.population is None])
+    groups = by_evaluation([each for each in results_of(rows) if each.population is None])
     tables = []
-    for evaluation, settings in groups.items():
-        main = evaluation.measure
-        others = [accuracy_column(each) for each in _measures(settings) if each != main]
-        against = floor_columns(main, settings)
+    for evaluation, results in groups.items():
+        main = evaluation.metric
+        others = [accuracy_column(each) for each in _metrics(results) if each != main]
+        against = baseline_columns(main, results)
         brief = (_ASKED, accuracy_column(main), *against, *_BRIEF_COSTS)
-        first = (_ASKED, spread_column(main, settings), *against, *_MAIN_COSTS)
-        columns = (*first, *best_columns(main, settings), *others, LOSSES[0], *_costs(settings))
+        first = (_ASKED, spread_column(main, results), *against, *_MAIN_COSTS)
+        columns = (*first, *best_columns(main, results), *others, LOSSES[0], *_costs(results))
         title = ", ".join(distinguishing_words(evaluation, list(groups))) or None
-        tables.append(SmallTable(title, "protocol", columns, tuple(settings), brief))
+        tables.append(SmallTable(title, "protocol", columns, tuple(results), brief))
     return tables
 
 
 def run_lines(summary: Mapping[str, Any]) -> str:
     """Return the table of a run as text, with a line per figure."""
     small = run_table(summary)
-    lines = [(small.first, small.settings[0].name)]
-    lines += [(f"{each.title} {each.hint}".strip(), each.text(small.settings[0])) for each in small.columns]
+    lines = [(small.first, small.results[0].name)]
+    lines += [(f"{each.title} {each.hint}".strip(), each.text(small.results[0])) for each in small.columns]
     width = max(len(label) for label, _ in lines)
     return "\n".join(f"{label:<{width}}  {value}" for label, value in lines)
 
 
-def _costs(settings: Sequence[Setting]) -> tuple[SettingColumn, ...]:
+def _costs(results: Sequence[ProtocolResult]) -> tuple[ResultColumn, ...]:
     """Return the columns of what comes after the main ones: how far ε carries, and bytes on a network."""
-    return STATUS, *trust_columns(settings), LOSSES[1], composed_column(settings), *NETWORK
+    return STATUS, *trust_columns(results), LOSSES[1], composed_column(results), *NETWORK
 
 
-def _measures(settings: Sequence[Setting]) -> list[Measure]:
+def _metrics(results: Sequence[ProtocolResult]) -> list[Metric]:
     """Return the headline measures that any of the settings has."""
-    return headlines(measures_of(settings))
+    return headlines(metrics_of(results))
 
 
-def _run_as_setting(summary: Mapping[str, Any]) -> Setting:
+def _run_as_result(summary: Mapping[str, Any]) -> ProtocolResult:
     """Return a run as a setting with a single row."""
     privacy, traffic = summary["privacy"], summary["traffic"]
     row = {
@@ -121,4 +117,4 @@ def _run_as_setting(summary: Mapping[str, Any]) -> Setting:
         "hides_rated_items": privacy["hides_rated_items"],
         "unlinked": privacy.get("unlinked", False),
     }
-    return Setting(summary["name"], None, (row,))
+    return ProtocolResult(summary["name"], None, (row,))

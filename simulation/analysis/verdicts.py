@@ -7,51 +7,40 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from dprec.privacy.units import ComparableUnit
-from simulation.analysis.evaluations import Evaluation
-from simulation.analysis.floors import Gain, gain, gain_digits, nothing_sent
-from simulation.analysis.measures import Measure
-from simulation.analysis.numbers import number
-from simulation.analysis.settings import Setting
-from simulation.analysis.vocabulary import listed, plural
+from simulation.analysis.gains import Gain, gain, gain_digits, nothing_sent
+from simulation.analysis.protocol_results import Evaluation, ProtocolResult
+from simulation.analysis.vocabulary import Metric, listed, number, plural
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Which protocols of one budget are better than nothing sent by more than their uncertainty.
-
-    Parameters
-    ----------
-    budget : float or None
-        None for protocols without one.
-    better, not_better : tuple of str
-        Names of protocols.
-    nearest : tuple of str and Gain
-        The protocol that gains the most, or is the least worse.
-    """
+    """Which protocols of one budget are better than nothing sent by more than their uncertainty."""
 
     budget: float | None
+    """None for protocols without one."""
     better: tuple[str, ...]
     not_better: tuple[str, ...]
+    """Names of protocols."""
     nearest: tuple[str, Gain]
+    """The protocol that gains the most, or is the least worse."""
 
 
-def verdicts(settings: Sequence[Setting], measure: Measure) -> list[Verdict]:
+def verdicts(results: Sequence[ProtocolResult], metric: Metric) -> list[Verdict]:
     """Return a verdict for every budget, ascending, and for no budget at last.
 
     Parameters
     ----------
     settings : sequence of Setting
-        Those that predict the same; without the floor with nothing sent there is no verdict.
-    measure : Measure
+        Those that predict the same; without the baseline with nothing sent there is no verdict.
     """
-    floor = nothing_sent(settings)
-    if floor is None:
+    baseline = nothing_sent(results)
+    if baseline is None:
         return []
     by_budget: dict[float | None, dict[str, Gain]] = {}
-    for setting in settings:
-        against = None if setting.floor else gain(setting, floor, measure)
+    for result in results:
+        against = None if result.baseline else gain(result, baseline, metric)
         if against:
-            by_budget.setdefault(setting.budget, {})[setting.name] = against
+            by_budget.setdefault(result.budget, {})[result.name] = against
     ascending = sorted(by_budget, key=lambda budget: (budget is None, budget or 0.0))
     return [_verdict(budget, by_budget[budget]) for budget in ascending]
 
@@ -66,9 +55,9 @@ def _verdict(budget: float | None, gains: Mapping[str, Gain]) -> Verdict:
 
 
 def verdict_sentences(
-    groups: Mapping[Evaluation, Sequence[Setting]], unit: ComparableUnit
+    groups: Mapping[Evaluation, Sequence[ProtocolResult]], unit: ComparableUnit
 ) -> dict[Evaluation, str]:
-    """Say of every thing that is predicted what is not better than nothing sent; nothing without that floor.
+    """Say of every thing that is predicted what is not better than nothing sent; nothing without that baseline.
 
     Parameters
     ----------
@@ -79,37 +68,37 @@ def verdict_sentences(
     """
     return {
         evaluation: sentence
-        for evaluation, settings in groups.items()
-        if (sentence := _sentence(settings, evaluation.measure, unit))
+        for evaluation, results in groups.items()
+        if (sentence := _sentence(results, evaluation.metric, unit))
     }
 
 
-def _sentence(settings: Sequence[Setting], measure: Measure, unit: ComparableUnit) -> str | None:
-    floor, every = nothing_sent(settings), verdicts(settings, measure)
-    reached = floor.mean(measure.column) if floor else None
+def _sentence(results: Sequence[ProtocolResult], metric: Metric, unit: ComparableUnit) -> str | None:
+    baseline, every = nothing_sent(results), verdicts(results, metric)
+    reached = baseline.mean(metric.column) if baseline else None
     if reached is None or not every:
         return None
     repeated = any(verdict.nearest[1].half_width is not None for verdict in every)
-    base = f"nothing sent ({measure.label} {number(reached, gain_digits(measure))})"
+    base = f"nothing sent ({metric.label} {number(reached, gain_digits(metric))})"
     base += " by more than the uncertainty of the difference" if repeated else ""
     # What is better without privacy is no news, unless there is nothing else to say.
     said = [verdict for verdict in every if verdict.budget is not None or verdict.not_better] or every
     alike = groupby(said, key=lambda verdict: (verdict.budget is None, verdict.better, verdict.not_better))
     clauses = [
-        _clause([*group], "it" if place else base, unit, measure) for place, (_, group) in enumerate(alike)
+        _clause([*group], "it" if place else base, unit, metric) for place, (_, group) in enumerate(alike)
     ]
     sentence = "; ".join(clauses) + ("" if repeated else " (one run each: the uncertainty is unknown)")
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 
-def _clause(alike: Sequence[Verdict], base: str, unit: ComparableUnit, measure: Measure) -> str:
+def _clause(alike: Sequence[Verdict], base: str, unit: ComparableUnit, metric: Metric) -> str:
     """Say what holds at budgets at which the same protocols are better."""
     last = alike[-1]
     private = last.budget is not None
     kind = "private protocol" if private else "protocol"
     budgets = listed(f"{verdict.budget:g}" for verdict in alike if verdict.budget is not None)
     where = f"at ε = {budgets} per {unit}," if private else "without privacy"
-    return f"{where} {' '.join(_who(last, kind, base))}" + _nearest(alike, measure)
+    return f"{where} {' '.join(_who(last, kind, base))}" + _nearest(alike, metric)
 
 
 def _who(verdict: Verdict, kind: str, base: str) -> Iterator[str]:
@@ -127,7 +116,7 @@ def _who(verdict: Verdict, kind: str, base: str) -> Iterator[str]:
         yield f"{listed(others)} {'does' if len(others) == 1 else 'do'} not"
 
 
-def _nearest(alike: Sequence[Verdict], measure: Measure) -> str:
+def _nearest(alike: Sequence[Verdict], metric: Metric) -> str:
     """Say how far the nearest is where none is better, at the largest of the budgets."""
     last = alike[-1]
     if last.better:
@@ -135,4 +124,4 @@ def _nearest(alike: Sequence[Verdict], measure: Measure) -> str:
     name, against = last.nearest
     where = f" at ε = {last.budget:g}" if len(alike) > 1 else ""
     who = f"nearest{where}: {name}, " if len(last.not_better) > 1 else f"{where.strip()}: " if where else ""
-    return f" ({who}{against.written(gain_digits(measure))})"
+    return f" ({who}{against.written(gain_digits(metric))})"

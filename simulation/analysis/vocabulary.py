@@ -8,10 +8,10 @@ from dprec.privacy.guarantee import Trust
 from dprec.privacy.units import PrivacyUnit
 
 TRUST_IN_WORDS: dict[Trust, str] = {
-    "server": "the server is trusted",
-    "sum": "whoever adds up is trusted",
-    "shuffler": "whoever shuffles is trusted",
-    "nobody": "nobody is trusted",
+    "central": "the server is trusted",
+    "secure-aggregation": "whoever adds up is trusted",
+    "shuffle": "whoever shuffles is trusted",
+    "local": "nobody is trusted",
 }
 
 
@@ -31,9 +31,9 @@ def server_sees(
     """
     if declared or not sends:
         return "what own code sends" if sends else "nothing"
-    if trust == "server":
+    if trust == "central":
         return "true ratings"
-    if trust == "sum":
+    if trust == "secure-aggregation":
         return "noisy sums only" if hides_rated_items else "sums without noise"
     if not spends:
         return "rated items only"

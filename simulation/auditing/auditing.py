@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dprec.components import sources_of
 from dprec.errors import InputError, within
-from dprec.own_sources import sources_of
 from dprec.privacy.audit import measured
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings, RatingScale
@@ -37,9 +37,8 @@ from simulation.protocols.iterative import IterativeProtocol
 from simulation.protocols.private_als import PrivateAlsProtocol
 from simulation.protocols.trusted_server import TrustedServerProtocol
 from simulation.protocols.x_map import XMapProtocol
-from simulation.storage.atomic import write_files
-from simulation.storage.claims import check_unused
-from simulation.storage.names import AUDIT, CONFIG, REPORT
+from simulation.storage.directories import AUDIT, CONFIG, REPORT, check_unused
+from simulation.storage.files import write_files
 
 _LEAST_TRIALS = 100
 _SUSPICIONS = 6
@@ -59,7 +58,6 @@ def audit(
 
     Parameters
     ----------
-    config : RunConfig
     output : str or Path, optional
         Directory for config.yaml, audit.json and report.html.
     trials : int
@@ -68,7 +66,6 @@ def audit(
         Seed of the audit's runs; by default, that of the configuration.
     confidence : float
         Probability with which all lower bounds hold together.
-    progress : callable, optional
 
     Raises
     ------
@@ -110,34 +107,24 @@ def check_options(trials: int, confidence: float) -> None:
     InputError
     """
     if not isinstance(trials, int) or trials < _LEAST_TRIALS:
-        raise InputError("trials", repr(trials), f"a whole number, at least {_LEAST_TRIALS}")
+        raise InputError("trials", repr(trials), f"an integer, at least {_LEAST_TRIALS}")
     if not isinstance(confidence, int | float) or not 0 < confidence < 1:
         raise InputError("confidence", repr(confidence), "a number between 0 and 1")
 
 
 @dataclass(frozen=True)
 class Auditor:
-    """A protocol, reduced for an audit.
-
-    Parameters
-    ----------
-    config : RunConfig
-        With as little work as possible, but the same reports.
-    promise : Promise
-    scale : RatingScale
-        Rating scale of the configuration's data set.
-    fewest_items : int
-        Items of a catalogue about which devices report as they do about that of the data set.
-    trials : int
-        Number of people per profile.
-    confidence : float
-    """
+    """A protocol, reduced for an audit."""
 
     config: RunConfig
+    """With as little work as possible, but the same reports."""
     promise: Promise
     scale: RatingScale
+    """Rating scale of the configuration's data set."""
     fewest_items: int
+    """Items of a catalogue about which devices report as they do about that of the data set."""
     trials: int
+    """Number of people per profile."""
     confidence: float
 
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.ragged import sizes_of
+from dprec.arrays import sizes_of
 
 
 def byte_features(reports: list[bytes], most: int) -> NDArray[np.float32]:
@@ -13,7 +13,6 @@ def byte_features(reports: list[bytes], most: int) -> NDArray[np.float32]:
 
     Parameters
     ----------
-    reports : list of bytes
     most : int
         Largest number of features, at least 10.
 

@@ -7,13 +7,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from dprec.device_draws import DeviceDraws
+from dprec.arrays import offsets
 from dprec.errors import SettingError
 from dprec.gradients import RoundDraws
-from dprec.private_als import Aggregation, Contributions, ItemModel, StatisticsLayout
-from dprec.private_als.layout import TARGET_BITS, WHOLE_WEIGHT
-from dprec.ragged import offsets
-from dprec.randomness import uniform_below, uniforms, words
+from dprec.private_als import (
+    TARGET_BITS,
+    UNIT_WEIGHT,
+    Aggregation,
+    Contributions,
+    ItemModel,
+    StatisticsLayout,
+)
+from dprec.randomness import DeviceDraws, uniform_below, uniforms, words
 from simulation.protocols.private_als import PrivateAlsProtocol
 
 _ITEMS = 96
@@ -30,7 +35,7 @@ def longest_contribution(protocol: PrivateAlsProtocol, seed: int) -> float:
     is weighted, sketched, turned and rounded as the protocol says.
     """
     options, aggregation = protocol.factorization, _for_some(protocol.aggregation)
-    weights = 1 + uniform_below(WHOLE_WEIGHT, words(seed, "weights of items", 0, _ITEMS))
+    weights = 1 + uniform_below(UNIT_WEIGHT, words(seed, "weights of items", 0, _ITEMS))
     model = replace(ItemModel.begin(_ITEMS, options.rank, 0.0), weights=weights)
     layouts = [model.layout(options, round_index, 1.0) for round_index in (1, 2, options.rounds)]
     return max(_longest(aggregation, layout, options.ratings_per_user, seed) for layout in layouts)

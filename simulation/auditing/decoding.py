@@ -8,14 +8,13 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import rows_of
 from dprec.channel import Channel
-from dprec.completion.one_bit.slope_channel import slope_channel
-from dprec.ragged import rows_of
+from dprec.completion import slope_channel
+from dprec.exchange import GradientPerturbationSetup, ReportSetup
 from dprec.ratings import Ratings
 from dprec.reports import ReportFamily
-from dprec.setups import GradientPerturbationSetup, ReportSetup
-from dprec.wire import ReportCodec
-from dprec.wire.symbol_rows import SymbolRows
+from dprec.wire import ReportCodec, SymbolRows
 from simulation.protocols.base import Protocol
 
 Decoder = Callable[[int, list[bytes]], NDArray[np.int64]]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dprec.exchange import GradientPerturbationSetup, IterativeSetup
 from dprec.privacy.pairwise import worst_pair
 from dprec.ratings import Ratings, RatingScale
-from dprec.setups import GradientPerturbationSetup, IterativeSetup
 from simulation.auditing.decoding import channel_of, family_of
 from simulation.auditing.experiments import of_profiles
 from simulation.auditing.promise import Promise
@@ -24,8 +24,6 @@ def exact_findings(
 
     Parameters
     ----------
-    protocol : Protocol
-    promise : Promise
     scale : RatingScale
         Of the ratings.
     fewest_items : int

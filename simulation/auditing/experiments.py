@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.ragged import offsets
+from dprec.arrays import offsets
 from dprec.ratings import Ratings, RatingScale
 
 _MOST_LEVELS = 8
@@ -17,61 +17,41 @@ _MOST_LEVELS = 8
 
 @dataclass(frozen=True)
 class Profile:
-    """What one person rated.
-
-    Parameters
-    ----------
-    levels : tuple of int
-        Level of each item of the catalogue; 0 is "not rated".
-    """
+    """What one person rated."""
 
     levels: tuple[int, ...]
+    """Level of each item of the catalogue; 0 is "not rated"."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """Which profiles must be hard to distinguish.
-
-    Parameters
-    ----------
-    test : str
-        How the profiles differ, in words.
-    entries : int
-        Number of entries in which they differ.
-    pairs : tuple of tuple of int
-        Indices of profiles of the experiment.
-    """
+    """Which profiles must be hard to distinguish."""
 
     test: str
+    """How the profiles differ, in words."""
     entries: int
+    """Number of entries in which they differ."""
     pairs: tuple[tuple[int, int], ...]
+    """Indices of profiles of the experiment."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Profiles whose people take part in one run, and the questions that their reports answer.
-
-    Parameters
-    ----------
-    profiles : tuple of Profile
-        Of one catalogue.
-    questions : tuple of Question
-    from_level : bool
-        Whether item factors start at one level, at which gradients tell these profiles apart best: devices
-        keep their promise whatever they are asked.
-    """
+    """Profiles whose people take part in one run, and the questions that their reports answer."""
 
     profiles: tuple[Profile, ...]
+    """Of one catalogue."""
     questions: tuple[Question, ...]
     from_level: bool = False
+    """Whether item factors start at one level, at which gradients tell these profiles apart best: devices
+    keep their promise whatever they are asked.
+    """
 
     def population(self, people: int, scale: RatingScale, fewest_items: int = 1) -> Ratings:
         """Return so many people of each profile; the profiles take turns.
 
         Parameters
         ----------
-        people : int
-        scale : RatingScale
         fewest_items : int
             Of the catalogue; those that are missing are rated by nobody.
         """

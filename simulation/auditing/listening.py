@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import Synthetic
 from dprec.privacy.evidence import Sent
 from dprec.privacy.units import COMPARABLE_UNITS, ComparableUnit
 from dprec.ratings import Ratings
@@ -19,7 +19,7 @@ from simulation.engine.session import open_overheard_session
 from simulation.execution import run_in
 from simulation.protocols.base import Protocol
 from simulation.protocols.iterative import IterativeProtocol
-from simulation.storage.run_record import RunRecord
+from simulation.storage.run_files import RunRecord
 from strategies.arrivals import arrivals_of
 
 _MOST_FEATURES = 64
@@ -27,21 +27,14 @@ _MOST_FEATURES = 64
 
 @dataclass(frozen=True, eq=False)
 class Overheard:
-    """What the people of a population sent, and what they were charged.
-
-    Parameters
-    ----------
-    reports : list of list of bytes
-        By round, then by person.
-    symbols : list of ndarray of int64, shape (people, items)
-        The symbols in them, by round; empty if there are none.
-    charged : dict
-        Largest loss in the ledger, by unit.
-    """
+    """What the people of a population sent, and what they were charged."""
 
     reports: list[list[bytes]]
+    """By round, then by person."""
     symbols: list[NDArray[np.int64]]
+    """The symbols in them, by round; empty if there are none; shape (people, items)."""
     charged: dict[ComparableUnit, float]
+    """Largest loss in the ledger, by unit."""
 
     def symbols_of(self, item: int) -> list[NDArray[np.int64]]:
         """Return the symbols of one item, by round."""
@@ -123,7 +116,6 @@ def numbered(reports: list[bytes], numbers: dict[bytes, int]) -> NDArray[np.int6
 
     Parameters
     ----------
-    reports : list of bytes
     numbers : dict
         The numbers that reports have already; new ones are added.
     """

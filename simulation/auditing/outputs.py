@@ -11,16 +11,21 @@ from flwr.app import Message
 from numpy.typing import NDArray
 
 from clients.faults import FaultOptions
-from dprec.crossdomain.alter_ego_codec import RowCodec
-from dprec.crossdomain.private_neighbors import SimilarityNoise
-from dprec.crossdomain.recommender import ItemBasedRecommender
-from dprec.crossdomain.replacement import STEPS, Candidates, ReplacementDraws
-from dprec.crossdomain.similarity import LOWEST, RatedItems
-from dprec.messages import REPLACE, REPLACEMENT_ROUND, ReplacementRequest
+from dprec.crossdomain import (
+    LOWEST,
+    STEPS,
+    Candidates,
+    ItemBasedRecommender,
+    RatedItems,
+    ReplacementDraws,
+    RowCodec,
+    SimilarityNoise,
+)
+from dprec.exchange import REPLACE, REPLACEMENT_ROUND, ReplacementRequest
 from dprec.privacy.audit import measured
 from dprec.privacy.evidence import Sent
+from dprec.randomness import RunKeys
 from dprec.ratings import RatingScale
-from dprec.run_keys import RunKeys
 from simulation.auditing.experiments import Experiment, Profile
 from simulation.auditing.listening import numbered
 from simulation.auditing.result import Finding
@@ -51,10 +56,8 @@ def output_findings(
     ----------
     protocol : XMapProtocol
         With private replacement, private neighbours or both.
-    scale : RatingScale
     trials : int
         Number of draws for each of two neighbours.
-    seed : int
     failure : float
         Probability with which one of the bounds may fail.
     """
@@ -157,17 +160,11 @@ def _of_neighbors(protocol: XMapProtocol, trials: int, seed: int, failure: float
 
 @dataclass(frozen=True, eq=False)
 class _Server:
-    """A server that predicts as many items as there are trials, from similarities that are given to it.
-
-    Parameters
-    ----------
-    recommender : ItemBasedRecommender
-    epsilon : float
-        Of a prediction.
-    """
+    """A server that predicts as many items as there are trials, from similarities that are given to it."""
 
     recommender: ItemBasedRecommender
     epsilon: float
+    """Of a prediction."""
 
     @classmethod
     def of(cls, protocol: XMapProtocol, items: int, seed: int) -> _Server:

@@ -16,9 +16,8 @@ from simulation.configuration.loading import load
 from simulation.configuration.presets import presets
 from simulation.configuration.strict_yaml import parse_yaml
 from simulation.pages.audit_page import presets_page
-from simulation.storage.atomic import write_files
-from simulation.storage.claims import check_unused
-from simulation.storage.names import AUDIT, REPORT
+from simulation.storage.directories import AUDIT, REPORT, check_unused
+from simulation.storage.files import write_files
 
 TRIALS = 20_000
 """Default, with which all presets take less than six minutes on two cores."""
@@ -26,24 +25,15 @@ TRIALS = 20_000
 
 @dataclass(frozen=True)
 class PresetAudit:
-    """What became of the audit of one preset.
-
-    Parameters
-    ----------
-    name : str
-    audit : Audit or None
-        None if it cannot be audited.
-    reason : str
-        Why not; empty if it can.
-    same_as : str or None
-        The preset that sends the same reports, and whose findings these are.
-    seconds : float
-    """
+    """What became of the audit of one preset."""
 
     name: str
     audit: Audit | None
+    """None if it cannot be audited."""
     reason: str = ""
+    """Why not; empty if it can."""
     same_as: str | None = None
+    """The preset that sends the same reports, and whose findings these are."""
     seconds: float = 0.0
 
     def values(self) -> dict[str, Any]:

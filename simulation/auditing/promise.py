@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dprec.exchange import IterativeSetup
 from dprec.privacy.units import PrivacyUnit
-from dprec.setups import IterativeSetup
 from simulation.auditing.decoding import reports_of
 from simulation.protocols.base import Protocol
 from simulation.protocols.x_map import XMapProtocol
@@ -13,24 +13,16 @@ from simulation.protocols.x_map import XMapProtocol
 
 @dataclass(frozen=True)
 class Promise:
-    """What the devices of a protocol promise.
-
-    Parameters
-    ----------
-    epsilon : float
-        For everything that is sent over all rounds.
-    unit : {"rating", "cell", "user"}
-        What two profiles may differ in.
-    hides_rated_items : bool
-        Whether it holds for which items are rated, too.
-    delta : float
-        Probability beyond which it holds; 0 unless the budget is for composed draws.
-    """
+    """What the devices of a protocol promise."""
 
     epsilon: float
+    """For everything that is sent over all rounds."""
     unit: PrivacyUnit
+    """What two profiles may differ in."""
     hides_rated_items: bool
+    """Whether it holds for which items are rated, too."""
     delta: float = 0.0
+    """Probability beyond which it holds; 0 unless the budget is for composed draws."""
 
     def loss(self, entries: int) -> float:
         """Return the largest loss between two profiles that differ in so many entries.

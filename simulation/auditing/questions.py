@@ -10,9 +10,9 @@ from flwr.app import ConfigRecord, Message, RecordDict
 from numpy.typing import NDArray
 
 from clients.device.losses import PRICES
-from clients.population import Cohort
+from clients.population import Partition
 from clients.refusing_app import LOG
-from dprec.messages import REQUEST, Record
+from dprec.exchange import REQUEST, Record
 from dprec.privacy.units import COMPARABLE_UNITS, ComparableUnit
 from dprec.ratings import Ratings
 from simulation.auditing.listening import fitting
@@ -36,8 +36,6 @@ def findings_of_questions(config: RunConfig, promise: Promise, people: Ratings) 
     ----------
     config : RunConfig
         Reduced; see `simulation.auditing.listening.reduced`.
-    promise : Promise
-    people : Ratings
     """
     config = fitting(config, people)
     with open_overheard_session(config.simulation.population_dir) as heard:
@@ -75,7 +73,7 @@ def _charged_by_devices(
     for request in asked:
         population, price_of = heard.population(request), PRICES[request.metadata.message_type]
         for user in range(users):
-            paid = price_of(Cohort(population, user, user + 1), _record(request)).paid
+            paid = price_of(Partition(population, user, user + 1), _record(request)).paid
             rating[user] += paid.per_rating
             whole[user] += paid.per_user
     return {"rating": rating, "user": whole}

@@ -39,13 +39,10 @@ def release_findings(
 
     Parameters
     ----------
-    protocol : TrustedServerProtocol
-    promise : Promise
     scale : RatingScale
         Of the signs.
     trials : int
         Number of completions of each data set; at most `MOST_RELEASES` are made.
-    seed : int
     failure : float
         Probability with which one of the bounds may fail.
     """

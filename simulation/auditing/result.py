@@ -18,33 +18,22 @@ _LEAST = 1e-9
 
 @dataclass(frozen=True)
 class Finding:
-    """What one of the tests of an audit measured.
-
-    Parameters
-    ----------
-    test : str
-        What was compared, in words.
-    unit : {"rating", "cell", "user"}
-        Unit of the promise.
-    promised : float
-        Largest epsilon that the configuration allows; 0 for reports that must not depend on each other.
-    at_least : float
-        Lower bound on the true epsilon; the loss itself if it is exact.
-    charged : float or None
-        Epsilon that the run's ledger charges; None if the ledger does not state it.
-    exact : bool
-        Whether the loss was computed from a matrix rather than bounded by samples.
-    power : float
-        Probability that a leak of twice the promise would have been detected, or noise that is reused.
-    """
+    """What one of the tests of an audit measured."""
 
     test: str
+    """What was compared, in words."""
     unit: PrivacyUnit
+    """Unit of the promise."""
     promised: float
+    """Largest epsilon that the configuration allows; 0 for reports that must not depend on each other."""
     at_least: float
+    """Lower bound on the true epsilon; the loss itself if it is exact."""
     charged: float | None
+    """Epsilon that the run's ledger charges; None if the ledger does not state it."""
     exact: bool
+    """Whether the loss was computed from a matrix rather than bounded by samples."""
     power: float
+    """Probability that a leak of twice the promise would have been detected, or noise that is reused."""
 
     @property
     def defect(self) -> str | None:
@@ -74,27 +63,18 @@ class Finding:
 
 @dataclass(frozen=True)
 class Audit:
-    """The result of an audit.
-
-    Parameters
-    ----------
-    name, protocol, mechanism : str
-    trials : int
-        Number of people per profile.
-    confidence : float
-        Probability with which all lower bounds hold together.
-    findings : tuple of Finding
-    declared_by : dict
-        A digest of the code of each class from outside dprec on whose word the promise rests.
-    """
+    """The result of an audit."""
 
     name: str
     protocol: str
     mechanism: str
     trials: int
+    """Number of people per profile."""
     confidence: float
+    """Probability with which all lower bounds hold together."""
     findings: tuple[Finding, ...]
     declared_by: dict[str, str] = field(default_factory=dict)
+    """A digest of the code of each class from outside dprec on whose word the promise rests."""
 
     @property
     def holds(self) -> bool:

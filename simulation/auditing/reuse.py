@@ -33,18 +33,12 @@ Pairs = tuple[Column, Column]
 
 @dataclass(frozen=True)
 class Suspicion:
-    """Where noise could be used again.
-
-    Parameters
-    ----------
-    test : str
-        In words.
-    comparisons : tuple
-        Pairs of reports that could share noise, each with pairs that cannot.
-    """
+    """Where noise could be used again."""
 
     test: str
+    """In words."""
     comparisons: tuple[tuple[Pairs, Pairs], ...]
+    """Pairs of reports that could share noise, each with pairs that cannot."""
 
     def finding(self, failure: float) -> Finding:
         """Return how reliably the two kinds of pairs could be distinguished.

@@ -12,16 +12,21 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.device_draws import DeviceDraws
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.privacy.audit import measured
 from dprec.privacy.evidence import Sent
-from dprec.private_als import Aggregation, Contributions, SecureAggregation, StatisticsLayout
-from dprec.private_als.layout import TARGET_BITS, UNIT, WHOLE_WEIGHT
-from dprec.randomness import words
-from dprec.run_keys import ReleaseDraws
-from dprec.secure_sums.noise import honest_shares
+from dprec.private_als import (
+    TARGET_BITS,
+    UNIT,
+    UNIT_WEIGHT,
+    Aggregation,
+    Contributions,
+    SecureAggregation,
+    StatisticsLayout,
+)
+from dprec.randomness import DeviceDraws, ReleaseDraws, words
+from dprec.secure_aggregation import honest_shares
 from simulation.auditing.contributions import longest_contribution
 from simulation.auditing.promise import Promise
 from simulation.auditing.result import Finding
@@ -49,10 +54,8 @@ def total_findings(
     ----------
     protocol : PrivateAlsProtocol
         With a budget.
-    promise : Promise
     trials : int
         Number of items with the user, and without.
-    seed : int
     failure : float
         Probability with which one of the bounds may fail.
     """
@@ -89,17 +92,11 @@ def _precision(protocol: PrivateAlsProtocol, longest: float = 1.0) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Sums(ABC):
-    """Sums of a protocol, released for as many items as there are trials.
-
-    Parameters
-    ----------
-    aggregation : Aggregation
-    multipliers : tuple of float
-        Noise of each release.
-    """
+    """Sums of a protocol, released for as many items as there are trials."""
 
     aggregation: Aggregation
     multipliers: tuple[float, ...]
+    """Noise of each release."""
 
     @property
     @abstractmethod
@@ -112,8 +109,6 @@ class _Sums(ABC):
 
         Parameters
         ----------
-        items : int
-        seed : int
         total : int
             What each sum is without noise, in the units of sums.
         """
@@ -245,7 +240,7 @@ def _for_fewest(aggregation: SecureAggregation) -> SecureAggregation:
 
 
 def _layout(items: int) -> StatisticsLayout:
-    return StatisticsLayout(np.full(items, WHOLE_WEIGHT), 0, 1.0, 1.0, 0.5, limit=1)
+    return StatisticsLayout(np.full(items, UNIT_WEIGHT), 0, 1.0, 1.0, 0.5, limit=1)
 
 
 def _tail(numbers: Numbers, multiplier: float, step: float) -> Column:

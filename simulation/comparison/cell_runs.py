@@ -13,13 +13,12 @@ from functools import lru_cache
 from pathlib import Path
 
 from dprec.errors import InputError, RunError
-from simulation.comparison.cell_work import CellEnd, run_cell
-from simulation.comparison.ray_workers import run_on_ray
+from simulation.comparison.cell_runs import run_on_ray
+from simulation.comparison.cell_work import CellEnd, SharedRatings, packed_config, ratings_key, run_cell
 from simulation.comparison.schedule import Schedule
-from simulation.comparison.shared_ratings import SharedRatings, packed_config, ratings_key
 from simulation.comparison.templates import Cell
 from simulation.engine.ray_cluster import cluster_address
-from simulation.storage.names import SUMMARY
+from simulation.storage.directories import SUMMARY
 from simulation.storage.run_directory import RunDirectory
 
 Failure = str
@@ -32,7 +31,6 @@ def run_cells(
 
     Parameters
     ----------
-    cells : sequence of Cell
     folder : Path
         Holds one run directory per cell.
     jobs : int or None

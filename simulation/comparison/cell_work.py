@@ -6,34 +6,28 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dprec.components import unpacked
 from dprec.errors import InputError, RunError
-from dprec.packing import unpacked
-from simulation.comparison.shared_ratings import SharedRatings, without_dataset
+from simulation.comparison.cell_work import SharedRatings, without_dataset
 from simulation.configuration.models import RunConfig
 from simulation.execution import run_prepared
-from simulation.storage.names import CONFIG
+from simulation.storage.directories import CONFIG
 from simulation.storage.run_directory import RunDirectory
-from simulation.storage.run_record import RunRecord
+from simulation.storage.run_files import RunRecord
 
 
 @dataclass(frozen=True, eq=False)
 class CellEnd:
-    """How a cell ended.
-
-    Parameters
-    ----------
-    failure : str or None
-        Why it failed, in one line.
-    seconds : float
-        How long it took.
-    record : RunRecord or None
-        The result, without the data set, if the worker does not see the cell's directory; otherwise it is
-        there.
-    """
+    """How a cell ended."""
 
     failure: str | None
+    """Why it failed, in one line."""
     seconds: float
+    """How long it took."""
     record: RunRecord | None = None
+    """The result, without the data set, if the worker does not see the cell's directory; otherwise it is
+    there.
+    """
 
 
 def run_cell(shared: SharedRatings, config: bytes, place: str) -> CellEnd:
@@ -41,7 +35,6 @@ def run_cell(shared: SharedRatings, config: bytes, place: str) -> CellEnd:
 
     Parameters
     ----------
-    shared : SharedRatings
     config : bytes
         As from `packed_config`.
     place : str

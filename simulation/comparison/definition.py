@@ -7,9 +7,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from dprec.component_types import Values
+from dprec.components import Options, Values, option
 from dprec.errors import SettingError
-from dprec.options import Options, option
 from dprec.privacy.calibration import LARGEST_DELTA, SMALLEST_DELTA
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.privacy.units import ComparableUnit, unit_from_text
@@ -138,7 +137,7 @@ class ComparisonConfig(BaseModel):
     )
     match: MatchOptions = Field(default=MatchOptions(), description="What makes protocols comparable.")
     protocols: list[Entry] = Field(min_length=1, description="What is compared.")
-    floors: bool = Field(
+    baselines: bool = Field(
         default=True,
         description="Whether it also shows what is reached without any of its protocols: nothing-sent, "
         "global-mean, item-average and sets-only, for everything that the protocols predict.",

@@ -38,22 +38,14 @@ _COSTLY = 0.04
 
 @dataclass(frozen=True)
 class Estimate:
-    """What some cells will take.
-
-    Parameters
-    ----------
-    runs : int
-    seconds : float
-        On the given number of workers.
-    workers : int
-    tried : int
-        Protocols that were timed on a sample; of the others, only what is typical of their kind is known.
-    """
+    """What some cells will take."""
 
     runs: int
     seconds: float
+    """On the given number of workers."""
     workers: int
     tried: int
+    """Protocols that were timed on a sample; of the others, only what is typical of their kind is known."""
 
     @property
     def words(self) -> str:
@@ -81,21 +73,15 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """How many ratings there are, and those of a few users.
-
-    Parameters
-    ----------
-    users, items, ratings : int
-        Of the train part.
-    train, test : Ratings
-        Of the few users.
-    """
+    """How many ratings there are, and those of a few users."""
 
     users: int
     items: int
     ratings: int
+    """Of the train part."""
     train: Ratings
     test: Ratings
+    """Of the few users."""
 
     @classmethod
     def of(cls, train: Ratings, test: Ratings) -> Sample:

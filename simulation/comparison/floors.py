@@ -1,4 +1,4 @@
-"""The floors of a comparison: what a protocol must beat before it is worth any privacy or bytes.
+"""The baselines of a comparison: what a protocol must beat before it is worth any privacy or bytes.
 
 A comparison has them by default, once for each thing that its protocols predict.
 """
@@ -15,16 +15,16 @@ from simulation.comparison.templates import SHARED, Template
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.configuration.presets import presets
 from simulation.configuration.strict_yaml import read_yaml
-from simulation.protocols.floors import FLOORS, floor_of
+from simulation.protocols.floors import BASELINES, baseline_of
 
 _LONGEST_PANEL = 40
 """Characters of a panel in a name; the names of runs are limited."""
 
 
-def added_floors(
-    templates: Sequence[Template], *, folds: bool, floors: Sequence[str] = FLOORS
+def added_baselines(
+    templates: Sequence[Template], *, folds: bool, baselines: Sequence[str] = BASELINES
 ) -> list[Template]:
-    """Return the floors that a comparison's entries lack, of everything that they predict.
+    """Return the baselines that a comparison's entries lack, of everything that they predict.
 
     Parameters
     ----------
@@ -32,8 +32,8 @@ def added_floors(
         Of the entries.
     folds : bool
         Whether the comparison sets the fold of every entry.
-    floors : sequence of str
-        Which of `FLOORS` are added.
+    baselines : sequence of str
+        Which of `BASELINES` are added.
     """
     groups: dict[str, list[Template]] = {}
     for template in templates:
@@ -44,13 +44,13 @@ def added_floors(
     for group, words in zip(
         groups.values(), _distinguishing([own[0] for own in groups.values()]), strict=True
     ):
-        listed = {floor_of(template.run.protocol) for template in group}
-        for floor in floors:
-            if floor not in listed:
+        listed = {baseline_of(template.run.protocol) for template in group}
+        for baseline in baselines:
+            if baseline not in listed:
                 kind = group[0].run.dataset.kind
-                name = next(name for name in _names(floor, words, kind) if name not in names)
+                name = next(name for name in _names(baseline, words, kind) if name not in names)
                 names.add(name)
-                added.append(_floor(floor, name, group[0]))
+                added.append(_baseline(baseline, name, group[0]))
     return added
 
 
@@ -86,9 +86,9 @@ def _slug(panel: str | None) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", panel or "")[:_LONGEST_PANEL].strip("-")
 
 
-def _names(floor: str, words: Sequence[str], kind: str) -> Iterator[str]:
-    """Yield names for a floor, the best first, without end."""
-    plain = "-".join(word for word in (floor, *words) if word)
+def _names(baseline: str, words: Sequence[str], kind: str) -> Iterator[str]:
+    """Yield names for a baseline, the best first, without end."""
+    plain = "-".join(word for word in (baseline, *words) if word)
     yield plain
     if kind not in words:
         yield f"{plain}-{kind}"
@@ -98,9 +98,9 @@ def _names(floor: str, words: Sequence[str], kind: str) -> Iterator[str]:
         number += 1
 
 
-def _floor(floor: str, name: str, like: Template) -> Template:
-    """Return a floor that predicts what another entry does."""
+def _baseline(baseline: str, name: str, like: Template) -> Template:
+    """Return a baseline that predicts what another entry does."""
     shared = {key: like.values[key] for key in SHARED if key in like.values}
-    values = {**read_yaml(presets()[floor]), **copy.deepcopy(shared), "name": name}
-    entry = Entry(name=name, preset=floor, panel=like.entry.panel)
+    values = {**read_yaml(presets()[baseline]), **copy.deepcopy(shared), "name": name}
+    entry = Entry(name=name, preset=baseline, panel=like.entry.panel)
     return Template(entry, values, parse_config(values, like.where), like.where, like.population)

@@ -108,11 +108,8 @@ def draw_noise(channel: Channel, train: Ratings, count: int, seed: int, name: st
 
     Parameters
     ----------
-    channel : Channel
-    train : Ratings
     count : int
         Number of samples.
-    seed : int
     name : str
         Samples under different names are independent.
 
@@ -138,7 +135,6 @@ def exact_probabilities(
     ----------
     edges : ndarray, shape (intervals + 1,)
         They enclose all of the noise.
-    channel : Channel
     shares : ndarray, shape (levels,)
         How often each level occurs.
     """

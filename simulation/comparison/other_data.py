@@ -10,24 +10,18 @@ from dprec.errors import InputError
 from dprec.splits import fitting_split
 from simulation.comparison.definition import ComparisonConfig, Entry
 from simulation.comparison.templates import Source, Template
-from simulation.configuration.dotted_keys import flatten
-from simulation.configuration.parts import entries_of
+from simulation.configuration.loading import entries_of
+from simulation.configuration.strict_yaml import flatten
 
 _DATASET = "dataset"
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A protocol that does not suit the ratings.
-
-    Parameters
-    ----------
-    name : str
-        Of its entry.
-    reason : str
-    """
+    """A protocol that does not suit the ratings."""
 
     name: str
+    """Of its entry."""
     reason: str
 
 
@@ -44,10 +38,8 @@ def suited(entry: Entry, shared: Mapping[str, Any], source: Source) -> Template 
 
     Parameters
     ----------
-    entry : Entry
     shared : mapping
         What the comparison sets for every protocol, with the other data set.
-    source : Source
     """
     changes, dataset = flatten(entry.changes), entries_of(shared[_DATASET])
     own = [key for key in changes if key.startswith(f"{_DATASET}.")]

@@ -12,16 +12,28 @@ from typing import Any
 
 from dprec.errors import InputError
 from simulation.comparison.definition import ComparisonConfig, Entry
-from simulation.comparison.floors import added_floors, predicted
-from simulation.comparison.other_data import LeftOut, suited, with_fitting_split
-from simulation.comparison.populations import population_templates
-from simulation.comparison.templates import COMPOSITION, SHARED, Cell, Source, Template, middle
-from simulation.configuration.dotted_keys import apply_override, check_overrides, flatten
-from simulation.configuration.models import SOURCES, with_sources
-from simulation.configuration.parts import replace_parts, replaces_dataset, replaces_split
+from simulation.comparison.planning import added_baselines, population_templates, predicted
+from simulation.comparison.templates import (
+    COMPOSITION,
+    SHARED,
+    Cell,
+    LeftOut,
+    Source,
+    Template,
+    middle,
+    suited,
+    with_fitting_split,
+)
+from simulation.configuration.loading import replace_parts, replaces_dataset, replaces_split
+from simulation.configuration.models import SOURCES, validated, with_sources
 from simulation.configuration.presets import find_configuration
-from simulation.configuration.strict_yaml import dump_yaml, read_yaml
-from simulation.configuration.validation import validated
+from simulation.configuration.strict_yaml import (
+    apply_override,
+    check_overrides,
+    dump_yaml,
+    flatten,
+    read_yaml,
+)
 
 _WRITTEN = ("cells", "ratings", "left_out", SOURCES)
 """Keys that comparison.yaml adds to the configuration."""
@@ -35,26 +47,19 @@ _CONFIGURATIONS = (".yaml", ".yml", ".json", "")
 
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison, ready to run.
-
-    Parameters
-    ----------
-    config : ComparisonConfig
-    cells : tuple of Cell
-        In the order of comparison.csv.
-    other_data : bool
-        Whether its ratings are not those that its file names; a protocol that does not suit them is
-        left out, which is otherwise an error.
-    left_out : tuple of LeftOut
-    """
+    """A comparison, ready to run."""
 
     config: ComparisonConfig
     cells: tuple[Cell, ...]
+    """In the order of comparison.csv."""
     other_data: bool = False
+    """Whether its ratings are not those that its file names; a protocol that does not suit them is left out,
+    which is otherwise an error.
+    """
     left_out: tuple[LeftOut, ...] = ()
 
     def without(self, left_out: Sequence[LeftOut]) -> Comparison:
-        """Return the comparison without some protocols, and without floors that only they had.
+        """Return the comparison without some protocols, and without baselines that only they had.
 
         Raises
         ------
@@ -111,7 +116,7 @@ def load_comparison(
     overrides : sequence of str
         ``dotted.key=value`` replacements.
     parts : mapping, optional
-        Parts to replace before these, as from `simulation.configuration.parts.checked_parts`.
+        Parts to replace before these, as from `simulation.configuration.loading.checked_parts`.
 
     Raises
     ------
@@ -170,7 +175,7 @@ def _slug(file: str) -> str:
 def _planned(
     config: ComparisonConfig, values: dict[str, Any], source: Source, other_data: bool
 ) -> Comparison:
-    """Return a comparison with its cells, the floors included."""
+    """Return a comparison with its cells, the baselines included."""
     _check_names(config, source)
     shared = {key: values[key] for key in SHARED if key in values}
     make = suited if other_data else Template.of
@@ -182,8 +187,8 @@ def _planned(
     for template in templates:
         _check_entry(template, config, source)
     config = config.model_copy(update={"protocols": [template.entry for template in templates]})
-    if config.floors:
-        templates += added_floors(templates, folds=config.folds is not None)
+    if config.baselines:
+        templates += added_baselines(templates, folds=config.folds is not None)
     if config.populations is not None:
         templates += population_templates(config, shared, source)
     cells = [cell for template in templates for cell in _cells(template, config)]

@@ -6,37 +6,30 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dprec.datasets.synthetic import Synthetic
+from dprec.components import as_values
+from dprec.datasets import Synthetic
 from dprec.errors import InputError
-from dprec.options import as_values
 from dprec.splits import fitting_split
 from simulation.comparison.definition import ComparisonConfig, PopulationOptions
-from simulation.comparison.floors import added_floors
-from simulation.comparison.other_data import suited
-from simulation.comparison.templates import Source, Template
+from simulation.comparison.planning import added_baselines
+from simulation.comparison.templates import Source, Template, suited
 from simulation.protocols.floors import NOTHING_SENT
 
 
 @dataclass(frozen=True)
 class ComparedPopulation:
-    """One population.
-
-    Parameters
-    ----------
-    name : str
-        The number of its users, or the kind of its data set.
-    shared : dict
-        What the comparison shares, with the population's data set and split.
-    """
+    """One population."""
 
     name: str
+    """The number of its users, or the kind of its data set."""
     shared: dict[str, Any]
+    """What the comparison shares, with the population's data set and split."""
 
 
 def population_templates(
     config: ComparisonConfig, shared: Mapping[str, Any], source: Source
 ) -> list[Template]:
-    """Return the entries of a comparison on each of its populations, and nothing sent if it has floors.
+    """Return the entries of a comparison on each of its populations, and nothing sent if it has baselines.
 
     An entry that does not suit the ratings of a population has no template there.
 
@@ -46,7 +39,6 @@ def population_templates(
         With populations.
     shared : mapping
         What it sets for every protocol.
-    source : Source
 
     Raises
     ------
@@ -70,8 +62,8 @@ def population_templates(
             if isinstance(each, Template)
         ]
         templates += of_one
-        if config.floors:
-            templates += added_floors(of_one, folds=False, floors=(NOTHING_SENT,))
+        if config.baselines:
+            templates += added_baselines(of_one, folds=False, baselines=(NOTHING_SENT,))
     return templates
 
 

@@ -12,9 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from dprec.errors import InputError, one_line
-from simulation.comparison.cell_work import CellEnd, run_cell
+from simulation.comparison.cell_work import (
+    CellEnd,
+    RatingsKey,
+    SharedRatings,
+    packed_config,
+    ratings_key,
+    run_cell,
+)
 from simulation.comparison.schedule import Schedule
-from simulation.comparison.shared_ratings import RatingsKey, SharedRatings, packed_config, ratings_key
 from simulation.comparison.templates import Cell
 from simulation.engine.ray_cluster import connected_to_ray
 
@@ -41,7 +47,6 @@ def run_on_ray(cells: Sequence[Cell], folder: Path, jobs: int) -> Iterator[tuple
 
     Parameters
     ----------
-    cells : sequence of Cell
     folder : Path
         Holds the cells' directories.
     jobs : int
@@ -52,13 +57,7 @@ def run_on_ray(cells: Sequence[Cell], folder: Path, jobs: int) -> Iterator[tuple
 
 
 class _Pool:
-    """The workers, and the cells that wait or run.
-
-    Parameters
-    ----------
-    cells : sequence of Cell
-    folder : Path
-    """
+    """The workers, and the cells that wait or run."""
 
     def __init__(self, cells: Sequence[Cell], folder: Path) -> None:
         self._schedule = Schedule(cells)
@@ -132,12 +131,7 @@ class _Pool:
 
 
 class _RatingsInStore:
-    """Ratings in Ray's object store, as long as a cell needs them.
-
-    Parameters
-    ----------
-    cells : sequence of Cell
-    """
+    """Ratings in Ray's object store, as long as a cell needs them."""
 
     def __init__(self, cells: Sequence[Cell]) -> None:
         self._needed = Counter(ratings_key(cell.config) for cell in cells)

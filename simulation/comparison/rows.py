@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dprec.errors import InputError
+from simulation.comparison.tabulation import UserErrors
 from simulation.comparison.templates import Cell
-from simulation.comparison.user_errors import UserErrors
-from simulation.configuration.dotted_keys import flatten
-from simulation.storage.names import SUMMARY
+from simulation.configuration.strict_yaml import flatten
+from simulation.storage.directories import SUMMARY
 from simulation.storage.summary import Summary, read_summary
 from simulation.storage.tables import Row
 
@@ -76,7 +76,7 @@ def _figures(cell: Cell, summary: Summary) -> Row:
     row = {column_of(key): value for key, value in included.items() if not isinstance(value, list)}
     row["scale_low"], row["scale_high"] = summary.dataset.scale
     row["total_message_bytes"] = summary.traffic.total_message_bytes
-    row["floor"] = cell.floor
+    row["baseline"] = cell.baseline
     return {**_identity(cell), **row}
 
 

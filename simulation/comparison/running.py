@@ -14,17 +14,14 @@ from dprec.errors import InputError, within
 from dprec.progress import Announce, Progress, silent, unheard
 from dprec.ratings import Ratings
 from simulation.comparison.cell_runs import Failure, finished, processors, run_cells
-from simulation.comparison.estimate import Contender, Sample, estimate
 from simulation.comparison.mechanism_noise import sampled_noise
-from simulation.comparison.other_data import LeftOut
 from simulation.comparison.planning import Comparison
+from simulation.comparison.schedule import Contender, Sample, estimate
 from simulation.comparison.tabulation import Pauses, Tabulation
-from simulation.comparison.templates import Cell, of_entry
+from simulation.comparison.templates import Cell, LeftOut, of_entry
 from simulation.execution import load_ratings, prepared_ratings
-from simulation.storage.claims import fingerprint
-from simulation.storage.comparison_directory import ComparisonDirectory
-from simulation.storage.names import CELLS, SUMMARY
-from simulation.storage.ratings_notes import of_all_protocols
+from simulation.storage.directories import CELLS, SUMMARY, ComparisonDirectory, fingerprint
+from simulation.storage.summarise import of_all_protocols
 from simulation.storage.summary import read_summary
 from simulation.storage.tables import Row
 
@@ -37,25 +34,16 @@ _STAGE = "running"
 
 @dataclass(frozen=True, repr=False)
 class ComparisonResult:
-    """What a comparison produced.
-
-    Parameters
-    ----------
-    comparison : Comparison
-    directory : Path
-    rows : list of dict
-        The lines of comparison.csv.
-    timings : list of dict
-        The lines of timing.csv.
-    failures : dict
-        Why cells failed, by their keys.
-    """
+    """What a comparison produced."""
 
     comparison: Comparison
     directory: Path
     rows: list[Row]
+    """The lines of comparison.csv."""
     timings: list[Row]
+    """The lines of timing.csv."""
     failures: dict[str, str]
+    """Why cells failed, by their keys."""
 
     def to_pandas(self) -> pd.DataFrame:
         """Return comparison.csv as a data frame.
@@ -105,12 +93,7 @@ class ComparisonResult:
 
 
 class InterruptedComparison(KeyboardInterrupt):
-    """An interrupt of a comparison, whose table holds what is finished.
-
-    Parameters
-    ----------
-    result : ComparisonResult
-    """
+    """An interrupt of a comparison, whose table holds what is finished."""
 
     def __init__(self, result: ComparisonResult) -> None:
         super().__init__()
@@ -131,14 +114,12 @@ def run_comparison(
 
     Parameters
     ----------
-    comparison : Comparison
     output : str or Path
         The comparison's directory.
     jobs : int, optional
         Number of cells to run at a time; one per core by default.
     resume : bool
         Continue an interrupted comparison; its finished cells are kept.
-    progress : callable, optional
     tabulated : callable, optional
         Called with the directory now and then while cells run, when it holds the table of those that are
         finished. Without it, the table is written at the end.
@@ -198,13 +179,7 @@ def _say_what_it_takes(
 
 
 class _Course:
-    """How the cells of a comparison have ended so far.
-
-    Parameters
-    ----------
-    comparison : Comparison
-    directory : ComparisonDirectory
-    """
+    """How the cells of a comparison have ended so far."""
 
     def __init__(self, comparison: Comparison, directory: ComparisonDirectory) -> None:
         self._comparison, self._directory = comparison, directory

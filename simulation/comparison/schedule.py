@@ -13,7 +13,7 @@ from collections.abc import Hashable, Sequence
 from statistics import median
 
 from dprec.completion.one_bit import OneBit
-from simulation.comparison.shared_ratings import ratings_key
+from simulation.comparison.cell_work import ratings_key
 from simulation.comparison.templates import Cell, middle
 
 _SECONDS = {"nuclear-norm": 15.0, "mf": 1.0, "sgd-mf": 4.0, "mog-mf": 2.0, "calibrated": 2.5, "one-bit": 2.5}

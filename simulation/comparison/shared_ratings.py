@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dprec.binarization import Binarization
-from dprec.datasets.base import Dataset
-from dprec.own_classes import reference_of
-from dprec.packing import packed, unpacked
+from dprec.components import packed, reference_of, unpacked
+from dprec.datasets import Dataset
 from dprec.ratings import Ratings
 from dprec.splits import Predefined, Split
 from simulation.configuration.models import RunConfig
@@ -25,17 +24,10 @@ def ratings_key(config: RunConfig) -> RatingsKey:
 
 @dataclass(frozen=True, eq=False)
 class SharedRatings:
-    """What cells with the same `ratings_key` are given.
-
-    Parameters
-    ----------
-    dataset : bytes
-        The data set, packed; it may be of somebody's own class.
-    train, test : Ratings
-    side : SideData
-    """
+    """What cells with the same `ratings_key` are given."""
 
     dataset: bytes
+    """The data set, packed; it may be of somebody's own class."""
     train: Ratings
     test: Ratings
     side: SideData
@@ -72,5 +64,5 @@ def packed_config(config: RunConfig) -> bytes:
     InputError
         When a component of somebody's own cannot travel.
     """
-    own = [reference_of(component) for component in config.own_classes()]
+    own = [reference_of(component) for component in config.user_defined_classes()]
     return packed(without_dataset(config), " and ".join(own) or config.name)

@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
-from simulation.comparison.rows import table_rows, user_errors
-from simulation.comparison.user_intervals import with_user_intervals
-from simulation.storage.comparison_directory import ComparisonDirectory
+from simulation.comparison.tabulation import table_rows, user_errors, with_user_intervals
+from simulation.storage.directories import ComparisonDirectory
 from simulation.storage.tables import Row
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ class Tabulation:
     ----------
     cells : collection of Cell
         All of the comparison, in the order of its table.
-    directory : ComparisonDirectory
     """
 
     def __init__(self, cells: Collection[Cell], directory: ComparisonDirectory) -> None:

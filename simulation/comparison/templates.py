@@ -12,12 +12,11 @@ from typing import Any
 from dprec.errors import InputError, SettingError, within
 from dprec.privacy.matched_budget import MatchedBudget
 from simulation.comparison.definition import Entry
-from simulation.configuration.dotted_keys import flatten, replace_value
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.configuration.presets import presets
-from simulation.configuration.strict_yaml import read_yaml
-from simulation.protocols.floors import floor_of
-from simulation.storage.names import cell_key
+from simulation.configuration.strict_yaml import flatten, read_yaml, replace_value
+from simulation.protocols.floors import baseline_of
+from simulation.storage.directories import cell_key
 
 SHARED = ("dataset", "split", "binarization", "simulation", "evaluation")
 """Keys of a comparison that replace those of every preset."""
@@ -28,18 +27,12 @@ COMPOSITION = "protocol.privacy.composition"
 
 @dataclass(frozen=True)
 class Source:
-    """Where a comparison comes from.
-
-    Parameters
-    ----------
-    file : Path
-        Its file; presets may lie next to it.
-    typed : str
-        What somebody typed for it, such as the name of a file of ratings: errors begin with it.
-    """
+    """Where a comparison comes from."""
 
     file: Path
+    """Its file; presets may lie next to it."""
     typed: str
+    """What somebody typed for it, such as the name of a file of ratings: errors begin with it."""
 
     def __str__(self) -> str:
         return self.typed
@@ -47,65 +40,41 @@ class Source:
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of a comparison.
-
-    Parameters
-    ----------
-    key : str
-        Name of its directory in cells/.
-    protocol : str
-        Name of the protocol's entry.
-    epsilon : float or None
-        The budget; None for a protocol without privacy, which runs once rather than per budget.
-    fold : int, str or None
-    seed : int
-    config : RunConfig
-    panel : str or None
-    floor : str or None
-        Name of the floor that it is; None for any other protocol.
-    population : str or None
-        Of which population it is; None for the comparison's own ratings.
-    quick : bool
-        Whether it is of a comparison that runs only some of its cells.
-    where : str
-        File and entry, for errors; cells of two files may be equal.
-    """
+    """One run of a comparison."""
 
     key: str
+    """Name of its directory in cells/."""
     protocol: str
+    """Name of the protocol's entry."""
     epsilon: float | None
+    """The budget; None for a protocol without privacy, which runs once rather than per budget."""
     fold: int | str | None
     seed: int
     config: RunConfig
     panel: str | None = None
-    floor: str | None = None
+    baseline: str | None = None
+    """Name of the baseline that it is; None for any other protocol."""
     population: str | None = None
+    """Of which population it is; None for the comparison's own ratings."""
     quick: bool = False
+    """Whether it is of a comparison that runs only some of its cells."""
     where: str = field(default="", compare=False)
+    """File and entry, for errors; cells of two files may be equal."""
 
 
 @dataclass(frozen=True)
 class Template:
-    """An entry's preset with its changes and with what the comparison shares.
-
-    Parameters
-    ----------
-    entry : Entry
-    values : dict
-        The configuration as plain values.
-    run : RunConfig
-        The same configuration, checked.
-    where : str
-        File and entry, for errors.
-    population : str or None
-        Of which population it is; None for the comparison's own ratings.
-    """
+    """An entry's preset with its changes and with what the comparison shares."""
 
     entry: Entry
     values: dict[str, Any]
+    """The configuration as plain values."""
     run: RunConfig
+    """The same configuration, checked."""
     where: str
+    """File and entry, for errors."""
     population: str | None = None
+    """Of which population it is; None for the comparison's own ratings."""
 
     @classmethod
     def of(cls, entry: Entry, shared: Mapping[str, Any], source: Source) -> Template:
@@ -113,10 +82,8 @@ class Template:
 
         Parameters
         ----------
-        entry : Entry
         shared : mapping
             What the comparison's file sets of `SHARED`.
-        source : Source
         """
         if entry.protocol is not None:
             own: dict[str, Any] = {"protocol": copy.deepcopy(entry.protocol)}
@@ -152,7 +119,7 @@ class Template:
             seed=seed,
             config=self.run.model_copy(update={"seed": seed, "protocol": protocol, "split": split}),
             panel=self.entry.panel,
-            floor=floor_of(protocol),
+            baseline=baseline_of(protocol),
             where=self.where,
             population=self.population,
         )

@@ -19,7 +19,7 @@ SUMS = 4
 Totals = NDArray[np.float64]
 """Sums over users, shape (..., `SUMS`)."""
 
-MEASURES_OF_USERS: dict[str, Callable[[Totals], NDArray[np.float64]]] = {
+METRICS_OF_USERS: dict[str, Callable[[Totals], NDArray[np.float64]]] = {
     "rmse": lambda totals: np.sqrt(totals[..., 1] / totals[..., 0]),
     "mae": lambda totals: totals[..., 2] / totals[..., 0],
     "sign_accuracy": lambda totals: totals[..., 3] / totals[..., 0],
@@ -29,18 +29,12 @@ MEASURES_OF_USERS: dict[str, Callable[[Totals], NDArray[np.float64]]] = {
 
 @dataclass(frozen=True, eq=False)
 class UserErrors:
-    """Sums of the users of one run's test ratings.
-
-    Parameters
-    ----------
-    users : ndarray of str, shape (users,)
-        Identifiers, ascending.
-    sums : ndarray of float64, shape (users, 4)
-        As listed at `SUMS`.
-    """
+    """Sums of the users of one run's test ratings."""
 
     users: NDArray[np.str_]
+    """Identifiers, ascending; shape (users,)."""
     sums: NDArray[np.float64]
+    """As listed at `SUMS`; shape (users, 4)."""
 
     @classmethod
     def of(cls, predictions: Columns) -> UserErrors:

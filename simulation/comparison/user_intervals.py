@@ -12,13 +12,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dprec.bootstrap import interval, resampled_sums
-from simulation.analysis.floors import AGAINST, Pairs, gain_columns, nothing_sent, paired_rows
-from simulation.analysis.measures import MEASURES, Measure
-from simulation.analysis.rivals import BEHIND, BEST, rivals
-from simulation.analysis.settings import Setting, by_evaluation, settings_of
-from simulation.comparison.user_errors import MEASURES_OF_USERS, SUMS, Totals, UserErrors
-from simulation.storage.names import cell_key
+from dprec.metrics import interval, resampled_sums
+from simulation.analysis.gains import (
+    AGAINST,
+    BEHIND,
+    BEST,
+    Pairs,
+    gain_columns,
+    nothing_sent,
+    paired_rows,
+    rivals,
+)
+from simulation.analysis.protocol_results import ProtocolResult, by_evaluation, results_of
+from simulation.analysis.vocabulary import METRICS, Metric
+from simulation.comparison.tabulation import METRICS_OF_USERS, SUMS, Totals, UserErrors
+from simulation.storage.directories import cell_key
 from simulation.storage.tables import Row
 
 _DIGITS = 10
@@ -39,14 +47,16 @@ def with_user_intervals(rows: Sequence[Row], errors: Callable[[str], UserErrors]
     -------
     list of dict
         With the columns of `gain_columns` for the measures that are sums over users, where nothing sent was
-        run on the same ratings; and with those of `simulation.analysis.rivals` for the main measure, where
+        run on the same ratings; and with those of `simulation.analysis.gains` for the main measure, where
         several protocols were. Other lines are as they were.
     """
     added: dict[str, Row] = {}
-    for evaluation, settings in by_evaluation(settings_of(rows)).items():
-        measured = evaluation.measure.column in MEASURES_OF_USERS
-        floor, groups = nothing_sent(settings), rivals(settings, evaluation.measure) if measured else []
-        against = [] if floor is None else [_Pairing.of(own, floor) for own in settings if own is not floor]
+    for evaluation, results in by_evaluation(results_of(rows)).items():
+        measured = evaluation.metric.column in METRICS_OF_USERS
+        baseline, groups = nothing_sent(results), rivals(results, evaluation.metric) if measured else []
+        against = (
+            [] if baseline is None else [_Pairing.of(own, baseline) for own in results if own is not baseline]
+        )
         behind = [(best, [_Pairing.of(each, best) for each in others]) for best, others in groups]
         pairings = against + [pairing for _, own in behind for pairing in own]
         used = {_key(row) for pairing in pairings for two in pairing.both for row in two}
@@ -60,7 +70,7 @@ def with_user_intervals(rows: Sequence[Row], errors: Callable[[str], UserErrors]
                 for row in best.rows:
                     added.setdefault(_key(row), {})[BEST] = best.name
             for pairing in own:
-                pairing.add(added, _from_best(pairing, evaluation.measure, drawn))
+                pairing.add(added, _from_best(pairing, evaluation.metric, drawn))
     return [{**row, **added.get(_key(row), {})} for row in rows]
 
 
@@ -70,19 +80,14 @@ def _key(row: Row) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """Totals of runs over their users, and over users who are drawn again, the same for all runs.
-
-    Parameters
-    ----------
-    places : dict of str to int
-        Place of every run, by its key.
-    observed : ndarray of float64, shape (1, runs, 4)
-    replicated : ndarray of float64, shape (replicates, runs, 4)
-    """
+    """Totals of runs over their users, and over users who are drawn again, the same for all runs."""
 
     places: dict[str, int]
+    """Place of every run, by its key."""
     observed: Totals
+    """Shape (1, runs, 4)."""
     replicated: Totals
+    """Shape (replicates, runs, 4)."""
 
     @classmethod
     def of(cls, errors: Mapping[str, UserErrors]) -> _Drawn:
@@ -95,22 +100,16 @@ class _Drawn:
 
 @dataclass(frozen=True)
 class _Pairing:
-    """A setting and what it is held against, with their lines on the same ratings.
+    """A setting and what it is held against, with their lines on the same ratings."""
 
-    Parameters
-    ----------
-    setting, other : Setting
-    pairs : dict
-        As `paired_rows` returns them.
-    """
-
-    setting: Setting
-    other: Setting
+    result: ProtocolResult
+    other: ProtocolResult
     pairs: Pairs
+    """As `paired_rows` returns them."""
 
     @classmethod
-    def of(cls, setting: Setting, other: Setting) -> _Pairing:
-        return cls(setting, other, paired_rows(setting, other))
+    def of(cls, result: ProtocolResult, other: ProtocolResult) -> _Pairing:
+        return cls(result, other, paired_rows(result, other))
 
     @property
     def both(self) -> list[tuple[Row, Row]]:
@@ -119,15 +118,15 @@ class _Pairing:
 
     def add(self, added: dict[str, Row], columns: Row) -> None:
         """Add columns to all lines of the setting."""
-        for row in self.setting.rows:
+        for row in self.result.rows:
             added.setdefault(_key(row), {}).update(columns)
 
-    def better_by(self, measure: Measure, drawn: _Drawn) -> tuple[float, float, float]:
+    def better_by(self, metric: Metric, drawn: _Drawn) -> tuple[float, float, float]:
         """Return how much better the setting is than the other, and the ends of the interval over users."""
         weights = np.concatenate(
             [np.full(len(same), 1 / len(self.pairs) / len(same)) for same in self.pairs.values()]
         )
-        sign, of_totals = (1 if measure.lower_is_better else -1), MEASURES_OF_USERS[measure.column]
+        sign, of_totals = (1 if metric.lower_is_better else -1), METRICS_OF_USERS[metric.column]
         own, base = ([drawn.places[_key(row)] for row in rows] for rows in zip(*self.both, strict=True))
         with np.errstate(invalid="ignore"):
             # Of a few users, none may be drawn, which leaves no rating to measure.
@@ -144,15 +143,15 @@ def _gains(pairing: _Pairing, drawn: _Drawn) -> Row:
     if not pairing.pairs:
         return {}
     columns: Row = {AGAINST: pairing.other.name}
-    for measure in MEASURES:
-        if measure.column in MEASURES_OF_USERS and pairing.setting.average(measure.column):
-            columns |= zip(gain_columns(measure), pairing.better_by(measure, drawn), strict=True)
+    for metric in METRICS:
+        if metric.column in METRICS_OF_USERS and pairing.result.average(metric.column):
+            columns |= zip(gain_columns(metric), pairing.better_by(metric, drawn), strict=True)
     return columns
 
 
-def _from_best(pairing: _Pairing, measure: Measure, drawn: _Drawn) -> Row:
+def _from_best(pairing: _Pairing, metric: Metric, drawn: _Drawn) -> Row:
     """Return the columns that hold a setting against the best of its budget."""
     if not pairing.pairs:
         return {}
-    mean, low, high = pairing.better_by(measure, drawn)
+    mean, low, high = pairing.better_by(metric, drawn)
     return {BEST: pairing.other.name, **dict(zip(BEHIND, (-mean, -high, -low), strict=True))}

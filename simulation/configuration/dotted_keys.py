@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dprec.components import Options
 from dprec.errors import InputError
-from dprec.options import Options
 from simulation.configuration.strict_yaml import parse_yaml
 
 

@@ -9,11 +9,10 @@ from typing import Any
 
 from dprec.errors import InputError
 from dprec.splits import fitting_split
-from simulation.configuration.dotted_keys import apply_override, check_overrides
+from simulation.configuration.loading import replace_parts, replaces_dataset, replaces_split
 from simulation.configuration.models import RunConfig, parse_config
-from simulation.configuration.parts import replace_parts, replaces_dataset, replaces_split
 from simulation.configuration.presets import find_configuration
-from simulation.configuration.strict_yaml import read_yaml
+from simulation.configuration.strict_yaml import apply_override, check_overrides, read_yaml
 
 
 def load(
@@ -33,7 +32,7 @@ def load(
     overrides : sequence of str
         ``dotted.key=value`` replacements; each value is YAML.
     parts : mapping, optional
-        Parts to replace before these, as from `simulation.configuration.parts.checked_parts`.
+        Parts to replace before these, as from `simulation.configuration.loading.checked_parts`.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """The configuration of a run: one frozen model, read strictly, with one-line errors.
 
-Components describe themselves (see `dprec.options`); here they are put together and checked as a whole.
-Unknown keys are errors, and a number written as a string is not a number.
+Components describe themselves (see `dprec.components.options`); here they are put together and checked as a
+whole. Unknown keys are errors, and a number written as a string is not a number.
 """
 
 from __future__ import annotations
@@ -16,15 +16,22 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from clients.faults import FaultOptions
 from clients.places import is_url, place_of
-from dprec.component_types import one_of
+from dprec.components import (
+    Options,
+    as_tuple,
+    is_importable,
+    one_of,
+    option,
+    reference_of,
+    sources_of,
+    sources_of_functions,
+    user_defined_classes,
+)
 from dprec.errors import SettingError, within
-from dprec.options import Options, as_tuple, option, own_classes
-from dprec.own_classes import is_importable, reference_of
-from dprec.own_metrics import check_names
-from dprec.own_sources import sources_of, sources_of_functions
-from dprec.wire.network import NetworkOptions
+from dprec.metrics import check_names
+from dprec.wire import NetworkOptions
+from simulation.configuration.models import validated
 from simulation.configuration.strict_yaml import dump_yaml
-from simulation.configuration.validation import validated
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyBinarization, AnyDataset, AnySplit
@@ -40,7 +47,7 @@ SOURCES = "sources"
 """Key of what is written with a configuration: a digest of the code of each class from outside."""
 
 _USERS_AT_ONCE = 20_000
-"""Largest automatic cohort; it bounds the memory of a worker."""
+"""Largest automatic partition; it bounds the memory of a worker."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -65,7 +72,7 @@ class SimulationOptions(Options):
         "What devices and server draw from: the run's seed, or entropy of the operating system.", "run"
     )
 
-    def cohort_size(self, n_users: int) -> int:
+    def partition_size(self, n_users: int) -> int:
         """Return the number of users per node for a population."""
         if self.users_per_node == "all":
             return max(1, n_users)
@@ -183,12 +190,12 @@ class RunConfig(BaseModel):
     @property
     def sources(self) -> dict[str, str]:
         """A digest of the code of each class and metric that is not of this distribution, by reference."""
-        return {**sources_of(self.own_classes()), **sources_of_functions(self.evaluation.own)}
+        return {**sources_of(self.user_defined_classes()), **sources_of_functions(self.evaluation.own)}
 
-    def own_classes(self) -> list[type[Options]]:
+    def user_defined_classes(self) -> list[type[Options]]:
         """Return the classes of its components that are not of this distribution."""
         parts = (self.dataset, self.split, self.binarization, self.protocol)
-        return [component for part in parts for component in own_classes(part)]
+        return [component for part in parts for component in user_defined_classes(part)]
 
     def with_absolute_paths(self) -> RunConfig:
         """Return the configuration so that it can be run from any directory."""
@@ -210,7 +217,9 @@ class RunConfig(BaseModel):
         from outside this distribution: a run goes on only with the code that it began with.
         """
         passing = [
-            reference_of(component) for component in self.own_classes() if not is_importable(component)
+            reference_of(component)
+            for component in self.user_defined_classes()
+            if not is_importable(component)
         ]
         notes = [
             f"# {name} is not at the top of a file, so this file alone does not run.\n" for name in passing

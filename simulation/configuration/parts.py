@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from dprec.binarization import Binarization
-from dprec.datasets import Dataset, InMemory
-from dprec.datasets.held import HeldRatings
+from dprec.components import Options
+from dprec.datasets import Dataset, HeldRatings, InMemory
 from dprec.errors import InputError, SettingError
-from dprec.options import Options
 from dprec.splits import Split
 from simulation.configuration.models import EvaluationOptions, SimulationOptions
 
@@ -49,7 +48,6 @@ def checked_parts(given: GivenParts, epsilon: str) -> dict[str, Any]:
 
     Parameters
     ----------
-    given : GivenParts
     epsilon : str
         The configuration's key of the budget, for who takes it for a part.
 

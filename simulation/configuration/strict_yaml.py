@@ -8,8 +8,7 @@ from typing import Any
 
 import yaml
 
-from dprec.errors import InputError
-from dprec.validation import MAPPING
+from dprec.errors import MAPPING, InputError
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

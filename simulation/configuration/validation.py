@@ -9,11 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 from pydantic import BaseModel
 
-from dprec.component_types import Instances
+from dprec.components import Instances, Options, is_ours, parse_json, plain
 from dprec.errors import InputError, SettingError
-from dprec.options import Options, plain
-from dprec.own_classes import is_ours
-from dprec.parsing import parse_json
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -26,7 +23,6 @@ def validated(model: type[ModelT], values: Mapping[str, Any], source: str) -> Mo
 
     Parameters
     ----------
-    model : type
     values : mapping
         As read from YAML; those made in Python may hold components and numbers of NumPy.
     source : str

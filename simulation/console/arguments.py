@@ -10,7 +10,7 @@ import typer
 from dprec.errors import InputError
 
 
-def settings_of(overrides: list[str] | None, population_dir: str | None) -> list[str]:
+def results_of(overrides: list[str] | None, population_dir: str | None) -> list[str]:
     """Return all replacements of settings, among them that of the population's directory."""
     if population_dir is None:
         return overrides or []

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from dprec.errors import RunError
-from simulation.console.results import print_places
-from simulation.console.tables import audit_table, presets_table, print_tables
-from simulation.storage.names import AUDIT, REPORT
+from simulation.console.results import audit_table, presets_table, print_places, print_tables
+from simulation.storage.directories import AUDIT, REPORT
 
 if TYPE_CHECKING:
     from simulation.auditing import Audit, PresetAudit

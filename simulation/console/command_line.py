@@ -17,12 +17,8 @@ import dprec
 import simulation
 from dprec.errors import InputError
 from dprec.progress import unheard
-from simulation.console.arguments import output_folder, settings_of
-from simulation.console.completion import presets_and_kinds
-from simulation.console.deploying import deploy
-from simulation.console.devices import device
+from simulation.console.command_line import LISTINGS, listing, print_listing, tune
 from simulation.console.exit_codes import exit_code, interrupts_explained
-from simulation.console.listings import LISTINGS, listing, print_listing
 from simulation.console.parameters import (
     AuditSeed,
     ConfigPath,
@@ -32,6 +28,7 @@ from simulation.console.parameters import (
     Output,
     Overrides,
     Page,
+    PlainHelp,
     Population,
     PopulationDir,
     Quick,
@@ -39,10 +36,12 @@ from simulation.console.parameters import (
     Resume,
     Track,
     Trials,
+    output_folder,
+    presets_and_kinds,
+    results_of,
 )
-from simulation.console.plain_help import PlainHelp
+from simulation.console.pilots import deploy, device
 from simulation.console.progress import progress_bar
-from simulation.console.tuning import tune
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -81,7 +80,7 @@ def run(
 ) -> None:
     """Run CONFIG, a YAML file or the name of a preset, and keep the result in a run directory."""
     with interrupts_explained(), progress_bar(quiet) as progress:
-        loaded = simulation.load(config, settings_of(set_, population_dir))
+        loaded = simulation.load(config, results_of(set_, population_dir))
         folder = output_folder(output, loaded.name, resume, quiet)
         result = simulation.run(
             loaded,
@@ -126,7 +125,7 @@ def compare(
         result = simulation.compare(
             config,
             folder,
-            overrides=[*settings_of(set_, population_dir), *["quick=true"] * quick],
+            overrides=[*results_of(set_, population_dir), *["quick=true"] * quick],
             jobs=jobs,
             resume=resume,
             population=population,
@@ -160,20 +159,20 @@ def audit(
 
     Ends with exit code 1 if the bound contradicts what the configuration promises.
     """
-    settings = settings_of(set_, population_dir)
-    if every == (config is not None) or (every and settings):
+    results = results_of(set_, population_dir)
+    if every == (config is not None) or (every and results):
         others = "CONFIG, --set or --population-dir"
         found = f"--all with {others}" if every else "neither CONFIG nor --all"
         raise InputError("audit", found, "CONFIG, or --all alone")
     with progress_bar(quiet or json_) as progress:
         from simulation.audit import audit_all
-        from simulation.console.audits import conclude, conclude_presets
+        from simulation.console.results import conclude, conclude_presets
 
         if config is None:
             folder = output_folder(output, "presets-audit", resume=False, quiet=quiet)
             presets = audit_all(folder, trials=trials, seed=seed, confidence=confidence, progress=progress)
         else:
-            loaded = simulation.load(config, settings)
+            loaded = simulation.load(config, results)
             folder = output_folder(output, f"{loaded.name}-audit", resume=False, quiet=quiet)
             result = simulation.audit(
                 loaded,
@@ -213,10 +212,10 @@ def advise(
         float | None,
         typer.Option(metavar="D", help="Count losses per user as they compose, with this delta at most."),
     ] = None,
-    measure: Annotated[str | None, typer.Option(help="Column of comparison.csv to compare by.")] = None,
+    metric: Annotated[str | None, typer.Option(help="Column of comparison.csv to compare by.")] = None,
     trust: Annotated[
         str, typer.Option(metavar="nobody|shuffler|sum|server", help="The most that users have to trust.")
-    ] = "server",
+    ] = "central",
     untrusted: Annotated[
         bool, typer.Option("--untrusted", help="Only protocols whose server sees no true ratings.")
     ] = False,
@@ -234,15 +233,14 @@ def advise(
 
     A protocol that is not better than nothing sent by more than its uncertainty is never named.
     """
+    from simulation.analysis.advice import AdviceLimits, advice_lines, most_trust, privacy_unit
     from simulation.analysis.advice import advise as advice
-    from simulation.analysis.advice_words import advice_lines
-    from simulation.analysis.audits import declared_lines
-    from simulation.analysis.limits import AdviceLimits, most_trust, privacy_unit
+    from simulation.analysis.comparison_files import declared_lines
     from simulation.console.terminal import print_lines
 
-    most = most_trust("sum" if untrusted and trust == "server" else trust)
+    most = most_trust("secure-aggregation" if untrusted and trust == "central" else trust)
     limits = AdviceLimits(epsilon, privacy_unit(per), max_bytes, most, hide_items, claimed, delta)
-    print_lines([*advice_lines(advice(directory, limits, measure)), *declared_lines(directory)])
+    print_lines([*advice_lines(advice(directory, limits, metric)), *declared_lines(directory)])
 
 
 @app.command("list", cls=PlainHelp)

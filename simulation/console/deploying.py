@@ -7,10 +7,8 @@ from typing import Annotated
 
 import typer
 
-from simulation.console.parameters import ConfigPath, Overrides, Quiet
-from simulation.console.plain_help import PlainHelp
+from simulation.console.parameters import ConfigPath, Overrides, PlainHelp, Quiet, integer
 from simulation.console.progress import progress_bar
-from simulation.console.whole_numbers import whole_number
 
 deploy = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Prepare a pilot on a SuperLink.")
 
@@ -29,7 +27,7 @@ def prepare(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new directory.")],
     devices: Annotated[
         int | None,
-        typer.Option(metavar="N", parser=whole_number, help="Devices; by default one for every user."),
+        typer.Option(metavar="N", parser=integer, help="Devices; by default one for every user."),
     ] = None,
     host: Annotated[
         str, typer.Option(metavar="H", help="Name or address under which devices reach the server.")
@@ -48,7 +46,7 @@ def prepare(
 
     Devices are made for the first users of CONFIG's ratings; the server is given none of their ratings.
     """
-    from simulation.deploy import prepare as prepare_pilot
+    from simulation.verbs import prepare as prepare_pilot
 
     with progress_bar(quiet) as progress:
         server = prepare_pilot(
@@ -77,7 +75,7 @@ def enrol(
     quiet: Quiet = False,
 ) -> None:
     """Register the devices of a pilot with its SuperLink; run it where the control API can be reached."""
-    from simulation.deploy import enrol as enrol_devices
+    from simulation.verbs import enrol as enrol_devices
 
     enrolled = enrol_devices(server, superlink)
     if not quiet:

@@ -12,17 +12,17 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from dprec.deviations import as_in_a_file
+from dprec.components import as_in_a_file
 from dprec.errors import InputError
 from simulation.analysis import description as descriptions
-from simulation.analysis.component_description import (
+from simulation.analysis.description import (
     ComponentDescription,
     DescribedSetting,
     described_components,
 )
 from simulation.configuration.loading import load
 from simulation.configuration.presets import find_configuration, preset_summary, presets
-from simulation.console.description_text import print_description
+from simulation.console.describing import print_description
 from simulation.console.terminal import narrow_console
 
 
@@ -35,7 +35,6 @@ def describe_named(name: str, overrides: Sequence[str], *, as_json: bool) -> Non
         A file, a preset, the kind of a component, or ``module:Class``.
     overrides : sequence of str
         ``dotted.key=value`` replacements in a configuration.
-    as_json : bool
 
     Raises
     ------

@@ -8,11 +8,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dprec.deviations import as_in_a_file
+from dprec.components import as_in_a_file
 from dprec.privacy.units import UNITS_IN_WORDS
 from simulation.analysis.description import REQUIRED, Description
-from simulation.analysis.numbers import DASH
-from simulation.analysis.vocabulary import TRUST_IN_WORDS, plural
+from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, plural
 from simulation.console.terminal import narrow_console
 
 
@@ -21,7 +20,6 @@ def print_description(description: Description, summary: str) -> None:
 
     Parameters
     ----------
-    description : Description
     summary : str
         One sentence; empty for a configuration without one.
     """

@@ -10,8 +10,7 @@ import typer
 from click import ClickException
 from click.exceptions import NoArgsIsHelpError
 
-from dprec.errors import InputError, RunError
-from dprec.validation import shown
+from dprec.errors import InputError, RunError, shown
 
 _INPUT, _FAILED, _INTERRUPTED = 2, 1, 130
 
@@ -21,7 +20,7 @@ _OPTIONS = {
     "trials": "--trials",
     "confidence": "--confidence",
     "population": "--population",
-    "measure": "--measure",
+    "metric": "--metric",
     "track": "--track",
 }
 """The option for each argument of the verbs that an error may name."""

@@ -19,25 +19,16 @@ _NARROWEST_TEXT = 20
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table on the terminal.
-
-    Parameters
-    ----------
-    heading : str
-        Its lines, separated by line breaks.
-    cells : tuple of str
-    numeric : bool
-    wrapped : bool
-        Whether it holds text that may go on in the next line.
-    rank : int
-        Columns of a higher rank are left out first, and of one rank the last.
-    """
+    """A column of a table on the terminal."""
 
     heading: str
+    """Its lines, separated by line breaks."""
     cells: tuple[str, ...]
     numeric: bool = True
     wrapped: bool = False
+    """Whether it holds text that may go on in the next line."""
     rank: int = 0
+    """Columns of a higher rank are left out first, and of one rank the last."""
 
     @property
     def least_width(self) -> int:
@@ -52,21 +43,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A table that fits.
-
-    Parameters
-    ----------
-    table : Table
-    width : int
-        Characters that it needs.
-    columns, left_out : int
-        Numbers of its columns, and of those among them that found no place.
-    """
+    """A table that fits."""
 
     table: Table
     width: int
+    """Characters that it needs."""
     columns: int
     left_out: int
+    """Numbers of its columns, and of those among them that found no place."""
 
 
 def least_width(columns: Sequence[Column]) -> int:
@@ -85,7 +69,6 @@ def fitted(
         Not empty, with as many cells each.
     width : int or None
         Characters that there are; by default, enough.
-    title, caption : str, optional
     """
     by_rank = sorted(range(len(columns)), key=lambda place: (columns[place].rank, place))
     kept = len(columns)

@@ -34,7 +34,7 @@ def listing(what: str) -> list[tuple[str, str]]:
         from simulation.configuration.presets import preset_summary, presets
 
         return [(name, preset_summary(path)) for name, path in sorted(presets().items())]
-    from dprec.registry import kind_of, summary_of
+    from dprec.components import kind_of, summary_of
 
     module, registry = _REGISTRIES[what].split(":")
     components = getattr(import_module(module), registry)
@@ -49,8 +49,7 @@ def listing(what: str) -> list[tuple[str, str]]:
 
 def print_listing(lines: Sequence[tuple[str, str]]) -> None:
     """Print names and descriptions; without a terminal, each in one line."""
-    from simulation.console.fitting import Column, fitted
-    from simulation.console.terminal import table_console, width_of
+    from simulation.console.terminal import Column, fitted, table_console, width_of
 
     names, descriptions = zip(*lines, strict=True)
     columns = [Column("", names, numeric=False), Column("", descriptions, numeric=False, wrapped=True)]

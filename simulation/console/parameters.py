@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from simulation.console.completion import configurations
-from simulation.console.whole_numbers import whole_number
+from simulation.console.parameters import configurations, integer
 
 _CONFIG = "A YAML configuration, or the name of a preset."
 
@@ -35,19 +34,17 @@ Page = Annotated[
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option(metavar="N", parser=whole_number, help="Cells at a time; by default one per core."),
+    typer.Option(metavar="N", parser=integer, help="Cells at a time; by default one per core."),
 ]
 Trials = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        parser=whole_number,
+        parser=integer,
         help="Number of people per profile, such as 1e6; by default 100000, or 20000 with --all.",
     ),
 ]
-AuditSeed = Annotated[
-    int | None, typer.Option(metavar="N", parser=whole_number, help="Seed of the audit's runs.")
-]
+AuditSeed = Annotated[int | None, typer.Option(metavar="N", parser=integer, help="Seed of the audit's runs.")]
 Quick = Annotated[
     bool, typer.Option("--quick", help="Run the first seed and fold and the middle epsilon only.")
 ]

@@ -120,7 +120,6 @@ def bar(console: Console, clock: Clock = time.monotonic) -> Iterator[Progress]:
 
     Parameters
     ----------
-    console : Console
     clock : callable, optional
         Returns seconds.
     """

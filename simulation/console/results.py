@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from dprec.errors import RunError
-from simulation.console.tables import (
+from simulation.console.results import (
     comparison_notes,
     comparison_tables,
     print_tables,
@@ -16,7 +16,7 @@ from simulation.console.tables import (
     results_table,
 )
 from simulation.console.terminal import print_lines
-from simulation.storage.names import REPORT, SUMMARY, TABLE
+from simulation.storage.directories import REPORT, SUMMARY, TABLE
 
 if TYPE_CHECKING:
     from simulation.comparison.running import ComparisonResult

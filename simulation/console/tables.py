@@ -7,16 +7,12 @@ from dataclasses import replace
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from simulation.analysis.columns import SettingColumn
-from simulation.analysis.delta_notes import notes_on_delta
-from simulation.analysis.numbers import number
-from simulation.analysis.populations import population_words
-from simulation.analysis.projection import METHOD, Projection
-from simulation.analysis.settings import Setting, settings_of
-from simulation.analysis.small_tables import SmallTable, run_table, tables_of_comparison
-from simulation.analysis.vocabulary import QUICK_IN_WORDS
-from simulation.console.fitting import Column, Fitted, fitted
-from simulation.console.terminal import console, print_lines, table_console, width_of
+from simulation.analysis.columns import ResultColumn, SmallTable, run_table, tables_of_comparison
+from simulation.analysis.comparison_files import notes_on_delta
+from simulation.analysis.populations import METHOD, Projection, population_words
+from simulation.analysis.protocol_results import ProtocolResult, results_of
+from simulation.analysis.vocabulary import QUICK_IN_WORDS, number
+from simulation.console.terminal import Column, Fitted, console, fitted, print_lines, table_console, width_of
 from simulation.storage.tables import Row
 
 if TYPE_CHECKING:
@@ -48,7 +44,7 @@ def comparison_notes(result: ComparisonResult) -> Iterator[str]:
     if result.comparison.config.quick:
         yield f"Quick: {QUICK_IN_WORDS}"
     if (delta := result.comparison.config.match.delta) is not None:
-        yield from notes_on_delta(delta, settings_of(result.rows))
+        yield from notes_on_delta(delta, results_of(result.rows))
     yield from result.notes_on_ratings()
     yield from population_words(result.rows)
 
@@ -110,16 +106,16 @@ def _of_settings(small: SmallTable, width: int | None) -> Fitted:
 
 
 def _fitted_settings(
-    small: SmallTable, columns: Sequence[SettingColumn], heading: int, width: int | None
+    small: SmallTable, columns: Sequence[ResultColumn], heading: int, width: int | None
 ) -> Fitted:
-    names = Column(small.first, tuple(setting.name for setting in small.settings), numeric=False)
-    ordered = [names, *(_of_column(column, small.settings, heading) for column in columns)]
+    names = Column(small.first, tuple(result.name for result in small.results), numeric=False)
+    ordered = [names, *(_of_column(column, small.results, heading) for column in columns)]
     return fitted([replace(column, rank=place) for place, column in enumerate(ordered)], width, small.title)
 
 
-def _of_column(column: SettingColumn, settings: Sequence[Setting], heading: int) -> Column:
+def _of_column(column: ResultColumn, results: Sequence[ProtocolResult], heading: int) -> Column:
     """Return a column whose heading is as narrow as its cells, or as the given number of characters."""
-    cells = tuple(map(column.text, settings))
+    cells = tuple(map(column.text, results))
     words = max(map(len, f"{column.title} {column.hint}".split()))
     room = max(heading, words, *map(len, cells))
     return Column("\n".join([*wrap(column.title, room), *wrap(column.hint, room)]), cells, column.numeric)

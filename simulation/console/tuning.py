@@ -9,16 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import simulation
-from simulation.console.arguments import output_folder
-from simulation.console.completion import configurations
 from simulation.console.exit_codes import interrupts_explained
-from simulation.console.parameters import Output, Overrides, Quiet, Resume
+from simulation.console.parameters import (
+    Output,
+    Overrides,
+    Quiet,
+    Resume,
+    configurations,
+    integer,
+    output_folder,
+)
 from simulation.console.progress import progress_bar
 from simulation.console.terminal import print_lines
-from simulation.console.whole_numbers import whole_number
 
 if TYPE_CHECKING:
-    from simulation.console.fitting import Fitted
+    from simulation.console.terminal import Fitted
     from simulation.tuning.running import Tuned
     from simulation.tuning.trials import Trial
 
@@ -32,16 +37,14 @@ def tune(
             autocompletion=configurations,
         ),
     ],
-    trials: Annotated[
-        int, typer.Option(metavar="N", parser=whole_number, help="Trials of every configuration.")
-    ],
+    trials: Annotated[int, typer.Option(metavar="N", parser=integer, help="Trials of every configuration.")],
     output: Output = None,
     set_: Overrides = None,
     space: Annotated[
         Path | None, typer.Option(metavar="FILE", help="YAML file of the settings that may be chosen.")
     ] = None,
-    measure: Annotated[str | None, typer.Option(help="Column of comparison.csv to choose by.")] = None,
-    seed: Annotated[int, typer.Option(metavar="N", parser=whole_number, help="Seed of the choice.")] = 0,
+    metric: Annotated[str | None, typer.Option(help="Column of comparison.csv to choose by.")] = None,
+    seed: Annotated[int, typer.Option(metavar="N", parser=integer, help="Seed of the choice.")] = 0,
     resume: Resume = False,
     quiet: Quiet = False,
 ) -> None:
@@ -57,14 +60,14 @@ def tune(
             trials,
             overrides=set_ or [],
             space=space,
-            measure=measure,
+            metric=metric,
             seed=seed,
             resume=resume,
             progress=progress,
         )
     if not quiet:
-        from simulation.console.tables import print_tables
-        from simulation.tuning.directory import TABLE_OF_TRIALS
+        from simulation.console.results import print_tables
+        from simulation.tuning.trials import TABLE_OF_TRIALS
 
         print_tables(lambda width: [_table(tuned, width)], str(folder / TABLE_OF_TRIALS))
         print_lines(f"- {each.privacy_note}" for each in tuned)
@@ -72,13 +75,13 @@ def tune(
 
 
 def _table(tuned: Sequence[Tuned], width: int | None) -> Fitted:
-    from simulation.analysis.numbers import number
-    from simulation.console.fitting import Column, fitted
+    from simulation.analysis.vocabulary import number
+    from simulation.console.terminal import Column, fitted
 
     def values(trials: Iterable[Trial | None]) -> tuple[str, ...]:
         pairs = zip(tuned, trials, strict=True)
         return tuple(
-            number(None if trial is None else trial.judgement.value, each.measure.digits)
+            number(None if trial is None else trial.judgement.value, each.metric.digits)
             for each, trial in pairs
         )
 
@@ -86,7 +89,7 @@ def _table(tuned: Sequence[Tuned], width: int | None) -> Fitted:
         Column("configuration", tuple(each.config.name for each in tuned), numeric=False),
         Column("trials", tuple(str(len(each.trials)) for each in tuned), rank=1),
         Column("could not run", tuple(str(each.failed) for each in tuned), rank=1),
-        Column("measure", tuple(each.measure.label for each in tuned), numeric=False),
+        Column("metric", tuple(each.metric.label for each in tuned), numeric=False),
         Column("as it was", values(each.start for each in tuned)),
         Column("best", values(each.best for each in tuned)),
         Column("best settings", tuple(map(_chosen, tuned)), numeric=False, wrapped=True),

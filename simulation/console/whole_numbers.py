@@ -5,8 +5,8 @@ from __future__ import annotations
 import typer
 
 
-def whole_number(text: str) -> int:
-    """Return a whole number written as 100000, 100_000 or 1e5.
+def integer(text: str) -> int:
+    """Return an integer written as 100000, 100_000 or 1e5.
 
     Raises
     ------
@@ -21,5 +21,5 @@ def whole_number(text: str) -> int:
     except ValueError:
         value = float("nan")
     if not value.is_integer():
-        raise typer.BadParameter(f"{text!r} is not a whole number, such as 100000 or 1e5")
+        raise typer.BadParameter(f"{text!r} is not an integer, such as 100000 or 1e5")
     return int(value)

@@ -38,12 +38,7 @@ _EARLY = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Issued:
-    """A certificate and its private key, both as PEM.
-
-    Parameters
-    ----------
-    certificate, key : bytes
-    """
+    """A certificate and its private key, both as PEM."""
 
     certificate: bytes
     key: bytes
@@ -51,18 +46,12 @@ class Issued:
 
 @dataclass(frozen=True)
 class NodeKeyPair:
-    """The key by which the server knows a device, on the curve P-384.
-
-    Parameters
-    ----------
-    private : bytes
-        As PEM.
-    public : str
-        A line in the format of OpenSSH, as Flower registers it.
-    """
+    """The key by which the server knows a device, on the curve P-384."""
 
     private: bytes
+    """As PEM."""
     public: str
+    """A line in the format of OpenSSH, as Flower registers it."""
 
 
 def new_node_key() -> NodeKeyPair:

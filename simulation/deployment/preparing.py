@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clients.device import Agreement, Limits, write_device
+from dprec.components import Options, option
 from dprec.errors import InputError, SettingError, within
-from dprec.options import Options, option
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.progress import Progress, silent
+from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import Ratings
-from dprec.run_keys import ENTROPY_BYTES, RunKeys
 from simulation.analysis.vocabulary import TRUST_IN_WORDS
 from simulation.configuration.models import RunConfig
 from simulation.deployment.keys import NodeKeyPair, is_host, issue, new_node_key
@@ -28,7 +28,7 @@ from simulation.deployment.server_folder import (
 )
 from simulation.execution import SideData, load_ratings
 from simulation.protocols import Protocol
-from simulation.storage.atomic import unusable, write_atomically
+from simulation.storage.files import unusable, write_atomically
 
 _SECRET = 0o600
 
@@ -90,11 +90,8 @@ def prepare(
 
     Parameters
     ----------
-    config : RunConfig
     folder : Path
         Must not exist. It appears whole or not at all.
-    options : PilotOptions
-    progress : callable, optional
 
     Raises
     ------
@@ -137,7 +134,7 @@ def _check_trust(protocol: Protocol, train: Ratings) -> None:
     A protocol that promises nothing is not refused.
     """
     trust = protocol.guarantee((train.n_users, train.n_items)).trust
-    if protocol.privacy is not None and trust != "nobody":
+    if protocol.privacy is not None and trust != "local":
         found = f"a budget that holds where {TRUST_IN_WORDS[trust]}"
         raise SettingError("privacy", found, "a protocol whose devices protect what they send, or no budget")
 

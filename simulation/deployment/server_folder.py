@@ -15,19 +15,17 @@ from numpy.typing import NDArray
 
 from clients.device.folder import Agreement
 from dprec.catalogue import Catalogue
+from dprec.components import Options, as_values, option
 from dprec.errors import InputError, SettingError, within
-from dprec.options import Options, as_values, option
+from dprec.exchange import from_json
+from dprec.randomness import Key
 from dprec.ratings import RatingScale
-from dprec.run_keys import Key
-from dprec.setups import from_json
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.best import BestProtocol
 from simulation.protocols.deployable import DeployableProtocol
-from simulation.storage.archives import read_archive, write_archive
-from simulation.storage.atomic import write_atomically
-from simulation.storage.documents import read_text
+from simulation.storage.files import read_archive, read_text, write_archive, write_atomically
 
 _COLUMNS = ["user", "public_key", "node_id"]
 _ENROLMENT = "an enrolment list, as dprec deploy prepare makes it"
@@ -35,21 +33,14 @@ _ENROLMENT = "an enrolment list, as dprec deploy prepare makes it"
 
 @dataclass(frozen=True)
 class Enrolled:
-    """A user of a deployment.
-
-    Parameters
-    ----------
-    user : str
-        The user's own identifier.
-    public_key : str or None
-        Key of the user's device, a line in the format of OpenSSH; None for a user without a device.
-    node_id : int or None
-        How Flower calls the device; None before it is registered.
-    """
+    """A user of a deployment."""
 
     user: str
+    """The user's own identifier."""
     public_key: str | None
+    """Key of the user's device, a line in the format of OpenSSH; None for a user without a device."""
     node_id: int | None = None
+    """How Flower calls the device; None before it is registered."""
 
 
 def write_enrolment(path: Path, enrolled: list[Enrolled]) -> None:
@@ -90,7 +81,7 @@ def read_enrolment(path: Path) -> list[Enrolled]:
         seen |= {f"user {user}", key, f"node {node}"}
         enrolled.append(Enrolled(user, key or None, int(node) if node else None))
     if not enrolled:
-        raise InputError(str(path), "nobody", "a line for each user")
+        raise InputError(str(path), "local", "a line for each user")
     return enrolled
 
 
@@ -124,12 +115,7 @@ class Deployment(Options):
 
 @dataclass(frozen=True)
 class ServerFolder:
-    """The files of a server.
-
-    Parameters
-    ----------
-    path : Path
-    """
+    """The files of a server."""
 
     path: Path
 

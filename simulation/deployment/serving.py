@@ -23,8 +23,8 @@ from simulation.protocols.declared import with_declared_losses
 from simulation.protocols.outcome import ServerOutcome
 from simulation.protocols.task import ServerTask
 from simulation.storage.run_directory import RunDirectory
-from simulation.storage.run_record import RunRecord, traffic_columns
-from simulation.storage.summarise_deployed import summarise_deployed
+from simulation.storage.run_files import RunRecord, traffic_columns
+from simulation.storage.summarise import summarise_deployed
 from strategies.roster import Roster
 from strategies.round_record import RoundRecord
 
@@ -83,7 +83,6 @@ def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
     ----------
     grid : Grid
         That of a SuperLink.
-    folder : ServerFolder
     output : Path
         The run directory, which must be new.
 

@@ -65,26 +65,17 @@ def pool_of_at_most(workers: int) -> Iterator[Callable[[], None]]:
 
 @dataclass(eq=False)
 class Asked:
-    """A message that an actor was asked to answer.
-
-    Parameters
-    ----------
-    ask : callable
-        Given an actor and the parts of the job, asks and returns the reference of the answer.
-    job : tuple
-    actor : object
-        The actor that was asked last.
-    answer : object
-        The reference of its answer.
-    deaths : int
-        How many actors have died over it.
-    """
+    """A message that an actor was asked to answer."""
 
     ask: Callable[..., Any]
+    """Given an actor and the parts of the job, asks and returns the reference of the answer."""
     job: tuple[Any, ...]
     actor: Any
+    """The actor that was asked last."""
     answer: Any
+    """The reference of its answer."""
     deaths: int = 0
+    """How many actors have died over it."""
 
 
 class ActorPool:

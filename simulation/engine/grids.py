@@ -20,7 +20,7 @@ from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 
 from dprec.errors import RunError
-from dprec.refusals import RefusalCode
+from dprec.exchange import RefusalCode
 from strategies.arrivals import reply_record
 
 
@@ -72,8 +72,6 @@ class LocalGrid(Grid):
 
     Parameters
     ----------
-    app : ClientApp
-    nodes : int
     overhear : callable, optional
         Given every message and its reply.
     """
@@ -85,14 +83,14 @@ class LocalGrid(Grid):
         self._run = Run.create_empty(run_id=1)
         TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, SUPERLINK_NODE_ID
         self._contexts = {
-            _FIRST_NODE_ID + partition: Context(
+            _FIRST_NODE_ID + partition_id: Context(
                 run_id=1,
-                node_id=_FIRST_NODE_ID + partition,
-                node_config={"partition-id": partition, "num-partitions": nodes},
+                node_id=_FIRST_NODE_ID + partition_id,
+                node_config={"partition-id": partition_id, "num-partitions": nodes},
                 state=RecordDict(),
                 run_config={},
             )
-            for partition in range(nodes)
+            for partition_id in range(nodes)
         }
         self._replies: dict[str, Message] = {}
 
@@ -175,7 +173,6 @@ class SupervisedGrid(_WaitingGrid):
 
     Parameters
     ----------
-    grid : Grid
     check : callable, optional
         Called while waiting; raises what ends the wait.
     """
@@ -262,7 +259,6 @@ class DeadlineGrid(_WaitingGrid):
 
     Parameters
     ----------
-    grid : Grid
     deadline, grace : float
         Seconds.
 
@@ -284,7 +280,6 @@ class DeadlineGrid(_WaitingGrid):
 
         Parameters
         ----------
-        messages : iterable of Message
         timeout : float, optional
             A deadline that is earlier than the grid's.
         """

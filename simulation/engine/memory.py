@@ -20,16 +20,10 @@ _PROCESS, _RAY, _WORKER = 300e6, 400e6, 250e6
 
 @dataclass(frozen=True)
 class Bytes:
-    """What a run needs at most for each of its parts, in bytes.
-
-    Parameters
-    ----------
-    rating : float
-        For each cell that the server sees as rated.
-    user, item : float
-    """
+    """What a run needs at most for each of its parts, in bytes."""
 
     rating: float
+    """For each cell that the server sees as rated."""
     user: float
     item: float
 
@@ -52,12 +46,10 @@ def needed_memory(
 
     Parameters
     ----------
-    users, items : int
     cells : int
         That the server sees as rated: the ratings, or more if reports hide them.
     completion : str
         Its name, as in the summary.
-    simulation : SimulationOptions
     """
     needs = NEEDS.get(completion, OTHER_NEEDS)
     fixed = _PROCESS

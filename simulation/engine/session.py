@@ -32,7 +32,7 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from clients.app import client_app
 from clients.faults import FaultOptions
-from clients.places import SEEN_BY_ALL, folder_inside, place_of
+from clients.places import READABLE_BY_ALL, folder_inside, place_of
 from clients.population import (
     NOTHING,
     Brought,
@@ -43,9 +43,9 @@ from clients.population import (
     write_population,
 )
 from dprec.errors import RunError, one_line
+from dprec.exchange import Setup
+from dprec.randomness import InstalledKeys
 from dprec.ratings import Ratings
-from dprec.run_keys import InstalledKeys
-from dprec.setups import Setup
 from simulation.configuration.models import SimulationOptions
 from simulation.engine.actor_pool import pool_of_at_most
 from simulation.engine.grids import LocalGrid, SupervisedGrid
@@ -72,7 +72,7 @@ def _open_grid(
             yield SupervisedGrid(LocalGrid(app, nodes))
             return
         with (
-            connected_to_ray(workers, place_of(root), SEEN_BY_ALL) as usable,
+            connected_to_ray(workers, place_of(root), READABLE_BY_ALL) as usable,
             _simulation_runtime(app, nodes, usable) as grid,
         ):
             yield grid
@@ -173,32 +173,21 @@ def _run_simulation(server: ServerApp, app: ClientApp, nodes: int) -> None:
 
 @dataclass
 class Session:
-    """A started simulation.
-
-    Parameters
-    ----------
-    grid : Grid
-    node_ids : tuple of int
-        Ids of the nodes, in the order of the partitions.
-    root : Path
-        Folder that holds the populations of the runs, from `place_of`.
-    startup_seconds : float
-        How long the start took.
-    individual_reports : bool
-        Whether every report is carried to the server, even where it needs no more than their sum.
-    shards : Path, optional
-        Where the ratings of all runs are, or are to be written; by default, each run has its own.
-    brought : dict
-        What messages bring to the nodes for runs with classes from outside dprec, by run key.
-    """
+    """A started simulation."""
 
     grid: Grid
     node_ids: tuple[int, ...]
+    """Ids of the nodes, in the order of the partitions."""
     root: Path
+    """Folder that holds the populations of the runs, from `place_of`."""
     startup_seconds: float
+    """How long the start took."""
     individual_reports: bool = False
+    """Whether every report is carried to the server, even where it needs no more than their sum."""
     shards: Path | None = None
+    """Where the ratings of all runs are, or are to be written; by default, each run has its own."""
     brought: dict[str, Brought] = field(default_factory=dict)
+    """What messages bring to the nodes for runs with classes from outside dprec, by run key."""
     _runs: int = 0
 
     def install(
@@ -244,7 +233,6 @@ def open_session(options: SimulationOptions, nodes: int) -> Iterator[Session]:
 
     Parameters
     ----------
-    options : SimulationOptions
     nodes : int
         Number of Flower nodes, enough for the largest of the runs.
 
@@ -269,21 +257,14 @@ def open_session(options: SimulationOptions, nodes: int) -> Iterator[Session]:
 
 @dataclass(frozen=True, eq=False)
 class Overhearing:
-    """What is heard of a session.
-
-    Parameters
-    ----------
-    session : Session
-    grid : LocalGrid
-        Its only node answers for everybody.
-    requests, replies : list of Message
-        All so far, in order.
-    """
+    """What is heard of a session."""
 
     session: Session
     grid: LocalGrid
+    """Its only node answers for everybody."""
     requests: list[Message]
     replies: list[Message]
+    """All so far, in order."""
 
     def population(self, request: Message) -> Population:
         """Return the people whom a request is for."""

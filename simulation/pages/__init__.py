@@ -1,7 +1,16 @@
 """Reports: a self-contained page with tables and figures, built from the files of a directory alone."""
 
-from simulation.pages.build import outline, plot, plot_comparison, projected, report, report_runs
-from simulation.pages.notebook import comparison_html, plot_channel, run_html
+from simulation.pages.build import (
+    comparison_html,
+    outline,
+    plot,
+    plot_channel,
+    plot_comparison,
+    projected,
+    report,
+    report_runs,
+    run_html,
+)
 
 __all__ = [
     "comparison_html",

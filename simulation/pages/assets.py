@@ -7,7 +7,7 @@ import hashlib
 from functools import cache
 from importlib.resources import files
 
-from simulation.pages.figures.colours import page_colours
+from simulation.pages.figures.panels import page_colours
 
 
 @cache

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from simulation.analysis.numbers import DASH, loss
-from simulation.analysis.vocabulary import listed, plural
-from simulation.pages.markup import Cell, Column, render_template, table, text_cell
-from simulation.pages.page import Section, page, paragraph
+from simulation.analysis.vocabulary import DASH, listed, loss, plural
+from simulation.pages.page import Cell, Column, Section, page, paragraph, render_template, table, text_cell
 
 _STRENGTH = Column("strength", "probability of seeing a twofold leak", numeric=False)
 

@@ -9,25 +9,20 @@ from matplotlib.figure import Figure
 
 from dprec.errors import InputError
 from dprec.progress import Progress, silent
-from simulation.analysis.audits import declared_in_run
-from simulation.analysis.comparison_files import read_comparison
-from simulation.analysis.projection import Projection, check_population
-from simulation.pages.comparison_page import comparison_page
+from simulation.analysis.comparison_files import declared_in_run, read_comparison
+from simulation.analysis.populations import Projection, check_population
+from simulation.pages.comparison_page import comparison_page, evaluation_plots
 from simulation.pages.deployment import comparison_projections, reference_traffic, run_projections
-from simulation.pages.evaluation_parts import evaluation_parts
-from simulation.pages.evaluation_sections import evaluation_plots
-from simulation.pages.figures.colours import MUTED
-from simulation.pages.figures.hovering import titled
+from simulation.pages.evaluation_parts import evaluation_parts, representative_runs
+from simulation.pages.figures.labels import titled
 from simulation.pages.figures.looks import looks_of
-from simulation.pages.figures.panels import WIDE
+from simulation.pages.figures.panels import MUTED, WIDE
 from simulation.pages.figures.rendering import Draw, Plot, Rendered, render
-from simulation.pages.figures.run_overview import draw_summary
-from simulation.pages.run_links import representative_runs
+from simulation.pages.figures.users import draw_summary
 from simulation.pages.run_page import run_page
-from simulation.storage.atomic import unusable, write_atomically
-from simulation.storage.names import CONFIG, FIGURES, REPORT
-from simulation.storage.run_files import RunFiles, holds_comparison, read_run
-from simulation.storage.run_record import RunRecord
+from simulation.storage.directories import CONFIG, FIGURES, REPORT
+from simulation.storage.files import unusable, write_atomically
+from simulation.storage.run_files import RunFiles, RunRecord, holds_comparison, read_run
 
 _NOT_DRAWN = (
     f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 40"><text x="8" y="24" fill="{MUTED}" '
@@ -45,7 +40,6 @@ def report(directory: str | Path, population: float | None = None, progress: Pro
         Only its files are read, so that a page can be rebuilt anywhere.
     population : float, optional
         Number of users in a deployment, whose traffic is projected.
-    progress : callable, optional
 
     Returns
     -------
@@ -95,7 +89,6 @@ def report_runs(directory: str | Path, progress: Progress = silent) -> None:
     ----------
     directory : str or Path
         Of a comparison.
-    progress : callable, optional
 
     Raises
     ------
@@ -116,7 +109,7 @@ def plot(result: RunRecord) -> Figure:
 def plot_comparison(directory: Path) -> Figure:
     """Return the main figure of a comparison; see `ComparisonResult.plot`."""
     files = read_comparison(directory)
-    looks = looks_of(files.settings, by_trust=files.matched_unit == "user")
+    looks = looks_of(files.results, by_trust=files.matched_unit == "user")
     plots = (each for part in evaluation_parts(files, looks) for each in evaluation_plots(part))
     main = next(plots, None)
     if main is None:

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from simulation.analysis.answer_words import answer_sentences, trust_sentences
-from simulation.analysis.at_each_trust import at_each_trust
+from simulation.analysis.answer import at_each_trust
+from simulation.analysis.sentences import answer_sentences, trust_sentences
+from simulation.pages.comparison_tables import headline_table
 from simulation.pages.evaluation_parts import EvaluationPart
 from simulation.pages.figures.rendering import Rendered
-from simulation.pages.headline_table import headline_table
-from simulation.pages.markup import render_template
-from simulation.pages.page import figures
+from simulation.pages.page import figures, render_template
 
 
 def comparison_answer(parts: Sequence[EvaluationPart], picture: Rendered | None) -> Markup:
@@ -42,7 +41,7 @@ def _sentences(part: EvaluationPart) -> tuple[str, tuple[str, ...]]:
     answer, files = part.answer, part.files
     if files.matched_unit == "user" and answer.budget is not None:
         delta = files.matched_delta
-        at_trusts = at_each_trust(part.settings, part.measure, budgets=[answer.budget], delta=delta)
+        at_trusts = at_each_trust(part.results, part.metric, budgets=[answer.budget], delta=delta)
         first, *others = trust_sentences(answer, at_trusts, delta)
     else:
         first, *others = answer_sentences(answer, files.matched_unit)

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
-from simulation.analysis.audits import declared_in_comparison
-from simulation.analysis.comparison_files import ComparisonFiles
-from simulation.analysis.delta_notes import notes_on_delta
+from simulation.analysis.comparison_files import ComparisonFiles, declared_in_comparison, notes_on_delta
 from simulation.analysis.vocabulary import QUICK_IN_WORDS, listed, plural
 from simulation.pages.page import Section
 from simulation.pages.words import merged_notes
@@ -39,9 +37,9 @@ def first_notes(files: ComparisonFiles) -> list[str]:
     if isinstance(left_out, dict) and left_out:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         notes.append(Markup("<strong>Left out:</strong> {}.").format(reasons))
-    unproved = [setting for setting in files.settings if setting.falls_short]
-    for word in dict.fromkeys(setting.word for setting in unproved):
-        names = [*dict.fromkeys(setting.name for setting in unproved if setting.word == word)]
+    unproved = [result for result in files.results if result.falls_short]
+    for word in dict.fromkeys(result.word for result in unproved):
+        names = [*dict.fromkeys(result.name for result in unproved if result.word == word)]
         notes.append(Markup("<strong>{}:</strong> {}").format(_few(names), _UNPROVED.format(word)))
     notes += [
         Markup("<strong>{}:</strong> {}").format(name, words) for name, words in declared_in_comparison(files)
@@ -69,11 +67,11 @@ def _notes_of_runs(files: ComparisonFiles) -> Iterator[tuple[str, bool]]:
         for summary in summaries
         for note in summary.notes
     ]
-    protocols = {setting.name for setting in files.settings if not setting.floor}
-    budgeted = {setting.name for setting in files.settings if setting.budget is not None}
-    rows = {setting.name for setting in files.settings}
+    protocols = {result.name for result in files.results if not result.baseline}
+    budgeted = {result.name for result in files.results if result.budget is not None}
+    rows = {result.name for result in files.results}
     wholes = (
-        ("Every protocol and every floor", rows),
+        ("Every protocol and every baseline", rows),
         ("Every protocol", protocols),
         ("Every protocol with a budget", budgeted),
     )

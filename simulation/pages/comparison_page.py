@@ -5,8 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from simulation.analysis.comparison_files import ComparisonFiles
-from simulation.pages.comparison_answer import comparison_answer
-from simulation.pages.comparison_notes import first_notes, notes_sections
+from simulation.pages.comparison_page import (
+    comparison_answer,
+    evaluation_plots,
+    evaluation_sections,
+    first_notes,
+    notes_sections,
+)
+from simulation.pages.comparison_sections import (
+    mechanisms_sections,
+    read_noise,
+    sampled_noise_section,
+    user_section,
+)
 from simulation.pages.comparison_tables import published_section
 from simulation.pages.deployment import (
     HOW_TO_PROJECT,
@@ -15,12 +26,9 @@ from simulation.pages.deployment import (
     reference_traffic,
 )
 from simulation.pages.evaluation_parts import evaluation_parts
-from simulation.pages.evaluation_sections import evaluation_plots, evaluation_sections
 from simulation.pages.figures.looks import looks_of
 from simulation.pages.figures.rendering import Draw
-from simulation.pages.noise_sections import mechanisms_sections, read_noise, sampled_noise_section
 from simulation.pages.page import Section, page, paragraph
-from simulation.pages.user_section import user_section
 from simulation.pages.words import comparison_in_words, data_in_words
 
 
@@ -29,13 +37,12 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
 
     Parameters
     ----------
-    files : ComparisonFiles
     population : float or None
         Number of users in a deployment.
     draw : callable
         Renders a figure and writes its files.
     """
-    looks, traffic = looks_of(files.settings, by_trust=files.matched_unit == "user"), reference_traffic(files)
+    looks, traffic = looks_of(files.results, by_trust=files.matched_unit == "user"), reference_traffic(files)
     parts = evaluation_parts(files, looks)
     picture = None
     sections: list[Section] = []

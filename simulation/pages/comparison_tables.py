@@ -19,40 +19,38 @@ from simulation.analysis.columns import (
     SERVER_SEES,
     STATUS,
     TOTAL_BYTES,
-    SettingColumn,
+    ResultColumn,
     accuracy_column,
+    baseline_columns,
     best_columns,
     composed_column,
     figure_column,
-    floor_columns,
     spread_column,
     trust_columns,
 )
 from simulation.analysis.comparison_files import ComparisonFiles
-from simulation.analysis.rivals import is_best, not_told_apart
-from simulation.analysis.selection import at_reference, frontier
-from simulation.analysis.settings import Setting, measures_of
-from simulation.configuration.dotted_keys import at
+from simulation.analysis.gains import is_best, not_significant
+from simulation.analysis.protocol_results import ProtocolResult, at_reference, frontier, metrics_of
+from simulation.configuration.strict_yaml import at
+from simulation.pages.comparison_tables import heading, named_cell, result_cell
 from simulation.pages.evaluation_parts import EvaluationPart
-from simulation.pages.markup import Cell, Column, number_cell, table, text_cell
-from simulation.pages.page import Section, paragraph
-from simulation.pages.setting_cells import heading, named_cell, setting_cell
+from simulation.pages.page import Cell, Column, Section, number_cell, paragraph, table, text_cell
 
 
 def best_table(part: EvaluationPart) -> Markup:
     """Return the most accurate setting of every budget, beside the cheapest on its frontier."""
-    settings, measure = part.settings, part.measure
-    accuracy, against = accuracy_column(measure), floor_columns(measure, settings)
-    of_cheap = (accuracy, *against, BYTES, STATUS, *trust_columns(settings))
+    results, metric = part.results, part.metric
+    accuracy, against = accuracy_column(metric), baseline_columns(metric, results)
+    of_cheap = (accuracy, *against, BYTES, STATUS, *trust_columns(results))
     of_accurate = (*of_cheap, *LOSSES)
-    # Floors are what the others are compared with; they compete at no budget.
-    competing = [setting for setting in settings if setting.floor is None]
-    given = sorted({setting.budget for setting in competing if setting.budget is not None})
-    without = [None] if any(setting.budget is None for setting in competing) else []
-    tested = any(is_best(setting) for setting in competing)
+    # Baselines are what the others are compared with; they compete at no budget.
+    competing = [result for result in results if result.baseline is None]
+    given = sorted({result.budget for result in competing if result.budget is not None})
+    without = [None] if any(result.budget is None for result in competing) else []
+    tested = any(is_best(result) for result in competing)
     rows = []
     for budget in [*given, *without]:
-        best = frontier([setting for setting in competing if setting.budget == budget], measure)
+        best = frontier([result for result in competing if result.budget == budget], metric)
         if not best:
             continue
         accurate, cheap = best[-1], best[0]
@@ -60,10 +58,10 @@ def best_table(part: EvaluationPart) -> Markup:
             [
                 Cell("none" if budget is None else f"ε {budget:g}", budget),
                 named_cell(accurate, part.looks, part.links),
-                *(setting_cell(column, accurate) for column in of_accurate),
+                *(result_cell(column, accurate) for column in of_accurate),
                 *([text_cell(_alike(accurate, competing))] if tested else []),
                 named_cell(cheap, part.looks, part.links),
-                *(setting_cell(column, cheap) for column in of_cheap),
+                *(result_cell(column, cheap) for column in of_cheap),
             ]
         )
     columns = [
@@ -81,25 +79,25 @@ def best_table(part: EvaluationPart) -> Markup:
     )
 
 
-def _alike(best: Setting, settings: Sequence[Setting]) -> str:
-    return ", ".join(setting.name for setting in not_told_apart(best, settings)) or "none"
+def _alike(best: ProtocolResult, results: Sequence[ProtocolResult]) -> str:
+    return ", ".join(result.name for result in not_significant(best, results)) or "none"
 
 
-def settings_table(part: EvaluationPart) -> Markup:
+def results_table(part: EvaluationPart) -> Markup:
     """Return every figure of every protocol, one line per budget."""
-    settings, measure = part.settings, part.measure
-    measures = [measure, *(other for other in measures_of(settings) if other != measure)]
-    main, *others = [spread_column(each, settings, direction=True) for each in measures]
+    results, metric = part.results, part.metric
+    metrics = [metric, *(other for other in metrics_of(results) if other != metric)]
+    main, *others = [spread_column(each, results, direction=True) for each in metrics]
     columns = [
         BUDGET,
         main,
-        *floor_columns(measure, settings),
-        *best_columns(measure, settings),
+        *baseline_columns(metric, results),
+        *best_columns(metric, results),
         *others,
         STATUS,
-        *trust_columns(settings),
+        *trust_columns(results),
         *LOSSES,
-        composed_column(settings),
+        composed_column(results),
         MEDIAN_LOSS,
         SERVER_SEES,
         ROUNDS,
@@ -110,10 +108,10 @@ def settings_table(part: EvaluationPart) -> Markup:
         [_PROTOCOL, *map(heading, columns)],
         [
             [
-                named_cell(setting, part.looks, part.links),
-                *(setting_cell(column, setting) for column in columns),
+                named_cell(result, part.looks, part.links),
+                *(result_cell(column, result) for column in columns),
             ]
-            for setting in settings
+            for result in results
         ],
     )
 
@@ -121,14 +119,14 @@ def settings_table(part: EvaluationPart) -> Markup:
 _PROTOCOL = Column("protocol", numeric=False)
 
 
-def _timing_columns(files: ComparisonFiles) -> list[SettingColumn]:
+def _timing_columns(files: ComparisonFiles) -> list[ResultColumn]:
     """Return the seconds on devices and server, which come from timing.csv."""
     own = [timing for timing in files.timings if timing.population is None]
     timings = {(timing.name, timing.budget): timing for timing in own}
 
-    def seconds(column: str, factor: float) -> Callable[[Setting], float | None]:
-        def value(setting: Setting) -> float | None:
-            timing = timings.get((setting.name, setting.budget))
+    def seconds(column: str, factor: float) -> Callable[[ProtocolResult], float | None]:
+        def value(result: ProtocolResult) -> float | None:
+            timing = timings.get((result.name, result.budget))
             mean = None if timing is None else timing.mean(column)
             return None if mean is None else factor * mean
 
@@ -146,7 +144,7 @@ def published_section(files: ComparisonFiles) -> list[Section]:
     published = files.config.get("published")
     if not isinstance(published, list):
         return []
-    measured = {setting.name: setting for setting in at_reference(files.settings)}
+    measured = {result.name: result for result in at_reference(files.results)}
     columns = [
         Column("protocol", numeric=False),
         Column("published, up", "as printed", numeric=False),
@@ -162,16 +160,16 @@ def published_section(files: ComparisonFiles) -> list[Section]:
     rows = []
     for line in published:
         label, up, down, source = (at(line, key) for key in ("label", "up", "down", "source"))
-        setting = measured.get(str(label))
-        rounds = setting.mean("rounds") if setting else None
+        result = measured.get(str(label))
+        rounds = result.mean("rounds") if result else None
         rows.append(
             [
                 text_cell(label),
                 text_cell(up),
-                number_cell(_bits_per_rating(setting), 2),
-                *(number_cell(_a_round(setting, f"uplink_{what}"), 0) for what in ("payload", "message")),
+                number_cell(_bits_per_rating(result), 2),
+                *(number_cell(_a_round(result, f"uplink_{what}"), 0) for what in ("payload", "message")),
                 text_cell(down),
-                *(number_cell(_a_round(setting, f"downlink_{what}"), 0) for what in ("payload", "message")),
+                *(number_cell(_a_round(result, f"downlink_{what}"), 0) for what in ("payload", "message")),
                 number_cell(rounds, 0),
                 text_cell(source),
             ]
@@ -189,15 +187,15 @@ def published_section(files: ComparisonFiles) -> list[Section]:
     ]
 
 
-def _bits_per_rating(setting: Setting | None) -> float | None:
-    if setting is None:
+def _bits_per_rating(result: ProtocolResult | None) -> float | None:
+    if result is None:
         return None
-    sent, ratings, rounds = (setting.mean(key) for key in ("uplink_payload_bytes", "train_ratings", "rounds"))
+    sent, ratings, rounds = (result.mean(key) for key in ("uplink_payload_bytes", "train_ratings", "rounds"))
     return 8 * sent / ratings / rounds if sent is not None and ratings and rounds else None
 
 
-def _a_round(setting: Setting | None, what: str) -> float | None:
-    if setting is None:
+def _a_round(result: ProtocolResult | None, what: str) -> float | None:
+    if result is None:
         return None
-    spent, rounds = setting.mean(f"{what}_mean_per_user"), setting.mean("rounds")
+    spent, rounds = result.mean(f"{what}_mean_per_user"), result.mean("rounds")
     return spent / rounds if spent is not None and rounds else None

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from simulation.analysis.numbers import DASH
-from simulation.pages.figures.cross_domain import cross_domain_plots
-from simulation.pages.figures.mixture_fit import draw_completion, numbers
+from simulation.analysis.vocabulary import DASH
+from simulation.pages.figures.completions import cross_domain_plots, draw_completion, numbers
 from simulation.pages.figures.rendering import Draw, Plot
-from simulation.pages.markup import Column, table, text_cell
-from simulation.pages.page import Section, figures
+from simulation.pages.page import Column, Section, figures, table, text_cell
 from simulation.storage.run_files import RunFiles
 
 

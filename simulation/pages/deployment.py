@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from simulation.analysis.comparison_files import ComparisonFiles
-from simulation.analysis.numbers import DASH, size
-from simulation.analysis.projection import METHOD, Projection, project
-from simulation.analysis.selection import at_reference, reference_budget
-from simulation.analysis.settings import Setting
-from simulation.pages.markup import Cell, Column, number_cell, table
-from simulation.pages.page import Section, paragraph
+from simulation.analysis.populations import METHOD, Projection, project
+from simulation.analysis.protocol_results import ProtocolResult, at_reference, reference_budget
+from simulation.analysis.vocabulary import DASH, size
+from simulation.pages.page import Cell, Column, Section, number_cell, paragraph, table
 from simulation.pages.words import label_of
 from simulation.storage.run_files import RunFiles, network_bytes_per_user, read_traffic
 from simulation.storage.tables import Columns
@@ -39,19 +37,19 @@ def run_projections(run: RunFiles, population: float) -> list[tuple[str, Project
 
 
 def comparison_projections(
-    traffic: Sequence[tuple[Setting, str, Columns]], population: float
+    traffic: Sequence[tuple[ProtocolResult, str, Columns]], population: float
 ) -> list[tuple[str, Projection]]:
     """Project what a network carries for every protocol to a population, both directions together."""
     return [(label, project(network_bytes_per_user(columns), population)) for _, label, columns in traffic]
 
 
-def reference_traffic(files: ComparisonFiles) -> list[tuple[Setting, str, Columns]]:
+def reference_traffic(files: ComparisonFiles) -> list[tuple[ProtocolResult, str, Columns]]:
     """Return the setting, label and traffic of one run per protocol, at the reference budget."""
-    reference = reference_budget(files.settings)
+    reference = reference_budget(files.results)
     return [
-        (setting, label_of(setting, reference), read_traffic(cells[0], files.summary(cells[0])))
-        for setting in at_reference(files.settings)
-        if (cells := files.cells(setting))
+        (result, label_of(result, reference), read_traffic(cells[0], files.summary(cells[0])))
+        for result in at_reference(files.results)
+        if (cells := files.cells(result))
     ]
 
 

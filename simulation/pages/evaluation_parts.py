@@ -6,52 +6,44 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from simulation.analysis.answer import Answer, answer_to
-from simulation.analysis.at_each_trust import by_trust
+from simulation.analysis.answer import Answer, answer_to, by_trust
 from simulation.analysis.comparison_files import ComparisonFiles
-from simulation.analysis.evaluations import Evaluation, distinguishing_words
-from simulation.analysis.measures import Measure
-from simulation.analysis.settings import Setting, by_evaluation
+from simulation.analysis.protocol_results import (
+    Evaluation,
+    ProtocolResult,
+    by_evaluation,
+    distinguishing_words,
+)
+from simulation.analysis.vocabulary import Metric
+from simulation.pages.evaluation_parts import RunLinks, run_links
 from simulation.pages.figures.looks import Looks
-from simulation.pages.run_links import RunLinks, run_links
 
 
 @dataclass(frozen=True, eq=False)
 class EvaluationPart:
-    """One thing that is predicted, which shares no table and no axis with others.
-
-    Parameters
-    ----------
-    files : ComparisonFiles
-    evaluation : Evaluation
-    settings : sequence of Setting
-    looks : mapping
-        Of all protocols of the page.
-    words : tuple of str
-        What distinguishes it from the others of the page; empty if there is one only.
-    suffix : str
-        The same, in anchors and in the names of files.
-    links : mapping
-        Addresses of the pages of runs.
-    """
+    """One thing that is predicted, which shares no table and no axis with others."""
 
     files: ComparisonFiles
     evaluation: Evaluation
-    settings: Sequence[Setting]
+    results: Sequence[ProtocolResult]
     looks: Looks
+    """Of all protocols of the page."""
     words: tuple[str, ...]
+    """What distinguishes it from the others of the page; empty if there is one only."""
     suffix: str
+    """The same, in anchors and in the names of files."""
     links: RunLinks
+    """Addresses of the pages of runs."""
 
     @property
-    def measure(self) -> Measure:
-        """Its main measure of accuracy."""
-        return self.evaluation.measure
+    def metric(self) -> Metric:
+        """Its main metric."""
+        return self.evaluation.metric
 
     @property
     def answer(self) -> Answer:
         """What is said of it first."""
-        return answer_to(self.settings, self.measure, self.files.published)
+        return answer_to(self.results, self.metric, self.files.published)
 
     def titled(self, title: str) -> str:
         """Return the title of a section, with what distinguishes it from others of its kind."""
@@ -63,18 +55,17 @@ def evaluation_parts(files: ComparisonFiles, looks: Looks) -> list[EvaluationPar
 
     Parameters
     ----------
-    files : ComparisonFiles
     looks : mapping
         Of all protocols of the page.
     """
-    groups, links = by_evaluation(files.settings), run_links(files)
+    groups, links = by_evaluation(files.results), run_links(files)
     per_user = files.matched_unit == "user"
     parts: list[EvaluationPart] = []
     for evaluation, own in groups.items():
         words = tuple(distinguishing_words(evaluation, list(groups)))
         suffix = _suffix(words, [part.suffix for part in parts])
-        settings = by_trust(own) if per_user else own
-        parts.append(EvaluationPart(files, evaluation, settings, looks, words, suffix, links))
+        results = by_trust(own) if per_user else own
+        parts.append(EvaluationPart(files, evaluation, results, looks, words, suffix, links))
     return parts
 
 

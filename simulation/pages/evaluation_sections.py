@@ -6,39 +6,36 @@ from collections.abc import Sequence
 
 from dprec.privacy.units import COMPARABLE_UNITS
 from simulation.analysis.populations import courses
-from simulation.analysis.seen_sets import seen_set_sentences
-from simulation.analysis.selection import reference_budget
-from simulation.analysis.verdicts import verdict_sentences
+from simulation.analysis.protocol_results import reference_budget
+from simulation.analysis.sentences import item_set_sentences, verdict_sentences
 from simulation.pages.comparison_plots import bytes_plot, epsilon_plot, round_plot, traces_of
-from simulation.pages.comparison_tables import best_table, settings_table
+from simulation.pages.comparison_sections import population_section, trust_sections
+from simulation.pages.comparison_tables import best_table, headline_table, results_table
 from simulation.pages.evaluation_parts import EvaluationPart
-from simulation.pages.figures.accuracy_by_epsilon import EpsilonAxis
-from simulation.pages.figures.bounded_distance import distance_plot
+from simulation.pages.figures.accuracy import EpsilonAxis
+from simulation.pages.figures.noise import distance_plot
 from simulation.pages.figures.rendering import Draw, Plot
-from simulation.pages.headline_table import headline_table
 from simulation.pages.page import Section, figures, paragraph
-from simulation.pages.population_section import population_section
-from simulation.pages.trust_section import trust_sections
 
 
 def evaluation_plots(part: EvaluationPart) -> list[Plot]:
     """Return the figures of accuracy against privacy, bytes and rounds; that against epsilon comes first."""
-    files, settings, measure = part.files, part.settings, part.measure
+    files, results, metric = part.files, part.results, part.metric
     looks, suffix = part.looks, part.suffix
     delta = files.matched_delta
     units = sorted(COMPARABLE_UNITS, key=lambda unit: unit != files.matched_unit)
     axes = [EpsilonAxis(unit) for unit in units] if delta is None else [EpsilonAxis("user", delta)]
-    if any(setting.falls_short for setting in settings):
+    if any(result.falls_short for result in results):
         axes.insert(0, EpsilonAxis(files.matched_unit, delta=delta, asked=True))
-    plots = [plot for axis in axes if (plot := epsilon_plot(settings, measure, axis, looks, suffix))]
-    if measure.column == "rmse" and (distances := distance_plot(settings, looks)):
+    plots = [plot for axis in axes if (plot := epsilon_plot(results, metric, axis, looks, suffix))]
+    if metric.column == "rmse" and (distances := distance_plot(results, looks)):
         plots.append(distances)
-    if by_bytes := bytes_plot(settings, measure, looks, suffix):
+    if by_bytes := bytes_plot(results, metric, looks, suffix):
         plots.append(by_bytes)
-    traces = traces_of(files, settings, measure)
+    traces = traces_of(files, results, metric)
     # With a single evaluated round, accuracy against bytes shows it all.
     if any(trace.accuracy.size > 1 for trace in traces):
-        plots.append(round_plot(traces, settings, measure, looks, suffix, reference_budget(files.settings)))
+        plots.append(round_plot(traces, results, metric, looks, suffix, reference_budget(files.results)))
     return plots
 
 
@@ -49,7 +46,6 @@ def evaluation_sections(
 
     Parameters
     ----------
-    part : EvaluationPart
     plots : sequence of Plot
         Those of its figures that the answer does not show.
     draw : callable
@@ -57,14 +53,14 @@ def evaluation_sections(
     main : bool
         Whether its headline is part of the answer already.
     """
-    files, measure, looks, suffix = part.files, part.measure, part.looks, part.suffix
-    every = courses([*part.settings, *files.populations], measure)
+    files, metric, looks, suffix = part.files, part.metric, part.looks, part.suffix
+    every = courses([*part.results, *files.populations], metric)
     sections = []
     if not main:
         sections.append(Section(f"headline{suffix}", part.titled("Protocols"), (headline_table(part),)))
     if files.matched_unit == "user":
         sections += trust_sections(part, every)
-    sections += population_section(every, measure, looks, draw, suffix)
+    sections += population_section(every, metric, looks, draw, suffix)
     best = best_table(part)
     sections.append(
         Section(f"best{suffix}", part.titled("Most accurate at each budget"), (*_sentences(part), best))
@@ -72,13 +68,13 @@ def evaluation_sections(
     if plots:
         drawn = figures([draw(plot) for plot in plots])
         sections.append(Section(f"figures{suffix}", part.titled("Accuracy, privacy and bytes"), (drawn,)))
-    table = settings_table(part)
+    table = results_table(part)
     sections.append(Section(f"table{suffix}", part.titled("Every protocol, every figure"), (table,)))
     return sections
 
 
 def _sentences(part: EvaluationPart) -> list[str]:
     """Return what is said of every budget against nothing sent, and of the visible set."""
-    group, unit = {part.evaluation: part.settings}, part.files.matched_unit
-    said = (*verdict_sentences(group, unit).values(), *seen_set_sentences(group, unit).values())
+    group, unit = {part.evaluation: part.results}, part.files.matched_unit
+    said = (*verdict_sentences(group, unit).values(), *item_set_sentences(group, unit).values())
     return [paragraph(sentence) for sentence in said]

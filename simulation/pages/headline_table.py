@@ -6,46 +6,44 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from simulation.analysis.columns import SettingColumn
-from simulation.analysis.floors import NOTHING_SENT
-from simulation.analysis.headline import headline_columns, headline_rows
-from simulation.analysis.numbers import number
-from simulation.analysis.selection import reference_budget
-from simulation.analysis.settings import Setting
+from simulation.analysis.columns import ResultColumn, headline_columns, headline_rows
+from simulation.analysis.gains import NOTHING_SENT
+from simulation.analysis.protocol_results import ProtocolResult, reference_budget
+from simulation.analysis.vocabulary import number
+from simulation.pages.comparison_tables import heading, named_cell, result_cell
 from simulation.pages.evaluation_parts import EvaluationPart
-from simulation.pages.markup import Cell, Column, render_template
-from simulation.pages.setting_cells import heading, named_cell, setting_cell
+from simulation.pages.page import Cell, Column, render_template
 
 
 def headline_table(part: EvaluationPart) -> Markup:
     """Return the headline of one evaluation; rows after the first ten are folded."""
-    shown, others = headline_rows(part.settings, part.measure)
-    columns = headline_columns(part.settings, part.measure, part.files.matched_unit)
-    budget = reference_budget(part.settings)
+    shown, others = headline_rows(part.results, part.metric)
+    columns = headline_columns(part.results, part.metric, part.files.matched_unit)
+    budget = reference_budget(part.results)
     at = "" if budget is None else f" at ε = {budget:g} per {part.files.matched_unit}, or the nearest it has"
     return render_template(
         "headline.html",
         caption=f"Each protocol{at}; the most accurate first",
         columns=[Column("protocol", numeric=False), *map(heading, columns)],
-        shown=[_row(setting, columns, part) for setting in shown],
-        others=[_row(setting, columns, part) for setting in others],
+        shown=[_row(result, columns, part) for result in shown],
+        others=[_row(result, columns, part) for result in others],
         summary=_summary(others, part) if others else "",
         table=f"table{part.suffix}",
     )
 
 
 def _row(
-    setting: Setting, columns: Sequence[SettingColumn], part: EvaluationPart
+    result: ProtocolResult, columns: Sequence[ResultColumn], part: EvaluationPart
 ) -> tuple[str, str, list[Cell]]:
     """Return the kind of a row in words and for its style, and its cells."""
-    words = "floor" if setting.floor else "no privacy" if setting.reference else ""
-    style = "base" if setting.floor == NOTHING_SENT else ""
-    cells = [setting_cell(column, setting) for column in columns]
-    return words, style, [named_cell(setting, part.looks, part.links), *cells]
+    words = "baseline" if result.baseline else "no privacy" if result.reference else ""
+    style = "base" if result.baseline == NOTHING_SENT else ""
+    cells = [result_cell(column, result) for column in columns]
+    return words, style, [named_cell(result, part.looks, part.links), *cells]
 
 
-def _summary(settings: Sequence[Setting], part: EvaluationPart) -> str:
+def _summary(results: Sequence[ProtocolResult], part: EvaluationPart) -> str:
     """Say what is folded."""
-    measure = part.measure
-    first, last = (number(settings[place].mean(measure.column), measure.digits - 1) for place in (0, -1))
-    return f"{len(settings)} more, {measure.label} {first} to {last}"
+    metric = part.metric
+    first, last = (number(results[place].mean(metric.column), metric.digits - 1) for place in (0, -1))
+    return f"{len(results)} more, {metric.label} {first} to {last}"

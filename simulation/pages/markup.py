@@ -10,8 +10,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from simulation.analysis.numbers import DASH, number
-from simulation.pages.figures.inline_svg import inline_svg
+from simulation.analysis.vocabulary import DASH, number
+from simulation.pages.figures.rendering import inline_svg
 
 _LONG_NAME = 16
 """Length beyond which the name of a row may wrap if the page is narrow."""
@@ -45,18 +45,12 @@ def _templates() -> Environment:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table.
-
-    Parameters
-    ----------
-    shown : str
-        Text, or markup.
-    value : float or str, optional
-        What it is sorted by; None sorts last.
-    """
+    """A cell of a table."""
 
     shown: str
+    """Text, or markup."""
     value: float | str | None = None
+    """What it is sorted by; None sorts last."""
 
     @property
     def is_long(self) -> bool:
@@ -66,18 +60,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table.
-
-    Parameters
-    ----------
-    title : str
-    hint : str
-        Its unit, or how it is counted.
-    numeric : bool
-    """
+    """A column of a table."""
 
     title: str
     hint: str = ""
+    """Its unit, or how it is counted."""
     numeric: bool = True
 
     @property
@@ -105,7 +92,6 @@ def table(
     ----------
     caption : str
         Names the table.
-    columns : sequence of Column
     rows : sequence of sequence of Cell
         The first cell of each names the row.
     sortable : bool

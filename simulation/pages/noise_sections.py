@@ -10,15 +10,13 @@ import numpy as np
 
 from dprec.reports import DeviceChannel
 from simulation.analysis.comparison_files import ComparisonFiles
-from simulation.analysis.selection import at_reference, reference_budget
-from simulation.analysis.settings import read_rows
+from simulation.analysis.protocol_results import at_reference, read_rows, reference_budget
 from simulation.pages.figures.looks import Look, Looks
-from simulation.pages.figures.mechanism_channels import draw_mechanisms
+from simulation.pages.figures.noise import SampledNoise, draw_mechanisms, sampled_noise_plot
 from simulation.pages.figures.rendering import Draw, Plot
-from simulation.pages.figures.sampled_noise import SampledNoise, sampled_noise_plot
 from simulation.pages.page import Section, figures, paragraph
 from simulation.pages.words import label_of
-from simulation.storage.names import NOISE
+from simulation.storage.directories import NOISE
 from simulation.storage.run_files import read_device_channel
 from simulation.storage.tables import Row
 
@@ -28,18 +26,18 @@ def mechanisms_sections(files: ComparisonFiles, looks: Looks, draw: Draw) -> lis
 
     Mechanisms for different scales, such as stars and signs, share no figure.
     """
-    reference = reference_budget(files.settings)
+    reference = reference_budget(files.results)
     scales: dict[tuple[float, ...], dict[str, tuple[list[str], Look, DeviceChannel]]] = {}
-    for setting in at_reference(files.settings):
-        cells = files.cells(setting) if setting.private else []
+    for result in at_reference(files.results):
+        cells = files.cells(result) if result.private else []
         noise = read_device_channel(cells[0], files.summary(cells[0])) if cells else None
         if noise is None:
             continue
         # Protocols that share a mechanism share a line.
         mechanisms = scales.setdefault(tuple(noise.ratings.tolist()), {})
         key = noise.channel.weights.tobytes().hex()
-        names, *_ = mechanisms.setdefault(key, ([], looks[setting.name], noise))
-        names.append(label_of(setting, reference))
+        names, *_ = mechanisms.setdefault(key, ([], looks[result.name], noise))
+        names.append(label_of(result, reference))
     if not scales:
         return []
     budget = "" if reference is None else f" At ε = {reference:g} unless the label says otherwise."

@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 
 from dprec.channel import Channel
 from dprec.reports import DeviceChannel
-from simulation.analysis.small_tables import SmallTable, run_table, tables_of_comparison
-from simulation.pages.figures.mechanism_channels import draw_noise
+from simulation.analysis.columns import SmallTable, run_table, tables_of_comparison
+from simulation.pages.comparison_tables import heading
+from simulation.pages.figures.noise import draw_noise
 from simulation.pages.figures.panels import WIDE
-from simulation.pages.markup import Column, table, text_cell
-from simulation.pages.setting_cells import heading
+from simulation.pages.page import Column, table, text_cell
 from simulation.storage.tables import Row
 
 
@@ -36,7 +36,7 @@ def comparison_html(rows: Sequence[Row], name: str) -> str:
 def _html(small: SmallTable, name: str) -> str:
     columns = [Column(small.first, numeric=False), *map(heading, small.columns)]
     rows = [
-        [text_cell(setting.name), *(text_cell(column.text(setting)) for column in small.columns)]
-        for setting in small.settings
+        [text_cell(result.name), *(text_cell(column.text(result)) for column in small.columns)]
+        for result in small.results
     ]
     return str(table(small.title or name, columns, rows, sortable=False))

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from simulation.analysis.numbers import DASH
-from simulation.pages.assets import content_security_policy, script, style_sheet
+from simulation.analysis.vocabulary import DASH
 from simulation.pages.figures.rendering import Rendered
-from simulation.pages.markup import render_template
+from simulation.pages.page import content_security_policy, render_template, script, style_sheet
 
 _SHOWN_NOTES = 5
 """Notes that are shown before the rest is unfolded."""
@@ -21,23 +20,15 @@ _FEWEST_CONTENTS = 3
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page.
-
-    Parameters
-    ----------
-    name : str
-        Its anchor.
-    title : str
-    content : tuple
-        Markup, or text.
-    folded : bool
-        Whether only its title is shown until a reader opens it, or follows a link into it.
-    """
+    """A part of a page."""
 
     name: str
+    """Its anchor."""
     title: str
     content: tuple[str, ...]
+    """Markup, or text."""
     folded: bool = False
+    """Whether only its title is shown until a reader opens it, or follows a link into it."""
 
 
 def page(
@@ -52,7 +43,6 @@ def page(
 
     Parameters
     ----------
-    title : str
     kind : str
         What is reported; shown above the title.
     words : str

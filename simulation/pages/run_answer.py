@@ -5,12 +5,22 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from simulation.analysis.columns import SERVER_SEES, STATUS
-from simulation.analysis.measures import Measure, headlines, main_measure, measures_in
-from simulation.analysis.numbers import DASH, loss, number, size
-from simulation.analysis.vocabulary import TRUST_IN_WORDS, plural, profiles_compared, server_sees
+from simulation.analysis.vocabulary import (
+    DASH,
+    TRUST_IN_WORDS,
+    Metric,
+    headlines,
+    loss,
+    main_metric,
+    metrics_in,
+    number,
+    plural,
+    profiles_compared,
+    server_sees,
+    size,
+)
 from simulation.pages.figures.rendering import Rendered
-from simulation.pages.markup import render_template
-from simulation.pages.page import figures
+from simulation.pages.page import figures, render_template
 from simulation.storage.summary import Accuracy, DirectionSummary, PrivacySummary, Summary
 
 
@@ -41,16 +51,16 @@ def answer_sentence(summary: Summary) -> str:
 
 def _accuracy_in_words(summary: Summary) -> str:
     """Return the accuracy beside what is reached with nothing sent; nothing if it was not measured."""
-    accuracy, floor = summary.accuracy.measures(), summary.nothing_sent
-    measure = main_measure(accuracy)
-    if measure is None:
+    accuracy, baseline = summary.accuracy.metrics(), summary.nothing_sent
+    metric = main_metric(accuracy)
+    if metric is None:
         return ""
-    value, digits = accuracy[measure.column], measure.digits - 1
+    value, digits = accuracy[metric.column], metric.digits - 1
     assert value is not None, "a main measure without a value"
-    reached = f"{measure.label} {number(value, digits)} on {summary.dataset.test_ratings:,} held-out ratings"
-    if floor is None or measure.column not in _ALONE or not _sends(summary):
+    reached = f"{metric.label} {number(value, digits)} on {summary.dataset.test_ratings:,} held-out ratings"
+    if baseline is None or metric.column not in _ALONE or not _sends(summary):
         return reached
-    return f"{reached}, against {number(floor, digits)} with nothing sent ({measure.direction})"
+    return f"{reached}, against {number(baseline, digits)} with nothing sent ({metric.direction})"
 
 
 _ALONE = ("rmse", "sign_accuracy")
@@ -109,11 +119,11 @@ def _seen(summary: Summary) -> str:
 
 
 def _tiles(summary: Summary) -> Markup:
-    accuracy, privacy, traffic = summary.accuracy.measures(), summary.privacy, summary.traffic
+    accuracy, privacy, traffic = summary.accuracy.metrics(), summary.privacy, summary.traffic
     tiles = [
-        (_headed(measure, summary.accuracy), f"{value:.{measure.digits}f}", measure.direction)
-        for measure in headlines(measures_in(accuracy))
-        if (value := accuracy.get(measure.column)) is not None
+        (_headed(metric, summary.accuracy), f"{value:.{metric.digits}f}", metric.direction)
+        for metric in headlines(metrics_in(accuracy))
+        if (value := accuracy.get(metric.column)) is not None
     ]
     per_user, composed, claimed = privacy.epsilon_per_user, privacy.epsilon_composed, privacy.epsilon_claimed
     tiles += [
@@ -160,5 +170,5 @@ def _bytes_tile(name: str, spent: DirectionSummary) -> tuple[str, str, str]:
     return name, size(spent.message_mean_per_user), detail
 
 
-def _headed(measure: Measure, accuracy: Accuracy) -> str:
-    return f"F-score at {accuracy.k}" if measure.column == "f_score_at_k" else measure.label
+def _headed(metric: Metric, accuracy: Accuracy) -> str:
+    return f"F-score at {accuracy.k}" if metric.column == "f_score_at_k" else metric.label

@@ -7,9 +7,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from simulation.analysis.comparison_files import ComparisonFiles
-from simulation.analysis.selection import at_reference
-from simulation.analysis.settings import Setting, by_evaluation
-from simulation.storage.names import REPORT
+from simulation.analysis.protocol_results import ProtocolResult, at_reference, by_evaluation
+from simulation.storage.directories import REPORT
 
 RunLinks = Mapping[tuple[str, float | None], str]
 """Addresses of the pages of runs, from the comparison's page, by protocol and budget."""
@@ -18,14 +17,12 @@ RunLinks = Mapping[tuple[str, float | None], str]
 def representative_runs(files: ComparisonFiles) -> dict[tuple[str, float | None], Path]:
     """Return a run directory for each protocol: at the reference budget, of the first fold and seed.
 
-    Floors are left out: what they are needs no page.
+    Baselines are left out: what they are needs no page.
     """
-    settings: list[Setting] = []
-    for own in by_evaluation(files.settings).values():
-        settings += [setting for setting in at_reference(own) if setting.floor is None]
-    return {
-        (setting.name, setting.budget): cells[0] for setting in settings if (cells := files.cells(setting))
-    }
+    results: list[ProtocolResult] = []
+    for own in by_evaluation(files.results).values():
+        results += [result for result in at_reference(own) if result.baseline is None]
+    return {(result.name, result.budget): cells[0] for result in results if (cells := files.cells(result))}
 
 
 def run_links(files: ComparisonFiles) -> RunLinks:

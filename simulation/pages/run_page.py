@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from simulation.analysis.vocabulary import listed, plural
-from simulation.pages.completion_section import completion_sections
 from simulation.pages.deployment import HOW_TO_PROJECT, projection_sections, run_projections
 from simulation.pages.figures.rendering import Draw
-from simulation.pages.markup import render_template
-from simulation.pages.page import Section, figures, page, paragraph
-from simulation.pages.run_answer import run_answer
-from simulation.pages.run_plots import summary_plot, user_bytes_plot
+from simulation.pages.page import Section, figures, page, paragraph, render_template
+from simulation.pages.run_page import run_answer, summary_plot, user_bytes_plot
 from simulation.pages.run_sections import (
+    completion_sections,
     example_sections,
     noise_sections,
     ranking_sections,
@@ -32,7 +30,6 @@ def run_page(
 
     Parameters
     ----------
-    run : RunFiles
     config_text : str
         Contents of config.yaml.
     population : float or None

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulation.analysis.measures import main_measure
-from simulation.analysis.numbers import size
+from simulation.analysis.vocabulary import main_metric, size
 from simulation.pages.figures.rendering import Plot
-from simulation.pages.figures.run_overview import draw_bytes, draw_summary, group_by_rating
-from simulation.pages.figures.run_rounds import evaluated_rounds
+from simulation.pages.figures.users import draw_bytes, draw_summary, evaluated_rounds, group_by_rating
 from simulation.storage.run_files import RunFiles
 
 _PREDICTIONS = (
@@ -20,13 +18,13 @@ _PREDICTIONS = (
 def summary_plot(run: RunFiles) -> Plot:
     """Return the figure of a run's three answers."""
     summary = run.summary
-    measure = main_measure(summary.accuracy.measures())
+    metric = main_metric(summary.accuracy.metrics())
     spent, losses = run.bytes_per_user, run.traffic["epsilon_per_user"]
     reading = ""
-    if measure is None:
+    if metric is None:
         accurate = "No accuracy was measured."
-    elif len(evaluated_rounds(run.rounds, measure)) > 1:
-        accurate = f"Left: {measure.label} against the bytes per user, by round."
+    elif len(evaluated_rounds(run.rounds, metric)) > 1:
+        accurate = f"Left: {metric.label} against the bytes per user, by round."
         reading = "Accuracy: one point per evaluated round."
     else:
         reading = _PREDICTIONS

@@ -8,14 +8,11 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from simulation.analysis.measures import MEASURES, main_measure
-from simulation.analysis.numbers import loss, number, size
-from simulation.analysis.vocabulary import profiles_compared
-from simulation.pages.figures.mechanism_channels import draw_noise
+from simulation.analysis.vocabulary import METRICS, loss, main_metric, number, profiles_compared, size
+from simulation.pages.figures.noise import draw_noise
 from simulation.pages.figures.rendering import Draw, Plot
-from simulation.pages.figures.run_rounds import draw_rounds_figure, evaluated_rounds
-from simulation.pages.markup import Cell, Column, number_cell, table, text_cell
-from simulation.pages.page import Section, figures, paragraph
+from simulation.pages.figures.users import draw_rounds_figure, evaluated_rounds
+from simulation.pages.page import Cell, Column, Section, figures, number_cell, paragraph, table, text_cell
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import RankingSummary
 
@@ -110,7 +107,7 @@ def _ranking_table(title: str, ranking: RankingSummary) -> Markup:
         ("precision", ranking.precision_at),
         ("coverage of the catalogue", ranking.coverage_at),
     )
-    columns = [Column("measure", numeric=False), *(Column(f"at {cutoff}") for cutoff in ranking.ndcg_at)]
+    columns = [Column("metric", numeric=False), *(Column(f"at {cutoff}") for cutoff in ranking.ndcg_at)]
     rows = [[Cell(label, label), *(number_cell(value, 4) for value in at.values())] for label, at in measured]
     return table(f"{title}; means over {ranking.users:,} users with a relevant test rating", columns, rows)
 
@@ -141,19 +138,19 @@ def rounds_sections(run: RunFiles, draw: Draw) -> list[Section]:
     """Return the section on the accuracy and the bytes of every round, if there are rounds."""
     if not run.rounds:
         return []
-    measure = main_measure(run.summary.accuracy.measures())
-    evaluated = evaluated_rounds(run.rounds, measure) if measure else []
+    metric = main_metric(run.summary.accuracy.metrics())
+    evaluated = evaluated_rounds(run.rounds, metric) if metric else []
     content: list[str] = []
-    if measure and len(evaluated) > 1:
+    if metric and len(evaluated) > 1:
         users = run.summary.traffic.users
         (first, _, start), (last, total, end) = evaluated[0], evaluated[-1]
         plot = Plot(
             "rounds",
             "Accuracy against bytes, by round",
             "Each point is an evaluated round; bytes are the mean per user up to then.",
-            f"{measure.label} goes from {start:.4g} after round {first} to {end:.4g} after round {last}, "
+            f"{metric.label} goes from {start:.4g} after round {first} to {end:.4g} after round {last}, "
             f"after {size(total / users)} per user on average.",
-            lambda style: draw_rounds_figure(style, run, measure),
+            lambda style: draw_rounds_figure(style, run, metric),
         )
         content.append(figures([draw(plot)]))
     content.append(_rounds_table(run))
@@ -161,23 +158,20 @@ def rounds_sections(run: RunFiles, draw: Draw) -> list[Section]:
 
 
 def _rounds_table(run: RunFiles) -> Markup:
-    measures = [
-        measure
-        for measure in MEASURES
-        if any((record.accuracy or {}).get(measure.column) is not None for record in run.rounds)
+    metrics = [
+        metric
+        for metric in METRICS
+        if any((record.accuracy or {}).get(metric.column) is not None for record in run.rounds)
     ]
     columns = [Column("round"), Column("replies"), Column("failures")]
-    columns += [Column(measure.label) for measure in measures]
+    columns += [Column(metric.label) for metric in metrics]
     columns += [Column("up", "message bytes"), Column("down", "message bytes"), Column("seconds")]
     rows = [
         [
             number_cell(record.round, 0),
             number_cell(record.replies, 0),
             number_cell(record.failures, 0),
-            *(
-                number_cell((record.accuracy or {}).get(measure.column), measure.digits)
-                for measure in measures
-            ),
+            *(number_cell((record.accuracy or {}).get(metric.column), metric.digits) for metric in metrics),
             number_cell(record.uplink_message_bytes, 0),
             number_cell(record.downlink_message_bytes, 0),
             number_cell(record.seconds, 2),

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from simulation.analysis.columns import SettingColumn
-from simulation.analysis.settings import Setting
-from simulation.pages.figures.colours import SERIES
+from simulation.analysis.columns import ResultColumn
+from simulation.analysis.protocol_results import ProtocolResult
+from simulation.pages.evaluation_parts import RunLinks
 from simulation.pages.figures.looks import Looks
-from simulation.pages.markup import Cell, Column
-from simulation.pages.run_links import RunLinks
+from simulation.pages.figures.panels import SERIES
+from simulation.pages.page import Cell, Column
 
 
-def named_cell(setting: Setting, looks: Looks, links: RunLinks) -> Cell:
+def named_cell(result: ProtocolResult, looks: Looks, links: RunLinks) -> Cell:
     """Return the name of a protocol, with the colour of its lines, as a link where its run has a page."""
-    colour = looks[setting.name].colour
+    colour = looks[result.name].colour
     look = str(SERIES.index(colour)) if colour in SERIES else "reference"
-    address = links.get((setting.name, setting.budget))
-    name = Markup('<a href="{}">{}</a>').format(address, setting.name) if address else setting.name
+    address = links.get((result.name, result.budget))
+    name = Markup('<a href="{}">{}</a>').format(address, result.name) if address else result.name
     chip = Markup('<span class="chip look-{}" aria-hidden="true"></span>{}')
-    return Cell(chip.format(look, name), setting.name)
+    return Cell(chip.format(look, name), result.name)
 
 
-def heading(column: SettingColumn) -> Column:
+def heading(column: ResultColumn) -> Column:
     """Return the heading of a column."""
     return Column(column.title, column.hint, column.numeric)
 
 
-def setting_cell(column: SettingColumn, setting: Setting) -> Cell:
+def result_cell(column: ResultColumn, result: ProtocolResult) -> Cell:
     """Return what a column says of a setting."""
-    return Cell(column.text(setting), column.value(setting))
+    return Cell(column.text(result), column.value(result))

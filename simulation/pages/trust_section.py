@@ -6,28 +6,26 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from simulation.analysis.at_each_trust import TrustAnswer, at_each_trust
+from simulation.analysis.answer import TrustAnswer, at_each_trust
 from simulation.analysis.columns import (
     BYTES_DOWN,
     BYTES_UP,
     SERVER_SEES,
     accuracy_column,
+    baseline_columns,
     composed_column,
-    floor_columns,
 )
-from simulation.analysis.numbers import DASH
 from simulation.analysis.populations import Course, users_needed
-from simulation.analysis.vocabulary import TRUST_IN_WORDS
+from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS
+from simulation.pages.comparison_tables import heading, named_cell, result_cell
 from simulation.pages.evaluation_parts import EvaluationPart
-from simulation.pages.markup import Cell, Column, table, text_cell
-from simulation.pages.page import Section, paragraph
-from simulation.pages.setting_cells import heading, named_cell, setting_cell
+from simulation.pages.page import Cell, Column, Section, paragraph, table, text_cell
 
 _WORDS = (
     "The most accurate protocol of each trust that is proved to keep its budget. It beats nothing sent where "
     "the interval of the difference excludes 0. Where a protocol that needs less trust is at least as "
     "accurate, that is named: nothing is gained by trusting more. Where values only are protected, the rated "
-    "items are seen, and most of the accuracy may come from them: the floor of such a protocol is sets-only, "
+    "items are seen, and most of the accuracy may come from them: the baseline of such a protocol is sets-only, "
     "and it does not compare with one that protects the whole profile."
 )
 
@@ -37,12 +35,11 @@ def trust_sections(part: EvaluationPart, every: Sequence[Course]) -> list[Sectio
 
     Parameters
     ----------
-    part : EvaluationPart
     every : sequence of Course
         How protocols do with other numbers of users.
     """
     budgets, delta = part.files.epsilons, part.files.matched_delta
-    answers = at_each_trust(part.settings, part.measure, budgets=budgets, delta=delta)
+    answers = at_each_trust(part.results, part.metric, budgets=budgets, delta=delta)
     if not answers:
         return []
     lines = _table(answers, part, every)
@@ -50,9 +47,9 @@ def trust_sections(part: EvaluationPart, every: Sequence[Course]) -> list[Sectio
 
 
 def _table(answers: Sequence[TrustAnswer], part: EvaluationPart, every: Sequence[Course]) -> Markup:
-    settings, measure = part.settings, part.measure
-    figures = [accuracy_column(measure), *floor_columns(measure, settings)]
-    losses = composed_column(settings)
+    results, metric = part.results, part.metric
+    figures = [accuracy_column(metric), *baseline_columns(metric, results)]
+    losses = composed_column(results)
     costs = [BYTES_UP[0], BYTES_DOWN[0], SERVER_SEES]
     needed = [Column("users needed", f"{every[0].ratings} ratings", numeric=False)] if every else []
     columns = [
@@ -73,11 +70,11 @@ def _table(answers: Sequence[TrustAnswer], part: EvaluationPart, every: Sequence
             text_cell("whole profile" if answer.hides else "values only"),
             Cell(f"ε {answer.budget:g}", answer.budget),
             named_cell(answer.best, part.looks, part.links),
-            setting_cell(losses, answer.best),
-            *(setting_cell(column, answer.best) for column in figures),
+            result_cell(losses, answer.best),
+            *(result_cell(column, answer.best) for column in figures),
             text_cell(_verdict(answer)),
             *(text_cell(users_needed(every, answer.best)) for _ in needed),
-            *(setting_cell(column, answer.best) for column in costs),
+            *(result_cell(column, answer.best) for column in costs),
             text_cell(_less(answer)),
         ]
         for answer in answers

@@ -8,30 +8,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulation.analysis.comparison_files import ComparisonFiles
-from simulation.analysis.selection import reference_budget
-from simulation.analysis.settings import Setting
+from simulation.analysis.protocol_results import ProtocolResult, reference_budget
 from simulation.pages.figures.looks import Looks
 from simulation.pages.figures.rendering import Draw, Plot
-from simulation.pages.figures.user_spreads import SPREAD_QUANTILES, Spread, draw_spreads
+from simulation.pages.figures.users import SPREAD_QUANTILES, Spread, draw_spreads
 from simulation.pages.page import Section, dashed, figures
 from simulation.storage.run_files import bytes_per_user
 from simulation.storage.tables import Columns
 
 
 def user_section(
-    files: ComparisonFiles, traffic: Sequence[tuple[Setting, str, Columns]], looks: Looks, draw: Draw
+    files: ComparisonFiles, traffic: Sequence[tuple[ProtocolResult, str, Columns]], looks: Looks, draw: Draw
 ) -> Section:
     """Return how bytes and losses are distributed over the users of every protocol."""
     heading = "How users differ"
     if not traffic:
         return Section("users", heading, (dashed("The runs themselves are not in this directory."),))
-    reference = reference_budget(files.settings)
+    reference = reference_budget(files.results)
     budget = "" if reference is None else f" ε = {reference:g} unless the label says otherwise."
     caption = f"{_CAPTION}{budget}"
-    spent = _spreads((setting, label, bytes_per_user(columns)) for setting, label, columns in traffic)
+    spent = _spreads((result, label, bytes_per_user(columns)) for result, label, columns in traffic)
     if not spent:
         return Section("users", heading, (dashed("No protocol here sends anything."),))
-    losses = _spreads((setting, label, columns["epsilon_per_user"]) for setting, label, columns in traffic)
+    losses = _spreads((result, label, columns["epsilon_per_user"]) for result, label, columns in traffic)
     plots = [
         Plot(
             "bytes-per-user",
@@ -74,11 +73,11 @@ _CAPTION = (
 )
 
 
-def _spreads(figures_of_users: Iterable[tuple[Setting, str, NDArray[np.float64]]]) -> list[Spread]:
-    """Return what can be drawn on a logarithmic axis: not the floor that sends nothing and loses nothing."""
+def _spreads(figures_of_users: Iterable[tuple[ProtocolResult, str, NDArray[np.float64]]]) -> list[Spread]:
+    """Return what can be drawn on a logarithmic axis: not the baseline that sends nothing and loses nothing."""
     return [
-        Spread(setting.name, label, np.percentile(values, SPREAD_QUANTILES))
-        for setting, label, values in figures_of_users
+        Spread(result.name, label, np.percentile(values, SPREAD_QUANTILES))
+        for result, label, values in figures_of_users
         if np.isfinite(values).all() and values.max() > 0
     ]
 

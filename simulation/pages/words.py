@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dprec.completion import COMPLETIONS
+from dprec.components import Registry, summary_of
 from dprec.mechanisms import MECHANISMS
 from dprec.privacy.units import UNITS_IN_WORDS
-from dprec.registry import Registry, summary_of
 from simulation.analysis.comparison_files import ComparisonFiles
-from simulation.analysis.settings import Setting, by_evaluation
+from simulation.analysis.protocol_results import ProtocolResult, by_evaluation
 from simulation.analysis.vocabulary import listed, plural
-from simulation.configuration.dotted_keys import at
+from simulation.configuration.strict_yaml import at
 from simulation.protocols import PROTOCOLS
 from simulation.storage.run_files import RunFiles
 from simulation.storage.tables import Row
@@ -46,11 +46,11 @@ def components_in_words(run: RunFiles) -> str:
 
 def comparison_in_words(files: ComparisonFiles) -> str:
     """Describe a comparison."""
-    settings = files.settings
-    names = list(dict.fromkeys(setting.name for setting in settings if setting.floor is None))
-    floors = {setting.name for setting in settings if setting.floor}
-    budgets = sorted({setting.budget for setting in settings if setting.budget is not None})
-    runs = [row for setting in settings for row in setting.rows]
+    results = files.results
+    names = list(dict.fromkeys(result.name for result in results if result.baseline is None))
+    baselines = {result.name for result in results if result.baseline}
+    budgets = sorted({result.budget for result in results if result.budget is not None})
+    runs = [row for result in results for row in result.rows]
     seeds, folds = ({str(row[key]) for row in runs if row.get(key) is not None} for key in ("seed", "fold"))
     at_budgets = (
         f" at {plural(len(budgets), 'budget')}, ε = {listed(f'{budget:g}' for budget in budgets)} per "
@@ -58,7 +58,7 @@ def comparison_in_words(files: ComparisonFiles) -> str:
         if budgets
         else ""
     )
-    beside = f" beside {plural(len(floors), 'floor')}" if floors else ""
+    beside = f" beside {plural(len(baselines), 'baseline')}" if baselines else ""
     repeated = " and ".join(
         plural(len(values), word) for values, word in ((seeds, "seed"), (folds, "fold")) if values
     )
@@ -69,7 +69,7 @@ def comparison_in_words(files: ComparisonFiles) -> str:
 
 def data_in_words(files: ComparisonFiles) -> str:
     """Describe the ratings of a comparison, and what its protocols were given."""
-    groups = by_evaluation(files.settings).values()
+    groups = by_evaluation(files.results).values()
     populations = dict.fromkeys(_population_of(own[0].rows[0]) for own in groups)
     given = f"Every protocol with a budget was given the same ε per {files.matched_unit}."
     return " ".join([*populations, given])
@@ -115,11 +115,11 @@ def merged_notes(notes: Iterable[tuple[str, str]]) -> list[tuple[Sequence[str], 
     return [(list(names), next(iter(texts)), len(texts) - 1) for names, texts in merged.values()]
 
 
-def label_of(setting: Setting, reference: float | None) -> str:
+def label_of(result: ProtocolResult, reference: float | None) -> str:
     """Name a setting, with its budget if that is not the reference budget."""
-    if setting.budget is None or setting.budget == reference:
-        return setting.name
-    return f"{setting.name} (ε {setting.budget:g})"
+    if result.budget is None or result.budget == reference:
+        return result.name
+    return f"{result.name} (ε {result.budget:g})"
 
 
 def _about(registry: Registry[Any], kind: str) -> str:

@@ -1,7 +1,7 @@
 """The protocols: how devices and server arrive at predictions together."""
 
-from dprec.recommendation import Predict
-from dprec.registry import Registry
+from dprec.components import Registry
+from dprec.predictions import Predict
 from simulation.protocols.base import Protocol
 from simulation.protocols.best import BestProtocol
 from simulation.protocols.global_mean import GlobalMeanProtocol
@@ -11,7 +11,7 @@ from simulation.protocols.nothing_sent import NothingSentProtocol
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.private_als import PrivateAlsProtocol
-from simulation.protocols.task import Checkpoints, Measure, Task
+from simulation.protocols.task import Checkpoints, Metric, Task
 from simulation.protocols.trusted_server import TrustedServerProtocol
 from simulation.protocols.x_map import XMapProtocol
 
@@ -31,4 +31,4 @@ PROTOCOLS: Registry[Protocol] = Registry(
     ],
 )
 
-__all__ = ["PROTOCOLS", "Checkpoints", "Measure", "Outcome", "Predict", "Protocol", "Task"]
+__all__ = ["PROTOCOLS", "Checkpoints", "Metric", "Outcome", "Predict", "Protocol", "Task"]

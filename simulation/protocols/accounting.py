@@ -21,7 +21,7 @@ from dprec.reports import ReportFamily
 from strategies.round_record import RoundRecord
 
 EXACT_CHANNEL = (
-    "epsilon is the largest log ratio of a channel's rows, counted in the same whole draws with which "
+    "epsilon is the largest log ratio of a channel's rows, counted in the same integer weights with which "
     "devices choose what they send"
 )
 """Why the loss of a channel is proved."""
@@ -39,7 +39,6 @@ def budget_at(
     ----------
     privacy : PrivacyBudget or None
         The protocol's own.
-    budget : MatchedBudget
     per : {"rating", "cell", "user"}
         What the protocol promises it for.
     composes : bool
@@ -128,7 +127,6 @@ def notes_on_failures(records: Sequence[RoundRecord], reports: str = "reports") 
 
     Parameters
     ----------
-    records : sequence of RoundRecord
     reports : str
         What was requested, in the plural.
     """

@@ -7,13 +7,13 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from dprec.components import Options, as_values, option
 from dprec.errors import SettingError
-from dprec.options import Options, as_values, option
+from dprec.exchange import Setup
 from dprec.privacy.calibration import DELTA, PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.ratings import Ratings
-from dprec.setups import Setup
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.sent import Example, Sent
 from simulation.protocols.task import Task
@@ -21,7 +21,7 @@ from simulation.protocols.task import Task
 if TYPE_CHECKING:
     from flwr.serverapp import Grid
 
-_AFTER_REPORTS = frozenset({"delivery", "shuffler", "places"})
+_AFTER_REPORTS = frozenset({"delivery", "shuffler", "item_embeddings"})
 """Settings with and without which devices draw and send the same."""
 
 

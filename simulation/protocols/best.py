@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from dprec.completion.calibrated.completion import Calibrated
+from dprec.completion import Calibrated
+from dprec.components import option
 from dprec.errors import SettingError
+from dprec.exchange import Setup
 from dprec.mechanisms import (
     BitsAndCounts,
     FisherOptimal,
@@ -21,13 +23,11 @@ from dprec.mechanisms import (
     ThresholdBit,
     UserLevelBit,
 )
-from dprec.observations import Placement
-from dprec.options import option
+from dprec.observations import EmbeddingRelease
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.ratings import Ratings
-from dprec.setups import Setup
 from simulation.protocols.accounting import budget_at
 from simulation.protocols.base import Protocol
 from simulation.protocols.counts_or_symbols import PUBLIC, Sizes
@@ -60,10 +60,12 @@ class BestProtocol(Protocol):
     _sizes: ClassVar[Sizes | None] = None
     privacy: PrivacyBudget = option("What is promised.")
     predicts: Literal["device", "server"] = option("Who predicts.", "device")
-    item_set: Literal["visible", "hidden"] = option(
-        "Whether the server sees which items are rated.", "visible"
+    item_set: Literal["revealed", "hidden"] = option(
+        "Whether the server sees which items are rated.", "revealed"
     )
-    places: Placement = option("What devices that predict are sent of everybody's item sets.", Placement())
+    item_embeddings: EmbeddingRelease = option(
+        "What devices that predict are sent of everybody's item sets.", EmbeddingRelease()
+    )
 
     @property
     def private(self) -> bool:
@@ -115,7 +117,7 @@ class BestProtocol(Protocol):
             mechanism=self.mechanism,
             completion=completion,
             personalization="on-device" if self.predicts == "device" else "none",
-            places=self.places,
+            item_embeddings=self.item_embeddings,
         )
 
     @property
@@ -155,11 +157,11 @@ class BestProtocol(Protocol):
         self.picked.check(train)
 
     def _check_choices(self) -> None:
-        if self.privacy.per == "cell" and self.item_set == "visible":
+        if self.privacy.per == "cell" and self.item_set == "revealed":
             raise SettingError(
                 "item_set", "'visible', with a budget per cell", "'hidden', or per: rating or user"
             )
-        if self.privacy.per == "user" and self.item_set == "visible" and self.predicts == "server":
+        if self.privacy.per == "user" and self.item_set == "revealed" and self.predicts == "server":
             found = "'server', with a budget per user and the item set visible"
             raise SettingError("predicts", found, "'device', which knows its user's mean")
 

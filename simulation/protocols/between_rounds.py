@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dprec.predictions import Predict
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.ratings import Ratings
-from dprec.recommendation import Predict
-from dprec.wire.broadcast import BroadcastOptions
+from dprec.wire import BroadcastOptions
 from simulation.protocols.early_stopping import EarlyStopping
 from simulation.protocols.own_factors import OwnFactors
 from simulation.protocols.task import Task
@@ -39,27 +39,17 @@ class BetweenRounds:
 
 @dataclass(frozen=True, eq=False)
 class EvaluatedRounds(BetweenRounds):
-    """A simulation: it knows the ratings, so it evaluates rounds, stops early, and keeps checkpoints.
-
-    Parameters
-    ----------
-    task : Task
-    fit : Ratings
-        What the devices learn from.
-    downlink : BroadcastOptions
-    ridge : float
-        As for `OwnFactors`.
-    rounds, evaluate_every : int
-        Rounds at most, and between evaluations.
-    early_stopping : EarlyStopping or None
-    """
+    """A simulation: it knows the ratings, so it evaluates rounds, stops early, and keeps checkpoints."""
 
     task: Task
     fit: Ratings
+    """What the devices learn from."""
     downlink: BroadcastOptions
     ridge: float
+    """As for `OwnFactors`."""
     rounds: int
     evaluate_every: int
+    """Rounds at most, and between evaluations."""
     early_stopping: EarlyStopping | None
 
     def begun(self, state: State) -> State:
@@ -83,7 +73,7 @@ class EvaluatedRounds(BetweenRounds):
         if self.early_stopping is not None:
             self.early_stopping.remember_best(state, predict, self.task.train, self.task.seed)
         if record.round == self.rounds or record.round % self.evaluate_every == 0:
-            state.records[-1] = replace(record, accuracy=self.task.measure(predict))
+            state.records[-1] = replace(record, accuracy=self.task.metric(predict))
         if self.task.checkpoints is not None:
             self.task.checkpoints.save(state)
 

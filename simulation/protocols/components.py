@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dprec.binarization import BINARIZATIONS, Binarization
-from dprec.completion import COMPLETIONS, Completion
-from dprec.completion.one_bit.perturbation import PERTURBATIONS, Perturbation
-from dprec.component_types import one_of
-from dprec.datasets import DATASETS
-from dprec.datasets.base import Dataset
+from dprec.completion import COMPLETIONS, PERTURBATIONS, Completion, Perturbation
+from dprec.components import Registry, one_of
+from dprec.datasets import DATASETS, Dataset
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.mechanisms import MECHANISMS, Mechanism
 from dprec.private_als import AGGREGATIONS, Aggregation
-from dprec.registry import Registry
 from dprec.splits import SPLITS, Split
 
 COMPONENT_REGISTRIES: list[Registry[Any]] = [

@@ -2,7 +2,7 @@
 
 A rating is a latent one with unit noise: an effect of the user, one of the item, and the user's tastes.
 Symbols and bits tell as much about each as the Fisher information of their channel; a noisy count over m
-ratings tells about the user's effect alone, and that grows with the square of m. What is left of the three
+ratings tells about the user's bias alone, and that grows with the square of m. What is left of the three
 variances is compared, in the mean over ratings as they are spread over users and items.
 """
 
@@ -48,17 +48,11 @@ _QUANTILES = (0.1, 0.3, 0.5, 0.7, 0.9)
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """What is public about ratings whose items are seen.
-
-    Parameters
-    ----------
-    of_users, of_items : ndarray of float64
-        Ratings of the user, and of the item, of a rating: quantiles over all ratings.
-    scale : RatingScale
-    """
+    """What is public about ratings whose items are seen."""
 
     of_users: NDArray[np.float64]
     of_items: NDArray[np.float64]
+    """Ratings of the user, and of the item, of a rating: quantiles over all ratings."""
     scale: RatingScale
 
     @classmethod
@@ -88,8 +82,8 @@ class Sizes:
 
     def _error(self, told: float, of_counts: NDArray[np.float64]) -> float:
         of_users, of_items = self.of_users * told, self.of_items * told
-        effects = (1 / (1 / _USERS + of_users + of_counts)).mean() + (1 / (1 / _ITEMS + of_items)).mean()
-        return float(effects + _TASTES * (1 - _learned(of_users).mean() * _learned(of_items).mean()))
+        biases = (1 / (1 / _USERS + of_users + of_counts)).mean() + (1 / (1 / _ITEMS + of_items)).mean()
+        return float(biases + _TASTES * (1 - _learned(of_users).mean() * _learned(of_items).mean()))
 
 
 def _of_a_rating(counts: NDArray[np.integer]) -> NDArray[np.float64]:

@@ -12,12 +12,11 @@ from typing import TypeVar
 
 import numpy as np
 
+from dprec.components import Options, reference_of, user_defined_classes
 from dprec.errors import InputError
-from dprec.options import Options, own_classes
-from dprec.own_classes import reference_of
+from dprec.exchange import ReportSetup
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
-from dprec.setups import ReportSetup
 from simulation.protocols.base import Protocol
 from simulation.protocols.outcome import ServerOutcome
 
@@ -26,7 +25,7 @@ OutcomeT = TypeVar("OutcomeT", bound=ServerOutcome)
 
 def declaring(protocol: Protocol) -> tuple[type[Options], ...]:
     """Return the classes from outside on whose word alone the losses of a protocol rest."""
-    own = dict.fromkeys([*own_classes(protocol), *own_classes(protocol.picked)])
+    own = dict.fromkeys([*user_defined_classes(protocol), *user_defined_classes(protocol.picked)])
     return tuple(each for each in own if each.declares_loss())
 
 
@@ -35,7 +34,6 @@ def guarantee_of(protocol: Protocol, shape: tuple[int, int]) -> Guarantee:
 
     Parameters
     ----------
-    protocol : Protocol
     shape : tuple of int
         Users and items.
     """

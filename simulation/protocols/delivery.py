@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.base import Completed
-from dprec.options import Options, option
+from dprec.completion import Completed
+from dprec.components import Options, option
 from dprec.predictions import checked, checked_rows
 from simulation.protocols.task import ServerTask
 
 if TYPE_CHECKING:
     from flwr.serverapp import Grid
 
-    from dprec.wire.traffic import TrafficLedger
+    from dprec.wire import TrafficLedger
 
 NOT_DELIVERED = (
     "What the server predicts is not sent back to the users: the bytes down leave out their recommendations."
@@ -43,8 +43,6 @@ class TopN(Options):
 
         Parameters
         ----------
-        grid : Grid
-        task : ServerTask
         completed : Completed
             What predicts.
         seen : tuple of ndarray of int, or None

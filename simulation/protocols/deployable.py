@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from dprec.personalization.ordinal_process import OrdinalProcess
+from dprec.personalization import OrdinalProcess
 from simulation.protocols.base import Protocol
 from simulation.protocols.outcome import Outcome, ServerOutcome
 from simulation.protocols.task import ServerTask, Sizes, Task

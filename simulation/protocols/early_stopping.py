@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.components import Options, option
 from dprec.metrics import root_mean_squared_error
-from dprec.options import Options, option
+from dprec.predictions import Predict
 from dprec.randomness import uniforms, words
 from dprec.ratings import Ratings
-from dprec.recommendation import Predict
 
 if TYPE_CHECKING:
     from strategies.iterative import State

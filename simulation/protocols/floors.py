@@ -1,22 +1,22 @@
-"""Which protocols are floors: what others must beat to be worth any privacy or bytes."""
+"""Which protocols are baselines: what others must beat to be worth any privacy or bytes."""
 
 from __future__ import annotations
 
-from dprec.completion.averages import ItemAverage
+from dprec.completion import ItemAverage
 from simulation.protocols.base import Protocol
 from simulation.protocols.global_mean import GlobalMeanProtocol
 from simulation.protocols.nothing_sent import NothingSentProtocol
 from simulation.protocols.one_shot import OneShotProtocol
 
 NOTHING_SENT = "nothing-sent"
-"""The floor of devices that predict alone."""
+"""The baseline of devices that predict alone."""
 
-FLOORS = (NOTHING_SENT, "global-mean", "item-average", "sets-only")
-"""Names of the presets, and of the floors in the column `floor` of comparison.csv."""
+BASELINES = (NOTHING_SENT, "global-mean", "item-average", "sets-only")
+"""Names of the presets, and of the baselines in the column `baseline` of comparison.csv."""
 
 
-def floor_of(protocol: Protocol) -> str | None:
-    """Return which of the floors a protocol is, whatever it is called; None for any other protocol."""
+def baseline_of(protocol: Protocol) -> str | None:
+    """Return which of the baselines a protocol is, whatever it is called; None for any other protocol."""
     if isinstance(protocol, NothingSentProtocol):
         return NOTHING_SENT
     if isinstance(protocol, GlobalMeanProtocol) and not protocol.private:

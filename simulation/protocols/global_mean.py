@@ -1,4 +1,4 @@
-"""The floor of one number per user: every device sends its mean, and the mean of these is predicted."""
+"""The baseline of one number per user: every device sends its mean, and the mean of these is predicted."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
-from dprec.completion.averages import Averages
-from dprec.completion.own_averages import one_mean_per_user
+from dprec.completion import Averages, one_mean_per_user
+from dprec.components import option
 from dprec.errors import SettingError
+from dprec.exchange import OneShotSetup
 from dprec.mechanisms.unprotected import Raw
-from dprec.options import option
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.ratings import Ratings
 from dprec.reports import DeviceChannel, ReportFamily
-from dprec.setups import OneShotSetup
 from simulation.protocols.accounting import (
     EXACT_CHANNEL,
     budget_at,
@@ -129,13 +128,13 @@ class GlobalMeanProtocol(Protocol):
         seen = "Whether a user has any rating at all is not hidden."
         if not self.mechanism.sends_values:
             why = "nothing that is sent depends on any rating."
-            return Guarantee("proved", "nobody", True, why, notes=(seen,))
+            return Guarantee("proved", "local", True, why, notes=(seen,))
         if self.privacy is None:
-            return Guarantee("none", "server", True, "the server receives every user's true mean.")
+            return Guarantee("none", "central", True, "the server receives every user's true mean.")
         notes = ["One number is sent for a whole profile, so the loss per rating is at most that per user."]
         if not self.mechanism.report_family.hides_items:
             notes.append(seen)
-        return Guarantee("proved", "nobody", True, f"{EXACT_CHANNEL}.", notes=tuple(notes))
+        return Guarantee("proved", "local", True, f"{EXACT_CHANNEL}.", notes=tuple(notes))
 
 
 def _without_bias(received: float, channel: DeviceChannel) -> float:
@@ -145,7 +144,6 @@ def _without_bias(received: float, channel: DeviceChannel) -> float:
     ----------
     received : float
         Mean of the values read from the reports.
-    channel : DeviceChannel
 
     Returns
     -------

@@ -9,18 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.channel import Channel
-from dprec.completion.one_bit.completion import OneBit, cold_notes
-from dprec.completion.one_bit.slope_channel import slope_channel
+from dprec.completion import OneBit, cold_notes, slope_channel
+from dprec.components import option
 from dprec.errors import RunError, SettingError, within
-from dprec.exact_loss import even_share
-from dprec.options import option
+from dprec.exchange import GradientPerturbationSetup
 from dprec.privacy.calibration import LARGEST_CELL_EPSILON, PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.privacy.releases import Releases
+from dprec.randomness import even_share
 from dprec.ratings import Ratings
-from dprec.setups import GradientPerturbationSetup
 from dprec.wire import ReportCodec
 from simulation.protocols.accounting import (
     EXACT_CHANNEL,
@@ -150,7 +149,7 @@ class GradientPerturbationProtocol(Protocol):
             strategy.run_round(grid)
             matrix = strategy.matrix
             if done + 1 < self.rounds:
-                measured = task.measure(matrix.predict, matrix.hidden)
+                measured = task.metric(matrix.predict, matrix.hidden)
                 strategy.records[-1] = replace(strategy.records[-1], accuracy=measured)
                 task.ended(strategy.records[-1])
             task.progress("rounds", done + 1, self.rounds)
@@ -189,7 +188,7 @@ class GradientPerturbationProtocol(Protocol):
         """Promise the loss of the channel, once for each round."""
         return Guarantee(
             status="proved",
-            trust="nobody",
+            trust="local",
             hides_rated_items=False,
             reason=f"{EXACT_CHANNEL}, and the rounds add up.",
             notes=(

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 
 from dprec.channel import Channel
-from dprec.completion.item_updates import StepOptions
-from dprec.completion.variational import check_rank
+from dprec.completion import StepOptions, check_rank
+from dprec.components import option
 from dprec.errors import RunError, SettingError, within
-from dprec.options import option
+from dprec.exchange import IterativeSetup
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.privacy.releases import Releases, least_private_channel
 from dprec.ratings import Ratings
-from dprec.setups import IterativeSetup
-from dprec.wire.broadcast import BroadcastOptions
+from dprec.wire import BroadcastOptions
 from simulation.protocols.accounting import budget_at, check_unit, notes_on_failures
 from simulation.protocols.between_rounds import BetweenRounds, EvaluatedRounds
 from simulation.protocols.components import AnyGradient
@@ -136,8 +135,6 @@ class IterativeProtocol(DeployableProtocol["State"]):
 
         Parameters
         ----------
-        grid : Grid
-        task : ServerTask
         between : BetweenRounds, optional
             What happens between the rounds; by default nothing.
         """
@@ -242,14 +239,14 @@ class IterativeProtocol(DeployableProtocol["State"]):
         """Promise the loss of a bit, once for each round, if there is a budget."""
         if self.privacy is None:
             why = "gradients at the rated items let the server compute the ratings."
-            return Guarantee("none", "server", False, why)
+            return Guarantee("none", "central", False, why)
         composed = self.privacy.composition == "pld"
         together = f"compose, beyond a probability of {self.privacy.delta:g}" if composed else "add up"
         return Guarantee(
             status="proved",
-            trust="nobody",
+            trust="local",
             hides_rated_items=self.gradient.hides_rated_items,
-            reason="an answer is one bit, drawn in whole draws whose ratio bounds its loss whatever the "
+            reason="an answer is one bit, drawn in integer weights whose ratio bounds its loss whatever the "
             f"ratings, and the rounds {together}.",
             notes=(
                 f"Epsilon holds for everything a user sends in all rounds, {self.epsilon_per_round:.4g} "

@@ -1,20 +1,19 @@
-"""The floor of every comparison: devices predict alone, from their own ratings."""
+"""The baseline of every comparison: devices predict alone, from their own ratings."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Self
 
-from dprec.completion.averages import Averages
-from dprec.completion.own_averages import own_averages
+from dprec.completion import Averages, own_averages
+from dprec.components import option
 from dprec.errors import SettingError
-from dprec.options import option
+from dprec.exchange import SilentSetup
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.ratings import Ratings
-from dprec.setups import SilentSetup
-from dprec.wire.traffic import TrafficLedger
+from dprec.wire import TrafficLedger
 from simulation.protocols.base import Protocol
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.sent import Example
@@ -71,7 +70,7 @@ class NothingSentProtocol(Protocol):
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise that nothing is learned about anybody."""
         why = "nothing is sent; every device predicts for its user from the user's own ratings alone."
-        return Guarantee("proved", "nobody", True, why)
+        return Guarantee("proved", "local", True, why)
 
     def sent(self, example: Example) -> None:
         """Return None: nothing is sent."""

@@ -7,22 +7,18 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
-from dprec.completion.averages import ItemAverage
-from dprec.completion.base import Completed, Completion
+from dprec.completion import Completed, Completion, ItemAverage
+from dprec.components import option
 from dprec.errors import SettingError, within
-from dprec.messages import PRIOR
-from dprec.observations import AS_THEY_ARE, Placement
-from dprec.options import option
+from dprec.exchange import PRIOR, OneShotSetup
+from dprec.observations import AS_THEY_ARE, EmbeddingRelease
 from dprec.ordinal import level_shares
-from dprec.personalization.broadcast import broadcast_of
-from dprec.personalization.derived_broadcast import TableOptions
-from dprec.personalization.ordinal_process import Devices, OrdinalProcess
+from dprec.personalization import Devices, OrdinalProcess, TableOptions, broadcast_of
+from dprec.predictions import PredictRows
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.matched_budget import MatchedBudget
-from dprec.recommendation import PredictRows
 from dprec.reports import ReportFamily, Wanted
-from dprec.setups import OneShotSetup
-from dprec.wire.item_table import ItemTable
+from dprec.wire import ItemTable
 from simulation.protocols.accounting import EXACT_CHANNEL, check_private, mechanism_budget
 from simulation.protocols.components import AnyCompletion, AnyMechanism
 from simulation.protocols.delivery import DELIVERY, NOT_DELIVERED, TopN
@@ -58,7 +54,9 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
     table: TableOptions = option(
         "What devices that predict are sent if the completion is not calibrated.", TableOptions()
     )
-    places: Placement = option("What devices that predict are sent of everybody's item sets.", Placement())
+    item_embeddings: EmbeddingRelease = option(
+        "What devices that predict are sent of everybody's item sets.", EmbeddingRelease()
+    )
     delivery: TopN | None = option(DELIVERY, TopN())
     max_symbols: int = option(
         "Most symbols, users times items, for a mechanism that reports every item.",
@@ -74,7 +72,7 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
     @property
     def draws_noise(self) -> bool:
         """Whether the mechanism does, or the server for the table of items."""
-        return self.private or self.places.epsilon is not None
+        return self.private or self.item_embeddings.epsilon is not None
 
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; if the item set is hidden, per rating means per cell."""
@@ -118,11 +116,11 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
             self.shuffler.check(self.mechanism, self.privacy, self.completion, on_device)
         with within("table"):
             level_shares(self.table.histogram, train.scale.levels)
-        if self.places.epsilon is not None:
-            with within("places"):
-                self._check_noisy_places(self.places.epsilon)
+        if self.item_embeddings.epsilon is not None:
+            with within("item_embeddings"):
+                self._check_noisy_embeddings(self.item_embeddings.epsilon)
 
-    def _check_noisy_places(self, epsilon: float) -> None:
+    def _check_noisy_embeddings(self, epsilon: float) -> None:
         """Refuse noise on item sets where none are read, or nobody but the server reads what they say."""
         if self.personalization == "none":
             found, accepted = f"{epsilon:g}, where the server predicts", "none, or personalization: on-device"
@@ -131,9 +129,9 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         if unread or self.mechanism.report_family.hides_items:
             found = f"{epsilon:g}, where the server does not know who rated which items"
             raise SettingError("epsilon", found, "none: the table says nothing of item sets")
-        if self.places.delta > self.delta:
+        if self.item_embeddings.delta > self.delta:
             found, accepted = (
-                f"{self.places.delta:g}",
+                f"{self.item_embeddings.delta:g}",
                 f"at most {self.delta:g}, the delta of the run's losses",
             )
             raise SettingError("delta", found, accepted)
@@ -150,7 +148,9 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
     def audited(self) -> Self:
         """Return the protocol without a costly completion; see `Protocol.audited`."""
         check_private(self.mechanism)
-        return replace(self, completion=ItemAverage(), delivery=None, shuffler=None, places=Placement())
+        return replace(
+            self, completion=ItemAverage(), delivery=None, shuffler=None, item_embeddings=EmbeddingRelease()
+        )
 
     @property
     def assumed(self) -> OrdinalProcess | None:
@@ -171,7 +171,7 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         collected = ReportCollection(family, task.group, wanted, task.catalogue).collect(grid, task.roster)
         record, sent_table = collected.record, None
         after = AfterReports.of(grid, task, family, collected)
-        observed = replace(after.observations, placement=self._placement)
+        observed = replace(after.observations, embedding_release=self._embedding_release)
         if self.shuffler is not None:
             spent = self.shuffler.charged(family, collected, task.group)
             record, observed = record.with_traffic(spent), self.shuffler.received(observed)
@@ -187,7 +187,7 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
                 grid, task, completed, seen, collected.traffic, self.completion_name
             )
             record = record.with_traffic(spent)
-        return ServedReports(family, collected, after, completed, record, sent_table, self._placement)
+        return ServedReports(family, collected, after, completed, record, sent_table, self._embedding_release)
 
     def served(self, task: ServerTask, held: ServedReports) -> ServerOutcome:
         """Return what the server knows; a rating that no accepted report shows is not counted."""
@@ -221,9 +221,9 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         )
 
     @property
-    def _placement(self) -> Placement:
+    def _embedding_release(self) -> EmbeddingRelease:
         """What may be told of item sets; where the server predicts, it tells nobody."""
-        return self.places if self.personalization == "on-device" else AS_THEY_ARE
+        return self.item_embeddings if self.personalization == "on-device" else AS_THEY_ARE
 
     @property
     def _table_options(self) -> TableOptions:
@@ -237,7 +237,7 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         """Send everybody what the completion knows of the items; return it, and the bytes charged."""
         from strategies.personalization import broadcast_table
 
-        observed = replace(collected.observations, placement=self._placement)
+        observed = replace(collected.observations, embedding_release=self._embedding_release)
         broadcast = broadcast_of(completed, observed, self._table_options, task.server_seed)
         encoded, priors = broadcast.table.encode(), broadcast.priors
         spent = broadcast_table(grid, task.roster, task.group, encoded, priors, collected.traffic)
@@ -261,17 +261,17 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         on_device, sends = self.personalization == "on-device", self.mechanism.sends_values
         reports, reads_sets = self.mechanism.report_family, self.completion.reads_item_sets
         if self.privacy is None and sends:
-            return Guarantee("none", "server", False, "the server receives the true ratings.")
+            return Guarantee("none", "central", False, "the server receives the true ratings.")
         if reports.hides_items:
-            return Guarantee("proved", "nobody", True, f"{EXACT_CHANNEL}.", notes=(reports.on_items,))
+            return Guarantee("proved", "local", True, f"{EXACT_CHANNEL}.", notes=(reports.on_items,))
         seen = [reports.on_items]
         if on_device or reads_sets:
             seen.append(note_on_reading(on_device=on_device, sends_values=sends))
         if on_device:
-            groups, has_effects = reports.asks_further, sends or not reads_sets
-            seen += notes_on_table(self.places, has_effects=has_effects, groups_items=groups)
+            groups, has_biases = reports.asks_further, sends or not reads_sets
+            seen += notes_on_table(self.item_embeddings, has_biases=has_biases, groups_items=groups)
         if not sends:
             why = "devices send which items were rated, and nothing that depends on how."
-            return Guarantee("proved", "nobody", False, why, notes=tuple(seen))
+            return Guarantee("proved", "local", False, why, notes=tuple(seen))
         seen += reports.further_notes
-        return Guarantee("proved", "nobody", False, f"{EXACT_CHANNEL}.", notes=tuple(seen))
+        return Guarantee("proved", "local", False, f"{EXACT_CHANNEL}.", notes=tuple(seen))

@@ -9,67 +9,51 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.predictions import Predict, PredictRows
 from dprec.privacy.gaussian import GaussianReleases
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.releases import Releases, composed_losses
 from dprec.privacy.shuffling import ShuffledProfiles, ShuffledReports
-from dprec.recommendation import Predict, PredictRows
 from dprec.reports import DeviceChannel
-from dprec.wire.traffic import TrafficLedger
+from dprec.wire import TrafficLedger
 from strategies.round_record import RoundRecord
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ServerOutcome:
-    """What a server knows of a protocol that has ended.
-
-    Parameters
-    ----------
-    traffic : TrafficLedger
-    privacy : PrivacyLedger
-        What is proved of the losses; infinite where nothing is.
-    guarantee : Guarantee
-    rounds : tuple of RoundRecord
-        Empty where nothing is sent.
-    claimed : PrivacyLedger or None
-        The losses that are claimed without a proof; None where none are.
-    releases : tuple of Releases
-        All that was drawn about the users, where that is independent draws; empty where only the sum of
-        the losses is known.
-    losses_at : callable or None
-        From delta to the loss of every user, where the protocol composes what it released itself.
-    shuffled : ShuffledReports or ShuffledProfiles or None
-        The reports that came through shufflers, and how many hide each; None without shufflers.
-    to_everybody : GaussianReleases or None
-        What was released with noise to all users, beside what their devices drew; None if nothing was.
-    channel : DeviceChannel or None
-        The channel that the devices applied to their ratings; None if it adds no noise.
-    notes : tuple of str
-        What a reader of the figures must know.
-    diagnostics : dict
-        What the completion learned; JSON values only.
-    distance : dict
-        Root mean square difference between the reports and the ratings, and a bound on it, if a paper
-        gives one.
-    seconds : float
-        How long the protocol took in this process, measured by the caller.
-    """
+    """What a server knows of a protocol that has ended."""
 
     traffic: TrafficLedger
     privacy: PrivacyLedger
+    """What is proved of the losses; infinite where nothing is."""
     guarantee: Guarantee
     rounds: tuple[RoundRecord, ...]
+    """Empty where nothing is sent."""
     claimed: PrivacyLedger | None = None
+    """The losses that are claimed without a proof; None where none are."""
     releases: tuple[Releases, ...] = ()
+    """All that was drawn about the users, where that is independent draws; empty where only the sum of the
+    losses is known.
+    """
     losses_at: Callable[[float], NDArray[np.float64]] | None = None
+    """From delta to the loss of every user, where the protocol composes what it released itself."""
     shuffled: ShuffledReports | ShuffledProfiles | None = None
+    """The reports that came through shufflers, and how many hide each; None without shufflers."""
     to_everybody: GaussianReleases | None = None
+    """What was released with noise to all users, beside what their devices drew; None if nothing was."""
     channel: DeviceChannel | None = None
+    """The channel that the devices applied to their ratings; None if it adds no noise."""
     notes: tuple[str, ...] = ()
+    """What a reader of the figures must know."""
     diagnostics: dict[str, Any] = field(default_factory=dict)
+    """What the completion learned; JSON values only."""
     distance: dict[str, float | None] = field(default_factory=dict)
+    """Root mean square difference between the reports and the ratings, and a bound on it, if a paper gives
+    one.
+    """
     seconds: float = 0.0
+    """How long the protocol took in this process, measured by the caller."""
 
     def composed(self, delta: float) -> NDArray[np.float64]:
         """Return the loss of every user by composition, shape (users,): at most the sum in the ledger.
@@ -102,20 +86,15 @@ class ServerOutcome:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Outcome(ServerOutcome):
-    """What a protocol produces in a simulation, which knows what every device predicts.
-
-    Parameters
-    ----------
-    predict : callable
-        From arrays of users and items to predicted ratings, not clipped.
-    predict_rows : callable or None
-        From users and the number of items to predicted ratings of all items, where that is cheaper than
-        cell by cell.
-    hidden : callable or None
-        From arrays of users and items to the entries of the hidden matrix behind the ratings, if the
-        completion models one.
-    """
+    """What a protocol produces in a simulation, which knows what every device predicts."""
 
     predict: Predict
+    """From arrays of users and items to predicted ratings, not clipped."""
     predict_rows: PredictRows | None = None
+    """From users and the number of items to predicted ratings of all items, where that is cheaper than cell
+    by cell.
+    """
     hidden: Predict | None = None
+    """From arrays of users and items to the entries of the hidden matrix behind the ratings, if the
+    completion models one.
+    """

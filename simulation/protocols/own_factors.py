@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.factors import inner_products
-from dprec.completion.local_factors import Profiles, solve_user_factors
-from dprec.ragged import offsets, segments
+from dprec.arrays import offsets, segments
+from dprec.completion import Profiles, inner_products, solve_user_factors
 from dprec.ratings import Ratings
 
 _USERS_AT_ONCE = 1 << 16
@@ -21,22 +20,16 @@ class OwnFactors:
     """The predictions of devices that hold some item factors.
 
     Only the factors of users who are asked for are solved, and none of them is kept.
-
-    Parameters
-    ----------
-    ratings : Ratings
-        What the devices hold.
-    item_factors : ndarray of float64, shape (items, rank)
-    ridge : float
-        As for `solve_user_factors`.
-    base : ndarray of float64, shape (items,), optional
-        What is predicted without factors; 0 by default.
     """
 
     ratings: Ratings
+    """What the devices hold."""
     item_factors: NDArray[np.float64]
+    """Shape (items, rank)."""
     ridge: float
+    """As for `solve_user_factors`."""
     base: NDArray[np.float64] | None = None
+    """What is predicted without factors; 0 by default; shape (items,)."""
 
     def __call__(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the predictions of some cells, in any order, shape (cells,)."""

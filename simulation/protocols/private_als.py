@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.variational import check_rank
+from dprec.completion import check_rank
+from dprec.components import option
 from dprec.errors import RunError, SettingError, within
-from dprec.options import option
+from dprec.exchange import PrivateAlsSetup
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.matched_budget import MatchedBudget
-from dprec.private_als import FactorizationOptions, ItemModel, TrustedAggregation
-from dprec.private_als.device import with_level
+from dprec.private_als import FactorizationOptions, ItemModel, TrustedAggregation, with_level
 from dprec.ratings import Ratings
-from dprec.setups import PrivateAlsSetup
 from simulation.protocols.accounting import budget_at, check_unit, notes_on_failures
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyAggregation
@@ -48,10 +47,10 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
     privacy: PrivacyBudget | None = option(
         "What is promised for all rounds together, per user and by composition.", None
     )
-    neighbors: Literal["removal", "replacement"] = option(
+    adjacency: Literal["add-or-remove-one", "replace-one"] = option(
         "What epsilon compares: a user's profile with none, or with any other, which takes twice the noise.",
-        "removal",
-        published="removal",
+        "add-or-remove-one",
+        published="add-or-remove-one",
         source="chien2021, section 2",
     )
     factorization: FactorizationOptions = option("What is learned, and from what.", FactorizationOptions())
@@ -79,7 +78,7 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
     @property
     def sensitivity(self) -> float:
         """Largest change of a release that a user can cause."""
-        return 1.0 if self.neighbors == "removal" else 2.0
+        return 1.0 if self.adjacency == "add-or-remove-one" else 2.0
 
     @property
     def multipliers(self) -> tuple[float, ...]:
@@ -141,8 +140,6 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
 
         Parameters
         ----------
-        grid : Grid
-        task : ServerTask
         evaluate : callable, optional
             From what was learned so far to its accuracy, which only a simulation knows.
         """
@@ -190,7 +187,7 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
         """Run the rounds, and evaluate each of them."""
 
         def evaluate(learned: ItemModel) -> dict[str, float | None]:
-            return task.measure(self._predictor(task.train, learned))
+            return task.metric(self._predictor(task.train, learned))
 
         return self.simulated(task, self.serve(grid, task.for_server(), evaluate))
 
@@ -200,7 +197,7 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
         received = ItemModel.decode(learned.encode(), train.n_items, options.rank)
         ridge = options.predict_ridge * span**2
         factors = with_level(received.all_factors, ridge, options.level_ridge)
-        return OwnFactors(train, factors, ridge, received.mean + received.effects)
+        return OwnFactors(train, factors, ridge, received.mean + received.biases)
 
     def _facts(self, held: PrivateAls, task: ServerTask) -> dict[str, Any]:
         """Return the entries of a `ServerOutcome`."""
@@ -266,7 +263,7 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
         between = f"it is {twice:.4g}" if np.isfinite(twice) else "none is proved"
         compared = (
             f"Epsilon compares a user's profile with none; between any two profiles {between}."
-            if self.neighbors == "removal"
+            if self.adjacency == "add-or-remove-one"
             else "Epsilon compares any two profiles of a user."
         )
         promised = (

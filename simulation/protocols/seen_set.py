@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dprec.catalogue import Catalogue
-from dprec.observations import Placement
+from dprec.observations import EmbeddingRelease
 
 
 def note_on_reading(*, on_device: bool, sends_values: bool) -> str:
@@ -21,44 +21,45 @@ def note_on_reading(*, on_device: bool, sends_values: bool) -> str:
     sources += ["their own ratings"] * on_device
     *others, last = sources
     read = f"{', '.join(others)} and {last}" if others else last
-    alone = "The set alone, without a report of any value, gives what the floor sets-only reaches. "
+    alone = "The set alone, without a report of any value, gives what the baseline sets-only reaches. "
     return (
         f"{who} from {read}. {alone if sends_values else ''}"
         "Where the set of rated items is hidden, none of that gain holds."
     )
 
 
-def notes_on_table(placement: Placement, *, has_effects: bool, groups_items: bool) -> tuple[str, ...]:
+def notes_on_table(
+    embedding_release: EmbeddingRelease, *, has_biases: bool, groups_items: bool
+) -> tuple[str, ...]:
     """Say what the table of items tells all users of everybody's item sets.
 
     Parameters
     ----------
-    placement : Placement
     has_effects : bool
         Whether items have effects in the table that follow from reports.
     groups_items : bool
         Whether devices are also told which items are rated about as often.
     """
-    least = placement.least_raters
+    least = embedding_release.least_raters
     groups = "Which items are rated about as often is told everybody without noise. " * groups_items
-    if placement.epsilon is None:
+    if embedding_release.epsilon is None:
         from_least = f" if it has at least {least} raters" * (least > 1)
         return (
             "All users are sent a table that is computed from everybody's item sets, without noise: how "
             f"often an item is rated, and its place among items that the same people rate{from_least}. "
             f"{groups}From it others can guess what else a rater of a rare item rated. No epsilon "
-            "covers that unless places.epsilon is set.",
+            "covers that unless item_embeddings.epsilon is set.",
         )
     rest = (
         "The items' effects and how certain these are have none of that noise, and it does not cover them: "
         "they follow from the reports, and show about how often an item is rated."
-        if has_effects
+        if has_biases
         else "Nothing else in the table depends on who rated what."
     )
     return (
         "All users are sent a table with noise on how often items are rated, and by the same people: "
-        f"epsilon = {placement.epsilon:g} with delta = {placement.delta:g} holds against all of them "
-        f"together, for an item set or none ({placement.epsilon_between_profiles:.4g} between any two), "
+        f"epsilon = {embedding_release.epsilon:g} with delta = {embedding_release.delta:g} holds against all of them "
+        f"together, for an item set or none ({embedding_release.epsilon_between_profiles:.4g} between any two), "
         "and is part of epsilon_per_user. The server, which sees the item sets as they are, adds the noise. "
         f"An item whose noisy count is below {least}, or within the noise, has no place. {groups}{rest}",
     )

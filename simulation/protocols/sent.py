@@ -8,26 +8,19 @@ from dprec.channel import Channel
 from dprec.privacy.units import PrivacyUnit
 from dprec.ratings import RatingScale
 from dprec.reports import ReportFamily
-from dprec.wire.report import ReportCodec
+from dprec.wire import ReportCodec
 
 
 @dataclass(frozen=True)
 class Example:
-    """The population and the user for whom reports are described.
-
-    Parameters
-    ----------
-    scale : RatingScale
-    users, items : int
-        Sizes of the population and of the catalogue.
-    ratings : int
-        Ratings of the user, at least 1.
-    """
+    """The population and the user for whom reports are described."""
 
     scale: RatingScale
     users: int
     items: int
+    """Sizes of the population and of the catalogue."""
     ratings: int
+    """Ratings of the user, at least 1."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -37,30 +30,20 @@ class Example:
 
 @dataclass(frozen=True)
 class Sent:
-    """The reports of one device.
-
-    Parameters
-    ----------
-    reports : int
-        Reports that a device sends, at most.
-    symbols : int or None
-        Size of the alphabet of one answer; None for a number in floating point.
-    answers : int
-        Answers in one report.
-    bits : float
-        Mean size of one report, before it is padded to whole bytes.
-    epsilon : float or None
-        Exact loss of one answer, in natural logarithms; None if it is not protected.
-    per : {"rating", "cell", "user"}
-        What this loss is for.
-    """
+    """The reports of one device."""
 
     reports: int
+    """Reports that a device sends, at most."""
     symbols: int | None
+    """Size of the alphabet of one answer; None for a number in floating point."""
     answers: int
+    """Answers in one report."""
     bits: float
+    """Mean size of one report, before it is padded to whole bytes."""
     epsilon: float | None
+    """Exact loss of one answer, in natural logarithms; None if it is not protected."""
     per: PrivacyUnit
+    """What this loss is for."""
 
 
 def sent_through(channel: Channel, example: Example, *, protected: bool, reports: int = 1) -> Sent:
@@ -70,10 +53,8 @@ def sent_through(channel: Channel, example: Example, *, protected: bool, reports
     ----------
     channel : Channel
         That of the example's user.
-    example : Example
     protected : bool
         Whether the channel adds noise.
-    reports : int
     """
     return Sent(
         reports=reports,

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.base import Completed
-from dprec.observations import Observations, Placement
+from dprec.completion import Completed
+from dprec.observations import EmbeddingRelease, Observations
 from dprec.privacy.gaussian import GaussianReleases
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.releases import Releases
 from dprec.reports import ReportFamily
-from dprec.wire.item_table import ItemTable
+from dprec.wire import ItemTable
 from simulation.protocols.accounting import mechanism_ledger, notes_on_failures
 from simulation.protocols.seen_set import notes_on_catalogue
 from simulation.protocols.task import ServerTask
@@ -28,36 +28,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SentTable:
-    """What devices that predict were sent, as they decode it.
-
-    Parameters
-    ----------
-    table : ItemTable
-    priors : ndarray of float64, shape (users, 1 + factors)
-        What each user's rated items say about its level and its factors.
-    """
+    """What devices that predict were sent, as they decode it."""
 
     table: ItemTable
     priors: NDArray[np.float64]
+    """What each user's rated items say about its level and its factors; shape (users, 1 + factors)."""
 
 
 @dataclass(frozen=True, eq=False)
 class AfterReports:
-    """What a server knows of one-shot devices once there is nothing more to ask for.
-
-    Parameters
-    ----------
-    observations : Observations
-    asked : ndarray of int64, shape (users, ...), or None
-        What was asked of each user after the reports; None if nothing.
-    rounds : tuple of RoundRecord
-        Those after the reports.
-    notes : tuple of str
-    """
+    """What a server knows of one-shot devices once there is nothing more to ask for."""
 
     observations: Observations
     asked: NDArray[np.int64] | None = None
+    """What was asked of each user after the reports; None if nothing; shape (users, ...)."""
     rounds: tuple[RoundRecord, ...] = ()
+    """Those after the reports."""
     notes: tuple[str, ...] = ()
 
     @classmethod
@@ -79,7 +65,6 @@ class AfterReports:
 
         Parameters
         ----------
-        family : ReportFamily
         counts : ndarray of int64, shape (users,)
             Number of ratings of each user.
         sent : ndarray of bool, shape (users,)
@@ -91,32 +76,21 @@ class AfterReports:
 
 @dataclass(frozen=True, eq=False)
 class ServedReports:
-    """What the server of a one-shot protocol holds at the end.
-
-    Parameters
-    ----------
-    family : ReportFamily
-        What the devices report.
-    collected : Collected
-        The reports.
-    after : AfterReports
-        What is known once there is nothing more to ask for.
-    completed : Completed
-    record : RoundRecord
-        Of the round of the reports, with the bytes of what devices were sent.
-    sent_table : SentTable or None
-        None if the server predicts.
-    placement : Placement
-        What the table may say of everybody's item sets.
-    """
+    """What the server of a one-shot protocol holds at the end."""
 
     family: ReportFamily
+    """What the devices report."""
     collected: Collected
+    """The reports."""
     after: AfterReports
+    """What is known once there is nothing more to ask for."""
     completed: Completed
     record: RoundRecord
+    """Of the round of the reports, with the bytes of what devices were sent."""
     sent_table: SentTable | None
-    placement: Placement
+    """None if the server predicts."""
+    embedding_release: EmbeddingRelease
+    """What the table may say of everybody's item sets."""
 
     @property
     def seen_counts(self) -> NDArray[np.int64]:
@@ -132,12 +106,12 @@ class ServedReports:
         counts : ndarray of int64, shape (users,)
             Number of ratings of each user, as far as it is known.
         """
-        sent, placement = self.collected.sent, self.placement
+        sent, embedding_release = self.collected.sent, self.embedding_release
         privacy, releases = self.after.losses(self.family, counts, sent)
         to_everybody = None
-        if placement.epsilon is not None:
-            to_everybody = GaussianReleases(placement.distance, sent)
-            privacy.charge(1, sent, 0.0, placement.epsilon)
+        if embedding_release.epsilon is not None:
+            to_everybody = GaussianReleases(embedding_release.distance, sent)
+            privacy.charge(1, sent, 0.0, embedding_release.epsilon)
         notes = self.completed.notes + notes_on_failures([self.record]) + self.after.notes
         notes += notes_on_catalogue(self.completed.public_data)
         return {

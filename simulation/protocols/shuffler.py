@@ -8,21 +8,18 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion import ItemAverage, ItemEffects
-from dprec.completion.base import Completion
+from dprec.arrays import offsets
+from dprec.completion import Completion, ItemAverage, ItemBiases
+from dprec.components import Options, option
 from dprec.errors import SettingError
+from dprec.exchange import REPORT
 from dprec.mechanisms import Mechanism
-from dprec.messages import REPORT
 from dprec.observations import Observations
-from dprec.options import Options, option
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.shuffling import ShuffledProfiles, ShuffledReports, with_the_same_items
-from dprec.ragged import offsets
 from dprec.reports import ReportFamily
-from dprec.wire.item_sets import ItemSets
-from dprec.wire.onion import onion_bytes, record_bytes
-from dprec.wire.traffic import WITH_RECORD
+from dprec.wire import WITH_RECORD, ItemSets, onion_bytes, record_bytes
 
 if TYPE_CHECKING:
     from strategies.report_collection import Collected
@@ -89,7 +86,7 @@ class Shuffler(Options):
         about_sets = local.notes if self.says_sets or not self.unlinks else (_SETS_UNSENT,)
         about_links = _UNLINKED if self.unlinks else _LINKED
         unlinked = self.unlinks and not self.says_sets
-        return replace(local, trust="shuffler", notes=(_ALONE, about_links, *about_sets), unlinked=unlinked)
+        return replace(local, trust="shuffle", notes=(_ALONE, about_links, *about_sets), unlinked=unlinked)
 
     def check(
         self, mechanism: Mechanism, privacy: PrivacyBudget | None, completion: Completion, on_device: bool
@@ -98,9 +95,6 @@ class Shuffler(Options):
 
         Parameters
         ----------
-        mechanism : Mechanism
-        privacy : PrivacyBudget or None
-        completion : Completion
         on_device : bool
             Whether devices predict.
 
@@ -133,7 +127,7 @@ class Shuffler(Options):
         if not completion.works_unlinked or (on_device and not completion.knows_items):
             others = "" if on_device else f" or {ItemAverage.kind}"
             found = f"per-item, with completion {completion.kind}, which has to know whose the reports are"
-            accepted = f"per-user, or completion {ItemEffects.kind}{others}"
+            accepted = f"per-user, or completion {ItemBiases.kind}{others}"
             raise SettingError("shuffler.reports", found, accepted)
         if completion.reads_item_sets and not self.says_sets:
             found = "unsent, with places of items, which follow from item sets"
@@ -150,8 +144,6 @@ class Shuffler(Options):
 
         Parameters
         ----------
-        family : ReportFamily
-        collected : Collected
         losses : ndarray of float64, shape (users,)
             What all of a user's reports lose if they are not shuffled.
         """
@@ -183,7 +175,6 @@ class Shuffler(Options):
 
         Parameters
         ----------
-        family : ReportFamily
         collected : Collected
             Its traffic is changed in place; nothing but the reports has been sent up.
         group : str

@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from dprec.catalogue import Catalogue
+from dprec.predictions import Predict
 from dprec.progress import Progress
 from dprec.ratings import Ratings, RatingScale
-from dprec.recommendation import Predict
 
 if TYPE_CHECKING:
     from clients.population import HeldFactors
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from strategies.round_record import RoundRecord
 
 
-class Measure(typing.Protocol):
+class Metric(typing.Protocol):
     """Measures accuracy on the test ratings."""
 
     def __call__(self, predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
@@ -54,38 +54,26 @@ class Sizes(typing.Protocol):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ServerTask:
-    """What a server knows before it asks anything. No rating is among it.
-
-    Parameters
-    ----------
-    roster : Roster
-        Which node hosts which users.
-    n_items : int
-        Items of the catalogue.
-    scale : RatingScale
-    catalogue : Catalogue or None
-        Public data about the items.
-    server_seed : int
-        Of what the server draws.
-    public_seed : int
-        Of what devices and server draw alike.
-    group : str
-        Run key of the population on disk.
-    progress : callable
-    ended : callable
-        Called with the record of every round that has ended, where a protocol has several; those of the
-        others are in the outcome.
-    """
+    """What a server knows before it asks anything. No rating is among it."""
 
     roster: Roster
+    """Which node hosts which users."""
     n_items: int
+    """Items of the catalogue."""
     scale: RatingScale
     catalogue: Catalogue | None
+    """Public data about the items."""
     server_seed: int
+    """Of what the server draws."""
     public_seed: int
+    """Of what devices and server draw alike."""
     group: str
+    """Run key of the population on disk."""
     progress: Progress
     ended: Callable[[RoundRecord], None]
+    """Called with the record of every round that has ended, where a protocol has several; those of the others
+    are in the outcome.
+    """
 
     @property
     def n_users(self) -> int:
@@ -95,28 +83,20 @@ class ServerTask:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Task(ServerTask):
-    """What a protocol works on in a simulation.
-
-    Parameters
-    ----------
-    train : Ratings
-        The train ratings.
-    seed : int
-        Of the experiment: data sets, splits, held-back ratings. Neither devices nor server are given it.
-    measure : callable
-        From a predictor, and a function that returns entries of the hidden matrix or None, to the
-        accuracy on the test ratings, which neither devices nor server would know.
-    checkpoints : Checkpoints or None
-        Where a protocol with rounds keeps its state.
-    restore : callable
-        Gives the devices what they had received before the run was interrupted.
-    """
+    """What a protocol works on in a simulation."""
 
     train: Ratings
+    """The train ratings."""
     seed: int
-    measure: Measure
+    """Of the experiment: data sets, splits, held-back ratings. Neither devices nor server are given it."""
+    metric: Metric
+    """From a predictor, and a function that returns entries of the hidden matrix or None, to the accuracy on
+    the test ratings, which neither devices nor server would know.
+    """
     checkpoints: Checkpoints | None
+    """Where a protocol with rounds keeps its state."""
     restore: Callable[[HeldFactors], None]
+    """Gives the devices what they had received before the run was interrupted."""
 
     def for_server(self) -> ServerTask:
         """Return what the server knows of it."""

@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.one_bit.calibration import CalibratedNoise
-from dprec.completion.one_bit.completion import OneBit
-from dprec.completion.one_bit.perturbation import OutputPerturbation
+from dprec.completion import CalibratedNoise, OneBit, OutputPerturbation
+from dprec.components import option
 from dprec.errors import within
+from dprec.exchange import OneShotSetup
 from dprec.mechanisms.unprotected import Raw
-from dprec.options import option
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.matched_budget import MatchedBudget
+from dprec.randomness import seed_for
 from dprec.ratings import Ratings
 from dprec.reports import ReportFamily
-from dprec.run_keys import seed_for
-from dprec.setups import OneShotSetup
 from simulation.protocols.accounting import (
     budget_at,
     check_unit,
@@ -150,7 +148,7 @@ class TrustedServerProtocol(Protocol):
         rest = "" if kept else f"; {proved:.6g} is proved" if math.isfinite(proved) else "; nothing is proved"
         return Guarantee(
             status="proved" if kept else "claimed",
-            trust="server",
+            trust="central",
             hides_rated_items=False,
             reason=f"epsilon = {asked:g} per rating, against all but the server ({where}): "
             f"{noise.reason}{rest}.",

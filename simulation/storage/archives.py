@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.errors import InputError
-from simulation.storage.integrity import write_recorded
+from simulation.storage.files import write_recorded
 from simulation.storage.summary import FileSummary
 
 
@@ -29,7 +29,6 @@ def read_archive(path: Path, accepted: str) -> dict[str, NDArray[Any]]:
 
     Parameters
     ----------
-    path : Path
     accepted : str
         What the file should hold, for errors.
 

@@ -18,8 +18,6 @@ def write_atomically(path: Path, content: str | bytes | Iterable[str | bytes], *
 
     Parameters
     ----------
-    path : Path
-    content : str, bytes or iterable of either
     mode : int
         Permissions of the file.
     """
@@ -60,7 +58,6 @@ def unusable(path: Path, error: OSError) -> InputError | RunError:
     ----------
     path : Path
         Named if the error names no file of its own.
-    error : OSError
 
     Returns
     -------

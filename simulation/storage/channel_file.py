@@ -12,8 +12,8 @@ from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.randomness import DRAW_BITS, DRAWS
 from dprec.reports import DeviceChannel
-from simulation.storage.archives import read_archive, write_archive
-from simulation.storage.names import CHANNEL
+from simulation.storage.directories import CHANNEL
+from simulation.storage.files import read_archive, write_archive
 from simulation.storage.summary import FileSummary
 
 _ACCEPTED = "the channel that `dprec run` wrote"

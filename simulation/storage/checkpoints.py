@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dprec.errors import InputError
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.ledger_arrays import ledger_arrays, ledger_from_arrays
-from simulation.storage.atomic import write_atomically
+from simulation.storage.files import write_atomically
 from strategies.round_record import RoundRecord
 
 if TYPE_CHECKING:
@@ -38,18 +38,12 @@ _DIGEST_BYTES = hashlib.sha256().digest_size
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """Where the state of a run is kept between rounds.
-
-    Parameters
-    ----------
-    path : Path
-        The file: a NumPy archive, followed by its SHA-256.
-    depends : dict
-        What the run depends on, by dotted key; a checkpoint is refused if any of it differs.
-    """
+    """Where the state of a run is kept between rounds."""
 
     path: Path
+    """The file: a NumPy archive, followed by its SHA-256."""
     depends: dict[str, Any]
+    """What the run depends on, by dotted key; a checkpoint is refused if any of it differs."""
 
     def save(self, state: State) -> None:
         """Write the state after a round."""

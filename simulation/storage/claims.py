@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from dprec.catalogue import Catalogue
 from dprec.errors import InputError
 from dprec.ratings import Ratings
-from simulation.configuration.dotted_keys import flatten
-from simulation.configuration.strict_yaml import parse_yaml, read_yaml
-from simulation.storage.atomic import unusable, write_atomically
+from simulation.configuration.strict_yaml import flatten, parse_yaml, read_yaml
+from simulation.storage.files import unusable, write_atomically
 
 _COSMETIC = re.compile(
     r"(cells\..+-seed\d+\.)?(simulation\.(?!(?:faults|seed)\b)|dataset\.scale_given\b)"
@@ -39,7 +38,6 @@ def claim_directory(
 
     Parameters
     ----------
-    folder : Path
     name, text : str
         File name and contents of the configuration.
     resume : bool

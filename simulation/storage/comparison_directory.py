@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from simulation.storage.atomic import write_atomically
-from simulation.storage.claims import claim_directory
-from simulation.storage.names import (
+from simulation.storage.directories import (
     AUDIT,
     CELLS,
     COMPARISON,
@@ -19,8 +17,10 @@ from simulation.storage.names import (
     TABLE,
     TABLES,
     TIMINGS,
+    claim_directory,
+    write_tables,
 )
-from simulation.storage.table_record import write_tables
+from simulation.storage.files import write_atomically
 from simulation.storage.tables import Row, csv_of_rows
 
 _OTHERS = (CONFIG, SUMMARY, TABLE, TIMINGS, TABLES, CELLS, REPORT, FIGURES, AUDIT)
@@ -28,12 +28,7 @@ _OTHERS = (CONFIG, SUMMARY, TABLE, TIMINGS, TABLES, CELLS, REPORT, FIGURES, AUDI
 
 
 class ComparisonDirectory:
-    """A directory that a comparison writes to.
-
-    Parameters
-    ----------
-    path : Path
-    """
+    """A directory that a comparison writes to."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -44,7 +39,6 @@ class ComparisonDirectory:
 
         Parameters
         ----------
-        path : str or Path
         configuration : str
             The contents of comparison.yaml.
         resume : bool

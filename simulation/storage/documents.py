@@ -46,8 +46,6 @@ def parse_document(model: type[DocumentT], text: str, where: str) -> DocumentT:
 
     Parameters
     ----------
-    model : type of Document
-    text : str
     where : str
         The file, and the line if the file holds several objects.
 
@@ -78,7 +76,7 @@ _ACCEPTED = {
     "float_type": "a number",
     "finite_number": "a finite number",
     "greater_than_equal": "at least {ge}",
-    "int_type": "a whole number",
+    "int_type": "an integer",
     "literal_error": "{expected}",
     "model_type": "a JSON object",
     "string_type": "text",

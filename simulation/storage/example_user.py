@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dprec.ratings import Ratings
-from simulation.storage.documents import FROM_RUN
+from simulation.storage.files import FROM_RUN
 from simulation.storage.tables import read_lines
 
 LEAST_RATINGS, MOST_RATINGS = 5, 10
@@ -20,17 +20,11 @@ LEAST_RATINGS, MOST_RATINGS = 5, 10
 
 @dataclass(frozen=True)
 class ExampleUser:
-    """The first user with at least five test ratings, and ten of them at most.
-
-    Parameters
-    ----------
-    user : str
-    predicted : tuple of tuple
-        Items with their true ratings and predictions.
-    """
+    """The first user with at least five test ratings, and ten of them at most."""
 
     user: str
     predicted: tuple[tuple[str, float, float], ...]
+    """Items with their true ratings and predictions."""
 
 
 def read_example(path: Path) -> ExampleUser | None:
@@ -58,7 +52,6 @@ def shown_names(names: Mapping[str, str], test: Ratings, diagnostics: Mapping[st
     ----------
     names : mapping
         Those of all items, by identifier.
-    test : Ratings
     diagnostics : mapping
         As in summary.json.
     """

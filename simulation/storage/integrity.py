@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from dprec.errors import InputError
-from simulation.storage.atomic import write_atomically
-from simulation.storage.documents import FROM_RUN
+from simulation.storage.files import FROM_RUN, write_atomically
 from simulation.storage.summary import FileSummary
 
 
@@ -21,8 +20,6 @@ def write_recorded(path: Path, content: Iterable[str | bytes], rows: int | None)
 
     Parameters
     ----------
-    path : Path
-    content : iterable of str or bytes
     rows : int or None
         Number of lines without the header; None for a file without lines.
     """

@@ -7,8 +7,8 @@ from pathlib import Path
 from dprec.errors import InputError
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.ledger_arrays import ledger_arrays, ledger_from_arrays
-from simulation.storage.archives import read_archive, write_archive
-from simulation.storage.names import LEDGER
+from simulation.storage.directories import LEDGER
+from simulation.storage.files import read_archive, write_archive
 from simulation.storage.summary import FileSummary
 
 _ACCEPTED = "the privacy ledger that `dprec run` wrote"

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from simulation.storage.documents import Document, parse_document
+from simulation.storage.files import Document, parse_document
 from strategies.round_record import RoundRecord
 
 

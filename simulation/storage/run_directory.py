@@ -13,17 +13,11 @@ from datetime import datetime
 from pathlib import Path
 
 from dprec.errors import InputError, RunError
+from dprec.randomness import ENTROPY_BYTES
 from dprec.ratings import Ratings
-from dprec.run_keys import ENTROPY_BYTES
-from simulation.configuration.dotted_keys import flatten
 from simulation.configuration.models import RunConfig, with_sources
-from simulation.storage.atomic import write_atomically
-from simulation.storage.channel_file import write_channel
-from simulation.storage.checkpoints import CHECKPOINT, Checkpoints
-from simulation.storage.claims import claim_directory, fingerprint, matters
-from simulation.storage.integrity import write_recorded
-from simulation.storage.ledger_file import read_ledger, write_ledger
-from simulation.storage.names import (
+from simulation.configuration.strict_yaml import flatten
+from simulation.storage.directories import (
     AUDIT,
     CHANNEL,
     COMPARISON,
@@ -37,10 +31,23 @@ from simulation.storage.names import (
     SUMMARY,
     TABLE,
     TRAFFIC,
+    claim_directory,
+    fingerprint,
+    matters,
 )
-from simulation.storage.round_lines import written_rounds
-from simulation.storage.run_files import RunFiles, checked, read_run
-from simulation.storage.run_record import RunRecord, prediction_columns
+from simulation.storage.files import write_atomically, write_recorded
+from simulation.storage.run_directory import CHECKPOINT, Checkpoints
+from simulation.storage.run_files import (
+    RunFiles,
+    RunRecord,
+    checked,
+    prediction_columns,
+    read_ledger,
+    read_run,
+    write_channel,
+    write_ledger,
+    written_rounds,
+)
 from simulation.storage.summary import FileSummary, write_summary
 from simulation.storage.tables import csv_of_columns
 
@@ -49,12 +56,7 @@ _OTHERS = (TRAFFIC, PREDICTIONS, ROUNDS, CHANNEL, LEDGER, REPORT, FIGURES, COMPA
 
 
 class RunDirectory:
-    """A directory that a run writes to.
-
-    Parameters
-    ----------
-    path : Path
-    """
+    """A directory that a run writes to."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -65,8 +67,6 @@ class RunDirectory:
 
         Parameters
         ----------
-        path : str or Path
-        config : RunConfig
         resume : bool
             Take over a directory in which the same configuration was interrupted, or finished.
 

@@ -12,11 +12,7 @@ from numpy.typing import NDArray
 from dprec.errors import InputError
 from dprec.reports import DeviceChannel
 from simulation.configuration.strict_yaml import read_yaml
-from simulation.storage.channel_file import read_channel
-from simulation.storage.documents import FROM_RUN, read_text
-from simulation.storage.example_user import ExampleUser, read_example
-from simulation.storage.integrity import check_recorded
-from simulation.storage.names import (
+from simulation.storage.directories import (
     CHANNEL,
     COMPARISON,
     CONFIG,
@@ -27,8 +23,8 @@ from simulation.storage.names import (
     TABLE,
     TRAFFIC,
 )
-from simulation.storage.round_lines import parse_rounds
-from simulation.storage.run_record import RunRecord
+from simulation.storage.files import FROM_RUN, check_recorded, read_text
+from simulation.storage.run_files import ExampleUser, RunRecord, parse_rounds, read_channel, read_example
 from simulation.storage.summary import Summary, read_summary
 from simulation.storage.tables import Columns, read_columns
 from strategies.round_record import RoundRecord
@@ -51,31 +47,20 @@ _PREDICTION_TYPES: dict[str, type[np.number[Any]]] = {"rating": np.float64, "pre
 
 @dataclass(frozen=True, eq=False)
 class RunFiles:
-    """A run as stored in its directory.
-
-    Parameters
-    ----------
-    config : dict
-        As in config.yaml.
-    summary : Summary
-    rounds : tuple of RoundRecord
-    traffic : dict of ndarray, shape (users,)
-        The numeric columns of traffic.csv; a number that does not apply is NaN.
-    predictions : dict of ndarray of float64, shape (test ratings,)
-        The columns rating and prediction.
-    channel : DeviceChannel or None
-        The channel that the devices applied to their ratings; None if it adds no noise.
-    example : ExampleUser or None
-        Some of a user's predictions.
-    """
+    """A run as stored in its directory."""
 
     config: dict[str, Any]
+    """As in config.yaml."""
     summary: Summary
     rounds: tuple[RoundRecord, ...]
     traffic: Columns
+    """The numeric columns of traffic.csv; a number that does not apply is NaN; shape (users,)."""
     predictions: Columns
+    """The columns rating and prediction; shape (test ratings,)."""
     channel: DeviceChannel | None
+    """The channel that the devices applied to their ratings; None if it adds no noise."""
     example: ExampleUser | None = None
+    """Some of a user's predictions."""
 
     @classmethod
     def of(cls, record: RunRecord) -> RunFiles:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.ratings import Ratings
 from dprec.reports import DeviceChannel
-from dprec.wire.network import NetworkOptions, network_bytes
+from dprec.wire import NetworkOptions, network_bytes
 from simulation.configuration.models import RunConfig
 from simulation.protocols.outcome import ServerOutcome
 from simulation.storage.summary import Summary
@@ -21,28 +21,18 @@ from strategies.round_record import RoundRecord
 
 @dataclass(frozen=True, eq=False)
 class RunRecord:
-    """What a run produces.
-
-    Parameters
-    ----------
-    config : RunConfig
-    summary : Summary
-    predictions, traffic : dict of ndarray
-        The columns of predictions.csv and traffic.csv.
-    rounds : tuple of RoundRecord
-    channel : DeviceChannel or None
-        The channel that the devices applied to their ratings; None if it adds no noise.
-    privacy : PrivacyLedger
-        Every charge to a user's privacy, round by round.
-    """
+    """What a run produces."""
 
     config: RunConfig
     summary: Summary
     predictions: Columns
     traffic: Columns
+    """The columns of predictions.csv and traffic.csv."""
     rounds: tuple[RoundRecord, ...]
     channel: DeviceChannel | None
+    """The channel that the devices applied to their ratings; None if it adds no noise."""
     privacy: PrivacyLedger
+    """Every charge to a user's privacy, round by round."""
 
 
 def prediction_columns(test: Ratings, predictions: NDArray[np.float64]) -> Columns:
@@ -68,10 +58,8 @@ def traffic_columns(
     ----------
     users, counts : ndarray, shape (users,)
         The data set's own ids, and the ratings of each user; NaN where nobody knows them.
-    outcome : ServerOutcome
     composed : ndarray of float64, shape (users,)
         The users' losses by composition.
-    network : NetworkOptions
     """
     traffic, privacy = outcome.traffic, outcome.privacy
     up, down = network_bytes(traffic, network.contacts(traffic.requests))

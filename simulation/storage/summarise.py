@@ -15,19 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.binarization import is_binary
-from dprec.deviations import deviations
-from dprec.own_sources import sources_of
+from dprec.components import deviations, sources_of
 from dprec.privacy.large_delta import note_on_delta
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.shuffling import ShuffledReports
 from dprec.ratings import Ratings
-from dprec.wire.network import NetworkOptions, network_bytes
-from dprec.wire.traffic import TrafficLedger
+from dprec.wire import NetworkOptions, TrafficLedger, network_bytes
 from simulation.configuration.models import RunConfig
 from simulation.protocols import Outcome
 from simulation.protocols.declared import declaring
 from simulation.protocols.outcome import ServerOutcome
-from simulation.storage.ratings_notes import notes_on_own_ratings
+from simulation.storage.summarise import notes_on_own_ratings
 from simulation.storage.summary import (
     Accuracy,
     ClaimedLoss,

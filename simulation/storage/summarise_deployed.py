@@ -33,15 +33,10 @@ def summarise_deployed(
 
     Parameters
     ----------
-    config : RunConfig
-    scale : RatingScale
-    n_items : int
-    outcome : ServerOutcome
     composed : ndarray of float64, shape (users,)
         The users' losses by composition.
     seeded : bool
         Whether devices drew from a seed.
-    total_seconds : float
     """
     dataset = DatasetSummary(
         kind="deployed",

@@ -13,10 +13,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from dprec.privacy.guarantee import Status, Trust
-from simulation.configuration.dotted_keys import flatten
-from simulation.storage.atomic import write_atomically
-from simulation.storage.documents import Document, parse_document, read_text
-from simulation.storage.names import SUMMARY
+from simulation.configuration.strict_yaml import flatten
+from simulation.storage.directories import SUMMARY
+from simulation.storage.files import Document, parse_document, read_text, write_atomically
 
 Count = Annotated[int, Field(ge=0)]
 
@@ -82,7 +81,7 @@ class Accuracy(Document):
         None, description="Lists from a sample of these items."
     )
 
-    def measures(self) -> dict[str, float | None]:
+    def metrics(self) -> dict[str, float | None]:
         """Return the measures that suit the ratings, by key; those of rankings by their columns in tables."""
         return by_column(self.model_dump(mode="json", exclude_unset=True))
 
@@ -127,7 +126,7 @@ class PrivacySummary(Document):
     epsilon_per_rating: float | None = Field(description="Largest proved loss of one rating, of any user.")
     epsilon_per_user: LossSpread = Field(
         description="Sum of the proved losses of everything a user sends, for profiles of the same items if "
-        "they are seen, and of what everybody is sent about it with noise (places.epsilon, with its delta)."
+        "they are seen, and of what everybody is sent about it with noise (item_embeddings.epsilon, with its delta)."
     )
     epsilon_composed: LossSpread = Field(
         description="The same by composition: holds with delta, where the sum holds without."

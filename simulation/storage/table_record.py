@@ -8,10 +8,15 @@ from pathlib import Path
 from pydantic import Field
 
 from dprec.errors import InputError
-from simulation.storage.atomic import write_atomically
-from simulation.storage.documents import Document, parse_document, read_text
-from simulation.storage.integrity import check_recorded, write_recorded
-from simulation.storage.names import TABLES
+from simulation.storage.directories import TABLES
+from simulation.storage.files import (
+    Document,
+    check_recorded,
+    parse_document,
+    read_text,
+    write_atomically,
+    write_recorded,
+)
 from simulation.storage.summary import FileSummary
 from simulation.storage.tables import Row, csv_of_rows
 
@@ -25,7 +30,6 @@ def write_tables(directory: Path, tables: Mapping[str, Sequence[Row]]) -> None:
 
     Parameters
     ----------
-    directory : Path
     tables : mapping from str to sequence of dict
         The rows of every table, by the name of its file.
     """

@@ -48,7 +48,6 @@ def read_lines(path: Path, needed: Sequence[str], accepted: str) -> Iterator[Lin
 
     Parameters
     ----------
-    path : Path
     needed : sequence of str
         Columns that the table must have.
     accepted : str
@@ -82,7 +81,6 @@ def read_columns(path: Path, types: Mapping[str, type[np.generic]], accepted: st
 
     Parameters
     ----------
-    path : Path
     types : mapping from str to type
         The columns, and the NumPy type of each; an empty cell of a column of floats is NaN.
     accepted : str

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from simulation.tracking.base import Tracker
-from simulation.tracking.csv_file import CsvTracker
-from simulation.tracking.mlflow_runs import MlflowTracker
-from simulation.tracking.tensorboard_events import TensorboardTracker
-from simulation.tracking.wandb_runs import WandbTracker
+from simulation.tracking.trackers import CsvTracker, MlflowTracker, TensorboardTracker, Tracker, WandbTracker
 
 TRACKERS: dict[str, Callable[[str, Path], Tracker]] = {
     "csv": CsvTracker,

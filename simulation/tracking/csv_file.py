@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dprec.errors import InputError
-from simulation.storage.atomic import unusable
-from simulation.tracking.base import Scalar
+from simulation.storage.files import unusable
+from simulation.tracking.trackers import Scalar
 
 TRACKED = "tracked.csv"
 
@@ -24,7 +24,6 @@ class CsvTracker:
     ----------
     name : str
         Of the run.
-    directory : Path
 
     Raises
     ------

@@ -8,14 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dprec.errors import InputError, RunError
-from dprec.validation import listed
-from simulation.configuration.dotted_keys import flatten
+from dprec.errors import InputError, RunError, listed
 from simulation.configuration.models import RunConfig
-from simulation.storage.round_lines import line_of
-from simulation.storage.run_record import RunRecord
+from simulation.configuration.strict_yaml import flatten
+from simulation.storage.run_files import RunRecord, line_of
 from simulation.tracking import TRACKERS
-from simulation.tracking.base import PACKAGES, Scalar, Tracker, required
+from simulation.tracking.trackers import PACKAGES, Scalar, Tracker, required
 from strategies.round_record import RoundRecord
 
 _FINAL = ("accuracy", "privacy", "traffic", "time", "peak_memory_mb")
@@ -89,7 +87,6 @@ def recording(names: Sequence[str], config: RunConfig, directory: Path | None) -
     ----------
     names : sequence of str
         Keys of `TRACKERS`.
-    config : RunConfig
     directory : Path or None
         The run directory.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from simulation.tracking.base import Scalar, required
+from simulation.tracking.trackers import Scalar, required
 
 FOLDER = "tensorboard"
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from simulation.tracking.base import Scalar, required
+from simulation.tracking.trackers import Scalar, required
 
 _PROJECT = "dprec"
 

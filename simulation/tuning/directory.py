@@ -10,10 +10,8 @@ from pathlib import Path
 from pydantic import Field
 
 from dprec.errors import InputError
-from simulation.storage.atomic import write_files
-from simulation.storage.claims import claim_directory
-from simulation.storage.documents import Document, parse_document, read_text
-from simulation.storage.names import COMPARISON, CONFIG, SUMMARY, TABLE
+from simulation.storage.directories import COMPARISON, CONFIG, SUMMARY, TABLE, claim_directory
+from simulation.storage.files import Document, parse_document, read_text, write_files
 from simulation.storage.tables import csv_of_rows
 from simulation.tuning.trials import Judgement, Trial
 
@@ -39,12 +37,7 @@ class _Trials(Document):
 
 
 class TuningDirectory:
-    """A directory that a tuning writes to.
-
-    Parameters
-    ----------
-    path : Path
-    """
+    """A directory that a tuning writes to."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -55,11 +48,8 @@ class TuningDirectory:
 
         Parameters
         ----------
-        path : str or Path
-        request : str
         names : iterable of str
             Those of the configurations, after which files are named.
-        resume : bool
 
         Raises
         ------

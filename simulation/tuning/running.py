@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dprec.binarization import is_binary
+from dprec.components import is_ours
 from dprec.errors import InputError, RunError
-from dprec.messages import is_whole
-from dprec.own_classes import is_ours
+from dprec.exchange import is_integer
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings
-from simulation.analysis.measures import Measure, measures_in
+from simulation.analysis.vocabulary import Metric, metrics_in
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig, with_sources
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.execution import run_prepared
-from simulation.tuning.directory import TuningDirectory, check_replayed
+from simulation.tuning.running import validation_parts
 from simulation.tuning.space import (
     Choices,
     Scalar,
@@ -28,34 +28,31 @@ from simulation.tuning.space import (
     derived_space,
     read_space,
 )
-from simulation.tuning.trials import Judgement, Study, Trial, best_trial, check_installed
-from simulation.tuning.validation import validation_parts
+from simulation.tuning.trials import (
+    Judgement,
+    Study,
+    Trial,
+    TuningDirectory,
+    best_trial,
+    check_installed,
+    check_replayed,
+)
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """What the trials of one configuration have shown.
-
-    Parameters
-    ----------
-    config : RunConfig
-        As it was given.
-    measure : Measure
-    trials : tuple of Trial
-    start : Trial or None
-        The one with the settings as they were; None where the space lacks these.
-    best : Trial or None
-        None if no trial could be run.
-    path : Path or None
-        The configuration with the best settings; None without one.
-    """
+    """What the trials of one configuration have shown."""
 
     config: RunConfig
-    measure: Measure
+    """As it was given."""
+    metric: Metric
     trials: tuple[Trial, ...]
     start: Trial | None
+    """The one with the settings as they were; None where the space lacks these."""
     best: Trial | None
+    """None if no trial could be run."""
     path: Path | None
+    """The configuration with the best settings; None without one."""
 
     @property
     def failed(self) -> int:
@@ -91,7 +88,7 @@ class Tuning:
 
     trials: int
     space: str | Path | None
-    measure: str | None
+    metric: str | None
     seed: int
 
     def check(self) -> None:
@@ -102,8 +99,8 @@ class Tuning:
         InputError
         """
         for name, value, least in (("trials", self.trials, 1), ("seed", self.seed, 0)):
-            if not is_whole(value) or value < least:
-                raise InputError(name, repr(value), f"at least {least}, a whole number")
+            if not is_integer(value) or value < least:
+                raise InputError(name, repr(value), f"at least {least}, an integer")
 
     def spaces(self, configs: Mapping[str, RunConfig]) -> dict[str, Space]:
         """Return the space of every configuration, by name."""
@@ -147,13 +144,13 @@ def tune_configurations(
 
 def _trials(
     config: RunConfig, space: Space, tuning: Tuning
-) -> tuple[Measure, Callable[[Trial | None, Path], Trial]]:
+) -> tuple[Metric, Callable[[Trial | None, Path], Trial]]:
     """Return the measure of a configuration's trials, and what carries out the next one.
 
     The latter takes the trial if it was carried out earlier, and where that is stored.
     """
     fit, judging = validation_parts(config, tuning.seed)
-    chosen = _measure(tuning.measure, judging)
+    chosen = _metric(tuning.metric, judging)
     lower = chosen.lower_is_better
     study = Study(space, current(config, space), lower_is_better=lower, seed=tuning.seed)
 
@@ -180,20 +177,20 @@ def _request(configs: Mapping[str, RunConfig], spaces: Mapping[str, Space], tuni
     }
     values = {name: with_sources(config.plain_values(), config.sources) for name, config in configs.items()}
     request = {"seed": tuning.seed, "space": plain, "configurations": values}
-    return dump_yaml(request if tuning.measure is None else {"measure": tuning.measure, **request})
+    return dump_yaml(request if tuning.metric is None else {"metric": tuning.metric, **request})
 
 
-def _measure(column: str | None, ratings: Ratings) -> Measure:
+def _metric(column: str | None, ratings: Ratings) -> Metric:
     wanted = column or ("sign_accuracy" if is_binary(ratings.scale) else "rmse")
-    found = [measure for measure in measures_in([wanted]) if measure.column != "relative_error"]
+    found = [metric for metric in metrics_in([wanted]) if metric.column != "relative_error"]
     if not found:
         accepted = "a column of comparison.csv, such as rmse or ranking_ndcg_at_10"
-        raise InputError("measure", repr(wanted), accepted)
+        raise InputError("metric", repr(wanted), accepted)
     return found[0]
 
 
 def _judged(
-    config: RunConfig, settings: Mapping[str, Scalar], fit: Ratings, judging: Ratings, measure: Measure
+    config: RunConfig, settings: Mapping[str, Scalar], fit: Ratings, judging: Ratings, metric: Metric
 ) -> Judgement:
     """Run a configuration with some settings, and judge it."""
     overrides = [f"{key}={json.dumps(value)}" for key, value in settings.items()]
@@ -202,29 +199,29 @@ def _judged(
         summary = run_prepared(trial, fit, judging, None).summary
     except (InputError, RunError) as error:
         return Judgement(None, str(error))
-    measured = summary.accuracy.measures()
-    value = measured.get(measure.column)
+    measured = summary.accuracy.metrics()
+    value = measured.get(metric.column)
     if value is None:
-        known = ", ".join(each.column for each in measures_in(measured))
-        raise InputError("measure", f"{measure.column}, which {config.name} does not have", known)
+        known = ", ".join(each.column for each in metrics_in(measured))
+        raise InputError("metric", f"{metric.column}, which {config.name} does not have", known)
     privacy = summary.privacy
     return Judgement(value, "", privacy.epsilon_per_rating, privacy.epsilon_per_user.max)
 
 
 def _tuned(
-    config: RunConfig, space: Space, measure: Measure, trials: Sequence[Trial], directory: TuningDirectory
+    config: RunConfig, space: Space, metric: Metric, trials: Sequence[Trial], directory: TuningDirectory
 ) -> Tuned:
     start = trials[0] if trials[0].settings == current(config, space) else None
-    best = best_trial(trials, lower_is_better=measure.lower_is_better)
+    best = best_trial(trials, lower_is_better=metric.lower_is_better)
     if best is None:
-        return Tuned(config, measure, tuple(trials), start, None, None)
+        return Tuned(config, metric, tuple(trials), start, None, None)
     chosen = load(config, [f"{key}={json.dumps(value)}" for key, value in best.settings.items()])
     comment = (
-        f"# {config.name} with the best of {len(trials)} trials: {measure.label} "
+        f"# {config.name} with the best of {len(trials)} trials: {metric.label} "
         f"{best.judgement.value:.6g} on validation ratings.\n"
     )
     path = directory.write_configuration(config.name, comment + chosen.to_yaml())
-    return Tuned(config, measure, tuple(trials), start, best, path)
+    return Tuned(config, metric, tuple(trials), start, best, path)
 
 
 def _sum(losses: Sequence[float | None]) -> float | None:

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dprec.errors import InputError, SettingError
-from dprec.options import Options, option
-from dprec.validation import listed
-from simulation.configuration.dotted_keys import flatten
+from dprec.components import Options, option
+from dprec.errors import InputError, SettingError, listed
 from simulation.configuration.models import RunConfig
-from simulation.configuration.strict_yaml import read_yaml
+from simulation.configuration.strict_yaml import flatten, read_yaml
 
 Scalar = bool | int | float | str
 

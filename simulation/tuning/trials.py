@@ -23,36 +23,23 @@ Judge = Callable[[dict[str, Scalar]], "Judgement"]
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a trial has shown.
-
-    Parameters
-    ----------
-    value : float or None
-        Its accuracy on the validation ratings; None if it could not be run.
-    reason : str
-        Why it could not be run; empty otherwise.
-    epsilon_per_rating, epsilon_per_user : float or None
-        Largest proved losses of its run; None where there is no bound.
-    """
+    """What a trial has shown."""
 
     value: float | None
+    """Its accuracy on the validation ratings; None if it could not be run."""
     reason: str = ""
+    """Why it could not be run; empty otherwise."""
     epsilon_per_rating: float | None = None
     epsilon_per_user: float | None = None
+    """Largest proved losses of its run; None where there is no bound."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One trial.
-
-    Parameters
-    ----------
-    settings : dict
-        By dotted key.
-    judgement : Judgement
-    """
+    """One trial."""
 
     settings: dict[str, Scalar]
+    """By dotted key."""
     judgement: Judgement
 
 
@@ -74,11 +61,8 @@ class Study:
 
     Parameters
     ----------
-    space : Space
     start : dict
         Settings of the first trial.
-    lower_is_better : bool
-    seed : int
     """
 
     def __init__(self, space: Space, start: dict[str, Scalar], *, lower_is_better: bool, seed: int) -> None:

@@ -22,7 +22,6 @@ def validation_parts(config: RunConfig, seed: int) -> tuple[Ratings, Ratings]:
 
     Parameters
     ----------
-    config : RunConfig
     seed : int
         Of the second split.
 

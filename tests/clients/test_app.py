@@ -8,12 +8,10 @@ from flwr.app import ConfigRecord, Message, MetricRecord, RecordDict
 from clients.app import client_app
 from clients.faults import FaultOptions
 from clients.population import write_population
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import Synthetic
+from dprec.exchange import DELIVER, IDENTIFY, REPLACE, REPORT, SLOPES, TRAIN, OneShotSetup, RefusalCode
 from dprec.mechanisms.unprotected import Raw
-from dprec.messages import DELIVER, IDENTIFY, REPLACE, REPORT, SLOPES, TRAIN
-from dprec.refusals import RefusalCode
-from dprec.run_keys import RunKeys
-from dprec.setups import OneShotSetup
+from dprec.randomness import RunKeys
 from simulation.engine.grids import LocalGrid
 
 

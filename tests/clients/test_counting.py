@@ -9,15 +9,14 @@ from numpy.typing import NDArray
 
 from clients.faults import FaultOptions
 from clients.one_shot import count_reports, held, installed_follow_up
-from clients.population import Cohort, Population, open_population, write_population
+from clients.population import Partition, Population, open_population, write_population
+from dprec.arrays import offsets
+from dprec.exchange import CountRequest, OneShotSetup
 from dprec.mechanisms import BitsAndCounts, Mechanism, ThresholdBit
-from dprec.messages import CountRequest
 from dprec.privacy.calibration import PrivacyBudget
-from dprec.ragged import offsets
+from dprec.randomness import RunKeys
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports.counts.family import Counts
-from dprec.run_keys import RunKeys
-from dprec.setups import OneShotSetup
 
 STARS = RatingScale.evenly(1, 5, 1)
 USERS, ITEMS = 4000, 3
@@ -64,19 +63,19 @@ def request(population: Population, groups: NDArray[np.int64] = GROUPS) -> Count
     return CountRequest(counting(population).group_codec.encode(groups)[0])
 
 
-def heard(cohort: Cohort) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the symbols of a cohort's reports and its counts."""
-    counts = counting(cohort.population)
-    reports = count_reports(cohort, request(cohort.population), context())
-    symbols = counts.family.drawn(*held(cohort)).reshape(cohort.size, ITEMS).astype(np.int64)
+def heard(partition: Partition) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the symbols of a partition's reports and its counts."""
+    counts = counting(partition.population)
+    reports = count_reports(partition, request(partition.population), context())
+    symbols = counts.family.drawn(*held(partition)).reshape(partition.size, ITEMS).astype(np.int64)
     return symbols, counts.codec.decode(reports)[1]
 
 
 def test_a_rating_is_in_its_bit_or_in_the_one_count_of_its_group(tmp_path: Path) -> None:
     """The odds of every report and its counts are those of the two channels: chi-square, false alarm 1e-7."""
     levels = (5, 1, 4)
-    cohort = populate(tmp_path / "run", levels).cohort(0)
-    symbols, noisy = heard(cohort)
+    partition = populate(tmp_path / "run", levels).partition(0)
+    symbols, noisy = heard(partition)
     left = symbols == 2
     for group in (0, 1):
         members, reaching = GROUPS[0] == group, np.array(levels) >= 4
@@ -87,7 +86,7 @@ def test_a_rating_is_in_its_bit_or_in_the_one_count_of_its_group(tmp_path: Path)
             if size == 0:
                 assert not own.any()
                 continue
-            table = counting(cohort.population)
+            table = counting(partition.population)
             expected = _odds(table, size, count) * own.size
             observed = np.bincount(own, minlength=size + 1)
             assert _surprise(observed, expected) < 1e-7**-1, (group, size, count)
@@ -109,31 +108,31 @@ def _surprise(observed: NDArray[np.int64], expected: NDArray[np.float64]) -> flo
 
 def test_counts_do_not_depend_on_the_cohort_and_are_repeated(tmp_path: Path) -> None:
     whole = populate(tmp_path / "whole", (5, 1, 4))
-    reports = count_reports(whole.cohort(0), request(whole), context())
+    reports = count_reports(whole.partition(0), request(whole), context())
     split = populate(tmp_path / "split", (5, 1, 4), size=1000)
-    parts = [count_reports(split.cohort(node), request(split), context()) for node in range(4)]
+    parts = [count_reports(split.partition(node), request(split), context()) for node in range(4)]
     assert [report for part in parts for report in part] == reports
     state = context()
     for _ in range(2):
-        assert count_reports(whole.cohort(0), request(whole), state) == reports
+        assert count_reports(whole.partition(0), request(whole), state) == reports
 
 
 def test_ratings_are_counted_for_one_set_of_groups_only(tmp_path: Path) -> None:
     population, state = populate(tmp_path / "run", (5, 1, 4), size=10), context()
-    cohort = population.cohort(0)
-    count_reports(cohort, request(population), state)
+    partition = population.partition(0)
+    count_reports(partition, request(population), state)
     with pytest.raises(ValueError, match="asked for round 2 again"):
-        count_reports(cohort, request(population, 1 - GROUPS), state)
+        count_reports(partition, request(population, 1 - GROUPS), state)
 
 
 def test_malformed_groups_are_refused(tmp_path: Path) -> None:
-    cohort = populate(tmp_path / "run", (5, 1, 4), size=10).cohort(0)
+    partition = populate(tmp_path / "run", (5, 1, 4), size=10).partition(0)
     for groups in (b"", b"\xff", b"\x00\x00"):
         with pytest.raises(ValueError, match="malformed groups"):
-            count_reports(cohort, CountRequest(groups), context())
+            count_reports(partition, CountRequest(groups), context())
 
 
 def test_devices_that_send_every_bit_count_nothing(tmp_path: Path) -> None:
-    cohort = populate(tmp_path / "run", (5, 1, 4), size=10, mechanism=ThresholdBit()).cohort(0)
+    partition = populate(tmp_path / "run", (5, 1, 4), size=10, mechanism=ThresholdBit()).partition(0)
     with pytest.raises(ValueError, match="not set up for it"):
-        count_reports(cohort, CountRequest(b"\x60"), context())
+        count_reports(partition, CountRequest(b"\x60"), context())

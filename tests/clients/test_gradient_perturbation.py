@@ -12,16 +12,14 @@ from scipy.stats import binomtest
 
 from clients.faults import FaultOptions
 from clients.gradient_perturbation import installed_on, slope_reports
-from clients.population import Cohort, open_population, write_population
+from clients.population import Partition, open_population, write_population
 from clients.shards import ShardedRatings, write_shards
 from dprec.binarization import binary_scale
+from dprec.completion import slope_channel
 from dprec.completion.one_bit.links import Logistic
-from dprec.completion.one_bit.slope_channel import slope_channel
-from dprec.messages import ROW_ENTRY, SlopesRequest
+from dprec.exchange import ROW_ENTRY, GradientPerturbationSetup, Refusal, SlopesRequest
+from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
-from dprec.refusals import Refusal
-from dprec.run_keys import RunKeys
-from dprec.setups import GradientPerturbationSetup
 
 SETUP = GradientPerturbationSetup(
     link="logistic", sigma=1.0, clamp=0.5, symbols=256, epsilon_per_round=2.0, rounds=3
@@ -31,7 +29,7 @@ ITEMS = [1, 3, 5, 2, 1, 4]
 SIGNS = [1, -1, 1, -1, 1, 1]
 
 
-def cohort_at(folder: Path, start: int = 0, stop: int = 4) -> Cohort:
+def partition_at(folder: Path, start: int = 0, stop: int = 4) -> Partition:
     ratings = Ratings.from_triples(
         USERS, ITEMS, SIGNS, binary_scale(), user_ids=np.arange(1, 5), item_ids=np.arange(1, 7)
     )
@@ -44,7 +42,7 @@ def cohort_at(folder: Path, start: int = 0, stop: int = 4) -> Cohort:
             faults=FaultOptions(),
             setup=SETUP,
         )
-    return Cohort(open_population(str(folder / "run")), start, stop)
+    return Partition(open_population(str(folder / "run")), start, stop)
 
 
 def device() -> Context:
@@ -55,14 +53,16 @@ def row(*entries: float) -> bytes:
     return np.array(entries, dtype=ROW_ENTRY).tobytes()
 
 
-def ask(cohort: Cohort, round_index: int, rows: list[bytes], context: Context | None = None) -> list[bytes]:
-    return slope_reports(cohort, SlopesRequest(round_index, rows), context or device())
+def ask(
+    partition: Partition, round_index: int, rows: list[bytes], context: Context | None = None
+) -> list[bytes]:
+    return slope_reports(partition, SlopesRequest(round_index, rows), context or device())
 
 
-def asked_before(cohort: Cohort) -> Context:
+def asked_before(partition: Partition) -> Context:
     """Return the context of a node that has told which items its users have rated."""
     context = device()
-    ask(cohort, 1, [b""] * cohort.size, context)
+    ask(partition, 1, [b""] * partition.size, context)
     return context
 
 
@@ -70,22 +70,22 @@ KNOWN = [row(0.5, -1.0, 2.0), row(0.1), b"", row(0.0, 3.0)]
 
 
 def test_a_first_report_tells_the_items_and_a_later_one_does_not(tmp_path: Path) -> None:
-    cohort = cohort_at(tmp_path)
-    installed = installed_on(cohort.population)
-    first = ask(cohort, 1, [b""] * 4)
+    partition = partition_at(tmp_path)
+    installed = installed_on(partition.population)
+    first = ask(partition, 1, [b""] * 4)
     decoded = installed.first.decode(first)
     assert decoded.valid.all()
     assert decoded.items.tolist() == [0, 2, 4, 1, 0, 3]
     assert first[2] == b""
-    later = ask(cohort, 2, KNOWN, asked_before(cohort))
-    valid, symbols = installed.later.decode(later, cohort.counts)
+    later = ask(partition, 2, KNOWN, asked_before(partition))
+    valid, symbols = installed.later.decode(later, partition.counts)
     assert valid.all()
     assert symbols.size == 6
 
 
 def test_reports_are_unbiased_about_the_clamped_slopes(tmp_path: Path) -> None:
-    cohort = cohort_at(tmp_path)
-    channel = installed_on(cohort.population).channel
+    partition = partition_at(tmp_path)
+    channel = installed_on(partition.population).channel
     entries = np.array([0.5, -1.0, 2.0, 0.1, 0.0, 3.0])
     slopes = np.where(np.array(SIGNS) > 0, -1, 1) * Logistic().hazard(np.array(SIGNS) * entries)
     rows = channel.probabilities @ channel.values
@@ -95,7 +95,7 @@ def test_reports_are_unbiased_about_the_clamped_slopes(tmp_path: Path) -> None:
 
 
 def test_a_user_sends_the_same_in_any_cohort(tmp_path: Path) -> None:
-    whole, alone = cohort_at(tmp_path), [cohort_at(tmp_path, user, user + 1) for user in range(4)]
+    whole, alone = partition_at(tmp_path), [partition_at(tmp_path, user, user + 1) for user in range(4)]
     together = ask(whole, 2, KNOWN, asked_before(whole))
     apart = [ask(one, 2, [own], asked_before(one))[0] for one, own in zip(alone, KNOWN, strict=True)]
     assert together == apart
@@ -105,31 +105,31 @@ def test_a_user_sends_the_same_in_any_cohort(tmp_path: Path) -> None:
 @pytest.mark.parametrize("round_index", [0, 4, -1])
 def test_no_round_beyond_those_the_budget_was_divided_by(tmp_path: Path, round_index: int) -> None:
     with pytest.raises(ValueError, match=f"asked for round {round_index} of 3"):
-        ask(cohort_at(tmp_path), round_index, [b""] * 4)
+        ask(partition_at(tmp_path), round_index, [b""] * 4)
 
 
 def test_rows_do_not_tell_how_much_is_rated_before_a_report_has(tmp_path: Path) -> None:
-    cohort = cohort_at(tmp_path, 0, 1)
+    partition = partition_at(tmp_path, 0, 1)
     for entries in ((0.5, -1.0, 2.0), (0.5,)):
         with pytest.raises(Refusal, match="rows of items that were not reported"):
-            ask(cohort, 1, [row(*entries)])
+            ask(partition, 1, [row(*entries)])
 
 
 def test_a_round_is_answered_for_one_row_only(tmp_path: Path) -> None:
-    cohort, context = cohort_at(tmp_path), device()
-    answer = ask(cohort, 1, [b""] * 4, context)
-    assert ask(cohort, 1, [b""] * 4, context) == answer
+    partition, context = partition_at(tmp_path), device()
+    answer = ask(partition, 1, [b""] * 4, context)
+    assert ask(partition, 1, [b""] * 4, context) == answer
     with pytest.raises(ValueError, match="asked for round 1 again"):
-        ask(cohort, 1, KNOWN, context)
-    ask(cohort, 2, KNOWN, context)
+        ask(partition, 1, KNOWN, context)
+    ask(partition, 2, KNOWN, context)
     with pytest.raises(ValueError, match="asked for round 1 again, after round 2"):
-        ask(cohort, 1, [b""] * 4, context)
+        ask(partition, 1, [b""] * 4, context)
 
 
 @pytest.mark.parametrize(
     ("rows", "reason"),
     [
-        ([b""] * 3, "rows of another cohort"),
+        ([b""] * 3, "rows of another partition"),
         ([row(1.0), *KNOWN[1:]], "a row of 4 bytes for 3 ratings"),
         ([KNOWN[0], KNOWN[1], row(1.0), KNOWN[3]], "a row of 4 bytes for 0 ratings"),
         ([row(1.0, float("nan"), 0.0), *KNOWN[1:]], "not finite"),
@@ -138,7 +138,7 @@ def test_a_round_is_answered_for_one_row_only(tmp_path: Path) -> None:
 )
 def test_a_malformed_request_is_refused(tmp_path: Path, rows: list[bytes], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
-        ask(cohort_at(tmp_path), 2, rows, asked_before(cohort_at(tmp_path)))
+        ask(partition_at(tmp_path), 2, rows, asked_before(partition_at(tmp_path)))
 
 
 def sharded(folder: Path, ratings: Ratings) -> ShardedRatings:
@@ -148,16 +148,16 @@ def sharded(folder: Path, ratings: Ratings) -> ShardedRatings:
 def test_slopes_have_the_odds_of_a_rounds_share_and_noise_of_their_own_in_every_round(tmp_path: Path) -> None:
     """Six exact binomial tests at 1e-7 each; the seed is fixed. Where nothing is known, slopes are +-1/2."""
     each = 3_000
-    population = cohort_at(tmp_path).population
+    population = partition_at(tmp_path).population
     levels = np.repeat(np.array([1, 2], dtype=np.uint8), each)
     items = np.zeros(levels.size, dtype=np.int32)
     users = np.arange(levels.size)
     people = Ratings(np.arange(levels.size + 1), items, levels, population.scale, users, np.arange(1))
     population = replace(population, ratings=sharded(tmp_path / "many", people))
-    cohort, channel, context = Cohort(population, 0, 2 * each), slope_channel(0.5, 256, 2.0), device()
+    partition, channel, context = Partition(population, 0, 2 * each), slope_channel(0.5, 256, 2.0), device()
     positive = []
     for round_index in (1, 2):
-        reports = ask(cohort, round_index, [b""] * (2 * each), context)
+        reports = ask(partition, round_index, [b""] * (2 * each), context)
         symbols = installed_on(population).first.decode(reports).symbols
         positive.append(channel.values[symbols] > 0)
     # A rating of -1, the lower level, has the slope +1/2.

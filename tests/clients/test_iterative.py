@@ -14,16 +14,15 @@ from scipy.stats import binomtest
 from clients.app import client_app
 from clients.faults import FaultOptions
 from clients.iterative import gradient_reports
-from clients.population import Cohort, HeldFactors, open_population, write_held_factors, write_population
+from clients.population import HeldFactors, Partition, open_population, write_held_factors, write_population
 from clients.shards import ShardedRatings, write_shards
-from dprec.datasets.synthetic import Synthetic
-from dprec.gradients.one_bit import OneBitGradient
-from dprec.gradients.randomizer import unpack_answers
-from dprec.messages import GradientRequest
+from dprec.datasets import Synthetic
+from dprec.exchange import GradientRequest, IterativeSetup
+from dprec.gradients import OneBitGradient
+from dprec.gradients.one_bit import unpack_answers
+from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
-from dprec.run_keys import RunKeys
-from dprec.setups import IterativeSetup
-from dprec.wire.broadcast import BroadcastOptions, encode_broadcast
+from dprec.wire import BroadcastOptions, encode_broadcast
 from simulation.engine.grids import LocalGrid
 
 ITEMS, RANK, USERS, ROUNDS = 12, 2, 10, 4
@@ -218,7 +217,7 @@ def test_answers_have_the_odds_of_a_rounds_share_and_are_drawn_anew_in_every_rou
     yes = []
     for round_index in (1, 2):
         request = GradientRequest(round_index, broadcast)
-        reports = gradient_reports(Cohort(population, 0, 2 * each), request, context)
+        reports = gradient_reports(Partition(population, 0, 2 * each), request, context)
         _, coordinates, answers = unpack_answers(reports, ITEMS * RANK)
         yes.append(answers)
     for own, share in ((slice(0, each), 1 / (1 + math.exp(0.4))), (slice(each, None), 0.5)):

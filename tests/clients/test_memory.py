@@ -6,7 +6,7 @@ from flwr.app import Context, RecordDict
 
 from clients.memory import Memory
 from clients.population import HeldFactors
-from dprec.wire.broadcast import BroadcastOptions
+from dprec.wire import BroadcastOptions
 
 ROUNDS = 4
 OPTIONS = BroadcastOptions(delta=True)

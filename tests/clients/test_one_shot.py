@@ -9,7 +9,8 @@ from scipy.stats import binom
 from clients import one_shot
 from clients.faults import FaultOptions
 from clients.population import Population, open_population, write_population
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import Synthetic
+from dprec.exchange import OneShotSetup
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
@@ -18,11 +19,9 @@ from dprec.mechanisms.whole_profiles import ResidualBits, UserLevelBit
 from dprec.mechanisms.zheng import ZhengLaplace, ZhengRandomizedResponse
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.units import PrivacyUnit
-from dprec.randomness import DRAWS
+from dprec.randomness import DRAWS, RunKeys
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports import ProfileFamily
-from dprec.run_keys import RunKeys
-from dprec.setups import OneShotSetup
 from dprec.wire import ReportCodec
 
 USERS, ITEMS = 25, 30
@@ -68,7 +67,7 @@ def populate(
 
 def all_reports(population: Population) -> list[bytes]:
     nodes = -(-population.n_users // population.users_per_node)
-    return [report for node in range(nodes) for report in one_shot.reports(population.cohort(node))]
+    return [report for node in range(nodes) for report in one_shot.reports(population.partition(node))]
 
 
 @pytest.mark.parametrize(("mechanism", "budget"), MECHANISMS)
@@ -127,7 +126,7 @@ def test_another_run_at_the_same_seed_has_other_noise(tmp_path: Path, ratings: R
 def test_a_node_without_users_sends_no_report(tmp_path: Path, ratings: Ratings) -> None:
     for name, (mechanism, budget) in enumerate(MECHANISMS):
         population = populate(tmp_path / str(name), ratings, mechanism, budget, 7)
-        assert one_shot.reports(population.cohort(100)) == []
+        assert one_shot.reports(population.partition(100)) == []
 
 
 def profiles_of_one_to_three(users: int, items: int) -> Ratings:

@@ -6,21 +6,20 @@ import pytest
 
 from clients.faults import FaultOptions
 from clients.personalization import receive_table
-from clients.population import Cohort, open_population, write_population
-from dprec.datasets.synthetic import Synthetic
+from clients.population import Partition, open_population, write_population
+from dprec.datasets import Synthetic
+from dprec.exchange import PRIOR, OneShotSetup, Personalization
 from dprec.mechanisms import ThresholdBit
-from dprec.messages import PRIOR, Personalization
 from dprec.privacy.calibration import PrivacyBudget
-from dprec.run_keys import RunKeys
-from dprec.setups import OneShotSetup
-from dprec.wire.item_table import ItemTable
+from dprec.randomness import RunKeys
+from dprec.wire import ItemTable
 
 ITEMS = 12
-EFFECTS = ItemTable.of_effects(np.arange(4.0), np.zeros(ITEMS), np.ones(ITEMS))
-TABLE = replace(EFFECTS, places=np.ones((ITEMS, 3)))
+BIASES = ItemTable.of_biases(np.arange(4.0), np.zeros(ITEMS), np.ones(ITEMS))
+TABLE = replace(BIASES, embeddings=np.ones((ITEMS, 3)))
 
 
-def cohort(folder: Path, *, predicts: bool = True) -> Cohort:
+def partition(folder: Path, *, predicts: bool = True) -> Partition:
     setup = OneShotSetup(mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=1.0), predicts=predicts)
     write_population(
         folder,
@@ -30,7 +29,7 @@ def cohort(folder: Path, *, predicts: bool = True) -> Cohort:
         faults=FaultOptions(),
         setup=setup,
     )
-    return open_population(str(folder)).cohort(1)
+    return open_population(str(folder)).partition(1)
 
 
 def priors(*numbers: float) -> bytes:
@@ -39,9 +38,9 @@ def priors(*numbers: float) -> bytes:
 
 def test_a_cohort_takes_the_table_and_the_levels_of_its_users(tmp_path: Path) -> None:
     sent = Personalization(TABLE.encode(), priors(0.5, -1, 0, 2))
-    table, received = receive_table(cohort(tmp_path / "run"), sent)
+    table, received = receive_table(partition(tmp_path / "run"), sent)
     assert received.tolist() == [[0.5], [-1], [0], [2]]
-    np.testing.assert_allclose(table.places, TABLE.places)
+    np.testing.assert_allclose(table.embeddings, TABLE.embeddings)
 
 
 @pytest.mark.parametrize(
@@ -54,11 +53,11 @@ def test_a_cohort_takes_the_table_and_the_levels_of_its_users(tmp_path: Path) ->
 )
 def test_a_malformed_table_is_refused(tmp_path: Path, known: Personalization, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
-        receive_table(cohort(tmp_path / "run"), known)
+        receive_table(partition(tmp_path / "run"), known)
 
 
 def test_devices_that_predict_nothing_take_no_table(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="predict nothing"):
         receive_table(
-            cohort(tmp_path / "run", predicts=False), Personalization(TABLE.encode(), priors(0, 0, 0, 0))
+            partition(tmp_path / "run", predicts=False), Personalization(TABLE.encode(), priors(0, 0, 0, 0))
         )

@@ -21,15 +21,15 @@ from clients.population import (
     write_held_factors,
     write_population,
 )
-from dprec.datasets.synthetic import Synthetic
+from dprec.components import option
+from dprec.datasets import Synthetic
 from dprec.errors import InputError
+from dprec.exchange import IterativeSetup, OneShotSetup, Setup
 from dprec.mechanisms import Channel, Mechanism
 from dprec.mechanisms.laplace import BoundedLaplace
-from dprec.options import option
 from dprec.privacy.calibration import PrivacyBudget
+from dprec.randomness import RunKeys
 from dprec.ratings import Ratings, RatingScale
-from dprec.run_keys import RunKeys
-from dprec.setups import IterativeSetup, OneShotSetup, Setup
 
 KEYS = RunKeys.derive(10**30).installed
 SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
@@ -56,18 +56,20 @@ def test_cohorts_divide_the_population(tmp_path: Path, ratings: Ratings, users_p
     assert population.setup == SETUP
     assert population.scale.values.tolist() == ratings.scale.values.tolist()
     nodes = -(-23 // users_per_node)
-    cohorts = [population.cohort(partition) for partition in range(nodes)]
-    assert [user for cohort in cohorts for user in range(cohort.start, cohort.stop)] == list(range(23))
-    assert np.concatenate([cohort.items for cohort in cohorts]).tolist() == ratings.items.tolist()
-    assert np.concatenate([cohort.levels for cohort in cohorts]).tolist() == ratings.levels.tolist()
-    assert np.concatenate([cohort.counts for cohort in cohorts]).tolist() == ratings.counts.tolist()
+    partitions = [population.partition(partition_id) for partition_id in range(nodes)]
+    assert [user for partition in partitions for user in range(partition.start, partition.stop)] == list(
+        range(23)
+    )
+    assert np.concatenate([partition.items for partition in partitions]).tolist() == ratings.items.tolist()
+    assert np.concatenate([partition.levels for partition in partitions]).tolist() == ratings.levels.tolist()
+    assert np.concatenate([partition.counts for partition in partitions]).tolist() == ratings.counts.tolist()
 
 
 def test_a_node_beyond_the_population_hosts_nobody(tmp_path: Path, ratings: Ratings) -> None:
     install(tmp_path / "run", ratings)
-    cohort = open_population(str(tmp_path / "run")).cohort(3)
-    assert cohort.size == 0
-    assert cohort.items.size == 0
+    partition = open_population(str(tmp_path / "run")).partition(3)
+    assert partition.size == 0
+    assert partition.items.size == 0
 
 
 def test_a_population_is_never_written_over(tmp_path: Path, ratings: Ratings) -> None:

@@ -13,16 +13,14 @@ from flwr.app import ConfigRecord, Message, RecordDict
 from clients.app import client_app
 from clients.faults import FaultOptions
 from clients.population import write_population
-from dprec.datasets.synthetic import Synthetic
-from dprec.messages import DELIVER, STATISTICS
+from dprec.datasets import Synthetic
+from dprec.exchange import DELIVER, STATISTICS, PrivateAlsSetup, RefusalCode, SilentSetup
 from dprec.private_als import FactorizationOptions, ItemModel, SecureAggregation, TrustedAggregation
-from dprec.refusals import RefusalCode
-from dprec.run_keys import RunKeys
-from dprec.setups import PrivateAlsSetup, SilentSetup
+from dprec.randomness import RunKeys
 from simulation.engine.grids import LocalGrid
 
 ITEMS, USERS = 12, 10
-OPTIONS = FactorizationOptions(rank=2, effect_rounds=1, factor_rounds=1, ratings_per_user=4)
+OPTIONS = FactorizationOptions(rank=2, bias_rounds=1, factor_rounds=1, ratings_per_user=4)
 MODEL = replace(
     ItemModel.begin(ITEMS, 2, 3.0),
     weights=np.full(ITEMS, 256),

@@ -14,13 +14,11 @@ from clients.app import client_app
 from clients.faults import FaultOptions
 from clients.population import PopulationError, write_population
 from clients.refusing_app import LOG
-from dprec.datasets.synthetic import Synthetic
-from dprec.gradients.one_bit import OneBitGradient
-from dprec.messages import MESSAGE_TYPES, REPORT, TRAIN, GradientRequest
-from dprec.refusals import RefusalCode
-from dprec.run_keys import RunKeys
-from dprec.setups import IterativeSetup
-from dprec.wire.broadcast import BroadcastOptions, encode_broadcast
+from dprec.datasets import Synthetic
+from dprec.exchange import MESSAGE_TYPES, REPORT, TRAIN, GradientRequest, IterativeSetup, RefusalCode
+from dprec.gradients import OneBitGradient
+from dprec.randomness import RunKeys
+from dprec.wire import BroadcastOptions, encode_broadcast
 from simulation.engine.grids import LocalGrid
 from strategies.envelope import request_content
 
@@ -98,7 +96,7 @@ def test_a_defect_in_any_handler_stays_on_the_device(
     def fails(*_: object) -> None:
         raise KeyError(SECRET)
 
-    for name in ("cohort_of", "partition_of"):
+    for name in ("partition_of", "partition_id_of"):
         monkeypatch.setattr(app, name, fails)
     refused(ask(grid, message_type, RecordDict()), RefusalCode.INTERNAL_FAILURE)
     assert SECRET.encode() not in grid.received

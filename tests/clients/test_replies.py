@@ -7,12 +7,12 @@ import pytest
 from flwr.app import Message, RecordDict
 
 from clients.faults import ABSENT, DAMAGED, LATE, FaultOptions, fates
-from clients.population import Cohort, open_population, write_population
+from clients.population import Partition, open_population, write_population
 from clients.replies import reply_with_reports
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import Synthetic
+from dprec.exchange import OneShotSetup
 from dprec.mechanisms.unprotected import Raw
-from dprec.run_keys import RunKeys
-from dprec.setups import OneShotSetup
+from dprec.randomness import RunKeys
 from simulation.engine.grids import stamped
 from strategies.arrivals import arrivals_of
 
@@ -23,7 +23,7 @@ FAULTS = FaultOptions(dropout=0.25, straggle=0.2, corrupt=0.15)
 
 
 @pytest.fixture
-def cohort(tmp_path: Path) -> Cohort:
+def partition(tmp_path: Path) -> Partition:
     ratings = Synthetic(users=2 * USERS, items=10, ratings=200).load()
     write_population(
         tmp_path / "run",
@@ -33,7 +33,7 @@ def cohort(tmp_path: Path) -> Cohort:
         faults=FAULTS,
         setup=SETUP,
     )
-    return open_population(str(tmp_path / "run")).cohort(1)
+    return open_population(str(tmp_path / "run")).partition(1)
 
 
 @pytest.fixture
@@ -42,14 +42,14 @@ def message() -> Message:
 
 
 @pytest.mark.parametrize("some", [False, True])
-def test_a_reply_tells_what_arrived_and_when(cohort: Cohort, message: Message, some: bool) -> None:
+def test_a_reply_tells_what_arrived_and_when(partition: Partition, message: Message, some: bool) -> None:
     asked = np.arange(USERS) % 2 == 0 if some else np.ones(USERS, dtype=np.bool_)
     reports = [bytes([user, user]) for user in range(USERS)]
     sent = [reports[user] for user in np.flatnonzero(asked)]
-    reply = reply_with_reports(message, cohort, reports, round_index=5, asked=asked if some else None)
-    arrivals = arrivals_of(reply, cohort.start, cohort.start + np.flatnonzero(asked))
+    reply = reply_with_reports(message, partition, reports, round_index=5, asked=asked if some else None)
+    arrivals = arrivals_of(reply, partition.start, partition.start + np.flatnonzero(asked))
     assert arrivals is not None
-    fate = fates(FAULTS, KEYS.network_seed, 5, cohort.start, USERS)[asked]
+    fate = fates(FAULTS, KEYS.network_seed, 5, partition.start, USERS)[asked]
     assert {ABSENT, LATE, DAMAGED} <= set(fate.tolist())
     assert arrivals.arrived.tolist() == (fate != ABSENT).tolist()
     assert arrivals.punctual.tolist() == ((fate != ABSENT) & (fate != LATE)).tolist()

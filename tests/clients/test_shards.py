@@ -15,13 +15,13 @@ from clients.faults import FaultOptions
 from clients.places import folder_inside, place_of
 from clients.population import open_population, write_population
 from clients.shards import INDEX, ShardedRatings, write_shards
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import Synthetic
 from dprec.errors import InputError
+from dprec.exchange import OneShotSetup
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.privacy.calibration import PrivacyBudget
+from dprec.randomness import RunKeys
 from dprec.ratings import Ratings, RatingScale
-from dprec.run_keys import RunKeys
-from dprec.setups import OneShotSetup
 
 USERS, NODE = 23, 4
 
@@ -91,7 +91,7 @@ def test_a_run_with_the_same_ratings_uses_the_shards_that_are_there(tmp_path: Pa
     written = {path: path.stat().st_mtime_ns for path in place.iterdir()}
     install(tmp_path / "two", ratings, place)
     assert {path: path.stat().st_mtime_ns for path in place.iterdir()} == written
-    assert open_population(str(tmp_path / "two")).cohort(2).items.size
+    assert open_population(str(tmp_path / "two")).partition(2).items.size
 
 
 def test_the_population_of_another_run_is_refused(tmp_path: Path, ratings: Ratings) -> None:
@@ -137,7 +137,7 @@ def test_a_node_that_does_not_see_a_file_is_named(tmp_path: Path, ratings: Ratin
     install(tmp_path / "one", ratings, place)
     (place / name).unlink()
     with pytest.raises(InputError, match=f"{name}: not on {platform.node()}; accepted: .*--population-dir"):
-        open_population(str(tmp_path / "one")).cohort(0).items  # noqa: B018
+        open_population(str(tmp_path / "one")).partition(0).items  # noqa: B018
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dprec.wire.network import MEASURED
+from dprec.wire.traffic import MEASURED
+from simulation import run
 from simulation.configuration.models import RunConfig
-from simulation.deploy import enrol
 from simulation.result import RunResult
-from simulation.run import run
 from simulation.storage.run_files import RunFiles, read_run
+from simulation.verbs import enrol
 from tests.deployment.wire import PROGRAMS, Wire, await_that, charges, free_port, kill, wired
 from tests.simulation.deployment.pilots import BLP, PG, USERS, pilot
 

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from benchmarks.counting_proxy import Passed, counting_proxy
 from clients.device import DeviceFolder
 from clients.device.ledger import Charge
-from dprec.setups import from_json
+from dprec.exchange import from_json
 from simulation.deployment.server_folder import ServerFolder
 from tests.paths import ROOT
 

@@ -28,7 +28,7 @@ def deployment(names: Mapping[str, Any]) -> None:
 def methods(names: Mapping[str, Any]) -> None:
     """Tables name components of one's own by their module and class."""
     table = pd.read_csv("runs/mine/comparison.csv")
-    table = table[table["floor"].isna()]
+    table = table[table["baseline"].isna()]
     assert table["name"].tolist() == ["blp-mf", "geometric", "softened", "shrunken"]
     assert table["mechanism"].tolist()[1:3] == ["geometric:Geometric", "softened:Softened"]
     assert table["completion"].tolist()[3] == "shrunken:Shrunken"

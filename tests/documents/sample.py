@@ -29,7 +29,7 @@ MINE = """
 name: mine
 dataset: {kind: csv, path: ratings.csv}
 split: {kind: holdout}
-floors: false
+baselines: false
 epsilons: [1.0]
 protocols: [one-bit-on-device]
 """

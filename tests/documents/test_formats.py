@@ -15,8 +15,8 @@ import pytest
 from docs.extensions.generated import expand
 from simulation import compare, run
 from simulation.auditing import Audit, Finding
-from simulation.configuration.dotted_keys import flatten
-from simulation.storage.round_lines import line_of
+from simulation.configuration.strict_yaml import flatten
+from simulation.storage.run_files import line_of
 from strategies import RoundRecord
 from tests.documents.pages import PAGES
 from tests.documents.sample import SMALL

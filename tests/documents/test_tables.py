@@ -10,15 +10,22 @@ import pytest
 import yaml
 
 from docs.tables.__main__ import documents, filled
-from docs.tables.answer import statements
 from docs.tables.collect import results_of
-from docs.tables.leaderboard import accuracies
-from docs.tables.listed import papers, source_of, systems
-from docs.tables.results import RESULTS, Result, provenance, read_results, write_results
+from docs.tables.leaderboard import accuracies, statements
+from docs.tables.results import (
+    RESULTS,
+    Result,
+    papers,
+    provenance,
+    read_results,
+    source_of,
+    systems,
+    write_results,
+)
 from dprec.errors import InputError
 from simulation.analysis.comparison_files import read_comparison
 from simulation.configuration.presets import presets
-from simulation.storage.names import COMPARISON, TABLE
+from simulation.storage.directories import COMPARISON, TABLE
 from simulation.storage.tables import csv_of_rows
 from tests.paths import ROOT
 
@@ -32,8 +39,8 @@ RESULT = Result(
     panel="",
     unit="rating",
     epsilon=1.0,
-    floor=False,
-    measure="rmse",
+    baseline=False,
+    metric="rmse",
     accuracy=1.0,
     deviation=None,
     runs=1,
@@ -49,7 +56,7 @@ RESULT = Result(
     composed=400.0,
     delta=1e-6,
     status="proved",
-    trust="nobody",
+    trust="local",
     hides_rated_items=False,
     server_sees="rated items, noise",
     bytes_up=412.0,
@@ -58,8 +65,14 @@ RESULT = Result(
     network_down=None,
     rounds=1.0,
 )
-FLOOR = replace(
-    RESULT, protocol="nothing-sent", preset="nothing-sent", epsilon=None, floor=True, accuracy=1.1, gain=None
+BASELINE = replace(
+    RESULT,
+    protocol="nothing-sent",
+    preset="nothing-sent",
+    epsilon=None,
+    baseline=True,
+    accuracy=1.1,
+    gain=None,
 )
 PUBLISHED = replace(
     RESULT, protocol="isgd", preset="isgd", accuracy=1.2, gain=-0.1, gain_low=-0.15, gain_high=-0.05
@@ -96,7 +109,7 @@ def test_what_settings_were_chosen_on_stands_beside_the_source() -> None:
     assert source_of(ours) == "ours, tuned on MovieLens 100K"
     assert source_of(replace(ours, preset="mine")) == "ours"
     assert source_of(PUBLISHED).endswith("), tuned on MovieLens 100K")
-    assert source_of(replace(FLOOR, preset="sets-only-signs")) == "floor, tuned on MovieLens 100K"
+    assert source_of(replace(BASELINE, preset="sets-only-signs")) == "baseline, tuned on MovieLens 100K"
 
 
 def test_every_summary_says_how_it_was_made() -> None:
@@ -117,7 +130,7 @@ def committed(name: str, **wanted: str) -> list[dict[str, str]]:
 def test_the_headline_of_the_results_is_that_of_the_summary() -> None:
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     headline = next(line for line in page.splitlines() if line.startswith("**MovieLens 100K"))
-    stars = committed("ml-100k-u1", dataset="movielens-100k", measure="rmse")
+    stars = committed("ml-100k-u1", dataset="movielens-100k", metric="rmse")
     reached = {row["protocol"]: float(row["accuracy"]) for row in stars if row["epsilon"] in ("", "1.0")}
     proved = [row for row in stars if row["epsilon"] == "1.0" and row["status"] == "proved"]
     best = min(proved, key=lambda row: float(row["accuracy"]))
@@ -139,37 +152,37 @@ def test_statements_where_a_published_system_beats_nothing_sent_and_where_none_d
         ([PUBLISHED, better], f"Of 2 presets of published systems, one does better: {gained}."),
         ([better, better], f"Of 2 presets of published systems, these do better: {gained} and {gained}."),
     ]:
-        assert said in list(statements([FLOOR, *results]))
+        assert said in list(statements([BASELINE, *results]))
 
 
 def test_a_loss_that_is_only_claimed_is_no_best() -> None:
     claimed = replace(RESULT, protocol="claimed", status="claimed", accuracy=0.5)
-    said = " ".join(statements([FLOOR, claimed, RESULT]))
+    said = " ".join(statements([BASELINE, claimed, RESULT]))
     assert "The best that keeps its ε is `ours`, 1.000" in said
 
 
 def test_it_is_said_where_nothing_private_beats_nothing_sent() -> None:
     worse = replace(RESULT, accuracy=1.15, gain=-0.05, gain_low=-0.1, gain_high=0.01)
-    said = " ".join(statements([FLOOR, PUBLISHED, worse]))
+    said = " ".join(statements([BASELINE, PUBLISHED, worse]))
     assert "Nor does any other protocol that keeps its ε; the best is `ours`, 1.150" in said
     assert "The best that keeps its ε" not in said
 
 
 def test_the_best_that_hides_the_rated_items_is_named_for_every_trust() -> None:
     hidden = replace(RESULT, protocol="hidden", accuracy=1.05, hides_rated_items=True)
-    trusting = replace(hidden, protocol="trusting", accuracy=1.02, trust="server")
-    said = list(statements([FLOOR, RESULT, trusting, hidden]))
+    trusting = replace(hidden, protocol="trusting", accuracy=1.02, trust="central")
+    said = list(statements([BASELINE, RESULT, trusting, hidden]))
     sentence = next(sentence for sentence in said if "hidden too" in sentence)
     assert sentence.index("`hidden` 1.050 (nobody") < sentence.index("`trusting` 1.020 (the server")
 
 
-def test_nothing_is_stated_about_a_floor_that_was_not_run() -> None:
+def test_nothing_is_stated_about_a_baseline_that_was_not_run() -> None:
     assert not any("nothing sent" in sentence for sentence in statements([replace(RESULT, gain=None)]))
 
 
 def test_a_summary_is_read_as_it_was_written(tmp_path: Path) -> None:
-    write_results(tmp_path / "one.csv", [RESULT, FLOOR])
-    assert read_results(tmp_path / "one.csv") == [RESULT, FLOOR]
+    write_results(tmp_path / "one.csv", [RESULT, BASELINE])
+    assert read_results(tmp_path / "one.csv") == [RESULT, BASELINE]
 
 
 def test_a_wrong_cell_is_named_with_its_line(tmp_path: Path) -> None:
@@ -178,7 +191,7 @@ def test_a_wrong_cell_is_named_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "one.csv").write_text(text.replace(",nobody,", ",anybody,"), encoding="utf-8")
     with pytest.raises(InputError, match="line 2: trust: 'anybody'"):
         read_results(tmp_path / "one.csv")
-    for column, text in (("measure", "charm"), ("accuracy", "nan"), ("gain", "inf")):
+    for column, text in (("metric", "charm"), ("accuracy", "nan"), ("gain", "inf")):
         write_results(tmp_path / "one.csv", [replace(RESULT, **{column: text})])
         with pytest.raises(InputError, match=f"line 2: {column}: '{text}'"):
             read_results(tmp_path / "one.csv")
@@ -195,7 +208,7 @@ def test_a_comparison_is_summed_up_over_its_seeds(tmp_path: Path) -> None:
         "dataset": "synthetic",
         "items": 10,
         "status": "proved",
-        "trust": "nobody",
+        "trust": "local",
         "epsilon_per_rating": 1.0,
         "uplink_message_mean_per_user": 100.0,
         "downlink_message_mean_per_user": 50.0,
@@ -205,7 +218,7 @@ def test_a_comparison_is_summed_up_over_its_seeds(tmp_path: Path) -> None:
     runs = [
         common
         | {"name": name, "epsilon": budget, "seed": seed, "rmse": error, "epsilon_per_user_max": spent}
-        | ({"floor": "nothing-sent"} if budget is None else {})
+        | ({"baseline": "nothing-sent"} if budget is None else {})
         for name, budget, seed, error, spent in (
             ("bits", 1.0, 1, 0.9, 40.0),
             ("bits", 1.0, 2, 1.0, 50.0),
@@ -225,7 +238,7 @@ def test_a_comparison_is_summed_up_over_its_seeds(tmp_path: Path) -> None:
     assert (bits.preset, bits.split, bits.runs) == ("one-bit-on-device", "holdout, test fraction 0.2", 2)
     assert (bits.accuracy, bits.gain, bits.epsilon_per_user) == (0.95, 0.15, 50.0)
     assert (bits.bytes_up, bits.bytes_down) == (100.0, 50.0)
-    assert alone.floor
+    assert alone.baseline
     assert (alone.epsilon, alone.gain) == (None, None)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dprec.bootstrap import REPLICATES, interval, resampled_sums
+from dprec.metrics import REPLICATES, interval, resampled_sums
 from dprec.randomness import generator
 
 USERS = 400

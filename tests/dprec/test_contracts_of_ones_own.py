@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from dprec.completion import Completed, Completion, ItemAverage, Observations
+from dprec.components import option
 from dprec.datasets import Dataset, Synthetic
 from dprec.gradients import FullGradient
 from dprec.mechanisms import Channel, Mechanism
-from dprec.options import option
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings, RatingScale
 from dprec.splits import Holdout

@@ -8,14 +8,12 @@ from typing import ClassVar, Literal
 
 import pytest
 
-from dprec.completion import COMPLETIONS, MatrixFactorization, NuclearNorm, OneBit
-from dprec.completion.one_bit.perturbation import PERTURBATIONS
-from dprec.deviations import Deviation, deviations
+from dprec.completion import COMPLETIONS, PERTURBATIONS, MatrixFactorization, NuclearNorm, OneBit
+from dprec.components import Deviation, Options, deviations, option, published_of
 from dprec.gradients import GRADIENTS
 from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.unprotected import Raw
-from dprec.options import Options, option, published_of
 
 REFERENCES = (Path(__file__).parents[2] / "docs" / "references.bib").read_text(encoding="utf-8")
 
@@ -47,17 +45,17 @@ def test_what_is_as_published_deviates_in_nothing() -> None:
 
 
 def test_settings_are_found_however_deep_with_what_the_paper_has() -> None:
-    whole = Frame(word="c", steps=Steps(decay=0.0, limit=3), completion=OneBit(effects=True))
+    whole = Frame(word="c", steps=Steps(decay=0.0, limit=3), completion=OneBit(biases=True))
     expected = (
         Deviation("completion.bounded", False, True, "li2021, Eq. 2"),
-        Deviation("completion.effects", True, False, "li2021, Eq. 2"),
+        Deviation("completion.biases", True, False, "li2021, Eq. 2"),
         Deviation("steps.decay", 0.0, 1.0, "shin2018, Algorithm 1"),
         Deviation("steps.limit", 3, None, "shin2018, Algorithm 1"),
         Deviation("word", "c", "a", "li2021, Eq. 1"),
     )
     assert deviations(whole) == expected
     assert [str(deviation) for deviation in deviations(whole)][1:4] == [
-        "completion.effects is true; published: false (li2021, Eq. 2)",
+        "completion.biases is true; published: false (li2021, Eq. 2)",
         "steps.decay is 0; published: 1 (shin2018, Algorithm 1)",
         "steps.limit is 3; published: null (shin2018, Algorithm 1)",
     ]

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dprec.datasets.synthetic import Synthetic
-from dprec.device_draws import DeviceDraws
-from dprec.ragged import offsets
+from dprec.arrays import offsets
+from dprec.datasets import Synthetic
+from dprec.randomness import DeviceDraws
 from dprec.ratings import Ratings
 
 MASTER = bytes(range(16))

@@ -1,4 +1,4 @@
-"""Laplace noise in whole numbers: its distribution, and what it guarantees on a grid."""
+"""Laplace noise in integers: its distribution, and what it guarantees on a grid."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dprec.discrete_laplace import NoiseGrid, discrete_laplace
+from dprec.randomness import NoiseGrid
+from dprec.randomness.discrete_laplace import discrete_laplace
 
 MILLION = 1_000_000
 

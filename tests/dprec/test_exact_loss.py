@@ -1,4 +1,4 @@
-"""Losses of whole draws and draws within a loss, against decimal arithmetic of 80 digits."""
+"""Losses of integer weights and draws within a loss, against decimal arithmetic of 80 digits."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.exact_loss import even_share, fewest_draws, loss_of_draws, most_draws
-from dprec.randomness import DRAWS
+from dprec.randomness import DRAWS, even_share, fewest_draws, loss_of_draws, most_draws
 
 DIGITS = Context(prec=80)
 epsilons = st.floats(1e-9, 50.0) | st.floats(1e-9, 1e-3)

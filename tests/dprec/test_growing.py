@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.growing import GrowingArray
+from dprec.arrays import GrowingArray
 
 
 @given(st.lists(st.lists(st.integers(0, 2**15), max_size=40), max_size=12))

@@ -4,9 +4,8 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from dprec.component_types import one_of_classes
-from dprec.locations import Group, descriptions, field_names, follow
-from dprec.options import Options, option
+from dprec.components import Options, one_of_classes, option
+from dprec.components.settings import Group, descriptions, field_names, follow
 
 
 @dataclass(frozen=True, kw_only=True)

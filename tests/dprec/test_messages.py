@@ -5,21 +5,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.messages import (
+from dprec.exchange import (
     DELIVER,
     IDENTIFY,
     SLOPES,
     TRAIN,
     FinalFactors,
     GradientRequest,
+    Identity,
     Recommendations,
     ReplacementRequest,
+    Reports,
     SlopesRequest,
     action_of,
     asked_users,
     bitmap_of,
 )
-from dprec.replies import Identity, Reports
 
 WRITTEN = [
     GradientRequest(3, b"factors"),
@@ -88,7 +89,7 @@ def test_a_bitmap_names_the_users_who_are_asked(users: int) -> None:
     assert bitmap is not None
     assert asked_users(bitmap, users).tolist() == wanted.tolist()
     for other in (bitmap[:-1], bitmap + b"\0"):
-        with pytest.raises(ValueError, match="another cohort"):
+        with pytest.raises(ValueError, match="another partition"):
             asked_users(other, users)
 
 

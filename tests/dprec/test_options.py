@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from pydantic import Field
 
-from dprec.completion.one_bit.completion import OneBit
+from dprec.completion import OneBit
+from dprec.components import Options, option
 from dprec.errors import InputError, SettingError
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.unprotected import Raw
-from dprec.options import Options, option
 from dprec.privacy.calibration import PrivacyBudget
 
 
@@ -60,11 +60,11 @@ def test_bounds_hold_in_plain_python(settings: dict[str, float], line: str) -> N
 @pytest.mark.parametrize(
     ("options", "settings", "line"),
     [
-        (BoundedLaplace, {"symbols": "256"}, "symbols: '256'; accepted: a whole number"),
-        (BoundedLaplace, {"symbols": 2.5}, "symbols: 2.5; accepted: a whole number"),
-        (BoundedLaplace, {"symbols": 2.0}, "symbols: 2.0; accepted: a whole number"),
-        (BoundedLaplace, {"symbols": True}, "symbols: True; accepted: a whole number"),
-        (BoundedLaplace, {"symbols": None}, "symbols: None; accepted: a whole number"),
+        (BoundedLaplace, {"symbols": "256"}, "symbols: '256'; accepted: an integer"),
+        (BoundedLaplace, {"symbols": 2.5}, "symbols: 2.5; accepted: an integer"),
+        (BoundedLaplace, {"symbols": 2.0}, "symbols: 2.0; accepted: an integer"),
+        (BoundedLaplace, {"symbols": True}, "symbols: True; accepted: an integer"),
+        (BoundedLaplace, {"symbols": None}, "symbols: None; accepted: an integer"),
         (PrivacyBudget, {"epsilon": "1"}, "epsilon: '1'; accepted: a number"),
         (PrivacyBudget, {"epsilon": False}, "epsilon: False; accepted: a number"),
         (
@@ -77,7 +77,7 @@ def test_bounds_hold_in_plain_python(settings: dict[str, float], line: str) -> N
         (Example, {"name": 5}, "name: 5; accepted: text"),
         (Example, {"exact": 1}, "exact: 1; accepted: true or false"),
         (Example, {"every": 0}, "every: 0; accepted: at least 1, or 'auto'"),
-        (Example, {"every": "never"}, "every: 'never'; accepted: a whole number, or 'auto'"),
+        (Example, {"every": "never"}, "every: 'never'; accepted: an integer, or 'auto'"),
         (Whole, {"part": {"size": 2}}, "part: {'size': 2}; accepted: an instance of Example"),
         (Whole, {"budget": 1.0}, "budget: 1.0; accepted: an instance of PrivacyBudget"),
         (Whole, {"table": [1]}, "table: [1]; accepted: an instance of ndarray"),
@@ -113,7 +113,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
     ]
     with pytest.raises(SettingError, match="size: 11; accepted: at most 10"):
         Example(size=np.int64(11))
-    with pytest.raises(SettingError, match=r"size: 4\.0; accepted: a whole number"):
+    with pytest.raises(SettingError, match=r"size: 4\.0; accepted: an integer"):
         Example(size=np.float64(4))
 
 

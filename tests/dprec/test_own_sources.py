@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from dprec.own_sources import sources_of
-from dprec.packing import packed, unpacked
+from dprec.components import packed, sources_of, unpacked
 
 SCRIPT = """
 from dataclasses import dataclass
@@ -75,7 +74,7 @@ def test_the_digest_is_the_same_in_another_process(tmp_path: Path) -> None:
     (tmp_path / "own").write_bytes(packed(program(SCRIPT), "it"))
     assert sources_of([unpacked((tmp_path / "own").read_bytes(), "it")])["__main__:Own"] == digest()
     code = (
-        "import sys; from dprec.packing import unpacked; from dprec.own_sources import sources_of;"
+        "import sys; from dprec.components.user_defined import unpacked; from dprec.components.user_defined import sources_of;"
         "print(sources_of([unpacked(open(sys.argv[1], 'rb').read(), 'it')])['__main__:Own'])"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "own")]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from dprec.components import packed, unpacked
 from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS
-from dprec.packing import packed, unpacked
 
 
 def test_an_object_arrives_as_it_was() -> None:
@@ -32,9 +32,7 @@ def test_a_module_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest
     assert unpacked(data, "here").__class__ is Gone
     (tmp_path / "own_gone.py").unlink()
     (tmp_path / "data").write_bytes(data)
-    script = (
-        "import sys; from dprec.packing import unpacked; unpacked(open(sys.argv[1], 'rb').read(), 'FILE')"
-    )
+    script = "import sys; from dprec.components.user_defined import unpacked; unpacked(open(sys.argv[1], 'rb').read(), 'FILE')"
     finished = subprocess.run(
         [sys.executable, "-c", script, str(tmp_path / "data")], capture_output=True, text=True, check=False
     )

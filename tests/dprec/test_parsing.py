@@ -3,11 +3,9 @@ from typing import Any
 
 import pytest
 
-from dprec.component_types import one_of
+from dprec.components import Options, one_of, option, parse_json
 from dprec.errors import SettingError
 from dprec.gradients import GRADIENTS
-from dprec.options import Options, option
-from dprec.parsing import parse_json
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.splits import KFold
 

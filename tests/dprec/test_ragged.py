@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.ragged import blocks, cut, offsets, places_of, row_maxima, row_sums, rows_of, segments, sizes_of
+from dprec.arrays import blocks, cut, offsets, places_of, row_maxima, row_sums, rows_of, segments, sizes_of
 
 COUNTS = st.lists(st.integers(0, 5), max_size=12)
 ROWS = st.lists(st.lists(st.integers(0, 2**40), max_size=5), max_size=12)

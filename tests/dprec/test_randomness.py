@@ -11,11 +11,11 @@ from dprec.randomness import (
     categories,
     coins,
     generator,
+    integer_weights,
     shuffled_within,
     subset,
     uniform_below,
     uniforms,
-    whole_draws,
     words,
 )
 
@@ -83,7 +83,7 @@ def test_generators_repeat_themselves() -> None:
 
 
 def test_whole_draws_reach_both_ends() -> None:
-    assert whole_draws(EXTREMES).tolist() == [0, DRAWS - 1]
+    assert integer_weights(EXTREMES).tolist() == [0, DRAWS - 1]
 
 
 def test_a_coin_compares_the_draw_with_its_heads() -> None:

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import pytrec_eval
 
-from dprec.metrics import relevant_ratings
-from dprec.ranking import RankedHits, ranking_figures
+from dprec.metrics import RankedHits, ranking_figures, relevant_ratings
+from dprec.predictions import NO_ITEM, Unrated, best_items
 from dprec.ratings import Ratings, RatingScale
-from dprec.recommendation import NO_ITEM, Unrated, best_items
 
 USERS, ITEMS = 40, 60
 CUTOFFS = (1, 5, 10, 20, 100)

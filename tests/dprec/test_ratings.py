@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprec.errors import InputError
-from dprec.rating_rows import RatingRows
-from dprec.ratings import MAX_LEVELS, Ratings, RatingScale
+from dprec.ratings import MAX_LEVELS, RatingRows, Ratings, RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)
 SLIDER = RatingScale.evenly(-10, 10, 0.5, continuous=True)

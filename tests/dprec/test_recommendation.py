@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dprec import recommendation
+from dprec.predictions import NO_ITEM, Sampled, Unrated, best_items, recommended
 from dprec.ratings import Ratings, RatingScale
-from dprec.recommendation import NO_ITEM, Sampled, Unrated, best_items, recommended
 
 USERS, ITEMS = 9, 12
 random = np.random.default_rng(3)

@@ -7,14 +7,13 @@ import pytest
 
 import dprec
 from dprec.binarization import BINARIZATIONS
-from dprec.completion import COMPLETIONS
-from dprec.completion.one_bit.perturbation import PERTURBATIONS
+from dprec.completion import COMPLETIONS, PERTURBATIONS
+from dprec.components import Registry, kind_of, summary_of
 from dprec.datasets import DATASETS
 from dprec.errors import InputError
 from dprec.gradients import GRADIENTS
 from dprec.mechanisms import MECHANISMS, Mechanism
 from dprec.private_als import AGGREGATIONS
-from dprec.registry import Registry, kind_of, summary_of
 from dprec.splits import SPLITS
 
 REGISTRIES = [

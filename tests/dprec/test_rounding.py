@@ -1,4 +1,4 @@
-"""The whole draws of every mechanism keep to the budget exactly, and hardly waste any of it."""
+"""The integer weights of every mechanism keep to the budget exactly, and hardly waste any of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dprec.channel import rounded_to_draws
-from dprec.completion.one_bit.slope_channel import slope_channel
+from dprec.completion import slope_channel
 from dprec.mechanisms import MECHANISMS, BinaryFlip, Channel
 from dprec.mechanisms.base import Mechanism
 from dprec.randomness import DRAWS
@@ -27,7 +27,7 @@ def with_symbols(mechanism: type[Mechanism], symbols: int) -> Mechanism:
 
 
 def keeps(channel: Channel, epsilon: float) -> bool:
-    """Return whether no symbol is more than e^epsilon times likelier, in whole numbers."""
+    """Return whether no symbol is more than e^epsilon times likelier, in integers."""
     scaled = int(Decimal(epsilon).exp(Context(prec=60)) * 10**40) - 1
     columns = zip(channel.weights.max(axis=0).tolist(), channel.weights.min(axis=0).tolist(), strict=True)
     return all(most * 10**40 <= fewest * scaled for most, fewest in set(columns))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dprec.errors import SettingError
-from dprec.run_keys import InstalledKeys, RunKeys, seed_for
+from dprec.randomness import InstalledKeys, RunKeys, seed_for
 
 ENTROPY = bytes(range(32))
 

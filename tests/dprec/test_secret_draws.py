@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dprec.secret_draws import SECRET_BYTES, SecretDraws
+from dprec.randomness import SECRET_BYTES, SecretDraws
 
 SECRET = bytes(range(SECRET_BYTES))
 ITEMS, VALUES = np.array([3, 9]), np.array([1.0, 4.5])

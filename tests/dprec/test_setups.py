@@ -6,16 +6,9 @@ from typing import Any
 
 import pytest
 
+from dprec.components import Options, option
 from dprec.errors import InputError
-from dprec.gradients import GRADIENTS
-from dprec.gradients.full import FullGradient
-from dprec.mechanisms import MECHANISMS
-from dprec.mechanisms.laplace import BoundedLaplace
-from dprec.mechanisms.randomized_response import BinaryFlip
-from dprec.mechanisms.unprotected import Raw
-from dprec.options import Options, option
-from dprec.privacy.calibration import PrivacyBudget
-from dprec.setups import (
+from dprec.exchange import (
     AnySetup,
     GradientPerturbationSetup,
     IterativeSetup,
@@ -27,7 +20,13 @@ from dprec.setups import (
     from_json,
     to_json,
 )
-from dprec.wire.broadcast import BroadcastOptions
+from dprec.gradients import GRADIENTS, FullGradient
+from dprec.mechanisms import MECHANISMS
+from dprec.mechanisms.laplace import BoundedLaplace
+from dprec.mechanisms.randomized_response import BinaryFlip
+from dprec.mechanisms.unprotected import Raw
+from dprec.privacy.calibration import PrivacyBudget
+from dprec.wire import BroadcastOptions
 
 
 @dataclass(frozen=True, kw_only=True)

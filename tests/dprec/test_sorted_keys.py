@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.sorted_keys import find
+from dprec.arrays import find
 
 NUMBERS = st.lists(st.integers(-20, 20), max_size=15)
 

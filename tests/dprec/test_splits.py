@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.datasets import Dataset
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import Dataset, Synthetic
 from dprec.errors import InputError
 from dprec.ratings import Ratings, RatingScale
 from dprec.splits import SPLITS, Holdout, KFold, LeaveNPerUser, Predefined

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dprec import threefry as module
-from dprec.threefry import threefry
+from dprec.randomness import threefry
 
 WORD = st.integers(0, 2**64 - 1)
 

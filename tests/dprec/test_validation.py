@@ -3,7 +3,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from dprec.validation import ACCEPTED, accepted_by, listed, shown
+from dprec.errors import ACCEPTED, accepted_by, listed, shown
 
 
 def accepted(kind: Any, value: object) -> str:

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from simulation import run
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.engine.session import Session
 from simulation.execution import load_ratings, run_in
-from simulation.run import run
 from simulation.storage.run_directory import RunDirectory
 
 PROTOCOLS: dict[str, dict[str, Any]] = {

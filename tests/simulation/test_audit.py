@@ -10,9 +10,9 @@ import pytest
 
 from clients import gradient_perturbation, one_shot
 from dprec.channel import Channel
-from dprec.completion.one_bit.perturbation import OutputPerturbation
-from dprec.device_draws import DeviceDraws
+from dprec.completion import OutputPerturbation
 from dprec.errors import InputError
+from dprec.randomness import DeviceDraws
 from dprec.reports import CellFamily
 from simulation import load
 from simulation.audit import audit, audit_all
@@ -163,9 +163,11 @@ def test_a_budget_per_user_that_is_not_divided_on_the_device_is_detected(
 def test_lengths_that_depend_on_ratings_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = one_shot.reports
 
-    def padded(cohort: Any) -> list[bytes]:
-        highest = np.bincount(np.repeat(np.arange(cohort.size), cohort.counts), cohort.levels) == 5
-        return [report + bytes(more) for report, more in zip(honest(cohort), highest.tolist(), strict=True)]
+    def padded(partition: Any) -> list[bytes]:
+        highest = np.bincount(np.repeat(np.arange(partition.size), partition.counts), partition.levels) == 5
+        return [
+            report + bytes(more) for report, more in zip(honest(partition), highest.tolist(), strict=True)
+        ]
 
     monkeypatch.setattr(one_shot, "reports", padded)
     assert not audited("blp-mf", trials=2_000).holds

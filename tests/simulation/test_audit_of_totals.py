@@ -10,7 +10,7 @@ import pytest
 from dprec.errors import SettingError
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.private_als import FactorizationOptions, SecureAggregation, TrustedAggregation
-from dprec.run_keys import ReleaseDraws
+from dprec.randomness import ReleaseDraws
 from simulation.auditing.promise import promise_of
 from simulation.auditing.result import Finding
 from simulation.auditing.totals import total_findings

@@ -10,7 +10,7 @@ import pytest
 from simulation import run
 from simulation.configuration.loading import load
 from simulation.configuration.models import RankingOptions
-from simulation.console.tables import results_table
+from simulation.console.results import results_table
 from simulation.pages.run_sections import ranking_sections
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import read_summary
@@ -30,7 +30,7 @@ def test_a_run_stores_and_shows_what_it_ranked(tmp_path: Path, tiny: dict[str, A
     assert ranking["users"] == np.unique(liked).size < np.unique(tested).size + 1
     assert set(ranking["ndcg_at"]) == {"3", "5"}
     assert 0 < ranking["recall_at"]["3"] <= ranking["recall_at"]["5"] <= 1
-    assert read_summary(tmp_path).accuracy.measures()["ranking_ndcg_at_3"] == ranking["ndcg_at"]["3"]
+    assert read_summary(tmp_path).accuracy.metrics()["ranking_ndcg_at_3"] == ranking["ndcg_at"]["3"]
     assert any("at least 3" in note for note in result.summary["privacy"]["notes"])
 
 

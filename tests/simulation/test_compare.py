@@ -24,7 +24,7 @@ CONFIG: dict[str, Any] = {
     "simulation": {"backend": "local"},
     "epsilons": [1.0, 2.0],
     "protocols": ["blp-mf"],
-    "floors": False,
+    "baselines": False,
 }
 
 

@@ -30,7 +30,7 @@ OWN = textwrap.dedent("""
     import numpy as np
 
     from dprec.mechanisms import Channel, Mechanism
-    from dprec.options import option
+    from dprec.components.options import option
     from dprec.ratings import RatingScale
 
 
@@ -127,7 +127,7 @@ def test_several_rounds_on_ray(
         compare(expected(values), bits(session, config, tmp_path / str(users_per_node)))
 
 
-FLOORS: dict[str, dict[str, Any]] = {
+BASELINES: dict[str, dict[str, Any]] = {
     "nothing sent": {"kind": "nothing-sent"},
     "one mean each": {
         "kind": "global-mean",
@@ -137,12 +137,12 @@ FLOORS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("floor", sorted(FLOORS))
-def test_floors_on_ray(
-    tmp_path: Path, tiny: dict[str, Any], ray_session: tuple[int, Session], expected: Expected, floor: str
+@pytest.mark.parametrize("baseline", sorted(BASELINES))
+def test_baselines_on_ray(
+    tmp_path: Path, tiny: dict[str, Any], ray_session: tuple[int, Session], expected: Expected, baseline: str
 ) -> None:
     workers, session = ray_session
-    values = {**tiny, "protocol": copy.deepcopy(FLOORS[floor])}
+    values = {**tiny, "protocol": copy.deepcopy(BASELINES[baseline])}
     compare(expected(values), bits(session, divided(values, "ray", workers, 7), tmp_path / "7"))
 
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from dprec.run_keys import RunKeys
+from dprec.randomness import RunKeys
+from simulation import run
 from simulation.configuration.models import parse_config
-from simulation.run import run
 from tests.drawn import Drawn, recording
 from tests.simulation.conftest import presets
 
@@ -24,8 +24,8 @@ REPEATED = {
     "counts-and-bits": ["dprec/reports/cells.py CellFamily.drawn"],
     "best-server": ["dprec/reports/cells.py CellFamily.drawn"],
     # The noise of an entry that is predicted again.
-    "one-bit-output": ["dprec/discrete_laplace.py discrete_laplace"],
-    "one-bit-output-effects": ["dprec/discrete_laplace.py discrete_laplace"],
+    "one-bit-output": ["dprec/randomness/discrete_laplace.py discrete_laplace"],
+    "one-bit-output-effects": ["dprec/randomness/discrete_laplace.py discrete_laplace"],
 }
 """Where a preset computes something again, for the same end."""
 

@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 
 from dprec.errors import InputError
-from simulation.compare import compare
+from simulation import compare, run
 from simulation.configuration.models import parse_config
 from simulation.configuration.strict_yaml import dump_yaml
-from simulation.run import run
-from simulation.storage.checkpoints import Checkpoints
-from simulation.storage.names import ENTROPY
-from simulation.storage.run_directory import RunDirectory
+from simulation.storage.directories import ENTROPY
+from simulation.storage.run_directory import Checkpoints, RunDirectory
 
 
 @pytest.fixture
@@ -114,7 +112,7 @@ def test_comparisons_accept_it(tmp_path: Path, tiny: dict[str, Any]) -> None:
         "seeds": [1],
         "epsilons": [1.0],
         "protocols": ["tiny"],
-        "floors": False,
+        "baselines": False,
         "simulation": {"backend": "local", "seed": "os"},
     }
     (tmp_path / "drawn.yaml").write_text(dump_yaml(values))

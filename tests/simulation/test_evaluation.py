@@ -5,10 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dprec.crossdomain.domains import CrossDomainRatings
-from dprec.datasets.cross_domain import SyntheticDomains
-from dprec.datasets.one_bit_synthetic import OneBitSynthetic
-from dprec.datasets.synthetic import Synthetic
+from dprec.crossdomain import CrossDomainRatings
+from dprec.datasets import OneBitSynthetic, Synthetic, SyntheticDomains
 from dprec.errors import SettingError
 from dprec.ratings import Ratings
 from dprec.splits import Holdout

@@ -44,7 +44,7 @@ def test_a_channel_is_drawn() -> None:
 def test_a_comparison_is_a_small_table_and_a_data_frame(tiny: dict[str, Any], tmp_path: Path) -> None:
     protocols = [{"name": "mine", "protocol": tiny["protocol"]}]
     values = {key: tiny[key] for key in ("dataset", "split", "simulation")}
-    comparison = {**values, "name": "cmp", "epsilons": [1.0], "protocols": protocols, "floors": False}
+    comparison = {**values, "name": "cmp", "epsilons": [1.0], "protocols": protocols, "baselines": False}
     result = compare(comparison, tmp_path / "out", page=False)
     assert result.to_pandas()["name"].tolist() == ["mine"]
     assert repr(result) == f"ComparisonResult(cmp: 1 of 1 runs, in {tmp_path / 'out'})"

@@ -74,7 +74,7 @@ def test_a_comparison_does_not_go_on_with_other_code(
         "split": tiny["split"],
         "epsilons": [1.0],
         "protocols": [{"name": "own", "protocol": protocol}],
-        "floors": False,
+        "baselines": False,
         "simulation": {"backend": "local"},
     }
     write(0.5)

@@ -62,7 +62,7 @@ def test_it_is_compared_and_drawn(tmp_path: Path) -> None:
     values |= {
         "epsilons": [EPSILON],
         "protocols": [{"name": "own", "protocol": VALUES["protocol"]}, {"name": "ours", "protocol": ours}],
-        "floors": False,
+        "baselines": False,
     }
     result = compare(values, tmp_path / "out")
     own, same = sorted(result.rows, key=lambda row: row["protocol"], reverse=True)

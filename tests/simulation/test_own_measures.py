@@ -11,7 +11,7 @@ import pytest
 
 from dprec.errors import InputError
 from simulation import compare, load, run
-from simulation.analysis.measures import headlines, measures_in
+from simulation.analysis.vocabulary import headlines, metrics_in
 
 SOURCE = """
 import numpy as np
@@ -65,7 +65,7 @@ def test_a_comparison_has_a_column_each_and_notices_a_changed_function(
     tiny: dict[str, Any], tmp_path: Path, source: Path
 ) -> None:
     shared = {key: tiny[key] for key in ("dataset", "split", "simulation")}
-    config = {"name": "mine", **shared, "evaluation": OWN, "protocols": ["nothing-sent"], "floors": False}
+    config = {"name": "mine", **shared, "evaluation": OWN, "protocols": ["nothing-sent"], "baselines": False}
     (row,) = compare(config, tmp_path / "mine").rows
     assert row["scores_reach"] == 1.0
     assert {"errors_bias", "scores_spread"} <= {*row}
@@ -79,11 +79,11 @@ def test_a_comparison_has_a_column_each_and_notices_a_changed_function(
 
 
 def test_their_columns_say_which_way_is_better() -> None:
-    measures = measures_in(["scores_reach", "rmse", "errors_bias", "errors", "scored_x"])
-    assert [each.column for each in measures] == ["rmse", "scores_reach", "errors_bias"]
-    assert [each.label for each in measures] == ["RMSE", "reach", "bias"]
-    assert [each.lower_is_better for each in measures] == [True, False, True]
-    assert headlines(measures) == measures
+    metrics = metrics_in(["scores_reach", "rmse", "errors_bias", "errors", "scored_x"])
+    assert [each.column for each in metrics] == ["rmse", "scores_reach", "errors_bias"]
+    assert [each.label for each in metrics] == ["RMSE", "reach", "bias"]
+    assert [each.lower_is_better for each in metrics] == [True, False, True]
+    assert headlines(metrics) == metrics
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_their_columns_say_which_way_is_better() -> None:
         ([5], r"evaluation.errors\[0\]: 5; accepted: text"),
     ],
 )
-def test_what_is_no_measure_is_refused_before_anything_runs(
+def test_what_is_no_metric_is_refused_before_anything_runs(
     errors: list[Any], message: str, tiny: dict[str, Any], tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=message) as caught:

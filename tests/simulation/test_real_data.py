@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulation import load
-from simulation.run import run
+from simulation import load, run
 from tests.paths import CONFIGS, DATA
 
 pytestmark = pytest.mark.skipif(

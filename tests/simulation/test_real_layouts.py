@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dprec.datasets import DATASETS, Synthetic
-from dprec.datasets.table import DelimitedTable
+from dprec.datasets import DATASETS, DelimitedTable, Synthetic
 from dprec.errors import InputError
 from dprec.ratings import Ratings
 from simulation import run

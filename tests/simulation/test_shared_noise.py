@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from clients.draws import device_draws
 from clients.population import Population, open_population
 from dprec.channel import Channel
-from dprec.completion import Observations
-from dprec.completion.averages import ItemAverage
-from dprec.datasets.synthetic import Synthetic
+from dprec.completion import ItemAverage, Observations
+from dprec.datasets import Synthetic
 from dprec.progress import Progress
+from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
-from dprec.run_keys import RunKeys
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.engine.session import open_overheard_session
 from simulation.execution import run_in
@@ -80,8 +79,8 @@ def sent(config: RunConfig, held: Ratings) -> Sent:
         session, replies = heard.session, heard.replies
         run_in(session, config, held, held)
         population = open_population(str(session.root / "00000001"))
-        cohort = population.cohort(0)
-        words = device_draws(cohort, "report").per_cell(cohort.counts, cohort.items, 1)
+        partition = population.partition(0)
+        words = device_draws(partition, "report").per_cell(partition.counts, partition.items, 1)
     (arrived,) = (found for reply in replies if (found := arrivals_of(reply, 0, np.arange(USERS))))
     assert isinstance(config.protocol, OneShotProtocol)
     calibrated = config.protocol.mechanism.family(config.protocol.privacy, held.scale, ITEMS)
@@ -179,8 +178,8 @@ def test_what_the_server_holds_reveals_no_noise() -> None:
 
     def recovered(master: bytes) -> float:
         stolen = replace(run.population, keys=replace(installed, devices=master.hex()))
-        cohort = stolen.cohort(0)
-        words = device_draws(cohort, "report").per_cell(cohort.counts, cohort.items, 1)
+        partition = stolen.partition(0)
+        words = device_draws(partition, "report").per_cell(partition.counts, partition.items, 1)
         levels = np.arange(1, 6, dtype=np.uint8)
         fits = [run.channel.sample(np.full(words.size, level), words) == run.symbols for level in levels]
         likely = run.channel.probabilities[:, run.symbols].T

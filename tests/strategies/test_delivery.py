@@ -13,14 +13,13 @@ from clients.app import client_app
 from clients.delivery import ReceivedLists
 from clients.faults import FaultOptions
 from clients.population import write_population
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import Synthetic
+from dprec.exchange import IDENTIFY, RECOMMEND, OneShotSetup
 from dprec.mechanisms.unprotected import Raw
-from dprec.messages import IDENTIFY, RECOMMEND
+from dprec.predictions import NO_ITEM
+from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
-from dprec.recommendation import NO_ITEM
-from dprec.run_keys import RunKeys
-from dprec.setups import OneShotSetup
-from dprec.wire.traffic import TrafficLedger
+from dprec.wire import TrafficLedger
 from simulation.engine.grids import LocalGrid
 from strategies import delivery
 from strategies.delivery import Lists, Seen, deliver_lists
@@ -110,8 +109,8 @@ def test_devices_receive_the_best_unseen_items_and_clipped_ratings(
     received: dict[int, ReceivedLists] = {}
     receive = on_device.receive_lists
 
-    def keep(cohort, sent):  # type: ignore[no-untyped-def]
-        received[cohort.start] = receive(cohort, sent)
+    def keep(partition, sent):  # type: ignore[no-untyped-def]
+        received[partition.start] = receive(partition, sent)
 
     monkeypatch.setattr(on_device, "receive_lists", keep)
     delivered(tmp_path, ratings, USERS)

@@ -10,11 +10,10 @@ from clients.app import client_app
 from clients.faults import FaultOptions
 from clients.population import write_population
 from dprec.binarization import binary_scale
-from dprec.completion.one_bit.completion import OneBit
-from dprec.completion.one_bit.slope_channel import slope_channel
+from dprec.completion import OneBit, slope_channel
+from dprec.exchange import GradientPerturbationSetup
+from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
-from dprec.run_keys import RunKeys
-from dprec.setups import GradientPerturbationSetup
 from simulation.engine.grids import LocalGrid
 from strategies.gradient_perturbation import GradientPerturbation
 from strategies.roster import Roster, identify

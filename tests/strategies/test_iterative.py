@@ -13,18 +13,15 @@ from flwr.common.serde import message_to_proto
 from clients.app import client_app
 from clients.faults import ABSENT, DAMAGED, PUNCTUAL, FaultOptions, fates
 from clients.population import open_population, write_population
-from dprec.completion.item_updates import StepOptions
-from dprec.datasets.synthetic import Synthetic
+from dprec.completion import StepOptions
+from dprec.datasets import Synthetic
 from dprec.errors import InputError
-from dprec.gradients import Aggregate, GradientReport
-from dprec.gradients.full import FullGradient
-from dprec.gradients.one_bit import OneBitGradient
-from dprec.gradients.one_bit_reduced import ReducedOneBitGradient
+from dprec.exchange import IterativeSetup
+from dprec.gradients import Aggregate, FullGradient, GradientReport, OneBitGradient, ReducedOneBitGradient
 from dprec.privacy.ledger_arrays import ledger_arrays
+from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
-from dprec.run_keys import RunKeys
-from dprec.setups import IterativeSetup
-from dprec.wire.broadcast import BroadcastOptions
+from dprec.wire import BroadcastOptions
 from simulation.engine.grids import LocalGrid, stamped
 from strategies.envelope import message_size
 from strategies.iterative import IterativeFactorization, State
@@ -284,13 +281,13 @@ def test_all_failing_leaves_the_factors_alone(tmp_path: Path, ratings: Ratings) 
     assert strategy.aggregates == []
 
 
-def with_reports(change: Callable[[list[bytes]], list[Any]], cohort: int = 2) -> Tamper:
+def with_reports(change: Callable[[list[bytes]], list[Any]], partition: int = 2) -> Tamper:
     def tamper(reply: Message) -> Message:
         record = reply.content.get("reply")
-        if isinstance(record, ConfigRecord) and record["first"] == cohort * 7:
+        if isinstance(record, ConfigRecord) and record["first"] == partition * 7:
             reports: list[bytes] = list(record["reports"])  # type: ignore[arg-type]
             reply.content = RecordDict(
-                {"reply": ConfigRecord({"first": cohort * 7, "reports": change(reports)})}
+                {"reply": ConfigRecord({"first": partition * 7, "reports": change(reports)})}
             )
         return reply
 

@@ -12,18 +12,17 @@ from flwr.common.serde import message_to_proto
 from clients.app import client_app
 from clients.faults import FaultOptions
 from clients.population import write_population
-from dprec.completion.matrix_factorization import MatrixFactorization
-from dprec.datasets.synthetic import Synthetic
+from dprec.completion import MatrixFactorization
+from dprec.datasets import Synthetic
 from dprec.errors import RunError
+from dprec.exchange import OneShotSetup, RefusalCode
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.zheng import ZhengRandomizedResponse
 from dprec.privacy.calibration import PrivacyBudget
+from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
-from dprec.refusals import RefusalCode
-from dprec.run_keys import RunKeys
-from dprec.setups import OneShotSetup
 from dprec.wire import ReportCodec
 from simulation.engine.grids import LocalGrid, stamped
 from strategies.arrivals import arrivals_of
@@ -35,7 +34,7 @@ USERS, ITEMS, GROUP = 30, 40, "00000001"
 SIZE = 5
 VICTIM = 2
 """Partition whose node misbehaves; it hosts the users 10 to 14."""
-COHORT = range(VICTIM * SIZE, (VICTIM + 1) * SIZE)
+PARTITION = range(VICTIM * SIZE, (VICTIM + 1) * SIZE)
 
 Tamper = Callable[[Message], Message | None]
 
@@ -144,7 +143,7 @@ def failing(reply: Message, code: int = 1) -> Message:
 
 WHOLE_REPLY: dict[str, Tamper] = {
     "another user's id": with_record(lambda first, reports: {"first": first + 1, "reports": reports}),
-    "the first cohort's id": with_record(lambda first, reports: {"first": 0, "reports": reports}),
+    "the first partition's id": with_record(lambda first, reports: {"first": 0, "reports": reports}),
     "a negative id": with_record(lambda first, reports: {"first": -first, "reports": reports}),
     "an id that is a float": with_record(lambda first, reports: {"first": float(first), "reports": reports}),
     "an id that is text": with_record(lambda first, reports: {"first": str(first), "reports": reports}),
@@ -159,7 +158,7 @@ WHOLE_REPLY: dict[str, Tamper] = {
     ),
     "numbers": with_record(lambda first, reports: {"first": first, "reports": [1] * SIZE}),
     "text": with_record(lambda first, reports: {"first": first, "reports": ["a"] * SIZE}),
-    "metrics": replying(MetricRecord({"first": COHORT.start, "reports": [1.0] * SIZE})),
+    "metrics": replying(MetricRecord({"first": PARTITION.start, "reports": [1.0] * SIZE})),
     "arrays": replying(ArrayRecord({"reports": Array(np.full(SIZE, np.nan))})),
     "an error": failing,
     "nothing": lambda reply: None,
@@ -171,13 +170,13 @@ def test_a_reply_that_cannot_be_attributed_is_counted_and_left_out(
     tmp_path: Path, ratings: Ratings, honest: Collected, tamper: Tamper
 ) -> None:
     collected = collect(tmp_path, ratings, tamper)
-    assert np.flatnonzero(~collected.sent).tolist() == list(COHORT)
-    assert np.flatnonzero(~collected.accepted).tolist() == list(COHORT)
+    assert np.flatnonzero(~collected.sent).tolist() == list(PARTITION)
+    assert np.flatnonzero(~collected.accepted).tolist() == list(PARTITION)
     assert collected.record.failures == SIZE
     assert collected.record.replies == USERS - SIZE
-    assert cells_of(collected, []) == cells_of(honest, COHORT)
-    others = np.delete(np.arange(USERS), COHORT)
-    assert collected.traffic.uplink_message[COHORT].tolist() == [0] * SIZE
+    assert cells_of(collected, []) == cells_of(honest, PARTITION)
+    others = np.delete(np.arange(USERS), PARTITION)
+    assert collected.traffic.uplink_message[PARTITION].tolist() == [0] * SIZE
     assert collected.traffic.uplink_message[others].tolist() == honest.traffic.uplink_message[others].tolist()
     assert collected.traffic.downlink_message.tolist() == honest.traffic.downlink_message.tolist()
 
@@ -205,7 +204,7 @@ SPOILT: dict[str, Callable[[bytes], bytes]] = {
 def test_a_malformed_report_is_counted_and_its_neighbours_are_kept(
     tmp_path: Path, ratings: Ratings, honest: Collected, spoil: Callable[[bytes], bytes], place: int
 ) -> None:
-    bad = COHORT.start + place
+    bad = PARTITION.start + place
     lengths: list[int] = []
 
     def change(first: int, reports: list[bytes]) -> dict[str, object]:
@@ -230,8 +229,8 @@ def test_an_item_outside_the_catalogue_is_rejected(
         return {"first": first, "reports": [*reports[:-1], larger_catalogue(ratings)]}
 
     collected = collect(tmp_path, ratings, with_record(change))
-    assert np.flatnonzero(~collected.accepted).tolist() == [COHORT.stop - 1]
-    assert cells_of(collected, []) == cells_of(honest, [COHORT.stop - 1])
+    assert np.flatnonzero(~collected.accepted).tolist() == [PARTITION.stop - 1]
+    assert cells_of(collected, []) == cells_of(honest, [PARTITION.stop - 1])
 
 
 @pytest.mark.parametrize("tamper", [failing, lambda reply: None, WHOLE_REPLY["text"]])
@@ -258,7 +257,7 @@ def test_a_device_that_raises_is_a_missing_reply(tmp_path: Path, ratings: Rating
 def test_refusals_are_counted_by_their_code(tmp_path: Path, ratings: Ratings) -> None:
     collected = collect(tmp_path / "known", ratings, partial(failing, code=RefusalCode.BUDGET_SPENT))
     assert collected.record.causes == {"budget-spent": SIZE}
-    assert not collected.sent[COHORT].any()
+    assert not collected.sent[PARTITION].any()
     collected = collect(tmp_path / "unknown", ratings, failing)
     assert collected.record.causes == {"other-failure": SIZE}
 
@@ -274,11 +273,11 @@ def test_causes_add_up_to_the_failures(tmp_path: Path, ratings: Ratings) -> None
 
 def test_a_node_that_never_came_is_absent(tmp_path: Path, ratings: Ratings, honest: Collected) -> None:
     grid, roster, collection = start(tmp_path, ratings, SIZE)
-    place = COHORT.start // SIZE
+    place = PARTITION.start // SIZE
     gap = replace(roster, node_ids=(*roster.node_ids[:place], None, *roster.node_ids[place + 1 :]))
     collected = collection.collect(grid, gap)
     assert collected.record.causes == {"absent": SIZE}
-    assert cells_of(collected, []) == cells_of(honest, COHORT)
+    assert cells_of(collected, []) == cells_of(honest, PARTITION)
 
 
 def test_the_rest_is_completed(tmp_path: Path, ratings: Ratings) -> None:
@@ -365,5 +364,9 @@ def test_a_failure_in_a_later_part_ends_the_collection(
 
 def test_cohorts_of_a_roster() -> None:
     roster = Roster((11, 12, 13), 8, 3)
-    assert [roster.cohort(partition) for partition in range(3)] == [range(3), range(3, 6), range(6, 8)]
+    assert [roster.partition(partition_id) for partition_id in range(3)] == [
+        range(3),
+        range(3, 6),
+        range(6, 8),
+    ]
     assert arrivals_of(None, 0, np.arange(3)) is None

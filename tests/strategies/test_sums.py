@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 from flwr.app import ConfigRecord, RecordDict
 
-from dprec.gradients import Aggregate, GradientReport
-from dprec.gradients.full import FullGradient
-from dprec.gradients.one_bit import OneBitGradient
-from dprec.messages import REPLY, TRAIN
-from dprec.replies import Reports
-from dprec.summed_reports import SummedReports
+from dprec.exchange import REPLY, TRAIN, Reports, SummedReports
+from dprec.gradients import Aggregate, FullGradient, GradientReport, OneBitGradient
 from strategies.envelope import reply_message
 from strategies.sums import ReadSums, Sums
 

@@ -21,15 +21,10 @@ _LEAST = 1e-300
 
 @dataclass(frozen=True, eq=False)
 class CellLikelihood:
-    """Probabilities of symbols at propensities and latent ratings, and their derivatives by both.
-
-    Parameters
-    ----------
-    probabilities : ndarray, shape (..., symbols)
-    by_propensity, by_latent : ndarray, same shape
-    """
+    """Probabilities of symbols at propensities and latent ratings, and their derivatives by both."""
 
     probabilities: NDArray[np.float64]
+    """Shape (..., symbols)."""
     by_propensity: NDArray[np.float64]
     by_latent: NDArray[np.float64]
 

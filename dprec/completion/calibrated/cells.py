@@ -9,24 +9,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.ragged import offsets
+from dprec.arrays import offsets
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Rated cells, by user.
-
-    Parameters
-    ----------
-    users, items : ndarray of int, shape (cells,)
-        Users ascending.
-    shape : tuple of int
-        Users and items of the whole catalogue.
-    """
+    """Rated cells, by user."""
 
     users: NDArray[np.integer]
     items: NDArray[np.integer]
+    """Users ascending; shape (cells,)."""
     shape: tuple[int, int]
+    """Users and items of the whole catalogue."""
 
     def by_user(self, weights: NDArray[np.float64], of_items: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return for each user the sum of weight times what belongs to the item, over the user's cells.

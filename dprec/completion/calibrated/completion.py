@@ -11,20 +11,16 @@ from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
 from dprec.completion.base import Completed, Completion
-from dprec.completion.calibrated.cells import Cells
-from dprec.completion.calibrated.features import prior_effects
-from dprec.completion.calibrated.geometry import ImplicitGeometry
+from dprec.completion.calibrated.embedding import ItemSetEmbedding, embedded
+from dprec.completion.calibrated.features import prior_biases
 from dprec.completion.calibrated.hidden_sets import HiddenSetFit
-from dprec.completion.calibrated.item_effects import clear_reports
-from dprec.completion.calibrated.latent_ratings import LatentRatings, LookedUp
+from dprec.completion.calibrated.item_biases import SymbolTables, clear_reports
+from dprec.completion.calibrated.latent_ratings import Cells, CountLikelihood, LatentRatings, LookedUp
 from dprec.completion.calibrated.learned_histogram import learned_shares
-from dprec.completion.calibrated.noisy_counts import CountLikelihood
-from dprec.completion.calibrated.places import placed
-from dprec.completion.calibrated.profile_effects import ProfileFit
-from dprec.completion.calibrated.regressed_effects import RegressedEffects
-from dprec.completion.calibrated.regressed_vectors import RegressedVectors
-from dprec.completion.calibrated.residual_effects import fitted_to_residuals
-from dprec.completion.calibrated.symbol_tables import SymbolTables
+from dprec.completion.calibrated.profile_biases import ProfileFit
+from dprec.completion.calibrated.regressions import RegressedBiases, RegressedVectors
+from dprec.completion.calibrated.residual_biases import fitted_to_residuals
+from dprec.components import option
 from dprec.errors import InputError, SettingError
 from dprec.observations import (
     Evidence,
@@ -34,54 +30,44 @@ from dprec.observations import (
     RowReports,
     SymbolReports,
 )
-from dprec.options import option
 from dprec.ordinal import Histogram, cut_points, expected_rating, level_shares
 from dprec.progress import Progress, silent
 from dprec.randomness import generator
 from dprec.ratings import RatingScale
 
-_SLOPE_SPREAD, _TRAIT_SPREAD = 0.05, 0.4
+_SLOPE_SPREAD, _ITEM_FACTOR_SPREAD = 0.05, 0.4
 """Variances of slopes and of items' factors before they are learned: factors that start small vanish."""
 
-_START_PLACES, _START_NOISE, _START_VARIANCE = 0.7, 0.3, 0.1
+_START_EMBEDDINGS, _START_NOISE, _START_VARIANCE = 0.7, 0.3, 0.1
 """Where users' factors start: how much of their places, how much of noise, and the variance about both."""
 
 _LEAST_INFORMATION = 0.25
 """Fisher information per entry of a factor without which factors follow the noise."""
 
-_EFFECTS_ALONE, _FACTORS_FREE = 8, 4
+_BIASES_ALONE, _FACTORS_FREE = 8, 4
 """Sweeps without factors, and then with factors whose variances are not yet learned."""
 
 
 @dataclass(frozen=True, eq=False)
 class CalibratedModel(Completed):
-    """What the reports say about latent ratings.
-
-    Parameters
-    ----------
-    latent : LatentRatings
-    geometry : ImplicitGeometry
-    catalogue : Catalogue or None
-        Public data about the items, if there was any.
-    cuts : ndarray, shape (levels - 1,)
-        Where the latent rating changes level.
-    scale : RatingScale
-    """
+    """What the reports say about latent ratings."""
 
     latent: LatentRatings
-    geometry: ImplicitGeometry
+    embedding: ItemSetEmbedding
     catalogue: Catalogue | None
+    """Public data about the items, if there was any."""
     cuts: NDArray[np.float64]
+    """Where the latent rating changes level; shape (levels - 1,)."""
     scale: RatingScale
 
     @property
-    def users(self) -> RegressedEffects:
-        """Effects of the users."""
+    def users(self) -> RegressedBiases:
+        """Biases of the users."""
         return self.latent.users
 
     @property
-    def items(self) -> RegressedEffects:
-        """Effects of the items."""
+    def items(self) -> RegressedBiases:
+        """Biases of the items."""
         return self.latent.items
 
     @property
@@ -167,7 +153,9 @@ class Calibrated(Completion):
         self, seen: Observations, reports: SymbolReports, seed: int, progress: Progress
     ) -> CalibratedModel:
         """Complete the matrix from symbols of single ratings, and from counts of those without one."""
-        geometry = placed(seen.users, seen.items, seen.shape, seen.placement, self.dimensions, seed)
+        embedding = embedded(
+            seen.users, seen.items, seen.shape, seen.embedding_release, self.dimensions, seed
+        )
         cuts, diagnostics = self._cuts(reports, seen.scale)
         tables = SymbolTables.of(reports.channels, cuts)
 
@@ -177,21 +165,23 @@ class Calibrated(Completion):
         cells = Cells(seen.users, seen.items, seen.shape)
         counts = None if reports.counts is None else CountLikelihood.of(reports.counts, cuts)
         factors = self.factors if self._informed(looked_up, cells) else 0
-        latent = self._start(geometry, seen.catalogue, factors, seed)
+        latent = self._start(embedding, seen.catalogue, factors, seed)
         for sweep in range(self.sweeps):
             latent = self._swept(latent, cells, looked_up, counts, sweep)
             progress("completing", sweep + 1, self.sweeps)
-        return _model(latent, geometry, seen, cuts, diagnostics)
+        return _model(latent, embedding, seen, cuts, diagnostics)
 
     def _fitted_to_residuals(
         self, seen: Observations, reports: ResidualReports, seed: int, progress: Progress
     ) -> CalibratedModel:
         """Complete the matrix from answers to whether ratings are above the user's mean."""
-        geometry = placed(seen.users, seen.items, seen.shape, seen.placement, self.dimensions, seed)
+        embedding = embedded(
+            seen.users, seen.items, seen.shape, seen.embedding_release, self.dimensions, seed
+        )
         cuts, diagnostics = self._cuts(clear_reports(seen), seen.scale)
-        latent = self._start(geometry, seen.catalogue, 0, seed)
+        latent = self._start(embedding, seen.catalogue, 0, seed)
         items = fitted_to_residuals(latent.items, seen, reports, self.sweeps, progress)
-        return _model(replace(latent, items=items), geometry, seen, cuts, diagnostics)
+        return _model(replace(latent, items=items), embedding, seen, cuts, diagnostics)
 
     def _fitted_to_hidden_sets(
         self, observations: Observations, reports: RowReports, seed: int, progress: Progress
@@ -202,9 +192,9 @@ class Calibrated(Completion):
         fit = HiddenSetFit.of(
             observations, reports, cuts, self.dimensions, self.features, self.sweeps, seed, progress
         )
-        latent = LatentRatings.of_effects(fit.users.effects, fit.items.effects)
+        latent = LatentRatings.of_biases(fit.users.biases, fit.items.biases)
         return CalibratedModel(
-            latent, fit.geometry, observations.catalogue, cuts, scale, diagnostics=fit.diagnostics
+            latent, fit.embedding, observations.catalogue, cuts, scale, diagnostics=fit.diagnostics
         )
 
     def _fitted_to_profiles(
@@ -213,11 +203,11 @@ class Calibrated(Completion):
         """Complete the matrix from answers about whole profiles."""
         scale, catalogue, n_users = observations.scale, observations.catalogue, observations.shape[0]
         fit = ProfileFit.of(reports, catalogue, self.sweeps, progress)
-        geometry = fit.geometry(n_users)
-        users, _ = prior_effects(geometry, None, 0)
+        embedding = fit.embedding(n_users)
+        users, _ = prior_biases(embedding, None, 0)
         return CalibratedModel(
-            LatentRatings.of_effects(users, fit.effects),
-            geometry,
+            LatentRatings.of_biases(users, fit.biases),
+            embedding,
             catalogue,
             cut_points(level_shares(self.histogram, scale.levels), self.variance),
             scale,
@@ -231,25 +221,30 @@ class Calibrated(Completion):
         return float(information.sum()) >= _LEAST_INFORMATION * self.factors * entities
 
     def _start(
-        self, geometry: ImplicitGeometry, catalogue: Catalogue | None, factors: int, seed: int
+        self, embedding: ItemSetEmbedding, catalogue: Catalogue | None, factors: int, seed: int
     ) -> LatentRatings:
         """Return the prior, with users' factors along the places that their rated items give them."""
-        users, items = prior_effects(geometry, catalogue, self.features)
+        users, items = prior_biases(embedding, catalogue, self.features)
         of_users, of_items = users.features, items.features
-        places = geometry.items[:, : self.slopes]
+        embeddings = embedding.items[:, : self.slopes]
         n_users, n_items = len(of_users), len(of_items)
-        tastes = _START_NOISE * generator(seed, "factors").standard_normal((n_users, factors))
-        along = geometry.users[:, :factors]
-        tastes[:, : along.shape[1]] += _START_PLACES * _of_unit_variance(along)
+        user_factors = _START_NOISE * generator(seed, "factors").standard_normal((n_users, factors))
+        along = embedding.users[:, :factors]
+        user_factors[:, : along.shape[1]] += _START_EMBEDDINGS * _of_unit_variance(along)
         return LatentRatings(
             users,
             items,
             RegressedVectors.at(
-                np.zeros((n_users, places.shape[1])), of_users, variance=_SLOPE_SPREAD, spread=_SLOPE_SPREAD
+                np.zeros((n_users, embeddings.shape[1])),
+                of_users,
+                variance=_SLOPE_SPREAD,
+                spread=_SLOPE_SPREAD,
             ),
-            places,
-            RegressedVectors.at(tastes, of_users, variance=_START_VARIANCE, spread=1.0),
-            RegressedVectors.at(np.zeros((n_items, factors)), of_items, variance=0.0, spread=_TRAIT_SPREAD),
+            embeddings,
+            RegressedVectors.at(user_factors, of_users, variance=_START_VARIANCE, spread=1.0),
+            RegressedVectors.at(
+                np.zeros((n_items, factors)), of_items, variance=0.0, spread=_ITEM_FACTOR_SPREAD
+            ),
         )
 
     def _swept(
@@ -261,14 +256,14 @@ class Calibrated(Completion):
         sweep: int,
     ) -> LatentRatings:
         """Solve every part once; factors join when the effects have settled."""
-        factors = latent.traits.spreads.size > 0 and sweep >= _EFFECTS_ALONE
-        latent = latent.with_item_effects(cells, looked_up, counts)
+        factors = latent.item_factors.spreads.size > 0 and sweep >= _BIASES_ALONE
+        latent = latent.with_item_biases(cells, looked_up, counts)
         if factors:
-            latent = latent.with_traits(cells, looked_up, learn=sweep >= _EFFECTS_ALONE + _FACTORS_FREE)
-        latent = latent.with_user_effects(cells, looked_up, counts)
+            latent = latent.with_item_factors(cells, looked_up, learn=sweep >= _BIASES_ALONE + _FACTORS_FREE)
+        latent = latent.with_user_biases(cells, looked_up, counts)
         if self.slopes:
             latent = latent.with_slopes(cells, looked_up, counts)
-        return latent.with_tastes(cells, looked_up, counts) if factors else latent
+        return latent.with_user_factors(cells, looked_up, counts) if factors else latent
 
 
 @singledispatch
@@ -285,9 +280,6 @@ def fitted_to(
         By whose class the function is chosen.
     completion : Calibrated
         Its settings.
-    seen : Observations
-    seed : int
-    progress : callable
 
     Raises
     ------
@@ -328,7 +320,7 @@ def _(
 
 def _model(
     latent: LatentRatings,
-    geometry: ImplicitGeometry,
+    embedding: ItemSetEmbedding,
     seen: Observations,
     cuts: NDArray[np.float64],
     diagnostics: dict[str, Any],
@@ -341,10 +333,10 @@ def _model(
         "user_coefficients": users.coefficients.tolist(),
         "item_coefficients": items.coefficients.tolist(),
         "slope_spreads": latent.slopes.spreads.tolist(),
-        "factor_spreads": (latent.tastes.spreads * latent.traits.spreads).tolist(),
+        "factor_spreads": (latent.user_factors.spreads * latent.item_factors.spreads).tolist(),
     }
     return CalibratedModel(
-        latent, geometry, seen.catalogue, cuts, seen.scale, diagnostics=diagnostics | learned
+        latent, embedding, seen.catalogue, cuts, seen.scale, diagnostics=diagnostics | learned
     )
 
 

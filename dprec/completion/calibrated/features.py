@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
-from dprec.completion.calibrated.geometry import ImplicitGeometry, standardised_logarithms
-from dprec.completion.calibrated.regressed_effects import RegressedEffects
+from dprec.completion.calibrated.embedding import ItemSetEmbedding, standardised_logarithms
+from dprec.completion.calibrated.regressions import RegressedBiases
 
 _USER_SPREAD, ITEM_SPREAD = 0.2, 0.06
 """Expected variances of the effects around what features say, in units of the noise on a latent rating."""
@@ -16,42 +16,42 @@ _POPULARITY, _ITS_SQUARE = 5.0, 0.3
 """Expected variances of the coefficients of popularity and of its square, relative to the others."""
 
 
-def prior_effects(
-    geometry: ImplicitGeometry, catalogue: Catalogue | None, width: int
-) -> tuple[RegressedEffects, RegressedEffects]:
+def prior_biases(
+    embedding: ItemSetEmbedding, catalogue: Catalogue | None, width: int
+) -> tuple[RegressedBiases, RegressedBiases]:
     """Return the prior of the users' effects and of the items', regressed on the features of this module.
 
     Parameters
     ----------
-    geometry : ImplicitGeometry
-    catalogue : Catalogue or None
     width : int
         Dimensions of the places, the first, that are among the features.
     """
-    of_users, of_items = user_features(geometry, width), item_features(geometry, catalogue, width)
+    of_users, of_items = user_features(embedding, width), item_features(embedding, catalogue, width)
     return (
-        RegressedEffects.at_zero(of_users, _USER_SPREAD, intercept=False),
-        RegressedEffects.at_zero(of_items, ITEM_SPREAD, intercept=True),
+        RegressedBiases.at_zero(of_users, _USER_SPREAD, intercept=False),
+        RegressedBiases.at_zero(of_items, ITEM_SPREAD, intercept=True),
     )
 
 
-def user_features(geometry: ImplicitGeometry, width: int) -> NDArray[np.float64]:
+def user_features(embedding: ItemSetEmbedding, width: int) -> NDArray[np.float64]:
     """Return how much each user rates and the first ``width`` dimensions of its place, one row each."""
-    return np.column_stack([standardised_logarithms(geometry.user_counts), geometry.users[:, :width]])
+    return np.column_stack([standardised_logarithms(embedding.user_counts), embedding.users[:, :width]])
 
 
-def item_features(geometry: ImplicitGeometry, catalogue: Catalogue | None, width: int) -> NDArray[np.float64]:
+def item_features(
+    embedding: ItemSetEmbedding, catalogue: Catalogue | None, width: int
+) -> NDArray[np.float64]:
     """Return a row for each item, with 1 in the first column.
 
     The others hold the item's popularity and public numbers, each also squared, its categories, and the first
     ``width`` dimensions of its place.
     """
-    rated = geometry.item_counts > 0
-    popularity = geometry.popularity[:, None]
+    rated = embedding.item_counts > 0
+    popularity = embedding.popularity[:, None]
     columns = [np.ones((rated.size, 1)), _bent(popularity, rated)]
     if catalogue is not None:
-        columns.append(catalogue_features(catalogue, geometry.item_counts))
-    return np.hstack([*columns, geometry.items[:, :width]])
+        columns.append(catalogue_features(catalogue, embedding.item_counts))
+    return np.hstack([*columns, embedding.items[:, :width]])
 
 
 def catalogue_features(catalogue: Catalogue, counts: NDArray[np.integer]) -> NDArray[np.float64]:

@@ -11,18 +11,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.completion.calibrated.cell_likelihood import CellLikelihood
-from dprec.completion.calibrated.hidden_reports import HiddenReports
-from dprec.completion.calibrated.joint_effects import JointEffects
-from dprec.completion.calibrated.noise_edge import expected_cosines, noise_edge
-from dprec.completion.calibrated.propensity_bins import PropensityBins
+from dprec.completion.calibrated.embedding import expected_cosines, noise_edge
+from dprec.completion.calibrated.hidden_sets import CellLikelihood, HiddenReports
+from dprec.completion.calibrated.regressions import JointBiases, PropensityBins
 from dprec.completion.spectral import SparsePlusLowRank
 
 
-def hidden_places(
+def hidden_embeddings(
     reports: HiddenReports,
-    users: JointEffects,
-    items: JointEffects,
+    users: JointBiases,
+    items: JointBiases,
     cuts: NDArray[np.float64],
     dimensions: int,
     seed: int,
@@ -35,11 +33,9 @@ def hidden_places(
 
     Parameters
     ----------
-    reports : HiddenReports
     users, items : JointEffects
         As fitted.
     cuts : ndarray, shape (levels - 1,)
-    dimensions : int
     seed : int
         Seed of the initial Lanczos vector of large matrices.
     """
@@ -58,7 +54,7 @@ def hidden_places(
 
 
 def _weighted_scores(
-    reports: HiddenReports, users: JointEffects, items: JointEffects, cuts: NDArray[np.float64]
+    reports: HiddenReports, users: JointBiases, items: JointBiases, cuts: NDArray[np.float64]
 ) -> tuple[SparsePlusLowRank, tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Return the weighted matrix of scores, and the weights of its rows and columns.
 

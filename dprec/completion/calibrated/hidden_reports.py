@@ -19,26 +19,19 @@ class HiddenReports:
 
     Symbol 0 stands for whatever is not sent. Those of a fine grid are merged, which no likelihood suffers
     from but by telling less.
-
-    Parameters
-    ----------
-    users, items : ndarray of int32, shape (cells,)
-        The cells with a symbol other than 0.
-    symbols : ndarray of int64, shape (cells,)
-    rated : ndarray, shape (levels, symbols)
-        Pr(symbol | level).
-    unrated : ndarray, shape (symbols,)
-        Pr(symbol | not rated).
-    reported : ndarray of bool, shape (users,)
-    n_items : int
     """
 
     users: NDArray[np.int32]
     items: NDArray[np.int32]
+    """The cells with a symbol other than 0; shape (cells,)."""
     symbols: NDArray[np.int64]
+    """Shape (cells,)."""
     rated: NDArray[np.float64]
+    """Pr(symbol | level); shape (levels, symbols)."""
     unrated: NDArray[np.float64]
+    """Pr(symbol | not rated); shape (symbols,)."""
     reported: NDArray[np.bool_]
+    """Shape (users,)."""
     n_items: int
 
     @classmethod

@@ -16,13 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from dprec.completion.calibrated.cell_likelihood import CellLikelihood
+from dprec.completion.calibrated.embedding import ItemSetEmbedding
 from dprec.completion.calibrated.features import catalogue_features
-from dprec.completion.calibrated.geometry import ImplicitGeometry
-from dprec.completion.calibrated.hidden_places import hidden_places
-from dprec.completion.calibrated.hidden_reports import HiddenReports
-from dprec.completion.calibrated.joint_effects import JointEffects
-from dprec.completion.calibrated.propensity_bins import PropensityBins
+from dprec.completion.calibrated.hidden_sets import CellLikelihood, HiddenReports, hidden_embeddings
+from dprec.completion.calibrated.regressions import JointBiases, PropensityBins
 from dprec.observations import Observations, RowReports
 from dprec.progress import Progress
 
@@ -44,18 +41,12 @@ _NUMBERS = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class HiddenSetFit:
-    """What the reports say about users and items.
+    """What the reports say about users and items."""
 
-    Parameters
-    ----------
-    users, items : JointEffects
-    geometry : ImplicitGeometry
-        The places of the items; users have none. Counts of ratings are expected ones, rounded.
-    """
-
-    users: JointEffects
-    items: JointEffects
-    geometry: ImplicitGeometry
+    users: JointBiases
+    items: JointBiases
+    embedding: ItemSetEmbedding
+    """The places of the items; users have none. Counts of ratings are expected ones, rounded."""
 
     @classmethod
     def of(
@@ -73,52 +64,48 @@ class HiddenSetFit:
 
         Parameters
         ----------
-        observations : Observations
-        received : RowReports
         cuts : ndarray, shape (levels - 1,)
         dimensions : int
             Of the places; those that do not stand out from the noise are 0.
         regressed : int
-            Dimensions, the first, on which propensities and effects of items are regressed.
+            Dimensions, the first, on which propensities and biases of items are regressed.
         sweeps : int
             Before the items are placed; a third as many follow.
-        seed : int
-        progress : callable
         """
         reports = HiddenReports.of(observations, received)
-        users = JointEffects.at_centre(np.zeros((reports.reported.size, 0)), *_USERS)
+        users = JointBiases.at_centre(np.zeros((reports.reported.size, 0)), *_USERS)
         features = [np.ones((reports.n_items, 1))]
         if observations.catalogue is not None:
             features.append(catalogue_features(observations.catalogue, np.ones(reports.n_items, dtype=int)))
-        items = JointEffects.at_centre(np.hstack(features), *_ITEMS)
+        items = JointBiases.at_centre(np.hstack(features), *_ITEMS)
         again = -(-sweeps // 3)
         for sweep in range(sweeps):
             users, items = _swept(users, items, reports, cuts)
             progress("completing", sweep + 1, sweeps + again)
-        places = hidden_places(reports, users, items, cuts, dimensions, seed)
+        embeddings = hidden_embeddings(reports, users, items, cuts, dimensions, seed)
         # What items of a place have in common tells of each of them.
-        placed = int(places[:, :regressed].any(axis=0).sum())
-        items = items.with_features(np.hstack([*features, places[:, :placed]]))
+        embedded = int(embeddings[:, :regressed].any(axis=0).sum())
+        items = items.with_features(np.hstack([*features, embeddings[:, :embedded]]))
         for sweep in range(again):
             users, items = _swept(users, items, reports, cuts)
             progress("completing", sweeps + sweep + 1, sweeps + again)
-        return cls(users, items, _geometry(users, items, places, reports))
+        return cls(users, items, _embedding(users, items, embeddings, reports))
 
     @property
     def diagnostics(self) -> dict[str, Any]:
         """What was learned, for the run's summary."""
         return {
-            "expected_ratings": int(self.geometry.item_counts.sum()),
+            "expected_ratings": int(self.embedding.item_counts.sum()),
             "user_spread": self.users.spread.tolist(),
             "item_spread": self.items.spread.tolist(),
             "item_coefficients": self.items.coefficients.tolist(),
-            "dimensions_above_noise": int(self.geometry.items.any(axis=0).sum()),
+            "dimensions_above_noise": int(self.embedding.items.any(axis=0).sum()),
         }
 
 
 def _swept(
-    users: JointEffects, items: JointEffects, reports: HiddenReports, cuts: NDArray[np.float64]
-) -> tuple[JointEffects, JointEffects]:
+    users: JointBiases, items: JointBiases, reports: HiddenReports, cuts: NDArray[np.float64]
+) -> tuple[JointBiases, JointBiases]:
     """Solve the items given the users, then the users given the items."""
     bins = PropensityBins.by_rank(users, reports.reported)
     items = _solved(items, bins, reports.of_items(bins.of, bins.sizes.size), reports, cuts)
@@ -127,12 +114,12 @@ def _swept(
 
 
 def _solved(
-    side: JointEffects,
+    side: JointBiases,
     others: PropensityBins,
     counts: NDArray[np.float64],
     reports: HiddenReports,
     cuts: NDArray[np.float64],
-) -> JointEffects:
+) -> JointBiases:
     """Solve one side given the bins of the other side and the symbols counted by bin."""
     precision = np.empty((len(counts), 2, 2))
     slopes = np.empty((len(counts), 2))
@@ -143,7 +130,7 @@ def _solved(
         at = side.means[part, None, :] + others.means
         around = at[..., 0] + _NODES[:, None, None] * spreads[part]
         channel = reports.unrated, reports.rated
-        likelihood = CellLikelihood.at(around, at[..., 1], channel, cuts, others.effect_variance)
+        likelihood = CellLikelihood.at(around, at[..., 1], channel, cuts, others.bias_variance)
         moved = np.stack([likelihood.by_propensity, likelihood.by_latent])
         relative = moved / likelihood.probabilities * _MASSES[:, None, None, None]
         slopes[part] = np.einsum("anibz,ibz->ia", relative, counts[part], optimize=True)
@@ -156,18 +143,18 @@ def _solved(
     return solved.moved_to(side.means + change)
 
 
-def _geometry(
-    users: JointEffects, items: JointEffects, places: NDArray[np.float64], reports: HiddenReports
-) -> ImplicitGeometry:
+def _embedding(
+    users: JointBiases, items: JointBiases, embeddings: NDArray[np.float64], reports: HiddenReports
+) -> ItemSetEmbedding:
     """Return places with expected counts of ratings, and how far those of the items are more than noise."""
-    typical = PropensityBins.by_rank(items, np.ones(len(places), dtype=np.bool_))
+    typical = PropensityBins.by_rank(items, np.ones(len(embeddings), dtype=np.bool_))
     of_user = expit(users.means[:, :1] + typical.means[:, 0]) @ typical.sizes
     typical = PropensityBins.by_rank(users, reports.reported)
     of_item = expit(items.means[:, :1] + typical.means[:, 0]) @ typical.sizes
     signal, noise = items.means[:, 0].var(), items.covariances[:, 0, 0].mean()
-    return ImplicitGeometry(
-        np.zeros((of_user.size, places.shape[1])),
-        places,
+    return ItemSetEmbedding(
+        np.zeros((of_user.size, embeddings.shape[1])),
+        embeddings,
         np.rint(of_user).astype(np.int64),
         np.rint(of_item).astype(np.int64),
         float(np.sqrt(signal / (signal + noise))),

@@ -1,4 +1,4 @@
-"""Propensities and effects of users or items: how often they occur among ratings, and how they are rated.
+"""Propensities and biases of users or items: how often they occur among ratings, and how they are rated.
 
 The two are correlated, as popular items are rated higher, so that what is learned of one tells of the other.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.calibrated.regressed_effects import RegressedEffects
+from dprec.completion.calibrated.regressions import RegressedBiases
 
 _INTERCEPT_VARIANCES = np.array([1.0, 0.09])
 """Prior variances of the two intercepts: that of the effects is near 0, as the histogram is public."""
@@ -22,39 +22,34 @@ _PRIOR_ENTITIES = 10.0
 
 
 @dataclass(frozen=True, eq=False)
-class JointEffects:
+class JointBiases:
     """Posterior of pairs e of one side: e ~ Normal(centre + W features, spread), W ~ Normal(0, ...).
 
     A pair is a propensity, on the scale of the log odds that a cell is rated, and an effect on the latent
     rating.
-
-    Parameters
-    ----------
-    features : ndarray, shape (entities, features)
-        The first column is 1, or there is none.
-    centre : ndarray, shape (2,)
-    expected_spread : ndarray, shape (2, 2)
-        The covariance that is expected of pairs around their regression.
-    means : ndarray, shape (entities, 2)
-    covariances : ndarray, shape (entities, 2, 2)
-    coefficients : ndarray, shape (2, features)
-    spread : ndarray, shape (2, 2)
-    coefficient_variances : ndarray, shape (2,)
     """
 
     features: NDArray[np.float64]
+    """The first column is 1, or there is none; shape (entities, features)."""
     centre: NDArray[np.float64]
+    """Shape (2,)."""
     expected_spread: NDArray[np.float64]
+    """The covariance that is expected of pairs around their regression; shape (2, 2)."""
     means: NDArray[np.float64]
+    """Shape (entities, 2)."""
     covariances: NDArray[np.float64]
+    """Shape (entities, 2, 2)."""
     coefficients: NDArray[np.float64]
+    """Shape (2, features)."""
     spread: NDArray[np.float64]
+    """Shape (2, 2)."""
     coefficient_variances: NDArray[np.float64]
+    """Shape (2,)."""
 
     @classmethod
     def at_centre(
         cls, features: NDArray[np.float64], centre: tuple[float, float], variances: tuple[float, float]
-    ) -> JointEffects:
+    ) -> JointBiases:
         """Return the prior."""
         entities, width = features.shape
         middle, spread = np.array(centre), np.diag(variances)
@@ -62,7 +57,7 @@ class JointEffects:
         expected = _EXPECTED_COEFFICIENT_VARIANCES
         return cls(features, middle, spread, means, covariances, np.zeros((2, width)), spread, expected)
 
-    def solved(self, precision: NDArray[np.float64], target: NDArray[np.float64]) -> JointEffects:
+    def solved(self, precision: NDArray[np.float64], target: NDArray[np.float64]) -> JointBiases:
         """Return the posterior given observations of the pairs, and learn the prior's covariances from it.
 
         The coefficients are solved with the deviations from the regression integrated out; the spread is a
@@ -103,18 +98,18 @@ class JointEffects:
             coefficient_variances=learned,
         )
 
-    def moved_to(self, means: NDArray[np.float64]) -> JointEffects:
+    def moved_to(self, means: NDArray[np.float64]) -> JointBiases:
         """Return the same posterior around other means."""
         return replace(self, means=means)
 
-    def with_features(self, features: NDArray[np.float64]) -> JointEffects:
+    def with_features(self, features: NDArray[np.float64]) -> JointBiases:
         """Return the same posterior, to be regressed on other features from the next solution on."""
         return replace(self, features=features, coefficients=np.zeros((2, features.shape[1])))
 
     @property
-    def effects(self) -> RegressedEffects:
+    def biases(self) -> RegressedBiases:
         """The effects on the latent rating alone."""
-        return RegressedEffects(
+        return RegressedBiases(
             self.features,
             True,
             float(self.expected_spread[1, 1]),

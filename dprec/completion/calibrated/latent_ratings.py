@@ -1,6 +1,6 @@
 """The latent ratings of the calibrated completion, and their posterior given reports.
 
-theta_ui = b_u + c_i + s_u . g_i + p_u . q_i: effects of the user and of the item, the user's slopes over the
+theta_ui = b_u + c_i + s_u . g_i + p_u . q_i: biases of the user and of the item, the user's slopes over the
 item's known place, and factors of both. Everything is regressed on features, so that factors have a direction
 before they have much evidence. The posterior is a product of those of the five parts; each is solved given
 the moments of the others, as in variational matrix factorisation (Lim and Teh [lim2007], section 3).
@@ -14,10 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.calibrated.cells import Cells
-from dprec.completion.calibrated.noisy_counts import CountLikelihood
-from dprec.completion.calibrated.regressed_effects import RegressedEffects
-from dprec.completion.calibrated.regressed_vectors import RegressedVectors
+from dprec.completion.calibrated.latent_ratings import Cells, CountLikelihood
+from dprec.completion.calibrated.regressions import RegressedBiases, RegressedVectors
 
 LookedUp = Callable[[NDArray[np.float64]], tuple[NDArray[np.float64], NDArray[np.float64]]]
 """From latent ratings of all cells to the slope of each report's log likelihood, and its information."""
@@ -25,29 +23,21 @@ LookedUp = Callable[[NDArray[np.float64]], tuple[NDArray[np.float64], NDArray[np
 
 @dataclass(frozen=True, eq=False)
 class LatentRatings:
-    """A posterior of all latent ratings.
+    """A posterior of all latent ratings."""
 
-    Parameters
-    ----------
-    users, items : RegressedEffects
-        Effects b and c.
-    slopes : RegressedVectors
-        Of users, s.
-    places : ndarray, shape (items, places)
-        Known, g.
-    tastes, traits : RegressedVectors
-        Factors of users, p, and of items, q.
-    """
-
-    users: RegressedEffects
-    items: RegressedEffects
+    users: RegressedBiases
+    items: RegressedBiases
+    """Effects b and c."""
     slopes: RegressedVectors
-    places: NDArray[np.float64]
-    tastes: RegressedVectors
-    traits: RegressedVectors
+    """Of users, s."""
+    embeddings: NDArray[np.float64]
+    """Known, g; shape (items, places)."""
+    user_factors: RegressedVectors
+    item_factors: RegressedVectors
+    """Factors of users, p, and of items, q."""
 
     @classmethod
-    def of_effects(cls, users: RegressedEffects, items: RegressedEffects) -> LatentRatings:
+    def of_biases(cls, users: RegressedBiases, items: RegressedBiases) -> LatentRatings:
         """Return latent ratings that are sums of two effects alone."""
         n_users, n_items = users.means.size, items.means.size
         of_users = RegressedVectors.at(np.zeros((n_users, 0)), users.features, variance=1.0, spread=1.0)
@@ -59,25 +49,25 @@ class LatentRatings:
         latent: NDArray[np.float64] = (
             self.users.means[users]
             + self.items.means[items]
-            + _dots(self.slopes.means[users], self.places[items])
-            + _dots(self.tastes.means[users], self.traits.means[items])
+            + _dots(self.slopes.means[users], self.embeddings[items])
+            + _dots(self.user_factors.means[users], self.item_factors.means[items])
         )
         return latent
 
     def variances(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the variances of the latent ratings of cells, shape (cells,)."""
-        places, traits = self.places[items], self.traits.second_moments[items]
-        tastes = self.tastes.means[users]
+        embeddings, item_factors = self.embeddings[items], self.item_factors.second_moments[items]
+        user_factors = self.user_factors.means[users]
         variances: NDArray[np.float64] = (
             self.users.variances[users]
             + self.items.variances[items]
-            + _dots(_times(self.slopes.covariances[users], places), places)
-            + np.einsum("cde,cde->c", self.tastes.covariances[users], traits)
-            + _dots(_times(self.traits.covariances[items], tastes), tastes)
+            + _dots(_times(self.slopes.covariances[users], embeddings), embeddings)
+            + np.einsum("cde,cde->c", self.user_factors.covariances[users], item_factors)
+            + _dots(_times(self.item_factors.covariances[items], user_factors), user_factors)
         )
         return variances
 
-    def with_item_effects(
+    def with_item_biases(
         self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
     ) -> LatentRatings:
         """Solve the items' effects; counts tell about their regression only."""
@@ -92,7 +82,7 @@ class LatentRatings:
             )
         return replace(self, items=self.items.solved(precision, target, rows))
 
-    def with_user_effects(
+    def with_user_biases(
         self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
     ) -> LatentRatings:
         """Solve the users' effects."""
@@ -106,42 +96,45 @@ class LatentRatings:
     ) -> LatentRatings:
         """Solve the users' slopes, and learn their variances."""
         latent = self.means(cells.users, cells.items)
-        own = _dots(self.slopes.means[cells.users], self.places[cells.items])
+        own = _dots(self.slopes.means[cells.users], self.embeddings[cells.items])
         score, information = _scored(latent, looked_up, own)
-        outer = self.places[:, :, None] * self.places[:, None, :]
-        precision, target = cells.by_user(information, outer), cells.by_user(score, self.places)
-        more = _counted(cells, latent, counts, self.places, self.slopes.means)
+        outer = self.embeddings[:, :, None] * self.embeddings[:, None, :]
+        precision, target = cells.by_user(information, outer), cells.by_user(score, self.embeddings)
+        more = _counted(cells, latent, counts, self.embeddings, self.slopes.means)
         slopes = self.slopes.solved(precision + more[0], target + more[1]).learned()
         return replace(self, slopes=slopes)
 
-    def with_traits(self, cells: Cells, looked_up: LookedUp, *, learn: bool) -> LatentRatings:
+    def with_item_factors(self, cells: Cells, looked_up: LookedUp, *, learn: bool) -> LatentRatings:
         """Solve the items' factors; learn their variances if asked to."""
         latent = self.means(cells.users, cells.items)
         score, information = _scored(latent, looked_up, self._products(cells))
-        traits = self.traits.solved(
-            cells.by_item(information, self.tastes.second_moments), cells.by_item(score, self.tastes.means)
+        item_factors = self.item_factors.solved(
+            cells.by_item(information, self.user_factors.second_moments),
+            cells.by_item(score, self.user_factors.means),
         )
-        return replace(self, traits=traits.learned() if learn else traits)
+        return replace(self, item_factors=item_factors.learned() if learn else item_factors)
 
-    def with_tastes(
+    def with_user_factors(
         self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
     ) -> LatentRatings:
         """Solve the users' factors, learn their variances, and move their scale to the items' factors."""
         latent = self.means(cells.users, cells.items)
         score, information = _scored(latent, looked_up, self._products(cells))
-        precision = cells.by_user(information, self.traits.second_moments)
-        target = cells.by_user(score, self.traits.means)
-        more = _counted(cells, latent, counts, self.traits.means, self.tastes.means)
-        tastes = self.tastes.solved(precision + more[0], target + more[1]).learned()
-        scale = np.sqrt(tastes.spreads + tastes.regressed.var(axis=0))
-        return replace(self, tastes=tastes.scaled(1 / scale), traits=self.traits.scaled(scale))
+        precision = cells.by_user(information, self.item_factors.second_moments)
+        target = cells.by_user(score, self.item_factors.means)
+        more = _counted(cells, latent, counts, self.item_factors.means, self.user_factors.means)
+        user_factors = self.user_factors.solved(precision + more[0], target + more[1]).learned()
+        scale = np.sqrt(user_factors.spreads + user_factors.regressed.var(axis=0))
+        return replace(
+            self, user_factors=user_factors.scaled(1 / scale), item_factors=self.item_factors.scaled(scale)
+        )
 
     def _products(self, cells: Cells) -> NDArray[np.float64]:
-        return _dots(self.tastes.means[cells.users], self.traits.means[cells.items])
+        return _dots(self.user_factors.means[cells.users], self.item_factors.means[cells.items])
 
 
 def _sums(
-    side: RegressedEffects, owners: NDArray[np.integer], latent: NDArray[np.float64], looked_up: LookedUp
+    side: RegressedBiases, owners: NDArray[np.integer], latent: NDArray[np.float64], looked_up: LookedUp
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the precision and the target of each effect of a side."""
     score, information = _scored(latent, looked_up, side.means[owners])

@@ -26,7 +26,6 @@ def learned_shares(reports: SymbolReports, public: ArrayLike) -> NDArray[np.floa
 
     Parameters
     ----------
-    reports : SymbolReports
     public : array_like, shape (levels,)
         Shares to which the prior is centred, all above 0, in any unit.
 

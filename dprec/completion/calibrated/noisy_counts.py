@@ -26,35 +26,26 @@ _LEAST_RESIDUAL = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class CountSlopes:
-    """What noisy counts say at some latent ratings.
-
-    Parameters
-    ----------
-    slopes : ndarray, shape (counted cells,)
-        By how much an expected count grows with the latent rating of each of its cells.
-    scores, information : ndarray, shape (rows,)
-        The derivative of each count's log likelihood by its expectation, and the precision of the normal
-        observation that replaces it.
-    """
+    """What noisy counts say at some latent ratings."""
 
     slopes: NDArray[np.float64]
+    """By how much an expected count grows with the latent rating of each of its cells;
+    shape (counted cells,).
+    """
     scores: NDArray[np.float64]
     information: NDArray[np.float64]
+    """The derivative of each count's log likelihood by its expectation, and the precision of the normal
+    observation that replaces it; shape (rows,).
+    """
 
 
 @dataclass(frozen=True, eq=False)
 class CountLikelihood:
-    """The likelihood of noisy counts.
-
-    Parameters
-    ----------
-    counts : NoisyCounts
-    cut : float
-        The latent rating at which the lowest counted level begins.
-    """
+    """The likelihood of noisy counts."""
 
     counts: NoisyCounts
     cut: float
+    """The latent rating at which the lowest counted level begins."""
 
     @classmethod
     def of(cls, counts: NoisyCounts, cuts: NDArray[np.float64]) -> Self:
@@ -90,7 +81,6 @@ class CountLikelihood:
 
         Parameters
         ----------
-        linearised : CountSlopes
         designs : ndarray, shape (counted cells, dimensions)
             By what a user's vector is multiplied in the latent rating of each counted cell.
         vectors : ndarray, shape (users, dimensions)
@@ -117,11 +107,10 @@ class CountLikelihood:
         coefficients: NDArray[np.float64],
         variances: NDArray[np.float64],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return what the counts add to the normal equations of a regression of the item effects.
+        """Return what the counts add to the normal equations of a regression of the item biases.
 
         Parameters
         ----------
-        linearised : CountSlopes
         features : ndarray, shape (counted cells, features)
             Those of each counted cell's item.
         coefficients : ndarray, shape (features,)

@@ -45,28 +45,20 @@ _MARGIN = 1 + 1e-9
 
 @dataclass(frozen=True, eq=False)
 class NoisySets:
-    """The two sums with their noise.
-
-    Parameters
-    ----------
-    counts : ndarray, shape (items,)
-        The first sum, which may be negative.
-    count_noise : float
-        Standard deviation of the noise on each count.
-    kept : ndarray of int64, shape (kept,)
-        Items of the second sum, ascending.
-    together : ndarray, shape (kept, kept)
-        The second sum, symmetric.
-    pair_noise : float
-        Standard deviation of the noise on each entry off its diagonal; that on the diagonal is sqrt(2) times
-        as large.
-    """
+    """The two sums with their noise."""
 
     counts: NDArray[np.float64]
+    """The first sum, which may be negative; shape (items,)."""
     count_noise: float
+    """Standard deviation of the noise on each count."""
     kept: NDArray[np.int64]
+    """Items of the second sum, ascending; shape (kept,)."""
     together: NDArray[np.float64]
+    """The second sum, symmetric; shape (kept, kept)."""
     pair_noise: float
+    """Standard deviation of the noise on each entry off its diagonal; that on the diagonal is sqrt(2) times
+    as large.
+    """
 
     @classmethod
     def released(

@@ -7,23 +7,26 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.completion.calibrated.geometry import SHRINKAGE, ImplicitGeometry, standardised
-from dprec.completion.calibrated.noise_edge import expected_cosines
-from dprec.completion.calibrated.noisy_sets import NoisySets
-from dprec.observations import Placement
-from dprec.randomness import generator
-from dprec.run_keys import seed_for
+from dprec.completion.calibrated.embedding import (
+    SHRINKAGE,
+    ItemSetEmbedding,
+    NoisySets,
+    expected_cosines,
+    standardised,
+)
+from dprec.observations import EmbeddingRelease
+from dprec.randomness import generator, seed_for
 
 
-def placed(
+def embedded(
     users: NDArray[np.integer],
     items: NDArray[np.integer],
     shape: tuple[int, int],
-    placement: Placement,
+    embedding_release: EmbeddingRelease,
     dimensions: int,
     seed: int,
-) -> ImplicitGeometry:
-    """Place users and items; see `ImplicitGeometry.of`.
+) -> ItemSetEmbedding:
+    """Place users and items; see `ItemSetEmbedding.of`.
 
     With noise, places and counts of the items, and the axes along which users are placed, follow from
     `NoisySets` alone. A user's own place follows from these and its own items.
@@ -32,27 +35,24 @@ def placed(
     ----------
     users, items : ndarray of int, shape (cells,)
     shape : tuple of int
-    placement : Placement
-    dimensions : int
     seed : int
         Of the server.
     """
-    if placement.epsilon is None:
-        return ImplicitGeometry.of(users, items, shape, dimensions, seed, placement.least_raters)
+    if embedding_release.epsilon is None:
+        return ItemSetEmbedding.of(users, items, shape, dimensions, seed, embedding_release.least_raters)
     rated = sp.csr_array((np.ones(users.size), (users, items)), shape=shape)
     # Another budget draws other noise: two releases whose noise is in proportion would tell it.
-    drawn_for = np.array([placement.distance, placement.least_raters])
+    drawn_for = np.array([embedding_release.distance, embedding_release.least_raters])
     random = generator(seed_for(seed, users, items, drawn_for), "noise of item sets")
-    released = NoisySets.released(rated, placement.distance, placement.least_raters, random)
+    released = NoisySets.released(rated, embedding_release.distance, embedding_release.least_raters, random)
     return placed_by(released, rated, dimensions)
 
 
-def placed_by(released: NoisySets, rated: sp.csr_array, dimensions: int) -> ImplicitGeometry:
+def placed_by(released: NoisySets, rated: sp.csr_array, dimensions: int) -> ItemSetEmbedding:
     """Place items by what was released, and users by their items.
 
     Parameters
     ----------
-    released : NoisySets
     rated : sparse array of 0 and 1, shape (users, items)
     dimensions : int
         Those whose eigenvalues do not stand out from the noise are 0. Over the ratings, the others have
@@ -76,7 +76,7 @@ def placed_by(released: NoisySets, rated: sp.csr_array, dimensions: int) -> Impl
     of_user = np.asarray(rated.sum(axis=1)).ravel().astype(np.int64)
     own = np.asarray(rated[:, kept].sum(axis=1)).ravel()
     along = (rated @ axes) / (own + SHRINKAGE)[:, None]
-    return ImplicitGeometry(
+    return ItemSetEmbedding(
         standardised(along, of_user) * scales,
         standardised(axes, among) * scales,
         of_user,

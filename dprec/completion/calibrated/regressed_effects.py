@@ -1,4 +1,4 @@
-"""Effects of users or of items whose means are regressed on features, with learned variances."""
+"""Biases of users or of items whose means are regressed on features, with learned variances."""
 
 from __future__ import annotations
 
@@ -17,35 +17,28 @@ _LEAST_VARIANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class RegressedEffects:
-    """Posterior of the effects e of one side: e ~ Normal(features w, spread), w ~ Normal(0, v).
-
-    Parameters
-    ----------
-    features : ndarray, shape (entities, features)
-    intercept : bool
-        Whether the first column is 1 and its coefficient free.
-    expected_spread : float
-        The variance that is expected of effects around their regression.
-    means, variances : ndarray, shape (entities,)
-    coefficients : ndarray, shape (features,)
-    spread, coefficient_variance : float
-        Of the effects around their regression, and v.
-    """
+class RegressedBiases:
+    """Posterior of the effects e of one side: e ~ Normal(features w, spread), w ~ Normal(0, v)."""
 
     features: NDArray[np.float64]
+    """Shape (entities, features)."""
     intercept: bool
+    """Whether the first column is 1 and its coefficient free."""
     expected_spread: float
+    """The variance that is expected of effects around their regression."""
     means: NDArray[np.float64]
     variances: NDArray[np.float64]
+    """Shape (entities,)."""
     coefficients: NDArray[np.float64]
+    """Shape (features,)."""
     spread: float
     coefficient_variance: float = 1.0
+    """Of the effects around their regression, and v."""
 
     @classmethod
     def at_zero(
         cls, features: NDArray[np.float64], expected_spread: float, *, intercept: bool
-    ) -> RegressedEffects:
+    ) -> RegressedBiases:
         """Return the prior."""
         entities, width = features.shape
         means, variances = np.zeros(entities), np.full(entities, expected_spread)
@@ -61,7 +54,7 @@ class RegressedEffects:
         precision: NDArray[np.float64],
         target: NDArray[np.float64],
         about_coefficients: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
-    ) -> RegressedEffects:
+    ) -> RegressedBiases:
         """Return the posterior given observations of the effects, and learn both variances from it.
 
         The coefficients are solved with the deviations from the regression integrated out; the spread

@@ -12,24 +12,19 @@ _LEAST_VARIANCE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class RegressedVectors:
-    """Posterior of the vectors x of one side: x_k ~ Normal(features w_k, spread_k), w_k ~ Normal(0, v_k).
-
-    Parameters
-    ----------
-    features : ndarray, shape (entities, features)
-    means : ndarray, shape (entities, dimensions)
-    covariances : ndarray, shape (entities, dimensions, dimensions)
-    coefficients : ndarray, shape (features, dimensions)
-    spreads, coefficient_variances : ndarray, shape (dimensions,)
-        Of the vectors around their regression, and v.
-    """
+    """Posterior of the vectors x of one side: x_k ~ Normal(features w_k, spread_k), w_k ~ Normal(0, v_k)."""
 
     features: NDArray[np.float64]
+    """Shape (entities, features)."""
     means: NDArray[np.float64]
+    """Shape (entities, dimensions)."""
     covariances: NDArray[np.float64]
+    """Shape (entities, dimensions, dimensions)."""
     coefficients: NDArray[np.float64]
+    """Shape (features, dimensions)."""
     spreads: NDArray[np.float64]
     coefficient_variances: NDArray[np.float64]
+    """Of the vectors around their regression, and v; shape (dimensions,)."""
 
     @classmethod
     def at(

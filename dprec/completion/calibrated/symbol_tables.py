@@ -22,21 +22,16 @@ _STEEPEST = 1e4
 
 @dataclass(frozen=True, eq=False)
 class SymbolTables:
-    """Slopes and information of every symbol's log likelihood, on a grid of latent ratings.
-
-    Parameters
-    ----------
-    slopes : ndarray, shape (points, columns)
-        The derivative of log Pr(symbol | latent rating), for all symbols of all channels.
-    information : ndarray, shape (points, channels)
-        Fisher information of a report through each channel.
-    first : ndarray of int64, shape (channels,)
-        The column of each channel's first symbol.
-    """
+    """Slopes and information of every symbol's log likelihood, on a grid of latent ratings."""
 
     slopes: NDArray[np.float64]
+    """The derivative of log Pr(symbol | latent rating), for all symbols of all channels;
+    shape (points, columns).
+    """
     information: NDArray[np.float64]
+    """Fisher information of a report through each channel; shape (points, channels)."""
     first: NDArray[np.int64]
+    """The column of each channel's first symbol; shape (channels,)."""
 
     @classmethod
     def of(cls, channels: Sequence[NDArray[np.float64]], cuts: NDArray[np.float64]) -> SymbolTables:
@@ -78,7 +73,6 @@ class SymbolTables:
 
         Parameters
         ----------
-        latent : ndarray of float64
         symbols, channel_of : ndarray of int64, same shape
         """
         lower, share = _places(latent)

@@ -38,13 +38,10 @@ def minimise_bounded(
 
     Parameters
     ----------
-    likelihood : SignLikelihood
-    ball : BoundedNuclearBall
     iterations : int
         Alternations at most.
     tolerance : float
         The copies' distance, and the gradient that is left, over the matrix's norm, of an optimum.
-    progress : callable, optional
 
     Raises
     ------

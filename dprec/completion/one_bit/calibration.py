@@ -30,8 +30,8 @@ from typing import Literal
 import numpy as np
 
 from dprec.completion.one_bit.links import Link, Logistic, steepness
-from dprec.discrete_laplace import NoiseGrid
 from dprec.errors import SettingError
+from dprec.randomness import NoiseGrid
 
 Calibration = Literal["published", "sound"]
 
@@ -49,27 +49,18 @@ _EXACT_MINIMISER = "the exact minimiser would keep {:.6g}, and a solver only app
 
 @dataclass(frozen=True)
 class CalibratedNoise:
-    """Laplace noise and its guarantee.
-
-    Parameters
-    ----------
-    grid : NoiseGrid
-        Of the noise, in units of the hidden matrix (output) or of its inverse (objective).
-    per_rating : float
-        Loss when one rating changes its value, as far as there is a proof; infinite if there is none.
-    reason : str
-        What the proof rests on, or what is missing from one of the epsilon that was asked for.
-    whole_profile : bool
-        Whether the same loss is proven when all of a user's ratings change their values.
-    exact_minimiser : bool
-        Whether the proof is for the exact minimiser alone, which a solver only approximates.
-    """
+    """Laplace noise and its guarantee."""
 
     grid: NoiseGrid
+    """Of the noise, in units of the hidden matrix (output) or of its inverse (objective)."""
     per_rating: float
+    """Loss when one rating changes its value, as far as there is a proof; infinite if there is none."""
     reason: str
+    """What the proof rests on, or what is missing from one of the epsilon that was asked for."""
     whole_profile: bool = False
+    """Whether the same loss is proven when all of a user's ratings change their values."""
     exact_minimiser: bool = False
+    """Whether the proof is for the exact minimiser alone, which a solver only approximates."""
 
     @property
     def scale(self) -> float:
@@ -132,8 +123,6 @@ def slope_bound_of(link: Link, alpha: float, slope_bound: SlopeBound) -> float:
 
     Parameters
     ----------
-    link : Link
-    alpha : float
     slope_bound : {"published", "tight"}
         The paper's, 1 for the logistic link and 2 h'(0) / h(-alpha) for the Gaussian one, or the maximum.
     """
@@ -161,7 +150,6 @@ def objective_noise(
     ----------
     link, alpha, slope_bound
         As `slope_bound_of`; what is proved follows from the maximum in either case.
-    epsilon : float
     calibration : {"published", "sound"}
     bounded : bool
         Whether only the constrained problem is solved, with entries held within +-alpha.

@@ -12,19 +12,17 @@ from numpy.typing import NDArray
 from dprec.binarization import check_binary
 from dprec.completion.base import Completed, Completion
 from dprec.completion.factors import inner_products
-from dprec.completion.one_bit.bounded_solver import minimise_bounded
-from dprec.completion.one_bit.effects import Effects, fit_effects
-from dprec.completion.one_bit.last_fit import last_or_new
+from dprec.completion.one_bit.completion import Biases, fit_biases, last_or_new
 from dprec.completion.one_bit.links import Link, LinkKind, link_of
 from dprec.completion.one_bit.projections import BoundedNuclearBall, Domain, NuclearBall
-from dprec.completion.one_bit.solver import SignLikelihood, Solution, minimise
+from dprec.completion.one_bit.solver import SignLikelihood, Solution, minimise, minimise_bounded
 from dprec.completion.spectral import LowRank
+from dprec.components import option
 from dprec.errors import RunError, SettingError
 from dprec.observations import Observations
-from dprec.options import option
+from dprec.predictions import Predict
 from dprec.progress import Progress, silent
 from dprec.ratings import RatingScale
-from dprec.recommendation import Predict
 
 _LARGEST = 1e9
 """Largest entry, and largest noise of the link: keeps the solver from overflowing."""
@@ -35,18 +33,12 @@ _DENSE_CELLS = 20_000_000
 
 @dataclass(frozen=True, eq=False)
 class HiddenMatrix(Completed):
-    """A hidden matrix: effects plus a matrix of low nuclear norm.
-
-    Parameters
-    ----------
-    link : Link
-    effects : Effects
-    point : LowRank or ndarray of float64, shape (users, items)
-    """
+    """A hidden matrix: effects plus a matrix of low nuclear norm."""
 
     link: Link
-    effects: Effects
+    biases: Biases
     point: LowRank | NDArray[np.float64]
+    """Shape (users, items)."""
 
     @property
     def hidden_entries(self) -> Predict:
@@ -62,7 +54,7 @@ class HiddenMatrix(Completed):
 
     def hidden(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the entries of the hidden matrix at the given cells, shape (cells,)."""
-        entries = self.effects.at(users, items)
+        entries = self.biases.at(users, items)
         if isinstance(self.point, LowRank):
             scaled = self.point.left * self.point.values
             return entries + inner_products(scaled, self.point.right, users, items)
@@ -93,8 +85,8 @@ class OneBit(Completion):
         published=True,
         source="li2021, Eq. 2",
     )
-    effects: bool = option(
-        "Fit user and item effects first, then the low-rank part to the rest.",
+    biases: bool = option(
+        "Fit user and item biases first, then the low-rank part to the rest.",
         False,
         published=False,
         source="li2021, Eq. 2",
@@ -116,7 +108,7 @@ class OneBit(Completion):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.bounded and self.effects:
+        if self.bounded and self.biases:
             raise SettingError("bounded", "True, with effects", "one of the two: effects are not bounded")
 
     @property
@@ -158,7 +150,6 @@ class OneBit(Completion):
         users, items : ndarray of int32, shape (cells,)
             The observed cells, by user.
         shape : tuple of int
-        seed : int
         """
         if self.bounded:
             return BoundedNuclearBall(users, items, shape, self.radius(shape), self.alpha)
@@ -185,11 +176,8 @@ class OneBit(Completion):
 
         Parameters
         ----------
-        observations : Observations
         linear : ndarray of float64, shape (cells,), or None
             The noise H at the observed cells.
-        seed : int
-        progress : callable, optional
         """
         check_binary(observations.scale)
         if not np.all(np.isfinite(observations.values)):
@@ -200,22 +188,22 @@ class OneBit(Completion):
         domain = self.domain(users, items, shape, seed)
         limits: Any = {"iterations": self.iterations, "tolerance": self.tolerance, "progress": progress}
 
-        def fit() -> tuple[Effects, Solution[Any]]:
-            effects = Effects.zero(shape)
-            if self.effects:
-                effects = fit_effects(likelihood, users, items, shape, self.absolute_ridge)
-            beyond = likelihood.beyond(effects.at(users, items))
+        def fit() -> tuple[Biases, Solution[Any]]:
+            biases = Biases.zero(shape)
+            if self.biases:
+                biases = fit_biases(likelihood, users, items, shape, self.absolute_ridge)
+            beyond = likelihood.beyond(biases.at(users, items))
             if isinstance(domain, BoundedNuclearBall):
-                return effects, minimise_bounded(beyond, domain, **limits)
-            return effects, minimise(beyond, domain, **limits)
+                return biases, minimise_bounded(beyond, domain, **limits)
+            return biases, minimise(beyond, domain, **limits)
 
         drawn = seed if isinstance(domain, NuclearBall) and not domain.small else None
         data = users, items, likelihood.given_plus, likelihood.given_minus, linear
-        effects, solution = last_or_new(f"{self} {shape} {drawn}", data, fit, progress)
-        return self._completed(observations, link, effects, solution)
+        biases, solution = last_or_new(f"{self} {shape} {drawn}", data, fit, progress)
+        return self._completed(observations, link, biases, solution)
 
     def _completed(
-        self, observations: Observations, link: Link, effects: Effects, solution: Solution[Any]
+        self, observations: Observations, link: Link, biases: Biases, solution: Solution[Any]
     ) -> HiddenMatrix:
         point: LowRank | NDArray[np.float64] = solution.point
         notes = cold_notes(observations.users, observations.items, observations.shape)
@@ -226,7 +214,7 @@ class OneBit(Completion):
             )
         return HiddenMatrix(
             link,
-            effects,
+            biases,
             point,
             diagnostics={
                 "link": self.link,
@@ -236,7 +224,7 @@ class OneBit(Completion):
                 "residual": solution.residual if math.isfinite(solution.residual) else None,
                 "objective": list(solution.objectives),
                 "rank": point.rank if isinstance(point, LowRank) else None,
-                "mean_effect": effects.mean,
+                "mean_effect": biases.mean,
             },
             notes=notes,
         )

@@ -1,4 +1,4 @@
-"""User and item effects in addition to the low-rank part: how generous a user is, how well liked an item.
+"""User and item biases in addition to the low-rank part: how generous a user is, how well liked an item.
 
 A nuclear ball shrinks what all ratings share as much as what is peculiar to a few, which costs most
 when privacy noise leaves room for little else. Effects with a ridge of their own do not compete
@@ -21,21 +21,16 @@ _SETTLED = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Effects:
-    """The matrix mean + user effect + item effect.
-
-    Parameters
-    ----------
-    mean : float
-    users, items : ndarray of float64, shapes (users,) and (items,)
-    """
+class Biases:
+    """The matrix mean + user bias + item bias."""
 
     mean: float
     users: NDArray[np.float64]
     items: NDArray[np.float64]
+    """Shapes (users,) and (items,)."""
 
     @classmethod
-    def zero(cls, shape: tuple[int, int]) -> Effects:
+    def zero(cls, shape: tuple[int, int]) -> Biases:
         """Return effects of 0."""
         return cls(0.0, np.zeros(shape[0]), np.zeros(shape[1]))
 
@@ -55,7 +50,7 @@ class Effects:
         slopes: NDArray[np.float64],
         curvature: float,
         ridge: float,
-    ) -> tuple[Effects, NDArray[np.float64]]:
+    ) -> tuple[Biases, NDArray[np.float64]]:
         """Minimise a quadratic model of the objective in the effects.
 
         Parameters
@@ -65,7 +60,6 @@ class Effects:
             Derivative of the objective in each cell.
         curvature : float
             Its second derivative, the same in every cell.
-        ridge : float
 
         Returns
         -------
@@ -73,49 +67,48 @@ class Effects:
         ndarray of float64, shape (cells,)
             The slopes that the model predicts afterwards.
         """
-        effects, left = self, slopes.copy()
+        biases, left = self, slopes.copy()
         if not slopes.size:
-            return effects, left
+            return biases, left
         rated = np.bincount(users, minlength=self.users.size) * curvature + ridge
         raters = np.bincount(items, minlength=self.items.size) * curvature + ridge
         for _ in range(_SWEEPS):
             move = -float(left.mean()) / curvature
-            effects = replace(effects, mean=effects.mean + move)
+            biases = replace(biases, mean=biases.mean + move)
             left += curvature * move
-            sums = np.bincount(users, weights=left, minlength=rated.size) + ridge * effects.users
-            effects = replace(effects, users=effects.users - sums / rated)
+            sums = np.bincount(users, weights=left, minlength=rated.size) + ridge * biases.users
+            biases = replace(biases, users=biases.users - sums / rated)
             left -= curvature * (sums / rated)[users]
-            sums = np.bincount(items, weights=left, minlength=raters.size) + ridge * effects.items
-            effects = replace(effects, items=effects.items - sums / raters)
+            sums = np.bincount(items, weights=left, minlength=raters.size) + ridge * biases.items
+            biases = replace(biases, items=biases.items - sums / raters)
             left -= curvature * (sums / raters)[items]
-        return effects, left
+        return biases, left
 
 
-def fit_effects(
+def fit_biases(
     likelihood: SignLikelihood,
     users: NDArray[np.integer],
     items: NDArray[np.integer],
     shape: tuple[int, int],
     ridge: float,
-) -> Effects:
+) -> Biases:
     """Return the effects that minimise a likelihood's objective plus ridge / 2 x their squares.
 
     Parameters
     ----------
-    likelihood : SignLikelihood
     users, items : ndarray of int, shape (cells,)
     shape : tuple of int
         Users and items.
     ridge : float
         Above 0; the mean is not penalised.
     """
-    effects = Effects.zero(shape)
-    value, slopes = likelihood.value_and_slopes(effects.at(users, items))
+    biases = Biases.zero(shape)
+    value, slopes = likelihood.value_and_slopes(biases.at(users, items))
     if not slopes.size:
-        return effects
+        return biases
     curvature = likelihood.information
     for _ in range(_ITERATIONS):
-        candidate, _ = effects.stepped(users, items, slopes, curvature, ridge)
+        candidate, _ = biases.stepped(users, items, slopes, curvature, ridge)
         reached, slopes_there = likelihood.value_and_slopes(candidate.at(users, items))
         reached += candidate.penalty(ridge)
         if not reached <= value:
@@ -124,7 +117,7 @@ def fit_effects(
                 break
             continue
         settled = value - reached <= _SETTLED * max(abs(value), 1.0)
-        effects, value, slopes = candidate, reached, slopes_there
+        biases, value, slopes = candidate, reached, slopes_there
         if settled:
             break
-    return effects
+    return biases

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.one_bit.effects import Effects
+from dprec.completion.one_bit.completion import Biases
 from dprec.completion.one_bit.solver import Solution
 from dprec.progress import Progress, silent
 
-Fit = tuple[Effects, Solution[Any]]
+Fit = tuple[Biases, Solution[Any]]
 
 _LAST: dict[bytes, Fit] = {}
 
@@ -34,7 +34,6 @@ def last_or_new(
     ----------
     settings : str
         All that the fit depends on beside the data.
-    data : tuple of ndarray or None
     fit : callable
         Reports its own progress.
     progress : callable, optional

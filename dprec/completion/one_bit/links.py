@@ -90,15 +90,10 @@ class Logistic(Link):
 
 @dataclass(frozen=True)
 class Gaussian(Link):
-    """h(x) = Phi(x / sigma), the probit link.
-
-    Parameters
-    ----------
-    sigma : float
-        Standard deviation of the noise from which the signs arise, above 0.
-    """
+    """h(x) = Phi(x / sigma), the probit link."""
 
     sigma: float = 1.0
+    """Standard deviation of the noise from which the signs arise, above 0."""
 
     def probability(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return h(x)."""
@@ -151,7 +146,6 @@ def steepness(link: Link, alpha: float, flips: tuple[float, float] = (0.0, 0.0))
 
     Parameters
     ----------
-    link : Link
     alpha : float
         Largest entry of the hidden matrix, above 0.
     flips : tuple of float

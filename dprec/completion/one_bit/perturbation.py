@@ -9,7 +9,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.one_bit.calibration import (
+from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
+from dprec.completion.one_bit.links import Logistic
+from dprec.completion.one_bit.perturbation import (
     BIT,
     CalibratedNoise,
     Calibration,
@@ -17,13 +19,10 @@ from dprec.completion.one_bit.calibration import (
     objective_noise,
     output_noise,
 )
-from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
-from dprec.completion.one_bit.links import Logistic
-from dprec.discrete_laplace import NoiseGrid
+from dprec.components import Options, Registry, option
 from dprec.observations import Observations
-from dprec.options import Options, option
 from dprec.progress import Progress, silent
-from dprec.registry import Registry
+from dprec.randomness import NoiseGrid
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +97,7 @@ class ObjectivePerturbation(Perturbation):
         grid = self.noise(completion, observations.shape, epsilon).grid
         linear = grid.noise(seed, "objective noise", np.arange(observations.values.size))
         if isinstance(completion.link_function, Logistic):
-            # A -1 is a +1 with 1 added to H: what is solved is a function of whole numbers, the noisy bits.
+            # A -1 is a +1 with 1 added to H: what is solved is a function of integers, the noisy bits.
             linear += (observations.values < 0) * grid.on_grid(np.array(BIT))
             observations = replace(observations, values=np.ones_like(observations.values))
         return completion.fit_perturbed(observations, grid.values(linear), seed, progress)
@@ -114,7 +113,7 @@ class OutputPerturbation(Perturbation):
     def noise(self, completion: OneBit, shape: tuple[int, int], epsilon: float) -> CalibratedNoise:
         """Return the noise on each entry."""
         # No nuclear norm bounds the effects; only the clipping of the entries does.
-        radius = None if completion.effects else completion.radius(shape)
+        radius = None if completion.biases else completion.radius(shape)
         return output_noise(shape, completion.alpha, radius, epsilon, self.calibration)
 
     def complete(
@@ -130,7 +129,7 @@ class OutputPerturbation(Perturbation):
         estimate = completion.fit(observations, seed, progress)
         return NoisyMatrix(
             estimate.link,
-            estimate.effects,
+            estimate.biases,
             estimate.point,
             completion.alpha,
             grid,
@@ -146,23 +145,17 @@ class NoisyMatrix(HiddenMatrix):
 
     The noise of a cell is drawn on demand and depends only on the seed and the cell's place in the
     matrix: it is the same whenever, and together with whichever other cells, the cell is asked for.
-
-    Parameters
-    ----------
-    alpha : float
-        Bound of the entries before the noise.
-    grid : NoiseGrid
-    seed : int
     """
 
     alpha: float
+    """Bound of the entries before the noise."""
     grid: NoiseGrid
     seed: int
 
     def hidden(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the noisy entries at the given cells, shape (cells,)."""
         entries = np.clip(super().hidden(users, items), -self.alpha, self.alpha)
-        steps, n_items = self.grid.on_grid(entries), self.effects.items.size
+        steps, n_items = self.grid.on_grid(entries), self.biases.items.size
         places = users.astype(np.int64) * n_items + items
         order = np.argsort(places, kind="stable")
         # Cells that lie close together share a stretch of words.

@@ -16,8 +16,8 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from dprec.arrays import offsets
 from dprec.completion.spectral import DENSE_CELLS, LowRank, SparsePlusLowRank
-from dprec.ragged import offsets
 
 PointT = TypeVar("PointT", LowRank, NDArray[np.float64])
 
@@ -105,21 +105,14 @@ def project_bounded(matrix: NDArray[np.float64], radius: float, bound: float) ->
 
 @dataclass(frozen=True, eq=False)
 class Domain(ABC, Generic[PointT]):
-    """A convex set of matrices, with the pattern of the observed cells.
-
-    Parameters
-    ----------
-    rows, columns : ndarray of int, shape (cells,)
-        The observed cells, by row.
-    shape : tuple of int
-    radius : float
-        Of the nuclear ball.
-    """
+    """A convex set of matrices, with the pattern of the observed cells."""
 
     rows: NDArray[np.int32]
     columns: NDArray[np.int32]
+    """The observed cells, by row; shape (cells,)."""
     shape: tuple[int, int]
     radius: float
+    """Of the nuclear ball."""
 
     @abstractmethod
     def zero(self) -> PointT:
@@ -144,18 +137,12 @@ class Domain(ABC, Generic[PointT]):
 
 @dataclass(frozen=True, eq=False)
 class NuclearBall(Domain[LowRank]):
-    """Matrices of nuclear norm at most ``radius``, as factors.
-
-    Parameters
-    ----------
-    max_rank : int
-        A projection of larger rank is cut to its leading singular values; bounds the memory.
-    seed : int
-        Seed of the initial Lanczos vector, for large matrices.
-    """
+    """Matrices of nuclear norm at most ``radius``, as factors."""
 
     max_rank: int = 1000
+    """A projection of larger rank is cut to its leading singular values; bounds the memory."""
     seed: int = 0
+    """Seed of the initial Lanczos vector, for large matrices."""
 
     def zero(self) -> LowRank:
         """Return the zero matrix."""
@@ -204,12 +191,7 @@ class NuclearBall(Domain[LowRank]):
 
 @dataclass(frozen=True, eq=False)
 class BoundedNuclearBall(Domain[NDArray[np.float64]]):
-    """Matrices of nuclear norm at most ``radius`` with entries within +-``bound``, dense.
-
-    Parameters
-    ----------
-    bound : float
-    """
+    """Matrices of nuclear norm at most ``radius`` with entries within +-``bound``, dense."""
 
     bound: float
 

@@ -28,7 +28,6 @@ def slope_channel(clamp: float, symbols: int, epsilon: float) -> Channel:
         C, the largest entry that is sent.
     symbols : int
         Cells of the grid on which the noisy entry is sent.
-    epsilon : float
     """
     levels = np.linspace(-clamp, clamp, _LEVELS)
     b = 2 * clamp / epsilon

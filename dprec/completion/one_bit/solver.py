@@ -29,25 +29,18 @@ StopReason = Literal["optimal", "iterations", "line search"]
 
 @dataclass(frozen=True, eq=False)
 class SignLikelihood:
-    """Minus the log-likelihood of what was received, and a linear term.
-
-    Parameters
-    ----------
-    link : Link
-    given_plus, given_minus : ndarray of float64, shape (cells,)
-        Probability of what was received in each cell if the true rating is +1, and if it is -1; 1 and 0
-        for a +1 that was received unperturbed.
-    linear : ndarray of float64, shape (cells,), optional
-        Added as the sum of linear x entry (the H of Li et al. [li2021], Eq. 5).
-    offset : ndarray of float64, shape (cells,), optional
-        A fixed part of the entries, to which the unknown part is added.
-    """
+    """Minus the log-likelihood of what was received, and a linear term."""
 
     link: Link
     given_plus: NDArray[np.float64]
     given_minus: NDArray[np.float64]
+    """Probability of what was received in each cell if the true rating is +1, and if it is -1; 1 and 0 for a
+    +1 that was received unperturbed; shape (cells,).
+    """
     linear: NDArray[np.float64] | None = None
+    """Added as the sum of linear x entry (the H of Li et al. [li2021], Eq. 5). Shape (cells,)."""
     offset: NDArray[np.float64] | None = None
+    """A fixed part of the entries, to which the unknown part is added; shape (cells,)."""
 
     @classmethod
     def of_signs(
@@ -92,25 +85,18 @@ class SignLikelihood:
 
 @dataclass(frozen=True, eq=False)
 class Solution(Generic[PointT]):
-    """Where a minimisation ended.
-
-    Parameters
-    ----------
-    point : LowRank or ndarray
-        The best iterate.
-    objectives : tuple of float
-        The objective at the start and after each iteration.
-    residual : float
-        Upper bound of the last projected gradient step of length 1, over the norm of the iterate.
-    reason : str
-        Why it ended: "optimal", the residual met the tolerance; "iterations", the limit was reached;
-        "line search", no step, however short, improved the objective beyond rounding.
-    """
+    """Where a minimisation ended."""
 
     point: PointT
+    """The best iterate."""
     objectives: tuple[float, ...]
+    """The objective at the start and after each iteration."""
     residual: float
+    """Upper bound of the last projected gradient step of length 1, over the norm of the iterate."""
     reason: StopReason
+    """Why it ended: "optimal", the residual met the tolerance; "iterations", the limit was reached; "line
+    search", no step, however short, improved the objective beyond rounding.
+    """
 
     @property
     def iterations(self) -> int:
@@ -135,13 +121,10 @@ def minimise(
 
     Parameters
     ----------
-    likelihood : SignLikelihood
-    domain : Domain
     iterations : int
         Steps at most.
     tolerance : float
         Residual at which the iterate counts as optimal.
-    progress : callable, optional
 
     Raises
     ------

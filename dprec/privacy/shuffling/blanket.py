@@ -23,20 +23,15 @@ _MARGIN = 1 + 1e-8
 """Factor that covers what rounding does to probabilities and gains before they are summed."""
 
 _DIGITS = 12
-"""Decimals of the logarithms in which pairs of rows are compared: whole draws make more of no difference."""
+"""Decimals of the logarithms in which pairs of rows are compared: integer weights make more of no difference."""
 
 
 @dataclass(frozen=True, eq=False)
 class PrivacyBlanket:
-    """The blanket of a channel.
-
-    Parameters
-    ----------
-    channel : Channel
-        With a finite epsilon.
-    """
+    """The blanket of a channel."""
 
     channel: Channel
+    """With a finite epsilon."""
 
     @cached_property
     def masses(self) -> NDArray[np.float64]:

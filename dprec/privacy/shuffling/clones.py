@@ -80,8 +80,6 @@ def closed_form_epsilon(reports: int, local_epsilon: float, delta: float) -> flo
 
     Parameters
     ----------
-    reports : int
-    local_epsilon : float
     delta : float
         Above 0.
 

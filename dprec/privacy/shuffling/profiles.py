@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import cut
 from dprec.privacy.shuffling.clones import clones_delta
 from dprec.privacy.shuffling.shuffled_channel import least_epsilon
-from dprec.ragged import cut
 
 
 def with_the_same_items(counts: NDArray[np.int64], items: NDArray[np.integer]) -> NDArray[np.int64]:
@@ -32,18 +32,14 @@ def with_the_same_items(counts: NDArray[np.int64], items: NDArray[np.integer]) -
 
 @dataclass(frozen=True, eq=False)
 class ShuffledProfiles:
-    """Messages with all reports of a user, of which only those that show the same items hide each other.
-
-    Parameters
-    ----------
-    losses : ndarray of float64, shape (users,)
-        What each message loses if it is not shuffled, without a delta.
-    mixed : ndarray of int64, shape (users,)
-        Among how many messages each is hidden, itself included; 0 for users without an accepted report.
-    """
+    """Messages with all reports of a user, of which only those that show the same items hide each other."""
 
     losses: NDArray[np.float64]
+    """What each message loses if it is not shuffled, without a delta; shape (users,)."""
     mixed: NDArray[np.int64]
+    """Among how many messages each is hidden, itself included; 0 for users without an accepted report;
+    shape (users,).
+    """
 
     def per_user(self, delta: float) -> NDArray[np.float64]:
         """Return an epsilon for all that a user reports that holds with delta, shape (users,).

@@ -22,22 +22,14 @@ _USERS_AT_ONCE = 1 << 14
 
 @dataclass(frozen=True, eq=False)
 class ShuffledReports:
-    """Reports through one channel, each a message that cannot be linked to another.
-
-    Parameters
-    ----------
-    channel : Channel
-        With a finite epsilon above 0.
-    users : ndarray of int, shape (reports,)
-        Who sent each report, ascending.
-    mixed : ndarray of int64, shape (reports,)
-        Among how many reports each is shuffled, itself included.
-    n_users : int
-    """
+    """Reports through one channel, each a message that cannot be linked to another."""
 
     channel: Channel
+    """With a finite epsilon above 0."""
     users: NDArray[np.integer]
+    """Who sent each report, ascending; shape (reports,)."""
     mixed: NDArray[np.int64]
+    """Among how many reports each is shuffled, itself included; shape (reports,)."""
     n_users: int
 
     @cached_property

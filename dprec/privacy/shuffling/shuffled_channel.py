@@ -68,15 +68,10 @@ def least_epsilon(delta_at: Callable[[float], float], largest: float, delta: flo
 
 @dataclass(frozen=True, eq=False)
 class ShuffledChannel:
-    """A channel whose reports are shuffled, none of them linked to another.
-
-    Parameters
-    ----------
-    channel : Channel
-        With a finite epsilon above 0.
-    """
+    """A channel whose reports are shuffled, none of them linked to another."""
 
     channel: Channel
+    """With a finite epsilon above 0."""
     _epsilons: dict[tuple[int, float], float] = field(default_factory=dict, init=False)
     _losses: dict[tuple[int, float], LossDistribution] = field(default_factory=dict, init=False)
 
@@ -125,7 +120,6 @@ class ShuffledChannel:
 
         Parameters
         ----------
-        reports : int
         step : float
             Distance of two points of the grid.
         """

@@ -15,16 +15,16 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import rows_of
 from dprec.catalogue import Catalogue
 from dprec.errors import SettingError
 from dprec.observations import NoisyCounts, Observations
 from dprec.privacy.releases import Releases, least_private_channel
-from dprec.ragged import rows_of
 from dprec.ratings import RatingScale
 from dprec.reports.base import FOLLOW_UP_ROUND, Asking, DrawsFor, FollowUp, HasChannel, Profiles, Wanted
 from dprec.reports.cells import CellFamily, CellReader
 from dprec.reports.counts.noise import CountNoise
-from dprec.wire.fixed_fields import FixedFields
+from dprec.wire import FixedFields
 
 
 class LeavesRatings(HasChannel, Protocol):
@@ -173,12 +173,7 @@ class CountFamily(CellFamily):
 
 @dataclass(frozen=True, eq=False)
 class Counts(FollowUp):
-    """The second exchange: noisy counts of the ratings that were left, by groups of items.
-
-    Parameters
-    ----------
-    family : CountFamily
-    """
+    """The second exchange: noisy counts of the ratings that were left, by groups of items."""
 
     family: CountFamily
     answers_called: ClassVar[str] = "counts"
@@ -320,7 +315,6 @@ class CountsAsked(Asking):
 
     Parameters
     ----------
-    counts : Counts
     observed : Observations
         With the symbols of the reports.
     """

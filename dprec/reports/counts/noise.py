@@ -1,8 +1,8 @@
-"""Two-sided geometric noise on a count, clamped to the counts that are possible, in whole draws.
+"""Two-sided geometric noise on a count, clamped to the counts that are possible, in integer weights.
 
 Clamping costs no information: everything below 0 favours one true count over another as 0 does, and
 everything above the largest count as that one (Ghosh, Roughgarden and Sundararajan [ghosh2012]). As for a
-`Channel`, the loss is that of the whole numbers with which devices draw.
+`Channel`, the loss is that of the integers with which devices draw.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.channel import Channel
-from dprec.exact_loss import loss_of_draws
-from dprec.randomness import DRAWS, whole_draws
+from dprec.randomness import DRAWS, integer_weights, loss_of_draws
 
 LEAST_EPSILON = 1e-5
 """Smallest loss of one rating for which the table is fine enough."""
 
 _MARGIN = 1e-4
-"""Share of epsilon that rounding to whole draws may take."""
+"""Share of epsilon that rounding to integer weights may take."""
 
 _FEWEST = 1 << 30
 """Fewest draws of a noisy count; more where rounding these could change a ratio by more than its margin."""
@@ -33,15 +32,12 @@ _NEARLY = 2.0**-50
 
 @dataclass(frozen=True, eq=False)
 class CountNoise:
-    """Noise k with Pr(k) proportional to exp(-epsilon |k|), on counts of up to some number of ratings.
-
-    Parameters
-    ----------
-    tails : ndarray of int64, shape (most,)
-        Draws out of 2**60 whose noise is at least 1, 2, ..., most; as many have at most -1, -2, ..., -most.
-    """
+    """Noise k with Pr(k) proportional to exp(-epsilon |k|), on counts of up to some number of ratings."""
 
     tails: NDArray[np.int64]
+    """Draws out of 2**60 whose noise is at least 1, 2, ..., most; as many have at most -1, -2, ..., -most;
+    shape (most,).
+    """
 
     @classmethod
     def of(cls, epsilon: float, most: int) -> CountNoise:
@@ -57,7 +53,7 @@ class CountNoise:
         Raises
         ------
         ValueError
-            When epsilon is smaller, or whole draws are too coarse for so long a count.
+            When epsilon is smaller, or integer weights are too coarse for so long a count.
         """
         if epsilon < LEAST_EPSILON:
             raise ValueError(f"epsilon {epsilon:g} for a count")
@@ -88,7 +84,7 @@ class CountNoise:
         single = np.concatenate([[DRAWS - 2 * self.tails[0]], -np.diff(self.tails)])
         pairs = np.vstack([np.column_stack([draws[:-1], draws[1:]]) for draws in (reaching, single)])
         most, fewest = pairs.max(axis=1), pairs.min(axis=1)
-        # Floating point finds the ratios that may be the largest, whole numbers the one that is.
+        # Floating point finds the ratios that may be the largest, integers the one that is.
         growths = (most - fewest) / fewest
         worst = np.flatnonzero(growths >= growths.max() * (1 - _NEARLY))
         found = zip(most[worst].tolist(), fewest[worst].tolist(), strict=True)
@@ -112,7 +108,7 @@ class CountNoise:
             From 0 to the sizes.
         """
         ends = np.concatenate([self.tails[::-1], DRAWS - self.tails])
-        draws = whole_draws(random_words).astype(np.int64)
+        draws = integer_weights(random_words).astype(np.int64)
         noise = np.searchsorted(ends, draws, side="right") - self.most
         noisy: NDArray[np.int64] = np.clip(counts + noise, 0, sizes)
         return noisy

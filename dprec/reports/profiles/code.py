@@ -28,11 +28,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import offsets, rows_of
 from dprec.channel import Channel
 from dprec.errors import SettingError
-from dprec.exact_loss import loss_of_draws
-from dprec.ragged import offsets, rows_of
-from dprec.randomness import DRAWS, uniform_below, whole_draws
+from dprec.randomness import DRAWS, integer_weights, loss_of_draws, uniform_below
 from dprec.ratings import RatingScale
 
 _EXACTLY = Context(prec=50, rounding=ROUND_FLOOR)
@@ -41,7 +40,7 @@ _LARGEST_BLOCK = 1024
 """Elements of a block, which the server counts for every answer."""
 
 _MOST_EPSILON = 20.0
-"""Loss beyond which whole draws get too few; the rest of a budget stays unspent."""
+"""Loss beyond which integer weights get too few; the rest of a budget stays unspent."""
 
 _WORTH_DIVIDING = 1.5
 """From so many elements per wanted block on, blocks have more than one element."""
@@ -51,24 +50,16 @@ _ELEMENTS_AT_ONCE = 1 << 21
 
 @dataclass(frozen=True)
 class ProfileCode:
-    """How a device answers about its profile, and what the server makes of it.
-
-    Parameters
-    ----------
-    elements : int
-        All that a profile may consist of, two for each item.
-    size : int
-        Elements of a block; the last one may have fewer.
-    marked : int
-        Blocks R that a device marks at most.
-    draws : int
-        Draws w of a marked block.
-    """
+    """How a device answers about its profile, and what the server makes of it."""
 
     elements: int
+    """All that a profile may consist of, two for each item."""
     size: int
+    """Elements of a block; the last one may have fewer."""
     marked: int
+    """Blocks R that a device marks at most."""
     draws: int
+    """Draws w of a marked block."""
 
     @classmethod
     def at(cls, epsilon: float, n_items: int, profile: int) -> ProfileCode:
@@ -80,7 +71,6 @@ class ProfileCode:
         ----------
         epsilon : float
             Of one answer, above 0.
-        n_items : int
         profile : int
             Ratings of a profile that count at most.
 
@@ -163,7 +153,7 @@ class ProfileCode:
         choice: NDArray[np.uint64],
         noise: NDArray[np.uint64],
     ) -> NDArray[np.int64]:
-        """Answer about the profiles of a cohort.
+        """Answer about the profiles of a partition.
 
         Parameters
         ----------
@@ -195,7 +185,7 @@ class ProfileCode:
         noise: NDArray[np.uint64],
     ) -> NDArray[np.int64]:
         """Draw the block that each user sends, given how many it has marked, and which, ascending."""
-        starts, draws = offsets(numbers)[:-1], whole_draws(noise).astype(np.int64)
+        starts, draws = offsets(numbers)[:-1], integer_weights(noise).astype(np.int64)
         beyond = draws - numbers * self.draws
         honest = beyond < 0
         others = self.blocks - numbers

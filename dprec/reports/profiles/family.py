@@ -10,18 +10,18 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import places_of, rows_of
 from dprec.catalogue import Catalogue
 from dprec.channel import Channel
 from dprec.observations import Evidence, Observations, ProfileReports
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.units import PrivacyUnit
-from dprec.ragged import places_of, rows_of
 from dprec.randomness import DRAWS
 from dprec.ratings import RatingScale
 from dprec.reports.base import REPORT_ROUND, DrawsFor, HasChannel, Profiles, Reader, ReportSize, Wanted
 from dprec.reports.cells import IndependentDraws
 from dprec.reports.profiles.code import ProfileCode, fewest_divided
-from dprec.wire.fixed_fields import FixedFields
+from dprec.wire import FixedFields
 
 _DIVISIONS = 8
 """Classes of the divisions into blocks that an audit tells apart."""
@@ -172,13 +172,7 @@ class ProfileFamily(IndependentDraws):
 
 
 class ProfileReader(Reader):
-    """Answers about profiles as they arrive, counted by the elements that they name; see `Reader`.
-
-    Parameters
-    ----------
-    family : ProfileFamily
-    n_users : int
-    """
+    """Answers about profiles as they arrive, counted by the elements that they name; see `Reader`."""
 
     def __init__(self, family: ProfileFamily, n_users: int) -> None:
         self._family, self._n_users, self._accepted = family, n_users, 0
@@ -221,7 +215,6 @@ def profile_elements(
     items : ndarray of int, shape (ratings,)
         By user.
     levels : ndarray of uint8, shape (ratings,)
-    scale : RatingScale
     most : int
         Elements of a user at most: of its ratings farthest from the mean, the first ones if equally far.
 

@@ -8,12 +8,10 @@ from itertools import pairwise
 
 from matplotlib.axes import Axes
 
-from simulation.analysis.measures import Measure
-from simulation.analysis.numbers import short
-from simulation.analysis.settings import Setting
+from simulation.analysis.protocol_results import ProtocolResult
+from simulation.analysis.vocabulary import Metric, short
 from simulation.pages.figures.axes import log_axis, plain_axis
-from simulation.pages.figures.colours import MUTED
-from simulation.pages.figures.panels import Style, shortened, title
+from simulation.pages.figures.panels import MUTED, Style, shortened, title
 
 _FEW = 0.25
 """Largest share of what is drawn that may be off the scale."""
@@ -28,7 +26,7 @@ _MARGIN, _LETTER, _LINE = 0.07, 0.56, 1.3
 def accuracy_axis(
     ax: Axes,
     style: Style,
-    measure: Measure,
+    metric: Metric,
     values: Mapping[str, Sequence[float]],
     ends: Sequence[float] = (),
 ) -> None:
@@ -38,15 +36,12 @@ def accuracy_axis(
 
     Parameters
     ----------
-    ax : Axes
-    style : Style
-    measure : Measure
     values : mapping
         Accuracies of everything that the panel shows, by name.
     ends : sequence of float
         Ends of error bars.
     """
-    key = measure.sort_key
+    key = metric.sort_key
     turned = {name: [key(value) for value in each] for name, each in values.items() if each}
     limit = _worst_shown(turned)
     shown = [value for each in turned.values() for value in each if value <= limit]
@@ -61,13 +56,13 @@ def accuracy_axis(
         spread = (high - low) or 0.1 * abs(high) or 1.0
         ax.set_ylim(low - _MARGIN * spread, high + _MARGIN * spread)
         plain_axis(ax, which="y")
-    _head(ax, style, measure, beyond)
+    _head(ax, style, metric, beyond)
 
 
-def means(protocols: Mapping[str, Sequence[Setting]], measure: Measure) -> dict[str, list[float]]:
+def means(protocols: Mapping[str, Sequence[ProtocolResult]], metric: Metric) -> dict[str, list[float]]:
     """Return the accuracies of every protocol, by its name as a figure shows it."""
     return {
-        shortened(name): [mean for setting in each if (mean := setting.mean(measure.column)) is not None]
+        shortened(name): [mean for result in each if (mean := result.mean(metric.column)) is not None]
         for name, each in protocols.items()
     }
 
@@ -82,16 +77,16 @@ def _worst_shown(values: Mapping[str, Sequence[float]]) -> float:
     return ordered[-1] if ordered else 1.0
 
 
-def _head(ax: Axes, style: Style, measure: Measure, beyond: Mapping[str, Sequence[float]]) -> None:
+def _head(ax: Axes, style: Style, metric: Metric, beyond: Mapping[str, Sequence[float]]) -> None:
     """Write above the panel what its axis shows, and what lies beyond its edge."""
     if not beyond:
-        title(ax, measure.heading, style)
+        title(ax, metric.heading, style)
         return
     # A name stays beside its values.
     words = [_range_in_words(name, each).replace(" ", "\N{NO-BREAK SPACE}") for name, each in beyond.items()]
     small = style.points - 0.5
     width = int(72 * 0.85 * style.width / (_LETTER * small))
-    arrow = "↑" if measure.lower_is_better else "↓"
+    arrow = "↑" if metric.lower_is_better else "↓"
     lines = textwrap.wrap(f"{arrow} off the scale: {', '.join(words)}", width, break_on_hyphens=False)
     ax.annotate(
         "\n".join(lines),
@@ -104,7 +99,7 @@ def _head(ax: Axes, style: Style, measure: Measure, beyond: Mapping[str, Sequenc
         va="bottom",
         parse_math=False,
     )
-    title(ax, measure.heading, style, above=8 + _LINE * small * len(lines))
+    title(ax, metric.heading, style, above=8 + _LINE * small * len(lines))
 
 
 def _range_in_words(name: str, values: Sequence[float]) -> str:

@@ -11,42 +11,45 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dprec.privacy.units import ComparableUnit
-from simulation.analysis.measures import Measure
-from simulation.analysis.settings import Setting, by_protocol
-from simulation.analysis.vocabulary import loss_per
-from simulation.pages.figures.accuracy_axis import accuracy_axis
-from simulation.pages.figures.axes import log_axis
-from simulation.pages.figures.colours import SURFACE
-from simulation.pages.figures.floor_lines import draw_floors, floor_handles, floor_lines
-from simulation.pages.figures.hovering import show_on_hover
-from simulation.pages.figures.labels import PointLabel, direct_labels, legend_below, tall_enough
-from simulation.pages.figures.looks import Look, Looks, legend_handle, marked, trust_handles
-from simulation.pages.figures.panels import Style, axis_labels, panels, shortened
-from simulation.pages.figures.point_words import setting_in_words
+from simulation.analysis.protocol_results import ProtocolResult, by_protocol
+from simulation.analysis.vocabulary import Metric, loss_per
+from simulation.pages.figures.axes import accuracy_axis, log_axis
+from simulation.pages.figures.labels import (
+    PointLabel,
+    direct_labels,
+    legend_below,
+    result_in_words,
+    show_on_hover,
+    tall_enough,
+)
+from simulation.pages.figures.looks import (
+    Look,
+    Looks,
+    baseline_handles,
+    baseline_lines,
+    draw_baselines,
+    legend_handle,
+    marked,
+    trust_handles,
+)
+from simulation.pages.figures.panels import SURFACE, Style, axis_labels, panels, shortened
 
 
 @dataclass(frozen=True)
 class EpsilonAxis:
-    """An axis of privacy losses: those that hold, or those that were requested.
-
-    Parameters
-    ----------
-    unit : {"rating", "user"}
-    delta : float, optional
-        With which the losses per user hold, by composition; by default they are sums.
-    asked : bool
-        Whether it shows the requested budgets; the unit is then theirs.
-    """
+    """An axis of privacy losses: those that hold, or those that were requested."""
 
     unit: ComparableUnit
     delta: float | None = None
+    """With which the losses per user hold, by composition; by default they are sums."""
     asked: bool = False
+    """Whether it shows the requested budgets; the unit is then theirs."""
 
-    def value(self, setting: Setting) -> float | None:
+    def value(self, result: ProtocolResult) -> float | None:
         """Return a setting's place on the axis; None if it has none."""
         if self.asked:
-            return setting.budget
-        return setting.epsilon(self.unit) if self.delta is None else setting.composed
+            return result.budget
+        return result.epsilon(self.unit) if self.delta is None else result.composed
 
     @property
     def name(self) -> str:
@@ -62,46 +65,43 @@ class EpsilonAxis:
 
 
 def draw_accuracy_against_epsilon(
-    style: Style, settings: Sequence[Setting], measure: Measure, axis: EpsilonAxis, looks: Looks
+    style: Style, results: Sequence[ProtocolResult], metric: Metric, axis: EpsilonAxis, looks: Looks
 ) -> Figure:
-    """Draw one line per protocol, with error bars; protocols without privacy and floors are horizontal.
+    """Draw one line per protocol, with error bars; protocols without privacy and baselines are horizontal.
 
     Parameters
     ----------
-    style : Style
-    settings : sequence of Setting
-    measure : Measure
     axis : EpsilonAxis
         Settings without a place on it are left out.
     looks : mapping
         Of every protocol, by its name.
     """
-    curves, references = _curves(settings, measure, axis), _references(settings, measure)
-    floors = floor_lines(settings, measure, looks)
-    style = tall_enough(style, len(curves) + len(references) + len(floors))
+    curves, references = _curves(results, metric, axis), _references(results, metric)
+    baselines = baseline_lines(results, metric, looks)
+    style = tall_enough(style, len(curves) + len(references) + len(baselines))
     figure, (ax,) = panels(style)
     ends = [_draw_curve(ax, curve, looks[curve.name]) for curve in curves]
     log_axis(
         ax, [loss for curve in curves for loss in curve.losses.tolist()] or [0.5, 2.0], ticks_at_values=True
     )
     right = ax.get_xlim()[1]
-    for setting, mean in references:
-        look = looks[setting.name]
+    for result, mean in references:
+        look = looks[result.name]
         ax.axhline(mean, color=look.colour, linestyle=look.dashes, linewidth=1.3)
-        ends.append(PointLabel(right, mean, shortened(setting.name), look.colour))
+        ends.append(PointLabel(right, mean, shortened(result.name), look.colour))
     ranges = [end for curve in curves for end in (*curve.low.tolist(), *curve.high.tolist())]
-    flat = {shortened(setting.name): [mean] for setting, mean in references}
-    flat |= {floor.name: [floor.value] for floor in floors}
+    flat = {shortened(result.name): [mean] for result, mean in references}
+    flat |= {baseline.name: [baseline.value] for baseline in baselines}
     reached = {curve.label: curve.mean.tolist() for curve in curves}
-    accuracy_axis(ax, style, measure, reached | flat, ranges)
-    ends += draw_floors(ax, settings, measure, floors)
+    accuracy_axis(ax, style, metric, reached | flat, ranges)
+    ends += draw_baselines(ax, results, metric, baselines)
     axis_labels(ax, style, x=axis.label)
-    show_on_hover(ax, _shown(settings, measure, axis))
+    show_on_hover(ax, _shown(results, metric, axis))
     if style.narrow:
         named = {curve.name: curve.label for curve in curves}
-        named |= {setting.name: shortened(setting.name) for setting, _ in references}
+        named |= {result.name: shortened(result.name) for result, _ in references}
         handles = [legend_handle(label, looks[name]) for name, label in named.items()]
-        legend_below(figure, style, [*trust_handles(looks), *handles, *floor_handles(floors)])
+        legend_below(figure, style, [*trust_handles(looks), *handles, *baseline_handles(baselines)])
     else:
         direct_labels(ax, style, ends)
         legend_below(figure, style, trust_handles(looks))
@@ -109,13 +109,13 @@ def draw_accuracy_against_epsilon(
 
 
 def _shown(
-    settings: Sequence[Setting], measure: Measure, axis: EpsilonAxis
+    results: Sequence[ProtocolResult], metric: Metric, axis: EpsilonAxis
 ) -> Iterator[tuple[float, float, str]]:
     """Yield place and words of every point."""
-    for setting in settings:
-        place, mean = axis.value(setting), setting.mean(measure.column)
-        if not setting.floor and place and mean is not None:
-            yield place, mean, setting_in_words(setting, measure)
+    for result in results:
+        place, mean = axis.value(result), result.mean(metric.column)
+        if not result.baseline and place and mean is not None:
+            yield place, mean, result_in_words(result, metric)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,13 +137,13 @@ class _Curve:
         return self.mean + self.deviation
 
 
-def _curves(settings: Sequence[Setting], measure: Measure, axis: EpsilonAxis) -> list[_Curve]:
+def _curves(results: Sequence[ProtocolResult], metric: Metric, axis: EpsilonAxis) -> list[_Curve]:
     curves = []
-    for name, points in by_protocol([setting for setting in settings if setting.floor is None]).items():
+    for name, points in by_protocol([result for result in results if result.baseline is None]).items():
         known = [
             (loss, accuracy.mean, accuracy.deviation)
-            for setting in points
-            if (loss := axis.value(setting)) and (accuracy := setting.average(measure.column))
+            for result in points
+            if (loss := axis.value(result)) and (accuracy := result.average(metric.column))
         ]
         if not known:
             continue
@@ -171,9 +171,9 @@ def _draw_curve(ax: Axes, curve: _Curve, look: Look) -> PointLabel:
     return PointLabel(float(curve.losses[-1]), float(curve.mean[-1]), curve.label, look.colour)
 
 
-def _references(settings: Sequence[Setting], measure: Measure) -> list[tuple[Setting, float]]:
+def _references(results: Sequence[ProtocolResult], metric: Metric) -> list[tuple[ProtocolResult, float]]:
     return [
-        (setting, mean)
-        for setting in settings
-        if setting.reference and (mean := setting.mean(measure.column)) is not None
+        (result, mean)
+        for result in results
+        if result.reference and (mean := result.mean(metric.column)) is not None
     ]

@@ -9,48 +9,48 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from simulation.analysis.floors import NOTHING_SENT
-from simulation.analysis.measures import Measure
+from simulation.analysis.gains import NOTHING_SENT
 from simulation.analysis.populations import Course
-from simulation.pages.figures.accuracy_axis import accuracy_axis
-from simulation.pages.figures.axes import log_axis
-from simulation.pages.figures.colours import INK, RULE, SURFACE
-from simulation.pages.figures.hovering import show_on_hover
-from simulation.pages.figures.labels import PointLabel, direct_labels, legend_below
-from simulation.pages.figures.looks import FLOOR_LINES, Look, Looks, legend_handle, trust_handles
-from simulation.pages.figures.panels import Style, axis_labels, panels, shortened
-from simulation.pages.figures.point_words import setting_in_words
+from simulation.analysis.vocabulary import Metric
+from simulation.pages.figures.axes import accuracy_axis, log_axis
+from simulation.pages.figures.labels import (
+    PointLabel,
+    direct_labels,
+    legend_below,
+    result_in_words,
+    show_on_hover,
+)
+from simulation.pages.figures.looks import BASELINE_LINES, Look, Looks, legend_handle, trust_handles
+from simulation.pages.figures.panels import INK, RULE, SURFACE, Style, axis_labels, panels, shortened
 
 
 def draw_accuracy_against_users(
-    style: Style, courses: Sequence[Course], measure: Measure, looks: Looks
+    style: Style, courses: Sequence[Course], metric: Metric, looks: Looks
 ) -> Figure:
     """Draw one line per protocol, all at one budget, and a ring where it begins to beat nothing sent.
 
     Parameters
     ----------
-    style : Style
     courses : sequence of Course
         At one budget, on ratings of one kind.
-    measure : Measure
     looks : mapping
         Of every protocol, by its name.
     """
     figure, (ax,) = panels(style)
-    floor = _floor(courses, measure)
-    ends = [PointLabel(floor[-1][0], floor[-1][1], NOTHING_SENT, INK)]
+    baseline = _baseline(courses, metric)
+    ends = [PointLabel(baseline[-1][0], baseline[-1][1], NOTHING_SENT, INK)]
     ends += [_draw_course(ax, course, looks[course.name]) for course in courses]
     every = {shortened(each.name): [point.accuracy for point in each.points] for each in courses}
-    log_axis(ax, [users for users, _ in floor], ticks_at_values=True)
-    accuracy_axis(ax, style, measure, every | {NOTHING_SENT: [value for _, value in floor]})
-    _mark(ax, courses, floor, measure)
+    log_axis(ax, [users for users, _ in baseline], ticks_at_values=True)
+    accuracy_axis(ax, style, metric, every | {NOTHING_SENT: [value for _, value in baseline]})
+    _mark(ax, courses, baseline, metric)
     axis_labels(ax, style, x="users")
-    show_on_hover(ax, _shown(courses, measure))
+    show_on_hover(ax, _shown(courses, metric))
     rings = [_ring()] * any(course.crossing for course in courses)
     handles = [*trust_handles({course.name: looks[course.name] for course in courses}), *rings]
     if style.narrow:
         lines = [legend_handle(shortened(course.name), looks[course.name]) for course in courses]
-        legend_below(figure, style, [*handles, *lines, _floor_handle()])
+        legend_below(figure, style, [*handles, *lines, _baseline_handle()])
     else:
         direct_labels(ax, style, ends)
         legend_below(figure, style, handles)
@@ -74,16 +74,16 @@ def _draw_course(ax: Axes, course: Course, look: Look) -> PointLabel:
     return PointLabel(users[-1], reached[-1], shortened(course.name), look.colour)
 
 
-def _shown(courses: Sequence[Course], measure: Measure) -> Iterator[tuple[float, float, str]]:
+def _shown(courses: Sequence[Course], metric: Metric) -> Iterator[tuple[float, float, str]]:
     """Yield place and words of every point."""
     for point in (point for course in courses for point in course.points):
-        words = f"{point.users:,.0f} users, {setting_in_words(point.setting, measure)}"
+        words = f"{point.users:,.0f} users, {result_in_words(point.result, metric)}"
         yield point.users, point.accuracy, words
 
 
-def _floor(courses: Sequence[Course], measure: Measure) -> list[tuple[float, float]]:
+def _baseline(courses: Sequence[Course], metric: Metric) -> list[tuple[float, float]]:
     """Return the numbers of users, ascending, with the accuracy of nothing sent."""
-    sign = 1 if measure.lower_is_better else -1
+    sign = 1 if metric.lower_is_better else -1
     return sorted(
         {
             point.users: point.accuracy + sign * point.against.mean
@@ -94,11 +94,11 @@ def _floor(courses: Sequence[Course], measure: Measure) -> list[tuple[float, flo
 
 
 def _mark(
-    ax: Axes, courses: Sequence[Course], floor: Sequence[tuple[float, float]], measure: Measure
+    ax: Axes, courses: Sequence[Course], baseline: Sequence[tuple[float, float]], metric: Metric
 ) -> None:
-    """Draw the floor, shade what is worse, and ring the crossings, which lie on it."""
-    users, reached = np.array(floor).T
-    worst = ax.get_ylim()[1 if measure.lower_is_better else 0]
+    """Draw the baseline, shade what is worse, and ring the crossings, which lie on it."""
+    users, reached = np.array(baseline).T
+    worst = ax.get_ylim()[1 if metric.lower_is_better else 0]
     low, high = ax.get_xlim()
     ax.fill_between(
         [low, *users, high],
@@ -109,7 +109,7 @@ def _mark(
         linewidth=0,
         zorder=0,
     )
-    ax.plot(users, reached, color=INK, linestyle=FLOOR_LINES[NOTHING_SENT][1], linewidth=1.1)
+    ax.plot(users, reached, color=INK, linestyle=BASELINE_LINES[NOTHING_SENT][1], linewidth=1.1)
     crossings = [course.crossing for course in courses if course.crossing]
     ax.add_line(_ring(crossings, np.interp(np.log(crossings), np.log(users), reached).tolist()))
 
@@ -130,5 +130,5 @@ def _ring(x: Sequence[float] = (), y: Sequence[float] = ()) -> Line2D:
     )
 
 
-def _floor_handle() -> Line2D:
-    return Line2D([], [], color=INK, linestyle=FLOOR_LINES[NOTHING_SENT][1], label=NOTHING_SENT)
+def _baseline_handle() -> Line2D:
+    return Line2D([], [], color=INK, linestyle=BASELINE_LINES[NOTHING_SENT][1], label=NOTHING_SENT)

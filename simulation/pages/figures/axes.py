@@ -17,7 +17,7 @@ from matplotlib.ticker import (
     NullLocator,
 )
 
-from simulation.analysis.numbers import SIZES, THOUSANDS, short, size
+from simulation.analysis.vocabulary import SIZES, THOUSANDS, short, size
 
 _STEPS = (
     (1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9),
@@ -45,7 +45,6 @@ def log_axis(
 
     Parameters
     ----------
-    ax : Axes
     values : sequence of float
         Everything that is drawn, above 0.
     which : {"x", "y"}

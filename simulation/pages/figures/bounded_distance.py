@@ -8,12 +8,11 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from simulation.analysis.settings import Setting, by_protocol
+from simulation.analysis.protocol_results import ProtocolResult, by_protocol
 from simulation.pages.figures.axes import log_axis
-from simulation.pages.figures.colours import INK, SURFACE
 from simulation.pages.figures.labels import legend_below
 from simulation.pages.figures.looks import Looks
-from simulation.pages.figures.panels import Style, axis_labels, panels, shortened, title
+from simulation.pages.figures.panels import INK, SURFACE, Style, axis_labels, panels, shortened, title
 from simulation.pages.figures.rendering import Plot
 
 _BOUND, _MEASURED = "distance_bound", "distance_measured"
@@ -26,16 +25,16 @@ _LINES: tuple[tuple[str, str, Any], ...] = (
 """Columns of comparison.csv, their labels and their line styles."""
 
 
-def distance_plot(settings: Sequence[Setting], looks: Looks) -> Plot | None:
+def distance_plot(results: Sequence[ProtocolResult], looks: Looks) -> Plot | None:
     """Return the plot of the distances against epsilon; None if no protocol has a bound."""
-    bounded = [setting for setting in settings if setting.epsilon("rating") and setting.mean(_BOUND)]
+    bounded = [result for result in results if result.epsilon("rating") and result.mean(_BOUND)]
     if not bounded:
         return None
     tolerance = bounded[0].mean("distance_tolerance")
     words = [
-        f"{setting.name} at {setting.epsilon('rating'):.3g}: bound {setting.mean(_BOUND):.3g}, "
-        f"measured {_written(setting.mean(_MEASURED))}"
-        for setting in bounded
+        f"{result.name} at {result.epsilon('rating'):.3g}: bound {result.mean(_BOUND):.3g}, "
+        f"measured {_written(result.mean(_MEASURED))}"
+        for result in bounded
     ]
     return Plot(
         "distance-epsilon",
@@ -50,18 +49,18 @@ def distance_plot(settings: Sequence[Setting], looks: Looks) -> Plot | None:
     )
 
 
-def draw_distances(style: Style, settings: Sequence[Setting], looks: Looks) -> Figure:
+def draw_distances(style: Style, results: Sequence[ProtocolResult], looks: Looks) -> Figure:
     """Draw the bound, the distance measured and the RMSE of protocols against epsilon per cell."""
     figure, (ax,) = panels(style)
     losses: list[float] = []
     values: list[float] = []
-    for name, points in by_protocol(settings).items():
+    for name, points in by_protocol(results).items():
         look = looks[name]
         for column, _, dashes in _LINES:
             drawn = sorted(
                 (loss, value)
-                for setting in points
-                if (loss := setting.epsilon("rating")) and (value := setting.mean(column))
+                for result in points
+                if (loss := result.epsilon("rating")) and (value := result.mean(column))
             )
             ax.plot(
                 [loss for loss, _ in drawn],
@@ -82,7 +81,7 @@ def draw_distances(style: Style, settings: Sequence[Setting], looks: Looks) -> F
     title(ax, "Root mean square per cell, in rating units", style)
     protocols = [
         Line2D([], [], color=looks[name].colour, marker=looks[name].marker, label=shortened(name))
-        for name in by_protocol(settings)
+        for name in by_protocol(results)
     ]
     lines = [Line2D([], [], color=INK, linestyle=dashes, label=words) for _, words, dashes in _LINES]
     legend_below(figure, style, [*protocols, *lines], columns=2 if style.narrow else 3)

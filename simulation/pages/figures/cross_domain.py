@@ -10,8 +10,18 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from simulation.pages.figures.axes import plain_axis
-from simulation.pages.figures.colours import INK, MUTED, RULE, SERIES, SURFACE
-from simulation.pages.figures.panels import Style, axis_labels, panels, shortened, title
+from simulation.pages.figures.panels import (
+    INK,
+    MUTED,
+    RULE,
+    SERIES,
+    SURFACE,
+    Style,
+    axis_labels,
+    panels,
+    shortened,
+    title,
+)
 from simulation.pages.figures.rendering import Plot
 
 _LAYERS = ("NN", "NB", "BB")

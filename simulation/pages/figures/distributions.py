@@ -6,10 +6,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from simulation.analysis.numbers import short, size
+from simulation.analysis.vocabulary import short, size
 from simulation.pages.figures.axes import log_axis, plain_axis
-from simulation.pages.figures.colours import INK
-from simulation.pages.figures.panels import BACKING, Style, axis_labels, empty, note
+from simulation.pages.figures.panels import BACKING, INK, Style, axis_labels, empty, note
 
 
 def histogram(
@@ -68,7 +67,7 @@ _BINS = 30
 
 
 def bins(values: NDArray[np.float64], *, logarithmic: bool) -> NDArray[np.float64]:
-    """Return edges of bins; between the possible values if these are evenly spaced, as whole numbers are.
+    """Return edges of bins; between the possible values if these are evenly spaced, as integers are.
 
     Each bin then holds as many possible values as every other, or at least one on a logarithmic axis.
     """

@@ -1,4 +1,4 @@
-"""Floors in figures of accuracy: lines across, with what is worse than nothing sent shaded."""
+"""Baselines in figures of accuracy: lines across, with what is worse than nothing sent shaded."""
 
 from __future__ import annotations
 
@@ -8,83 +8,74 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from simulation.analysis.floors import nothing_sent
-from simulation.analysis.measures import Measure
-from simulation.analysis.settings import Setting
-from simulation.analysis.vocabulary import listed
-from simulation.pages.figures.colours import INK, RULE
+from simulation.analysis.gains import nothing_sent
+from simulation.analysis.protocol_results import ProtocolResult
+from simulation.analysis.vocabulary import Metric, listed
 from simulation.pages.figures.labels import PointLabel
-from simulation.pages.figures.looks import FLOOR_LINES, Look, Looks, legend_handle
+from simulation.pages.figures.looks import BASELINE_LINES, Look, Looks, legend_handle
+from simulation.pages.figures.panels import INK, RULE
 
 
 @dataclass(frozen=True)
-class FloorLine:
-    """A floor as a line across.
-
-    Parameters
-    ----------
-    name : str
-        Of the floor.
-    value : float
-        Its accuracy.
-    look : Look
-    """
+class BaselineLine:
+    """A baseline as a line across."""
 
     name: str
+    """Of the baseline."""
     value: float
+    """Its accuracy."""
     look: Look
 
 
-def floor_lines(settings: Sequence[Setting], measure: Measure, looks: Looks) -> list[FloorLine]:
-    """Return the lines of the floors among settings."""
+def baseline_lines(results: Sequence[ProtocolResult], metric: Metric, looks: Looks) -> list[BaselineLine]:
+    """Return the lines of the baselines among settings."""
     return [
-        FloorLine(setting.floor, mean, looks[setting.name])
-        for setting in settings
-        if setting.floor and (mean := setting.mean(measure.column)) is not None
+        BaselineLine(result.baseline, mean, looks[result.name])
+        for result in results
+        if result.baseline and (mean := result.mean(metric.column)) is not None
     ]
 
 
-def draw_floors(
-    ax: Axes, settings: Sequence[Setting], measure: Measure, floors: Sequence[FloorLine]
+def draw_baselines(
+    ax: Axes, results: Sequence[ProtocolResult], metric: Metric, baselines: Sequence[BaselineLine]
 ) -> list[PointLabel]:
-    """Draw floors across a panel, shade what is worse than nothing sent, and return their ends.
+    """Draw baselines across a panel, shade what is worse than nothing sent, and return their ends.
 
     Parameters
     ----------
     ax : Axes
         Its limits are final.
-    settings : sequence of Setting
-    measure : Measure
-    floors : sequence of FloorLine
     """
     right = ax.get_xlim()[1]
-    base = nothing_sent(settings)
-    reached = base.mean(measure.column) if base else None
+    base = nothing_sent(results)
+    reached = base.mean(metric.column) if base else None
     if reached is not None:
-        worst = ax.get_ylim()[1 if measure.lower_is_better else 0]
+        worst = ax.get_ylim()[1 if metric.lower_is_better else 0]
         ax.axhspan(*sorted((reached, worst)), facecolor=RULE, alpha=0.4, linewidth=0, zorder=0)
-    for floor in floors:
-        ax.axhline(floor.value, color=floor.look.colour, linestyle=floor.look.dashes, linewidth=1.1)
-    return [PointLabel(right, floor.value, floor.name, INK) for floor in floors]
+    for baseline in baselines:
+        ax.axhline(baseline.value, color=baseline.look.colour, linestyle=baseline.look.dashes, linewidth=1.1)
+    return [PointLabel(right, baseline.value, baseline.name, INK) for baseline in baselines]
 
 
-def floor_handles(floors: Sequence[FloorLine]) -> list[Line2D]:
-    """Return what stands for floors in a legend."""
-    return [legend_handle(floor.name, floor.look) for floor in floors]
+def baseline_handles(baselines: Sequence[BaselineLine]) -> list[Line2D]:
+    """Return what stands for baselines in a legend."""
+    return [legend_handle(baseline.name, baseline.look) for baseline in baselines]
 
 
-def floors_in_words(settings: Sequence[Setting]) -> Iterator[str]:
-    """Say how floors are drawn, for a caption."""
-    drawn = [f"{setting.floor} {FLOOR_LINES[setting.floor][0]}" for setting in settings if setting.floor]
+def baselines_in_words(results: Sequence[ProtocolResult]) -> Iterator[str]:
+    """Say how baselines are drawn, for a caption."""
+    drawn = [
+        f"{result.baseline} {BASELINE_LINES[result.baseline][0]}" for result in results if result.baseline
+    ]
     if drawn:
-        yield f"Lines across without markers are floors: {listed(drawn)}."
-    if nothing_sent(settings):
+        yield f"Lines across without markers are baselines: {listed(drawn)}."
+    if nothing_sent(results):
         yield "Shaded: worse than with nothing sent."
 
 
-def floors_described(settings: Sequence[Setting], measure: Measure) -> Iterator[str]:
-    """Yield what is seen of each floor, for readers who cannot see the figure."""
-    for setting in settings:
-        mean = setting.mean(measure.column)
-        if setting.floor and mean is not None:
-            yield f"{setting.floor} {mean:.3f}, a floor, as a horizontal line"
+def baselines_described(results: Sequence[ProtocolResult], metric: Metric) -> Iterator[str]:
+    """Yield what is seen of each baseline, for readers who cannot see the figure."""
+    for result in results:
+        mean = result.mean(metric.column)
+        if result.baseline and mean is not None:
+            yield f"{result.baseline} {mean:.3f}, a baseline, as a horizontal line"

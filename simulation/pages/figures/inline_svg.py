@@ -8,8 +8,8 @@ from itertools import count, groupby
 from xml.etree.ElementTree import Element, fromstring, tostring
 from zlib import crc32
 
-from simulation.pages.figures.colours import NAMES
-from simulation.pages.figures.hovering import shown_by
+from simulation.pages.figures.labels import shown_by
+from simulation.pages.figures.panels import NAMES
 
 _LEFT_OUT = {"metadata", "style"}
 _PAGE_SETS = {"font-family", "stroke-dashoffset"}

@@ -12,25 +12,18 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from simulation.pages.figures.colours import INK
-from simulation.pages.figures.panels import BACKING, Style
+from simulation.pages.figures.panels import BACKING, INK, Style
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 
 
 @dataclass(frozen=True)
 class PointLabel:
-    """A point, or the end of a line, and what stands beside it.
-
-    Parameters
-    ----------
-    x, y : float
-        In data coordinates.
-    label, colour : str
-    """
+    """A point, or the end of a line, and what stands beside it."""
 
     x: float
     y: float
+    """In data coordinates."""
     label: str
     colour: str
 
@@ -52,8 +45,6 @@ def direct_labels(ax: Axes, style: Style, ends: Sequence[PointLabel]) -> None:
     ----------
     ax : Axes
         Its limits are final.
-    style : Style
-    ends : sequence of PointLabel
     """
     beside: list[tuple[float, float, PointLabel]] = []
     beyond: list[tuple[float, float, PointLabel]] = []

@@ -9,29 +9,28 @@ from typing import Any
 from matplotlib.lines import Line2D
 
 from dprec.privacy.guarantee import Trust
-from simulation.analysis.floors import NOTHING_SENT
-from simulation.analysis.seen_sets import SETS_ONLY
-from simulation.analysis.settings import Setting
+from simulation.analysis.gains import NOTHING_SENT
+from simulation.analysis.protocol_results import ProtocolResult
+from simulation.analysis.sentences import SETS_ONLY
 from simulation.analysis.vocabulary import TRUST_IN_WORDS
-from simulation.pages.figures.colours import INK, REFERENCE, SERIES
 from simulation.pages.figures.labels import MARKERS
-from simulation.pages.figures.panels import shortened
+from simulation.pages.figures.panels import INK, REFERENCE, SERIES, shortened
 
 DASHES = ((0, (6, 3)), (0, (2, 2)), (0, (7, 2, 1.5, 2)), (0, (1, 1.5)))
 
-FLOOR_LINES: Mapping[str, tuple[str, Any]] = {
+BASELINE_LINES: Mapping[str, tuple[str, Any]] = {
     NOTHING_SENT: ("solid", "solid"),
     "global-mean": ("dash-dotted", (0, (4, 1.5, 1, 1.5))),
     "item-average": ("dotted", (0, (1.5, 1.5))),
     SETS_ONLY: ("dashed", (0, (5, 2))),
 }
-"""How each floor's line is drawn: in words, and for matplotlib."""
+"""How each baseline's line is drawn: in words, and for matplotlib."""
 
 TRUST_LOOKS: Mapping[Trust, tuple[str, tuple[str, ...]]] = {
-    "nobody": (SERIES[0], ("^", "v", "<", ">", "h")),
-    "shuffler": (SERIES[2], ("D", "d")),
-    "sum": (SERIES[3], ("s", "P", "X")),
-    "server": (SERIES[1], ("o", "p", "*")),
+    "local": (SERIES[0], ("^", "v", "<", ">", "h")),
+    "shuffle": (SERIES[2], ("D", "d")),
+    "secure-aggregation": (SERIES[3], ("s", "P", "X")),
+    "central": (SERIES[1], ("o", "p", "*")),
 }
 """The colour, and the family of markers, of protocols by whom their users trust."""
 
@@ -40,34 +39,26 @@ Looks = Mapping[str, "Look"]
 
 @dataclass(frozen=True)
 class Look:
-    """How a protocol is drawn: the same in every figure of a page.
-
-    Parameters
-    ----------
-    colour, marker : str
-    dashes : tuple or str
-        Line style.
-    private : bool
-        Whether it has a budget or a privacy loss; one without is a reference, or a floor.
-    trust : {"server", "sum", "shuffler", "nobody"}, optional
-        Whom its users trust, if the colour says so.
-    """
+    """How a protocol is drawn: the same in every figure of a page."""
 
     colour: str
     marker: str
     dashes: Any
+    """Line style."""
     private: bool
+    """Whether it has a budget or a privacy loss; one without is a reference, or a baseline."""
     trust: Trust | None = None
+    """Whom its users trust, if the colour says so."""
 
 
-def looks_of(settings: Sequence[Setting], *, by_trust: bool = False) -> dict[str, Look]:
+def looks_of(results: Sequence[ProtocolResult], *, by_trust: bool = False) -> dict[str, Look]:
     """Return the look of every protocol, in their order; with one colour per trust if that is wanted."""
-    floors = {setting.name: FLOOR_LINES[setting.floor][1] for setting in settings if setting.floor}
-    looks = {name: Look(INK, "none", dashes, False) for name, dashes in floors.items()}
-    protocols = [setting for setting in settings if setting.name not in floors]
-    private = dict.fromkeys(setting.name for setting in protocols if not setting.reference)
+    baselines = {result.name: BASELINE_LINES[result.baseline][1] for result in results if result.baseline}
+    looks = {name: Look(INK, "none", dashes, False) for name, dashes in baselines.items()}
+    protocols = [result for result in results if result.name not in baselines]
+    private = dict.fromkeys(result.name for result in protocols if not result.reference)
     if by_trust:
-        looks |= _by_trust({setting.name: setting.trust for setting in protocols if setting.name in private})
+        looks |= _by_trust({result.name: result.trust for result in protocols if result.name in private})
     else:
         looks |= {
             name: Look(
@@ -79,7 +70,7 @@ def looks_of(settings: Sequence[Setting], *, by_trust: bool = False) -> dict[str
             )
             for place, name in enumerate(private)
         }
-    references = dict.fromkeys(setting.name for setting in protocols if setting.name not in looks)
+    references = dict.fromkeys(result.name for result in protocols if result.name not in looks)
     for place, name in enumerate(references):
         looks[name] = Look(REFERENCE, MARKERS[-1 - place % len(MARKERS)], DASHES[place % len(DASHES)], False)
     return looks
@@ -112,9 +103,9 @@ def trust_in_words(looks: Looks) -> Iterator[str]:
         yield "Colours and families of markers say whom users trust."
 
 
-def marked(name: str, settings: Sequence[Setting]) -> str:
+def marked(name: str, results: Sequence[ProtocolResult]) -> str:
     """Return a protocol's label, with a dagger where it is not proved that a budget is kept."""
-    return shortened(name) + (" †" if any(setting.falls_short for setting in settings) else "")
+    return shortened(name) + (" †" if any(result.falls_short for result in results) else "")
 
 
 def legend_handle(label: str, look: Look, *, line: bool = True) -> Line2D:

@@ -12,10 +12,21 @@ from numpy.typing import NDArray
 from dprec.channel import Channel
 from dprec.reports import DeviceChannel
 from simulation.pages.figures.axes import plain_axis
-from simulation.pages.figures.colours import INK, MUTED, SERIES, SURFACE, ramp
 from simulation.pages.figures.labels import MARKERS, legend_below
 from simulation.pages.figures.looks import Look, legend_handle
-from simulation.pages.figures.panels import Style, axis_labels, note, panels, shortened, title
+from simulation.pages.figures.panels import (
+    INK,
+    MUTED,
+    SERIES,
+    SURFACE,
+    Style,
+    axis_labels,
+    note,
+    panels,
+    ramp,
+    shortened,
+    title,
+)
 
 _FEW_SYMBOLS = 12
 _MOST_ROWS = 12

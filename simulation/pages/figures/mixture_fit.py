@@ -11,8 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from simulation.pages.figures.axes import plain_axis
-from simulation.pages.figures.colours import INK, SERIES
-from simulation.pages.figures.panels import Style, axis_labels, note, panels, title
+from simulation.pages.figures.panels import INK, SERIES, Style, axis_labels, note, panels, title
 
 
 def numbers(value: Any) -> list[float]:

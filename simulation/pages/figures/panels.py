@@ -11,27 +11,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from simulation.pages.figures.colours import INK, MUTED, RULE, SURFACE
+from simulation.pages.figures.panels import INK, MUTED, RULE, SURFACE
 
 
 @dataclass(frozen=True)
 class Style:
-    """The size at which a figure is drawn.
-
-    Parameters
-    ----------
-    width, height : float
-        Inches; with several panels the figure is larger.
-    points : float
-        Font size.
-    narrow : bool
-        Whether it is for a phone: panels below each other, and labels below the axes.
-    """
+    """The size at which a figure is drawn."""
 
     width: float
     height: float
+    """Inches; with several panels the figure is larger."""
     points: float
+    """Font size."""
     narrow: bool
+    """Whether it is for a phone: panels below each other, and labels below the axes."""
 
 
 class ShownFigure(Figure):
@@ -53,7 +46,6 @@ def panels(style: Style, count: int = 1, *, aspect: float = 1.0) -> tuple[Figure
 
     Parameters
     ----------
-    style : Style
     count : int
         Number of panels.
     aspect : float

@@ -6,19 +6,18 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from simulation.analysis.measures import Measure
-from simulation.analysis.numbers import loss, size, with_spread
-from simulation.analysis.settings import Setting
+from simulation.analysis.protocol_results import ProtocolResult
+from simulation.analysis.vocabulary import Metric, loss, size, with_spread
 from simulation.pages.figures.labels import PointLabel
 from simulation.pages.figures.panels import Style, printable
 
 
-def setting_in_words(setting: Setting, measure: Measure) -> str:
+def result_in_words(result: ProtocolResult, metric: Metric) -> str:
     """Return a protocol, its budget, its accuracy and its bytes in one line."""
-    budget = "" if setting.budget is None else f", ε {loss(setting.budget)}"
-    accuracy = with_spread(setting.average(measure.column), measure.digits)
-    spent = "" if setting.bytes_per_user is None else f", {size(setting.bytes_per_user)} per user"
-    return f"{printable(setting.name)}{budget}: {measure.label} {accuracy}{spent}"
+    budget = "" if result.budget is None else f", ε {loss(result.budget)}"
+    accuracy = with_spread(result.average(metric.column), metric.digits)
+    spent = "" if result.bytes_per_user is None else f", {size(result.bytes_per_user)} per user"
+    return f"{printable(result.name)}{budget}: {metric.label} {accuracy}{spent}"
 
 
 _LETTER, _LINE, _APART, _MARKER = 0.62, 1.05, 6.0, 5.0
@@ -37,7 +36,6 @@ def label_points(ax: Axes, style: Style, labels: Sequence[PointLabel]) -> None:
     ----------
     ax : Axes
         Its limits are final.
-    style : Style
     labels : sequence of PointLabel
         One for every point.
     """

@@ -22,41 +22,24 @@ _PNG_DPI = 200
 
 @dataclass(frozen=True)
 class Plot:
-    """A figure of a page.
-
-    Parameters
-    ----------
-    name : str
-        Name of its files.
-    title : str
-    caption : str
-        How to read it.
-    alt : str
-        What it shows, for readers who cannot see it.
-    draw : callable
-        From a style to a matplotlib figure.
-    full_width : bool
-        Whether it takes the whole width of a page.
-    """
+    """A figure of a page."""
 
     name: str
+    """Name of its files."""
     title: str
     caption: str
+    """How to read it."""
     alt: str
+    """What it shows, for readers who cannot see it."""
     draw: Callable[[Style], Figure]
+    """From a style to a matplotlib figure."""
     full_width: bool = False
+    """Whether it takes the whole width of a page."""
 
 
 @dataclass(frozen=True)
 class Rendered:
-    """A figure in its formats.
-
-    Parameters
-    ----------
-    plot : Plot
-    svg, narrow_svg : str
-    png : bytes
-    """
+    """A figure in its formats."""
 
     plot: Plot
     svg: str

@@ -7,15 +7,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from simulation.analysis.measures import main_measure
-from simulation.analysis.numbers import loss, short, size
-from simulation.analysis.vocabulary import profiles_compared
+from simulation.analysis.vocabulary import loss, main_metric, profiles_compared, short, size
 from simulation.pages.figures.axes import plain_axis
-from simulation.pages.figures.colours import MUTED, SERIES, SURFACE
-from simulation.pages.figures.distributions import histogram
-from simulation.pages.figures.hovering import show_on_hover
-from simulation.pages.figures.panels import Style, axis_labels, empty, panels, title
-from simulation.pages.figures.run_rounds import draw_rounds, evaluated_rounds
+from simulation.pages.figures.labels import show_on_hover
+from simulation.pages.figures.panels import MUTED, SERIES, SURFACE, Style, axis_labels, empty, panels, title
+from simulation.pages.figures.users import draw_rounds, evaluated_rounds, histogram
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import PrivacySummary
 
@@ -23,16 +19,16 @@ from simulation.storage.summary import PrivacySummary
 def draw_summary(style: Style, run: RunFiles) -> Figure:
     """Draw the three answers of a run: how accurate, how private, how many bytes per person."""
     figure, (accurate, private, traffic) = panels(style, 3, aspect=0.95 if style.narrow else 0.9)
-    accuracy = run.summary.accuracy.measures()
-    measure = main_measure(accuracy)
-    if measure is None:
+    accuracy = run.summary.accuracy.metrics()
+    metric = main_metric(accuracy)
+    if metric is None:
         deployed = run.summary.devices == "deployed"
         empty(accurate, "known to the devices only" if deployed else "no accuracy was measured", style)
-    elif len(evaluated_rounds(run.rounds, measure)) > 1:
-        draw_rounds(accurate, style, run, measure)
+    elif len(evaluated_rounds(run.rounds, metric)) > 1:
+        draw_rounds(accurate, style, run, metric)
     else:
         draw_predictions(accurate, style, run.predictions["rating"], run.predictions["prediction"])
-    shown = "" if measure is None else f": {measure.label} {accuracy[measure.column]:.4g}"
+    shown = "" if metric is None else f": {metric.label} {accuracy[metric.column]:.4g}"
     title(accurate, f"How accurate{shown}", style)
     _draw_losses(private, style, run)
     spent = run.bytes_per_user

@@ -7,30 +7,28 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from simulation.analysis.measures import Measure
-from simulation.analysis.numbers import size
+from simulation.analysis.vocabulary import Metric, size
 from simulation.pages.figures.axes import log_axis, plain_axis
-from simulation.pages.figures.colours import INK, SERIES
-from simulation.pages.figures.hovering import show_on_hover
-from simulation.pages.figures.panels import BACKING, Style, axis_labels, panels, title
+from simulation.pages.figures.labels import show_on_hover
+from simulation.pages.figures.panels import BACKING, INK, SERIES, Style, axis_labels, panels, title
 from simulation.storage.run_files import RunFiles
 from strategies.round_record import RoundRecord
 
 
-def evaluated_rounds(rounds: Sequence[RoundRecord], measure: Measure) -> list[tuple[int, float, float]]:
+def evaluated_rounds(rounds: Sequence[RoundRecord], metric: Metric) -> list[tuple[int, float, float]]:
     """Return number, cumulative bytes and accuracy of the rounds that were evaluated."""
     spent, evaluated = 0.0, []
     for record in rounds:
         spent += record.uplink_message_bytes + record.downlink_message_bytes
-        value = (record.accuracy or {}).get(measure.column)
+        value = (record.accuracy or {}).get(metric.column)
         if value is not None:
             evaluated.append((record.round, spent, value))
     return evaluated
 
 
-def draw_rounds(ax: Axes, style: Style, run: RunFiles, measure: Measure) -> None:
+def draw_rounds(ax: Axes, style: Style, run: RunFiles, metric: Metric) -> None:
     """Draw accuracy against the cumulative bytes per user, a point for every evaluated round."""
-    rounds = evaluated_rounds(run.rounds, measure)
+    rounds = evaluated_rounds(run.rounds, metric)
     users = run.summary.traffic.users
     spent = [total / users for _, total, _ in rounds]
     values = [value for _, _, value in rounds]
@@ -54,17 +52,17 @@ def draw_rounds(ax: Axes, style: Style, run: RunFiles, measure: Measure) -> None
             fontsize=style.points - 1,
             bbox=BACKING,
         )
-    axis_labels(ax, style, x="bytes per user so far, both directions", side=measure.label)
+    axis_labels(ax, style, x="bytes per user so far, both directions", side=metric.label)
     shown = [
-        (at, value, f"round {number}: {measure.label} {value:.{measure.digits}f}, {size(at)} per user so far")
+        (at, value, f"round {number}: {metric.label} {value:.{metric.digits}f}, {size(at)} per user so far")
         for at, (number, _, value) in zip(spent, rounds, strict=True)
     ]
     show_on_hover(ax, shown)
 
 
-def draw_rounds_figure(style: Style, run: RunFiles, measure: Measure) -> Figure:
+def draw_rounds_figure(style: Style, run: RunFiles, metric: Metric) -> Figure:
     """Draw `draw_rounds` as a separate figure."""
     figure, (ax,) = panels(style)
-    draw_rounds(ax, style, run, measure)
-    title(ax, measure.heading, style)
+    draw_rounds(ax, style, run, metric)
+    title(ax, metric.heading, style)
     return figure

@@ -19,22 +19,15 @@ from simulation.pages.figures.rendering import Plot
 
 @dataclass(frozen=True, eq=False)
 class SampledNoise:
-    """The noise of one mechanism at one epsilon, in intervals.
-
-    Parameters
-    ----------
-    protocol, mechanism : str
-    edges : ndarray, shape (intervals + 1,)
-        In rating units.
-    sampled, theory : ndarray, shape (intervals,)
-        Shares of the samples, and probabilities.
-    """
+    """The noise of one mechanism at one epsilon, in intervals."""
 
     protocol: str
     mechanism: str
     edges: NDArray[np.float64]
+    """In rating units; shape (intervals + 1,)."""
     sampled: NDArray[np.float64]
     theory: NDArray[np.float64]
+    """Shares of the samples, and probabilities; shape (intervals,)."""
 
     @property
     def difference(self) -> float:

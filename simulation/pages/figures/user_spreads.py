@@ -9,31 +9,32 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from simulation.analysis.numbers import short, size
+from simulation.analysis.vocabulary import short, size
 from simulation.pages.figures.axes import log_axis
-from simulation.pages.figures.colours import INK, RULE, SURFACE
-from simulation.pages.figures.hovering import show_on_hover
+from simulation.pages.figures.labels import show_on_hover
 from simulation.pages.figures.looks import Looks
-from simulation.pages.figures.panels import Style, axis_labels, panels, printable, shortened
+from simulation.pages.figures.panels import (
+    INK,
+    RULE,
+    SURFACE,
+    Style,
+    axis_labels,
+    panels,
+    printable,
+    shortened,
+)
 
 SPREAD_QUANTILES = (0, 5, 25, 50, 75, 95, 100)
 
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """How a figure is distributed over the users of a protocol.
-
-    Parameters
-    ----------
-    name : str
-    label : str
-    quantiles : ndarray, shape (7,)
-        At `SPREAD_QUANTILES` per cent.
-    """
+    """How a figure is distributed over the users of a protocol."""
 
     name: str
     label: str
     quantiles: NDArray[np.float64]
+    """At `SPREAD_QUANTILES` per cent; shape (7,)."""
 
 
 def draw_spreads(

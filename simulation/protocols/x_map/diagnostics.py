@@ -8,10 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.completion import Observations
-from dprec.crossdomain.alter_ego import AlterEgos
-from dprec.crossdomain.domains import CrossDomainRatings
-from dprec.crossdomain.layers import LAYER_NAMES
-from dprec.crossdomain.recommender import ItemBasedRecommender
+from dprec.crossdomain import LAYER_NAMES, AlterEgos, CrossDomainRatings, ItemBasedRecommender
 from simulation.protocols.x_map.item_comparison import ItemComparison
 
 _EXAMPLE_ITEMS = 8

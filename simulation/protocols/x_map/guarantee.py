@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dprec.crossdomain.alter_ego import ReplacementOptions
-from dprec.crossdomain.recommender import RecommendationOptions
+from dprec.crossdomain import RecommendationOptions, ReplacementOptions
 from dprec.mechanisms import Mechanism
 from dprec.privacy.guarantee import Guarantee
 from simulation.protocols.accounting import EXACT_CHANNEL
@@ -33,8 +32,8 @@ def guarantee_of(
         notes.append(_note_on_recommendation(recommendation, recommendation.epsilon))
     if unprotected := unprotected_results(replacement, recommendation):
         reason = f"{' and '.join(unprotected)} reveal other users' ratings."
-        return Guarantee("none", "server", False, reason, tuple(notes))
-    return Guarantee("claimed", "server", False, _missing(replacement, recommendation), (*notes, _SUMS))
+        return Guarantee("none", "central", False, reason, tuple(notes))
+    return Guarantee("claimed", "central", False, _missing(replacement, recommendation), (*notes, _SUMS))
 
 
 def unprotected_results(
@@ -53,7 +52,7 @@ def _guarantee_of_uploads(mechanism: Mechanism) -> Guarantee:
         f"{which}; X-Sim, AlterEgos and predictions follow from the reports: they tell no more of the values "
         f"than these do{told}."
     )
-    return Guarantee("proved", "nobody", hides, f"{EXACT_CHANNEL}.", (note,))
+    return Guarantee("proved", "local", hides, f"{EXACT_CHANNEL}.", (note,))
 
 
 def _missing(replacement: ReplacementOptions, recommendation: RecommendationOptions) -> str:
@@ -92,7 +91,7 @@ def _note_on_replacement(options: ReplacementOptions) -> str:
 
 def _note_on_recommendation(options: RecommendationOptions, epsilon: float) -> str:
     half = epsilon / 2
-    measure = (
+    metric = (
         "Theorem 2's similarity-based sensitivity is computed from these ratings: it is local, and noise of "
         "that size does not give differential privacy"
         if options.sensitivity == "local"
@@ -100,7 +99,7 @@ def _note_on_recommendation(options: RecommendationOptions, epsilon: float) -> s
     )
     return (
         f"Recommendation: PNSA (private neighbour selection) spends {half:g} and PNCF {half:g} on one "
-        f"prediction, for two target domains that differ in one user; {measure}. PNCF's noise is calibrated "
+        f"prediction, for two target domains that differ in one user; {metric}. PNCF's noise is calibrated "
         f"to one similarity, but a prediction uses {options.neighbors}; the items' means enter it without "
         "noise."
     )

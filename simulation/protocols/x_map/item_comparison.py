@@ -9,13 +9,17 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dprec.completion import Observations
-from dprec.crossdomain.alter_ego import ReplacementOptions
-from dprec.crossdomain.domains import CrossDomainRatings
-from dprec.crossdomain.layers import LayeredGraph, layered_graph
-from dprec.crossdomain.replacement import Candidates
-from dprec.crossdomain.similarity import RatedItems, SimilarityKind
-from dprec.crossdomain.xsim import x_sim
-from dprec.options import Options, option
+from dprec.components import Options, option
+from dprec.crossdomain import (
+    Candidates,
+    CrossDomainRatings,
+    LayeredGraph,
+    RatedItems,
+    ReplacementOptions,
+    SimilarityKind,
+    layered_graph,
+    x_sim,
+)
 from dprec.progress import Progress
 
 _STAGE = "comparing items"
@@ -32,23 +36,15 @@ class GraphOptions(Options):
 
 @dataclass(frozen=True, eq=False)
 class ItemComparison:
-    """How the items of the two domains compare.
-
-    Parameters
-    ----------
-    graph : LayeredGraph
-    candidates : Candidates
-        What may replace each source item.
-    x_sim_values : int
-        Pairs of a source and a target item that have an X-Sim value.
-    valued : ndarray of int64, shape (rows,)
-        The source items in such a pair, ascending.
-    """
+    """How the items of the two domains compare."""
 
     graph: LayeredGraph
     candidates: Candidates
+    """What may replace each source item."""
     x_sim_values: int
+    """Pairs of a source and a target item that have an X-Sim value."""
     valued: NDArray[np.int64]
+    """The source items in such a pair, ascending; shape (rows,)."""
 
 
 def received_items(observed: Observations, similarity: SimilarityKind, prior_ratings: float) -> RatedItems:
@@ -56,7 +52,6 @@ def received_items(observed: Observations, similarity: SimilarityKind, prior_rat
 
     Parameters
     ----------
-    observed : Observations
     similarity : {"adjusted-cosine", "cosine"}
     prior_ratings : float
         Number of ratings at the overall mean that are added to each item's own before its mean is taken.
@@ -81,9 +76,6 @@ def compare_items(
         As received, of both domains.
     train : CrossDomainRatings
         Only the bounds of the domains are used, not the ratings.
-    graph_options : GraphOptions
-    replacement : ReplacementOptions
-    progress : callable
     """
     progress(_STAGE, 0, 2)
     graph = layered_graph(items, train.in_target, graph_options.neighbors, graph_options.significance)

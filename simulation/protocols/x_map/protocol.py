@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.averages import ItemAverage
-from dprec.crossdomain.alter_ego import AlterEgos, ReplacementOptions
-from dprec.crossdomain.domains import CrossDomainRatings
-from dprec.crossdomain.recommender import RecommendationOptions
+from dprec.completion import ItemAverage
+from dprec.components import option
+from dprec.crossdomain import AlterEgos, CrossDomainRatings, RecommendationOptions, ReplacementOptions
 from dprec.errors import InputError, SettingError, within
-from dprec.options import option
+from dprec.exchange import ReplacementSetup, XMapSetup
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.matched_budget import MatchedBudget
+from dprec.randomness import seed_for
 from dprec.ratings import Ratings
 from dprec.reports import ReportFamily
-from dprec.run_keys import seed_for
-from dprec.setups import ReplacementSetup, XMapSetup
 from simulation.protocols.accounting import (
     cell_reports,
     check_private,

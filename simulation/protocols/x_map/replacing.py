@@ -8,10 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.completion import Observations
-from dprec.crossdomain.alter_ego import AlterEgos, ReplacementOptions, alter_egos
-from dprec.crossdomain.alter_ego_codec import RowCodec, ValueCode
-from dprec.crossdomain.domains import CrossDomainRatings
-from dprec.crossdomain.replacement import Candidates, ReplacementDraws
+from dprec.crossdomain import (
+    AlterEgos,
+    Candidates,
+    CrossDomainRatings,
+    ReplacementDraws,
+    ReplacementOptions,
+    RowCodec,
+    ValueCode,
+    alter_egos,
+)
 from dprec.randomness import words
 
 if TYPE_CHECKING:
@@ -29,8 +35,6 @@ def replacement_round(
 
     Parameters
     ----------
-    options : ReplacementOptions
-    candidates : Candidates
     means : ndarray of float64, shape (items,)
         Mean ratings of the items, as received.
     train : CrossDomainRatings

@@ -6,13 +6,17 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from dprec.arrays import rows_of
 from dprec.completion import Observations
-from dprec.crossdomain.alter_ego import AlterEgos
-from dprec.crossdomain.domains import CrossDomainRatings
-from dprec.crossdomain.recommender import ItemBasedRecommender, RecommendationOptions
-from dprec.crossdomain.similarity import RatedItems, SimilarityKind
-from dprec.ragged import rows_of
-from dprec.recommendation import Predict
+from dprec.crossdomain import (
+    AlterEgos,
+    CrossDomainRatings,
+    ItemBasedRecommender,
+    RatedItems,
+    RecommendationOptions,
+    SimilarityKind,
+)
+from dprec.predictions import Predict
 
 
 def target_recommender(
@@ -34,14 +38,11 @@ def target_recommender(
     ----------
     observed : Observations
         What was received, of both domains.
-    egos : AlterEgos
     train : CrossDomainRatings
         Only the bounds of the domains are used, not the ratings.
-    options : RecommendationOptions
     similarity : {"adjusted-cosine", "cosine"}
     deviations : bool
         Whether AlterEgos hold deviations from the items' means rather than ratings.
-    seed : int
     """
     start, stop = train.target_start, train.target_stop
     own = (observed.items >= start) & (observed.items < stop)
@@ -68,7 +69,6 @@ def predictor(
 
     Parameters
     ----------
-    recommender : ItemBasedRecommender
     means : ndarray of float64, shape (items,)
     train : CrossDomainRatings
         Only the bounds of the domains are used.

@@ -15,10 +15,10 @@ from flwr.common.constant import SUPERLINK_NODE_ID
 
 from clients.device import Agreement, DeviceFolder, Limits, write_device
 from clients.device.device import Device
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import Synthetic
+from dprec.exchange import Setup
+from dprec.randomness import InstalledKeys, RunKeys
 from dprec.ratings import Ratings
-from dprec.run_keys import InstalledKeys, RunKeys
-from dprec.setups import Setup
 from simulation.engine.grids import LocalGrid
 
 USERS, ITEMS = 5, 12

@@ -13,15 +13,20 @@ from clients.device.device import LOG, Device
 from clients.device.folder import DeviceFolder
 from clients.device.limits import Limits
 from clients.device.losses import FREE, PRICES
-from dprec.gradients.full import FullGradient
-from dprec.gradients.one_bit import OneBitGradient
+from dprec.exchange import (
+    COUNT,
+    DELIVER,
+    MESSAGE_TYPES,
+    REPORT,
+    TRAIN,
+    IterativeSetup,
+    OneShotSetup,
+    RefusalCode,
+)
+from dprec.gradients import FullGradient, OneBitGradient
 from dprec.mechanisms import BitsAndCounts, BoundedLaplace
-from dprec.messages import COUNT, DELIVER, MESSAGE_TYPES, REPORT, TRAIN
 from dprec.privacy.calibration import PrivacyBudget
-from dprec.refusals import RefusalCode
-from dprec.setups import IterativeSetup, OneShotSetup
-from dprec.wire.broadcast import BroadcastOptions, encode_broadcast
-from dprec.wire.fixed_fields import FixedFields
+from dprec.wire import BroadcastOptions, FixedFields, encode_broadcast
 from tests.clients.device.devices import (
     ITEMS,
     UNLIMITED,

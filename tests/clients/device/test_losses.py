@@ -10,11 +10,10 @@ import pytest
 
 from clients.device.device import Device
 from dprec.binarization import binary_scale
-from dprec.completion.one_bit.slope_channel import slope_channel
-from dprec.messages import ROW_ENTRY, SLOPES
+from dprec.completion import slope_channel
+from dprec.exchange import ROW_ENTRY, SLOPES, GradientPerturbationSetup
 from dprec.privacy.pairwise import worst_pair
 from dprec.ratings import Ratings
-from dprec.setups import GradientPerturbationSetup
 from tests.clients.device.devices import agreement_on, install, request
 
 SETUP = GradientPerturbationSetup(

@@ -14,12 +14,12 @@ from clients.device.folder import DeviceFolder
 from clients.device.limits import Loss
 from clients.faults import FaultOptions
 from clients.population import write_population
-from dprec.personalization.ordinal_process import Devices
+from dprec.exchange import to_json
+from dprec.personalization import Devices
+from dprec.predictions import Predict
 from dprec.privacy.ledger import PrivacyLedger
-from dprec.recommendation import Predict
-from dprec.run_keys import RunKeys
-from dprec.setups import to_json
-from dprec.wire.traffic import TrafficLedger
+from dprec.randomness import RunKeys
+from dprec.wire import TrafficLedger
 from simulation.configuration.loading import load
 from simulation.engine.grids import LocalGrid
 from simulation.protocols import Protocol

@@ -22,7 +22,7 @@ from clients.device.device import LOG, Device
 from clients.device.fleet import BoundedTransport, Fleet, NodeKey, TooLargeError
 from clients.device.service import LONGEST_ONLINE, Served, Service, opened_devices
 from dprec.errors import InputError, RunError
-from dprec.refusals import RefusalCode
+from dprec.exchange import RefusalCode
 from tests.clients.device.devices import install, report_in
 from tests.clients.device.fake_superlink import NODE, FakeSuperLink
 from tests.clients.device.test_device import RATINGS, ROUNDS_SETUP, again, train

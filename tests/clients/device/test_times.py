@@ -21,14 +21,13 @@ from clients.device import fleet
 from clients.device.device import Device
 from clients.device.folder import DeviceFolder
 from clients.device.service import Service
-from clients.population import Cohort
-from dprec.datasets.synthetic import Synthetic
+from clients.population import Partition
+from dprec.datasets import Synthetic
+from dprec.exchange import PERSONALIZE, PRIOR, REPORT, OneShotSetup
 from dprec.mechanisms import ThresholdBit
-from dprec.messages import PERSONALIZE, PRIOR, REPORT
-from dprec.personalization.ordinal_process import Devices
+from dprec.personalization import Devices
 from dprec.privacy.calibration import PrivacyBudget
-from dprec.setups import OneShotSetup
-from dprec.wire.item_table import ItemTable
+from dprec.wire import ItemTable
 from tests.clients.device.devices import agreement_on, install, request
 from tests.clients.device.fake_superlink import FakeSuperLink
 from tests.clients.device.test_service import node_key, serving
@@ -40,7 +39,7 @@ FEW, MANY = 20, 650
 TRIALS, AFTER, SLOWER, FALSE_ALARM = 14, 0.08, 0.02, 1e-6
 SEEN = ("pull-messages", "push-messages")
 VALUES = RATINGS.scale.values
-TABLE = ItemTable.of_effects(np.arange(VALUES.size - 1.0), np.zeros(700), np.ones(700)).encode()
+TABLE = ItemTable.of_biases(np.arange(VALUES.size - 1.0), np.zeros(700), np.ones(700)).encode()
 
 
 class WatchingSuperLink(FakeSuperLink):
@@ -70,9 +69,9 @@ def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Device]:
     """The devices of a user with few ratings and of one with many, whose every computation takes longer."""
     reports, predict = one_shot.reports, Devices.predict
 
-    def slow_reports(cohort: Cohort) -> list[bytes]:
-        time.sleep(SLOWER * (cohort.items.size == MANY))
-        return reports(cohort)
+    def slow_reports(partition: Partition) -> list[bytes]:
+        time.sleep(SLOWER * (partition.items.size == MANY))
+        return reports(partition)
 
     def slow_predict(devices: Devices, *cells: np.ndarray) -> np.ndarray:
         time.sleep(SLOWER * (devices.ratings.count == MANY))

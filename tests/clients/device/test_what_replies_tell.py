@@ -21,6 +21,20 @@ from clients.device.device import LOG, Device
 from clients.device.folder import DeviceFolder
 from clients.device.limits import Limits
 from dprec.errors import InputError
+from dprec.exchange import (
+    COUNT,
+    DELIVER,
+    IDENTIFY,
+    PERSONALIZE,
+    PRIOR,
+    RECOMMEND,
+    REPLACE,
+    REPORT,
+    TRAIN,
+    OneShotSetup,
+    RefusalCode,
+    Setup,
+)
 from dprec.mechanisms import (
     BitsAndCounts,
     BoundedLaplace,
@@ -30,16 +44,11 @@ from dprec.mechanisms import (
     ResidualBits,
     ThresholdBit,
 )
-from dprec.messages import COUNT, DELIVER, IDENTIFY, PERSONALIZE, PRIOR, RECOMMEND, REPLACE, REPORT, TRAIN
-from dprec.personalization.ordinal_process import Devices, OrdinalProcess
+from dprec.personalization import Devices, OrdinalProcess
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.ratings import Ratings
-from dprec.refusals import RefusalCode
 from dprec.reports import CellFamily, CountFamily, DrawsFor, Profiles
-from dprec.setups import OneShotSetup, Setup
-from dprec.wire import item_table
-from dprec.wire.broadcast import encode_broadcast
-from dprec.wire.item_table import ItemTable
+from dprec.wire import ItemTable, encode_broadcast, item_table
 from tests.clients.device.devices import (
     ITEMS,
     UNLIMITED,
@@ -100,7 +109,7 @@ def told(asked: list[Device], question: Message) -> str:
 
 
 def personalize(table: ItemTable, run: int, prior: float = 0.0) -> Message:
-    priors = np.array([prior] + [0.0] * table.traits.shape[1], dtype=PRIOR).tobytes()
+    priors = np.array([prior] + [0.0] * table.item_factors.shape[1], dtype=PRIOR).tobytes()
     return request(PERSONALIZE, GROUP, run, table=table.encode(), priors=priors)
 
 
@@ -113,7 +122,7 @@ def test_no_table_of_items_tells_which_items_are_rated(
         means, run = np.full(ITEMS, 100.0), run + 1
         means[item] = 0.0
         cuts = (np.arange(LEVELS - 1) - shift) * gap
-        assert told(asked, personalize(ItemTable.of_effects(cuts, means, np.zeros(ITEMS)), run)) == "answered"
+        assert told(asked, personalize(ItemTable.of_biases(cuts, means, np.zeros(ITEMS)), run)) == "answered"
         for device in asked:
             work = device.take_work()
             assert work is not None
@@ -135,9 +144,9 @@ def tables(draw: st.DrawFn) -> tuple[ItemTable, float]:
         cells = draw(st.lists(SIGNED, min_size=ITEMS * width, max_size=ITEMS * width))
         return np.array(cells, dtype=np.float64).reshape(ITEMS, width)
 
-    places, traits, numbers, categories = map(columns, widths)
+    places, item_factors, numbers, categories = map(columns, widths)
     table = ItemTable(
-        cuts, columns(1)[:, 0], np.abs(columns(1)[:, 0]), places, traits, numbers, categories > 0.4
+        cuts, columns(1)[:, 0], np.abs(columns(1)[:, 0]), places, item_factors, numbers, categories > 0.4
     )
     return table, draw(st.sampled_from([0.0, 1.0, -3e38, 3e38]))
 
@@ -161,7 +170,7 @@ def test_numerics_never_fail_for_a_table_that_was_taken(
         user_ids=np.arange(1),
         item_ids=np.arange(ITEMS),
     )
-    priors = np.full((1, 1 + table.traits.shape[1]), sent[1])
+    priors = np.full((1, 1 + table.item_factors.shape[1]), sent[1])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         process = OrdinalProcess()
@@ -178,7 +187,7 @@ def test_a_reply_has_left_before_anything_is_computed_for_the_user(
         raise MemoryError
 
     monkeypatch.setattr(Devices, "predict", fails)
-    table = ItemTable.of_effects(np.arange(LEVELS - 1.0), np.zeros(ITEMS), np.ones(ITEMS))
+    table = ItemTable.of_biases(np.arange(LEVELS - 1.0), np.zeros(ITEMS), np.ones(ITEMS))
     (device,) = devices(tmp_path)[:1]
     assert not device.answer(personalize(table, 1)).has_error()
     work = device.take_work()
@@ -193,7 +202,7 @@ def test_a_reply_has_left_before_anything_is_computed_for_the_user(
 def test_a_run_delivers_once(tmp_path: Path) -> None:
     asked = devices(tmp_path)
     one, other = (
-        ItemTable.of_effects(np.arange(LEVELS - 1.0), np.full(ITEMS, mean), np.ones(ITEMS)) for mean in (0, 1)
+        ItemTable.of_biases(np.arange(LEVELS - 1.0), np.full(ITEMS, mean), np.ones(ITEMS)) for mean in (0, 1)
     )
     assert told(asked, personalize(one, 1)) == "answered"
     asked = [Device(DeviceFolder(device.folder.path)) for device in asked]
@@ -204,7 +213,7 @@ def test_a_run_delivers_once(tmp_path: Path) -> None:
 
 def test_what_is_remembered_of_deliveries_does_not_grow_with_the_runs_of_a_server(tmp_path: Path) -> None:
     device = device_with(tmp_path / "u", {})
-    table = ItemTable.of_effects(np.arange(LEVELS - 1.0), np.zeros(ITEMS), np.ones(ITEMS))
+    table = ItemTable.of_biases(np.arange(LEVELS - 1.0), np.zeros(ITEMS), np.ones(ITEMS))
     sizes = []
     for run in range(1000, 1200):
         device.answer(personalize(table, run))
@@ -326,7 +335,7 @@ def test_one_part_under_many_names_is_refused_before_it_is_copied(tmp_path: Path
 
 
 def test_a_table_of_more_columns_than_anybody_needs_is_refused(tmp_path: Path) -> None:
-    few = ItemTable.of_effects(np.arange(LEVELS - 1.0), np.zeros(ITEMS), np.ones(ITEMS))
+    few = ItemTable.of_biases(np.arange(LEVELS - 1.0), np.zeros(ITEMS), np.ones(ITEMS))
     for categories, code in ((2046, "answered"), (2047, "MALFORMED_REQUEST")):
         wide = replace(few, categories=np.zeros((ITEMS, categories), dtype=np.bool_))
         with pytest.MonkeyPatch.context() as patched:

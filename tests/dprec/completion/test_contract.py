@@ -8,7 +8,7 @@ from dprec.testing import CompletionContract
 MIDDLE = ["one-bit"]
 """The completions that predict the middle of the scale where nothing is known."""
 
-ORDINAL = ["calibrated", "item-effects"]
+ORDINAL = ["calibrated", "item-biases"]
 """The models of a latent rating, with a prior on its mean."""
 
 PLAIN = ["mog-mf", "sgd-mf"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dprec.completion.gaussian_mixture import GaussianMixture
+from dprec.completion.mixtures import GaussianMixture
 
 
 def test_responsibilities_are_those_of_the_densities() -> None:

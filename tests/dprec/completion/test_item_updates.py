@@ -5,11 +5,7 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from dprec.completion.item_updates import (
-    StepOptions,
-    initial_item_factors,
-    step_item_factors,
-)
+from dprec.completion import StepOptions, initial_item_factors, step_item_factors
 from dprec.errors import InputError
 from dprec.randomness import generator
 

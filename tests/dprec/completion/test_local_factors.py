@@ -1,10 +1,10 @@
-"""A device's own factors: the ridge solution, whatever the cohort, and defined for any item factors."""
+"""A device's own factors: the ridge solution, whatever the partition, and defined for any item factors."""
 
 import numpy as np
 import pytest
 
-from dprec.completion.local_factors import Profiles, solve_user_factors
-from dprec.datasets.synthetic import Synthetic
+from dprec.completion import Profiles, solve_user_factors
+from dprec.datasets import Synthetic
 from dprec.randomness import generator
 
 USERS, ITEMS, RANK = 30, 20, 3

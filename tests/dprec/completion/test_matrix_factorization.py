@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import dprec.completion.matrix_factorization as module
-from dprec.completion import Observations
-from dprec.completion.matrix_factorization import MatrixFactorization
+from dprec.completion import MatrixFactorization, Observations
 from dprec.errors import SettingError
 from dprec.randomness import generator
 from tests.dprec.completion.planted import planted

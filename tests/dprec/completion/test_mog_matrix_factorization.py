@@ -10,8 +10,8 @@ import scipy.sparse as sp
 
 import dprec.completion.factors as factors_module
 from dprec.completion import COMPLETIONS, Observations
-from dprec.completion.gaussian_mixture import GaussianMixture
-from dprec.completion.least_squares import PlainFactors, initial_factors, solve_weighted
+from dprec.completion.gradient_descent import PlainFactors, initial_factors, solve_weighted
+from dprec.completion.mixtures import GaussianMixture
 from dprec.errors import InputError, RunError
 from dprec.mechanisms import MECHANISMS
 from dprec.randomness import generator, words
@@ -140,8 +140,8 @@ def test_users_and_items_without_ratings_are_predicted_the_mean() -> None:
 
 
 def test_results_do_not_depend_on_the_number_of_processors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dprec.completion.least_squares.BLOCK", 16)
-    monkeypatch.setattr("dprec.completion.gaussian_mixture.BLOCK", 1000)
+    monkeypatch.setattr("dprec.completion.gradient_descent.BLOCK", 16)
+    monkeypatch.setattr("dprec.completion.mixtures.BLOCK", 1000)
     observations, _ = planted(5)
     predictions = []
     for processors in (1, 3):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dprec.completion.own_averages import one_mean_per_user, own_averages
+from dprec.completion import one_mean_per_user, own_averages
 from dprec.ratings import Ratings, RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)

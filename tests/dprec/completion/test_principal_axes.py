@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dprec.completion.principal_axes import PrincipalAxes
+from dprec.completion.matrix_factorization import PrincipalAxes
 from dprec.completion.variational import Side
 from tests.dprec.completion.test_variational import random_side
 

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.completion import COMPLETIONS, Observations
-from dprec.completion.least_squares import PlainFactors, initial_factors
-from dprec.completion.sgd_matrix_factorization import SgdMatrixFactorization, visits
+from dprec.completion import COMPLETIONS, Observations, SgdMatrixFactorization
+from dprec.completion.gradient_descent import PlainFactors, initial_factors, visits
 from dprec.errors import InputError, RunError
 from dprec.randomness import generator
 from dprec.ratings import RatingScale

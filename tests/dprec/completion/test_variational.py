@@ -5,22 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 import dprec.completion.factors as factors_module
-from dprec.completion import COMPLETIONS, Observations
-from dprec.completion.factors import (
-    column_blocks,
-    map_blocks,
-    pack,
-    packed_outer,
-    sparse_product,
-    unpack,
-)
-from dprec.completion.variational import (
-    Side,
-    WeightedCells,
-    check_rank,
-    expected_squares,
-    naming_iteration,
-)
+from dprec.completion import COMPLETIONS, Observations, check_rank, packed_outer, unpack
+from dprec.completion.factors import column_blocks, map_blocks, pack, sparse_product
+from dprec.completion.variational import Side, WeightedCells, expected_squares, naming_iteration
 from dprec.errors import InputError, RunError
 from dprec.randomness import generator
 from dprec.ratings import RatingScale
@@ -141,15 +128,15 @@ def test_a_half_step_averages_over_what_is_uncertain_about_the_other_side() -> N
     solved, misfit = users.solve(WeightedCells.of(cells.by_user, residuals, weights), items)
     # Moments of (effect, factors), with 1 in place of the effect.
     seconds = items.means[:, :, None] * items.means[:, None, :] + unpack(items.covariances)
-    design, with_effect = items.means.copy(), seconds[:, 0].copy()
-    design[:, 0], with_effect[:, 0] = 1.0, items.means[:, 0]
+    design, with_bias = items.means.copy(), seconds[:, 0].copy()
+    design[:, 0], with_bias[:, 0] = 1.0, items.means[:, 0]
     grams = seconds.copy()
     grams[:, 0, :] = grams[:, :, 0] = design
     for user in range(9):
         mine = cells.users == user
         rated, own = cells.items[mine], weights[mine]
         gram = np.einsum("r,rij->ij", own, grams[rated]) + np.linalg.inv(users.prior)
-        target = own @ (design[rated] * residuals[mine, None] - with_effect[rated])
+        target = own @ (design[rated] * residuals[mine, None] - with_bias[rated])
         np.testing.assert_allclose(solved.means[user], np.linalg.solve(gram, target))
     assert misfit == pytest.approx(weights @ expected_squares(solved, items, cells, residuals))
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dprec.crossdomain.alter_ego import ReplacementOptions, alter_egos
-from dprec.crossdomain.replacement import Candidates, ReplacementDraws
+from dprec.crossdomain import Candidates, ReplacementDraws, ReplacementOptions, alter_egos
 from dprec.errors import InputError
 from dprec.randomness import words
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from dprec.crossdomain.alter_ego import AlterEgos
-from dprec.crossdomain.alter_ego_codec import CODES, AlterEgoCodec, RowCodec, ValueCode
-from dprec.crossdomain.replacement import STEPS, Candidates
+from dprec.crossdomain import STEPS, AlterEgoCodec, AlterEgos, Candidates, RowCodec, ValueCode
+from dprec.crossdomain.alter_egos import CODES
 from dprec.randomness import generator
 from dprec.ratings import RatingScale
 

@@ -5,16 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dprec.crossdomain.domains import CrossDomainRatings, joined
-from dprec.datasets import DATASETS
-from dprec.datasets.cross_domain import (
-    DelimitedDomains,
-    MovieLensGenres,
-    SyntheticDomains,
-    genres_in_b,
-)
-from dprec.datasets.douban import Douban
-from dprec.datasets.synthetic import Synthetic
+from dprec.crossdomain import CrossDomainRatings, joined
+from dprec.datasets import DATASETS, DelimitedDomains, Douban, MovieLensGenres, Synthetic, SyntheticDomains
+from dprec.datasets.cross_domain import genres_in_b
 from dprec.errors import InputError
 from dprec.ratings import Ratings, RatingScale
 from dprec.splits import ColdStart

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dprec.crossdomain.prediction import item_based, nearest_neighbors
+from dprec.crossdomain.recommender import item_based, nearest_neighbors
 
 
 def test_neighbours_move_the_mean() -> None:

@@ -8,14 +8,13 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.crossdomain.bounds import limited_width, selection_width
-from dprec.crossdomain.private_neighbors import (
-    SimilarityNoise,
+from dprec.crossdomain import ItemBasedRecommender, RatedItems, RecommendationOptions, SimilarityNoise
+from dprec.crossdomain.recommender import (
+    limited_width,
     select_neighbors,
+    selection_width,
     truncated_similarities,
 )
-from dprec.crossdomain.recommender import ItemBasedRecommender, RecommendationOptions
-from dprec.crossdomain.similarity import RatedItems
 from dprec.randomness import generator
 
 FALSE_ALARM = 1e-7
@@ -117,7 +116,7 @@ def test_a_similarity_moves_by_no_more_steps_than_the_noise_covers(
     values = noise.added(np.array([[similarity, other]]), np.array([sensitivity]), without)
     one = noise.added(np.zeros((1, 1)), np.array([sensitivity]), np.ones((1, 1), dtype=np.int64))[0, 0]
     first, second = np.rint(values[0] / one)
-    assert np.array_equal(values[0], np.array([first, second]) * one), "a whole number of steps"
+    assert np.array_equal(values[0], np.array([first, second]) * one), "an integer of steps"
     assert Fraction(abs(second - first)) / 2**noise.unit.bits <= Fraction(epsilon) / 2
     assert 2**noise.unit.bits * one == pytest.approx(max(sensitivity, 2.0**-16) / (epsilon / 2), rel=1e-6)
 

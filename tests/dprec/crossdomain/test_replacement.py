@@ -7,7 +7,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.crossdomain.replacement import STEPS, Candidates, ReplacementDraws
+from dprec.crossdomain import STEPS, Candidates, ReplacementDraws
 from dprec.randomness import words
 
 FALSE_ALARM = 1e-7

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dprec.crossdomain.sensitivity import largest_sensitivities, similarity_sensitivities
-from dprec.crossdomain.similarity import RatedItems, dense_similarities
+from dprec.crossdomain import RatedItems
+from dprec.crossdomain.similarity import dense_similarities, largest_sensitivities, similarity_sensitivities
 
 
 def without(items: RatedItems, user: int) -> RatedItems:
@@ -43,7 +43,7 @@ def test_items_in_stretches(random_ratings, sparse, monkeypatch) -> None:
     items = RatedItems.of(sparse(random_ratings(1, 20, 11, 0.5)))
     some = np.array([2, 5, 10])
     whole = similarity_sensitivities(items, np.arange(11))[some]
-    monkeypatch.setattr("dprec.crossdomain.sensitivity._ITEMS_AT_ONCE", 2)
+    monkeypatch.setattr("dprec.crossdomain.similarity._ITEMS_AT_ONCE", 2)
     np.testing.assert_array_equal(similarity_sensitivities(items, some), whole)
     largest = by_removal(items).max(axis=1)
     np.testing.assert_allclose(largest_sensitivities(items), largest, atol=1e-9)

@@ -3,12 +3,8 @@
 import numpy as np
 import pytest
 
-from dprec.crossdomain.similarity import (
-    RatedItems,
-    dense_similarities,
-    edges_between,
-    global_sensitivity,
-)
+from dprec.crossdomain import RatedItems
+from dprec.crossdomain.similarity import dense_similarities, edges_between, global_sensitivity
 
 
 def by_definition(dense, one, other, kind):

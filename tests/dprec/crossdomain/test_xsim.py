@@ -5,9 +5,8 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from dprec.crossdomain.layers import BRIDGE, FAR, NEXT_TO_BRIDGE, layered_graph
-from dprec.crossdomain.similarity import RatedItems
-from dprec.crossdomain.xsim import x_sim
+from dprec.crossdomain import RatedItems, layered_graph, x_sim
+from dprec.crossdomain.xsim import BRIDGE, FAR, NEXT_TO_BRIDGE
 
 
 def edge_table(dense, significance):

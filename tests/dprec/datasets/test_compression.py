@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dprec.datasets import compression
-from dprec.datasets.table import DelimitedTable
+from dprec.datasets import DelimitedTable, compression
 from dprec.errors import InputError
 
 TEXT = b"user,item,rating\n1,2,3\n1,3,4\n"

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dprec.components import kind_of
 from dprec.datasets import DATASETS, Dataset
 from dprec.datasets.base import FileDataset
-from dprec.registry import kind_of
 from dprec.testing import DatasetContract, FileDatasetContract, Sample
 
 

@@ -12,12 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprec.datasets import text_blocks
+from dprec.datasets.base import Layout, read_fold
 from dprec.datasets.delimited import first_cells, read_rows
-from dprec.datasets.folds import read_fold
-from dprec.datasets.layout import Layout
 from dprec.errors import InputError
-from dprec.rating_rows import RatingRows
-from dprec.ratings import RatingScale
+from dprec.ratings import RatingRows, RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)
 

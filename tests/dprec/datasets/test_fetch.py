@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from dprec.datasets import MovieLens100K, Source
 from dprec.datasets import fetch as fetch_module
-from dprec.datasets.base import Source
 from dprec.datasets.fetch import fetch
-from dprec.datasets.movielens import MovieLens100K
 from dprec.errors import InputError, RunError
 
 KIND = "movielens-100k"

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dprec.datasets import MovieLens1M, MovieLens20M, MovieLens100K
-from dprec.datasets.base import Dataset
+from dprec.datasets import Dataset, MovieLens1M, MovieLens20M, MovieLens100K
 from dprec.errors import InputError
 from tests.paths import DATA
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.datasets.columns import RatingColumns
-from dprec.datasets.table import DelimitedTable
+from dprec.datasets import DelimitedTable, RatingColumns
 from dprec.errors import InputError
 from dprec.ratings import RatingScale
 

@@ -16,8 +16,7 @@ import pytest
 import scipy.sparse as sp
 from pydantic import TypeAdapter
 
-from dprec.datasets import InMemory, SyntheticDomains
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import InMemory, Synthetic, SyntheticDomains
 from dprec.errors import InputError
 from dprec.ratings import Ratings
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.datasets.item_columns import ItemColumns
-from dprec.datasets.table import DelimitedTable
+from dprec.datasets import DelimitedTable
+from dprec.datasets.table import ItemColumns
 from dprec.errors import InputError
 
 HEADER = "item,title,year,genres"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dprec.datasets.jester import Jester
+from dprec.datasets import Jester
 from dprec.errors import InputError
 from dprec.ratings import Ratings
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dprec.datasets.movielens import MovieLens100K
+from dprec.datasets import MovieLens100K
 from dprec.errors import InputError
 
 TRAIN = ["1\t1\t3\t0", "1\t2\t4\t0", "2\t1\t5\t0", "2\t3\t1\t0", "3\t2\t2\t0"]

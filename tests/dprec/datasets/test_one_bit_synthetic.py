@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from dprec.completion.one_bit.links import link_of
-from dprec.datasets.one_bit_synthetic import OneBitSynthetic
+from dprec.completion import link_of
+from dprec.datasets import OneBitSynthetic
 from dprec.errors import InputError
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dprec.datasets.douban import Douban
-from dprec.datasets.movielens import MovieLens100K
-from dprec.datasets.rc import RestaurantConsumer
+from dprec.datasets import Douban, MovieLens100K, RestaurantConsumer
 from tests.paths import DATA
 
 

@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from dprec.datasets import InMemory
-from dprec.datasets.table import DelimitedTable
+from dprec.datasets import DelimitedTable, InMemory
 from dprec.errors import InputError
 from dprec.ratings import Ratings
 
@@ -171,7 +170,7 @@ def test_whole_numbers_with_decimals_of_zero_are_the_same_people(
 
 
 def test_the_same_people_far_apart_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dprec.datasets.text_blocks._BLOCK_BYTES", 32)
+    monkeypatch.setattr("dprec.datasets.files._BLOCK_BYTES", 32)
     path = tmp_path / "mine.csv"
     lines = [
         f"{user}{'.0' if item > 4 else ''},{item},{item % 5 + 1}" for item in range(10) for user in (1, 2)

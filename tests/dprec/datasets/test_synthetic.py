@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dprec.datasets.synthetic import Synthetic, _apportioned
+from dprec.datasets import Synthetic
+from dprec.datasets.synthetic import _apportioned
 from dprec.errors import InputError
 from dprec.ratings import Ratings
 
@@ -18,7 +19,7 @@ def default() -> Ratings:
 
 
 def biased_means(train: Ratings, test: Ratings) -> np.ndarray:
-    """Predict from damped user and item effects."""
+    """Predict from damped user and item biases."""
     user, item = np.zeros(train.n_users), np.zeros(train.n_items)
     users_seen = np.bincount(train.users, minlength=train.n_users) + 5
     items_seen = np.bincount(train.items, minlength=train.n_items) + 3
@@ -52,7 +53,7 @@ def test_activity_and_popularity_are_skewed_as_in_movielens(default: Ratings) ->
     assert 350 < popularity[-1] < 700
 
 
-def test_effects_and_factors_matter_as_in_movielens(default: Ratings) -> None:
+def test_biases_and_factors_matter_as_in_movielens(default: Ratings) -> None:
     held_out = np.random.default_rng(0).random(default.count) < 0.2
     train, test = default.select(~held_out), default.select(held_out)
     assert 1.09 < rmse(np.full(test.count, train.mean), test) < 1.15

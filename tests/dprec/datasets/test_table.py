@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.datasets.synthetic import Synthetic
-from dprec.datasets.table import DelimitedTable
+from dprec.datasets import DelimitedTable, Synthetic
 from dprec.errors import InputError
 from dprec.ratings import Ratings
 

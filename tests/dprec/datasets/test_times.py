@@ -9,9 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dprec.datasets import InMemory, MovieLens100K
-from dprec.datasets.synthetic import Synthetic
-from dprec.datasets.table import DelimitedTable
+from dprec.datasets import DelimitedTable, InMemory, MovieLens100K, Synthetic
 from dprec.errors import InputError
 from dprec.ratings import Ratings
 from dprec.splits import Temporal

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from dprec.gradients import GRADIENTS, GradientReport
-from dprec.gradients.full import FullGradient
-from dprec.gradients.one_bit_reduced import ReducedOneBitGradient
+from dprec.gradients import GRADIENTS, FullGradient, GradientReport, ReducedOneBitGradient
 from dprec.testing import GradientContract
 
 EXAMPLES: dict[str, GradientReport] = {"one-bit-reduced": ReducedOneBitGradient(dimensions=8)}

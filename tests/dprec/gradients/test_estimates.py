@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dprec.completion.local_factors import Profiles, solve_user_factors
+from dprec.completion import Profiles, solve_user_factors
 from dprec.errors import InputError
-from dprec.gradients.full import FullGradient
-from dprec.gradients.one_bit import OneBitGradient
-from dprec.gradients.one_bit_reduced import ReducedOneBitGradient, projection
+from dprec.gradients import FullGradient, OneBitGradient, ReducedOneBitGradient
+from dprec.gradients.one_bit import projection
 from dprec.testing import GradientContract
 
-COHORTS = GradientContract()
-ITEMS, RANK, USERS, SHAPE = COHORTS.items, COHORTS.rank, COHORTS.users, COHORTS.shape
-profiles_of, item_factors, encoded = COHORTS.profiles, COHORTS.item_factors, COHORTS.encoded
+PARTITIONS = GradientContract()
+ITEMS, RANK, USERS, SHAPE = PARTITIONS.items, PARTITIONS.rank, PARTITIONS.users, PARTITIONS.shape
+profiles_of, item_factors, encoded = PARTITIONS.profiles, PARTITIONS.item_factors, PARTITIONS.encoded
 
 
 def true_mean(profiles: Profiles) -> NDArray[np.float64]:

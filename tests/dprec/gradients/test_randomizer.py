@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.exact_loss import even_share
 from dprec.gradients import randomizer
-from dprec.randomness import words
+from dprec.randomness import even_share, words
 
 DRAWS = 1_000_000
 
@@ -54,7 +53,7 @@ def test_the_rounds_add_up_to_the_budget(total: float, rounds: int) -> None:
 def test_no_two_coordinates_are_told_apart_beyond_the_budget(
     epsilon: float, one: float, other: float
 ) -> None:
-    """Counted in whole draws, of which there are 2^60."""
+    """Counted in integer weights, of which there are 2^60."""
     draws = 1 << 60
     first, second = (int(t) for t in randomizer._thresholds(np.array([one, other]), epsilon))
     limit = Fraction(Decimal(epsilon).exp(Context(prec=60)).next_minus(Context(prec=60)))

@@ -6,15 +6,15 @@ import math
 import numpy as np
 import pytest
 
-from dprec.completion.local_factors import Profiles, solve_user_factors
+from dprec.completion import Profiles, solve_user_factors
 from dprec.errors import InputError
-from dprec.gradients.sampled_signs import SampledSigns
+from dprec.gradients import SampledSigns
 from dprec.testing import GradientContract
 from simulation import load
 from simulation.protocols.iterative import IterativeProtocol
 
-COHORTS = GradientContract()
-SHAPE = COHORTS.shape
+PARTITIONS = GradientContract()
+SHAPE = PARTITIONS.shape
 
 
 def shares_of_answers(gradient: SampledSigns, rating: float, epsilon: float) -> dict[bytes, float]:
@@ -22,7 +22,7 @@ def shares_of_answers(gradient: SampledSigns, rating: float, epsilon: float) -> 
     users = 200_000
     profiles = Profiles(np.arange(users + 1), np.zeros(users, np.int32), np.full(users, rating), 2)
     factors = np.array([[1.0], [1.0]])
-    draws = COHORTS.draws(profiles)
+    draws = PARTITIONS.draws(profiles)
     own = np.full((users, 1), 1.0)
     reports = gradient.encode(profiles, own, factors, epsilon, draws)
     kinds, counts = np.unique(np.array([report[0] for report in reports]), return_counts=True)
@@ -53,12 +53,12 @@ def test_all_answers_of_a_report_cost_the_budget_together() -> None:
 def test_more_coordinates_estimate_the_same_gradient() -> None:
     """Every one of 48 coordinates within 5.5 deviations: false alarm 48 x 4e-8; the seed is fixed."""
     users, epsilon, gradient = 40_000, 6.0, SampledSigns(coordinates=3)
-    profiles, factors = COHORTS.profiles(users), COHORTS.item_factors()
+    profiles, factors = PARTITIONS.profiles(users), PARTITIONS.item_factors()
     own = solve_user_factors(profiles, factors, 1.0)
     cells = np.clip(-2.0 * own[profiles.users] * profiles.residuals(own, factors)[:, None], -1.0, 1.0)
     expected = np.zeros(SHAPE)
     np.add.at(expected, profiles.items, cells / users)
-    _, aggregate = gradient.decode(COHORTS.encoded(gradient, profiles, epsilon=epsilon), SHAPE)
+    _, aggregate = gradient.decode(PARTITIONS.encoded(gradient, profiles, epsilon=epsilon), SHAPE)
     estimate = gradient.gradient(aggregate, SHAPE, epsilon, 9)
     limit = 5.5 * gradient.noise_deviation(SHAPE, epsilon) / math.sqrt(users)
     np.testing.assert_allclose(estimate, expected, atol=limit)
@@ -74,5 +74,5 @@ def test_a_proxy_changes_what_can_be_linked_and_not_the_loss(proxy: bool, notes:
     protocol = load("fmf-ldp", [f"protocol.gradient.proxy={str(proxy).lower()}"]).protocol
     assert isinstance(protocol, IterativeProtocol)
     guarantee = protocol.guarantee((1000, 100))
-    assert (guarantee.trust, len(guarantee.notes)) == ("nobody", notes)
+    assert (guarantee.trust, len(guarantee.notes)) == ("local", notes)
     assert protocol.epsilon_per_round == pytest.approx(0.8)

@@ -8,11 +8,12 @@ import pytest
 from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
-from dprec.completion.base import Completed
+from dprec.completion import Completed
 from dprec.errors import SettingError
 from dprec.observations import Observations
 from dprec.ordinal import expected_rating
-from dprec.personalization.derived_broadcast import TableOptions, derived_broadcast
+from dprec.personalization import TableOptions
+from dprec.personalization.broadcast import derived_broadcast
 from dprec.ratings import RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)
@@ -33,11 +34,11 @@ class Predicted(Completed):
 
 
 def planted(spread: float = 1.0, **given: Any) -> tuple[Predicted, Observations, NDArray[np.float64]]:
-    """Return predictions with the effects of items, reports of a third of the cells, and the effects."""
+    """Return predictions with the biases of items, reports of a third of the cells, and the effects."""
     random = np.random.default_rng(0)
-    effects, levels = random.normal(0, 0.4, ITEMS), random.normal(0, 0.8, USERS)
-    effects[0] = 0.6
-    latent = effects + levels[:, None]
+    biases, levels = random.normal(0, 0.4, ITEMS), random.normal(0, 0.8, USERS)
+    biases[0] = 0.6
+    latent = biases + levels[:, None]
     ratings = expected_rating(latent.ravel(), np.zeros(latent.size), CUTS, STARS.values).reshape(latent.shape)
     # Nobody reports item 0, and more and more the later ones; every second one is for those who rate high.
     chances = np.linspace(0, 0.6, ITEMS) * np.where(np.arange(ITEMS) % 2, 1, 1 + np.sign(levels)[:, None])
@@ -45,7 +46,7 @@ def planted(spread: float = 1.0, **given: Any) -> tuple[Predicted, Observations,
     values = ratings[users, items] + random.normal(0, spread, users.size)
     shape = (USERS, ITEMS)
     seen = Observations(users.astype(np.int32), items.astype(np.int32), values, shape, STARS, **given)
-    return Predicted(ratings), seen, effects
+    return Predicted(ratings), seen, biases
 
 
 def predicted_latent(completed: Predicted, seen: Observations) -> NDArray[np.float64]:
@@ -56,16 +57,16 @@ def predicted_latent(completed: Predicted, seen: Observations) -> NDArray[np.flo
     return latent
 
 
-def test_the_effects_of_items_are_separated_from_those_of_users() -> None:
-    completed, seen, effects = planted()
+def test_the_biases_of_items_are_separated_from_those_of_users() -> None:
+    completed, seen, biases = planted()
     broadcast = derived_broadcast(completed, seen, OPTIONS, seed=0)
     counts, latent = np.bincount(seen.items, minlength=ITEMS), predicted_latent(completed, seen)
     averages = np.bincount(seen.items, weights=latent, minlength=ITEMS) / np.maximum(counts, 1)
     known = counts >= 40
     # Compared by their spread, since an overall level may move between users and items.
-    errors, naive = (own[known] - effects[known] for own in (broadcast.table.means, averages))
+    errors, naive = (own[known] - biases[known] for own in (broadcast.table.means, averages))
     assert errors.std() < 0.5 * naive.std()
-    assert broadcast.table.places.shape == (ITEMS, 4)
+    assert broadcast.table.embeddings.shape == (ITEMS, 4)
     assert broadcast.priors.shape == (USERS, 1)
     np.testing.assert_array_equal(broadcast.table.cuts, CUTS)
 
@@ -103,21 +104,21 @@ def test_predictions_far_off_the_scale_are_as_good_as_certain() -> None:
     assert np.abs(table.means).max() < 6
 
 
-def test_an_item_without_reports_has_the_effect_of_its_category() -> None:
-    completed, seen, effects = planted()
-    good = (effects > 0)[:, None]
+def test_an_item_without_reports_has_the_bias_of_its_category() -> None:
+    completed, seen, biases = planted()
+    good = (biases > 0)[:, None]
     catalogue = Catalogue(np.zeros((ITEMS, 0)), good, (), ("good",))
     known = Observations(seen.users, seen.items, seen.values, seen.shape, STARS, catalogue=catalogue)
     with_data = derived_broadcast(completed, known, OPTIONS, seed=0).table.means
     without = derived_broadcast(completed, seen, OPTIONS, seed=0).table.means
     assert not (seen.items == 0).any()
-    assert abs(with_data[0] - effects[0]) < abs(without[0] - effects[0])
+    assert abs(with_data[0] - biases[0]) < abs(without[0] - biases[0])
 
 
 def test_where_rated_items_are_hidden_there_are_no_places() -> None:
     completed, seen, _ = planted()
     table = derived_broadcast(completed, seen, TableOptions(dimensions=0), seed=0).table
-    assert table.places.shape == (ITEMS, 0)
+    assert table.embeddings.shape == (ITEMS, 0)
 
 
 def test_a_histogram_belongs_to_the_scale() -> None:

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from benchmarks.guess_item_sets import Guesses, area, guesses, table_of_sets
-from dprec.datasets.movielens import MovieLens100K
-from dprec.observations import Placement
+from dprec.datasets import MovieLens100K
+from dprec.observations import EmbeddingRelease
 from dprec.ratings import Ratings, RatingScale
 from tests.paths import DATA
 
 MOVIELENS = DATA / "ml-100k"
 STARS = RatingScale.evenly(1, 5, 1)
 USERS, ITEMS, RARE = 400, 200, 40
-WITHOUT_NOISE = Placement(least_raters=1)
+WITHOUT_NOISE = EmbeddingRelease(least_raters=1)
 
 
 @pytest.fixture(scope="module", params=["synthetic", "MovieLens 100K"])
@@ -36,8 +36,8 @@ def of_five_circles() -> Ratings:
     return Ratings.from_triples(users, items, np.full(users.size, 3.0), STARS)
 
 
-def guessed(train: Ratings, placement: Placement) -> Guesses:
-    return guesses(table_of_sets(train, placement), train)
+def guessed(train: Ratings, embedding_release: EmbeddingRelease) -> Guesses:
+    return guesses(table_of_sets(train, embedding_release), train)
 
 
 def test_without_a_least_number_of_raters_who_rated_a_rare_item_is_known_by_the_others(
@@ -51,20 +51,20 @@ def test_without_a_least_number_of_raters_who_rated_a_rare_item_is_known_by_the_
 def test_what_one_person_alone_rated_has_no_place_and_tells_nothing_more_than_popularity(
     train: Ratings,
 ) -> None:
-    table = table_of_sets(train, Placement())
+    table = table_of_sets(train, EmbeddingRelease())
     counts = np.bincount(train.items, minlength=train.n_items)
-    assert not table.places[counts < 5].any()
-    assert table.places[counts >= 5].any(axis=1).all()
+    assert not table.embeddings[counts < 5].any()
+    assert table.embeddings[counts >= 5].any(axis=1).all()
     found = guesses(table, train)
     assert found.with_table == pytest.approx(found.popularity, abs=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_with_noise_nothing_more_is_guessed_than_epsilon_allows(train: Ratings, epsilon: float) -> None:
-    placement = Placement(least_raters=1, epsilon=epsilon)
-    found = guessed(train, placement)
+    embedding_release = EmbeddingRelease(least_raters=1, epsilon=epsilon)
+    found = guessed(train, embedding_release)
     # With nobody's own set in the table, its places tell nothing of them: what is left is popularity.
-    assert found.with_table <= min(1.0, np.exp(epsilon) * found.popularity + placement.delta)
+    assert found.with_table <= min(1.0, np.exp(epsilon) * found.popularity + embedding_release.delta)
     assert abs(found.with_table - found.popularity) < 0.02
 
 
@@ -76,9 +76,9 @@ def test_beside_the_noisy_sums_nothing_in_the_table_of_sets_depends_on_who_rated
         train = Ratings.from_triples(
             users, items, np.full(users.size, 3.0), STARS, user_ids=np.arange(60), item_ids=np.arange(30)
         )
-        tables.append(table_of_sets(train, Placement(epsilon=100.0)))
+        tables.append(table_of_sets(train, EmbeddingRelease(epsilon=100.0)))
     first, second = tables
-    for column in ("cuts", "means", "deviations", "traits", "categories"):
+    for column in ("cuts", "means", "deviations", "item_factors", "categories"):
         np.testing.assert_array_equal(getattr(first, column), getattr(second, column))
     assert not np.array_equal(first.numbers, second.numbers)
 

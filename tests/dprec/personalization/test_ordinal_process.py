@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from dprec.arrays import offsets
 from dprec.ordinal import cut_points, expected_rating, level_probabilities
-from dprec.personalization.batches import batches, thinned
-from dprec.personalization.ordinal_process import Devices, OrdinalProcess
-from dprec.ragged import offsets
+from dprec.personalization import Devices, OrdinalProcess
+from dprec.personalization.ordinal_process import batches, thinned
 from dprec.ratings import Ratings, RatingScale
-from dprec.wire.item_table import ItemTable
+from dprec.wire import ItemTable
 
 STARS = RatingScale.evenly(1, 5, 1)
 VALUES = STARS.values
@@ -54,13 +54,13 @@ def covariance(devices: Devices) -> np.ndarray:
         + process.nearness * np.exp(-apart)
         + process.number * table.numbers @ table.numbers.T
         + process.category * centred @ centred.T
-        + table.traits @ table.traits.T
+        + table.item_factors @ table.item_factors.T
     )
 
 
 def prior_of(devices: Devices, user: int) -> np.ndarray:
-    level, *tastes = devices.priors[user]
-    return devices.table.means + level + devices.table.traits @ np.array(tastes)
+    level, *user_factors = devices.priors[user]
+    return devices.table.means + level + devices.table.item_factors @ np.array(user_factors)
 
 
 def test_the_mode_is_that_of_the_posterior_and_predictions_follow_from_it() -> None:
@@ -124,8 +124,8 @@ def test_a_prediction_does_not_depend_on_what_else_is_asked() -> None:
 
 
 def test_high_ratings_raise_what_is_near_them() -> None:
-    places = np.array([[2.0], [2.0], [-2.0]])
-    table = replace(ItemTable.of_effects(CUTS, np.zeros(3), np.full(3, 0.1)), places=places)
+    embeddings = np.array([[2.0], [2.0], [-2.0]])
+    table = replace(ItemTable.of_biases(CUTS, np.zeros(3), np.full(3, 0.1)), embeddings=embeddings)
     own = ratings(np.array([1]), np.array([0]), np.array([5]))
     devices = Devices(OrdinalProcess(), table, np.zeros((1, 1)), own)
     near, far = devices.predict(np.zeros(2, int), np.array([1, 2]))

@@ -8,13 +8,19 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dprec.completion.local_factors import Profiles
-from dprec.private_als import Contributions, FactorizationOptions, ItemModel
-from dprec.private_als.device import chosen_ratings, contributions_of
-from dprec.private_als.layout import TARGET_BITS, UNIT
-from dprec.private_als.sums import sum_of_contributions
+from dprec.completion import Profiles
+from dprec.private_als import (
+    TARGET_BITS,
+    UNIT,
+    Contributions,
+    FactorizationOptions,
+    ItemModel,
+    contributions_of,
+)
+from dprec.private_als.device import chosen_ratings
+from dprec.private_als.statistics import sum_of_contributions
 
-OPTIONS = FactorizationOptions(rank=2, effect_rounds=2, factor_rounds=1, ratings_per_user=3)
+OPTIONS = FactorizationOptions(rank=2, bias_rounds=2, factor_rounds=1, ratings_per_user=3)
 ITEMS, SPAN = 8, 4.0
 
 
@@ -85,7 +91,7 @@ def test_a_contribution_depends_on_the_users_own_ratings_alone(round_index: int)
 
 
 def test_targets_are_clipped_and_counted_from_what_is_known() -> None:
-    profiles, model = some_profiles(), replace(a_model(), mean=3.0, effects=np.zeros(ITEMS))
+    profiles, model = some_profiles(), replace(a_model(), mean=3.0, biases=np.zeros(ITEMS))
     options = replace(OPTIONS, ratings_per_user=ITEMS, rating_clip=0.25)
     first = contributed(profiles, model, 1, options)
     wanted = np.clip(profiles.values - 3.0, -1, 1)
@@ -93,14 +99,14 @@ def test_targets_are_clipped_and_counted_from_what_is_known() -> None:
     assert np.array_equal(first.items, profiles.items)
 
 
-def test_effects_are_estimated_as_a_whole_and_factors_from_the_rest() -> None:
+def test_biases_are_estimated_as_a_whole_and_factors_from_the_rest() -> None:
     profiles = some_profiles()
-    model = replace(a_model(), effects=np.linspace(-0.5, 0.5, ITEMS))
-    exact = replace(profiles, values=model.mean + model.effects[profiles.items])
+    model = replace(a_model(), biases=np.linspace(-0.5, 0.5, ITEMS))
+    exact = replace(profiles, values=model.mean + model.biases[profiles.items])
     options = replace(OPTIONS, ratings_per_user=ITEMS)
-    effects, factors = (contributed(exact, model, round_index, options) for round_index in (2, 3))
+    biases, factors = (contributed(exact, model, round_index, options) for round_index in (2, 3))
     clip = options.residual_clip * SPAN
-    assert np.allclose(effects.targets * clip / 2**TARGET_BITS, model.effects[profiles.items], atol=1e-3)
+    assert np.allclose(biases.targets * clip / 2**TARGET_BITS, model.biases[profiles.items], atol=1e-3)
     assert np.all(np.abs(factors.targets) <= 1)
 
 

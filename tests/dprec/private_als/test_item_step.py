@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dprec.private_als.item_step import orthogonal, root_of_moment, shrunken_effects, shrunken_factors
+from dprec.private_als.learner import orthogonal, root_of_moment, shrunken_biases, shrunken_factors
 
 
 def symmetric(seed: int, items: int = 6, rank: int = 3) -> NDArray[np.float64]:
@@ -14,22 +14,22 @@ def symmetric(seed: int, items: int = 6, rank: int = 3) -> NDArray[np.float64]:
     return matrices + matrices.transpose(0, 2, 1)
 
 
-def test_without_noise_the_effects_are_those_of_ridge_regression() -> None:
+def test_without_noise_the_biases_are_those_of_ridge_regression() -> None:
     counts, sums = np.array([4.0, 1.0, 0.0, -2.0]), np.array([2.0, 1.0, 0.0, 3.0])
-    effects = shrunken_effects(counts, sums, noise=0.0, residual=0.5, prior=0.25)
-    assert effects == pytest.approx([2 / 6, 1 / 3, 0, 0])
+    biases = shrunken_biases(counts, sums, noise=0.0, residual=0.5, prior=0.25)
+    assert biases == pytest.approx([2 / 6, 1 / 3, 0, 0])
 
 
-def test_effects_have_the_least_expected_squared_error() -> None:
+def test_biases_have_the_least_expected_squared_error() -> None:
     random = np.random.default_rng(1)
     count, noise, residual, prior, draws = 5.0, 2.0, 0.4, 0.3, 200_000
     true = random.normal(0, np.sqrt(prior), draws)
     sums = count * true + random.normal(0, np.sqrt(noise**2 + residual * count), draws)
     counts = np.full(draws, count)
-    effects = shrunken_effects(counts, sums, noise=noise, residual=residual, prior=prior)
-    error = np.mean((effects - true) ** 2)
+    biases = shrunken_biases(counts, sums, noise=noise, residual=residual, prior=prior)
+    error = np.mean((biases - true) ** 2)
     for factor in (0.9, 1.1):
-        assert np.mean((factor * effects - true) ** 2) > error
+        assert np.mean((factor * biases - true) ** 2) > error
 
 
 def test_without_noise_the_factors_are_those_of_the_projected_matrix() -> None:

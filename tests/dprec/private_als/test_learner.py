@@ -7,12 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dprec.completion.local_factors import Profiles
+from dprec.completion import Profiles
 from dprec.errors import SettingError
-from dprec.private_als import FactorizationOptions, ItemLearner, ItemModel
-from dprec.private_als.device import contributions_of
-from dprec.private_als.layout import UNIT
-from dprec.private_als.sums import sum_of_contributions
+from dprec.private_als import UNIT, FactorizationOptions, ItemLearner, ItemModel, contributions_of
+from dprec.private_als.statistics import sum_of_contributions
 from dprec.ratings import RatingScale
 
 SCALE = RatingScale.evenly(1, 5, 1)
@@ -22,10 +20,10 @@ def planted(users: int, items: int, seed: int = 0) -> tuple[Profiles, np.ndarray
     """Return exact ratings by effects and one factor, the effects, and the item factors."""
     random = np.random.default_rng(seed)
     chosen = random.random((users, items)) < 0.5
-    effects, factors = random.normal(0, 0.3, items), random.normal(0, 0.5, items)
-    whole = 3.2 + effects + np.outer(random.normal(0, 0.6, users), factors)
+    biases, factors = random.normal(0, 0.3, items), random.normal(0, 0.5, items)
+    whole = 3.2 + biases + np.outer(random.normal(0, 0.6, users), factors)
     indptr = np.concatenate([[0], np.cumsum(chosen.sum(axis=1))])
-    return Profiles(indptr, np.nonzero(chosen)[1].astype(np.int32), whole[chosen], items), effects, factors
+    return Profiles(indptr, np.nonzero(chosen)[1].astype(np.int32), whole[chosen], items), biases, factors
 
 
 def learned(profiles: Profiles, options: FactorizationOptions, multiplier: float = 0.0) -> ItemLearner:
@@ -40,12 +38,12 @@ def learned(profiles: Profiles, options: FactorizationOptions, multiplier: float
     return learner
 
 
-def test_planted_effects_and_factors_are_found_without_noise() -> None:
-    profiles, effects, factors = planted(400, 30)
+def test_planted_biases_and_factors_are_found_without_noise() -> None:
+    profiles, biases, factors = planted(400, 30)
     options = FactorizationOptions(rank=1, factor_rounds=4, noise=0.05)
     learner = learned(profiles, options)
     assert learner.learned.popular.all()
-    assert np.corrcoef(learner.learned.effects, effects)[0, 1] > 0.98
+    assert np.corrcoef(learner.learned.biases, biases)[0, 1] > 0.98
     assert abs(np.corrcoef(learner.learned.all_factors[:, 0], factors)[0, 1]) > 0.98
     assert learner.learned.mean == pytest.approx(3.2, abs=0.15)
 
@@ -54,7 +52,7 @@ def test_noise_that_drowns_everything_teaches_nothing() -> None:
     profiles, _, _ = planted(40, 10)
     learner = learned(profiles, FactorizationOptions(rank=2, factor_rounds=3), 1e6)
     model = learner.learned
-    assert np.abs(model.effects).max() < 1e-3
+    assert np.abs(model.biases).max() < 1e-3
     assert np.abs(model.factors).max() < 1e-3
     assert 1 <= model.mean <= 5
     assert np.isfinite(learner.model.factors).all()
@@ -74,7 +72,7 @@ def test_items_with_few_ratings_have_no_factors() -> None:
 
 
 def test_counts_are_released_once_and_gram_matrices_in_every_round_of_factors() -> None:
-    options = FactorizationOptions(rank=2, effect_rounds=3, factor_rounds=2)
+    options = FactorizationOptions(rank=2, bias_rounds=3, factor_rounds=2)
     model = ItemModel.begin(5, 2, 3.0)
     widths = [model.layout(options, round_index, 4.0).matrix_width for round_index in range(1, 6)]
     assert widths == [1, 0, 0, 3, 3]
@@ -91,9 +89,9 @@ def test_a_model_is_read_as_it_was_sent_and_nothing_else_is() -> None:
     read = ItemModel.decode(data, 5, 2)
     assert (read.mean, read.gain) == (3.25, 1.5)
     assert np.array_equal(read.weights, weights)
-    assert np.allclose(read.effects, model.effects, rtol=1e-6)
+    assert np.allclose(read.biases, model.biases, rtol=1e-6)
     assert np.allclose(read.all_factors, model.all_factors, rtol=1e-6)
-    not_finite = replace(model, effects=np.full(5, np.nan)).encode()
+    not_finite = replace(model, biases=np.full(5, np.nan)).encode()
     too_heavy = replace(model, weights=weights * 2).encode()
     negative = replace(model, gain=-1.0).encode()
     for hostile in (b"", data[:-1], data + b"\0", not_finite, too_heavy, negative, data[:10]):
@@ -103,7 +101,7 @@ def test_a_model_is_read_as_it_was_sent_and_nothing_else_is() -> None:
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("noise", 1e300), ("level_ridge", 1e-320), ("matrix_share", 1e-300), ("effect_rounds", 10**8)],
+    [("noise", 1e300), ("level_ridge", 1e-320), ("matrix_share", 1e-300), ("bias_rounds", 10**8)],
 )
 def test_settings_beyond_what_can_be_computed_are_refused(setting: str, value: float) -> None:
     with pytest.raises(SettingError, match=f"{setting}: .*; accepted: at "):

@@ -8,16 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dprec.device_draws import DeviceDraws
 from dprec.errors import SettingError
 from dprec.gradients import RoundDraws
-from dprec.private_als import SecureAggregation, StatisticsLayout
-from dprec.private_als.layout import UNIT
-from dprec.private_als.sums import sum_of_contributions
-from dprec.private_als.vectors import VectorPlan
-from dprec.run_keys import ReleaseDraws
-from dprec.secure_sums.count_sketch import CountSketch
-from tests.dprec.private_als.cohorts import LAYOUTS, a_cohort, some_users
+from dprec.private_als import UNIT, SecureAggregation, StatisticsLayout
+from dprec.private_als.secure import VectorPlan
+from dprec.private_als.statistics import sum_of_contributions
+from dprec.randomness import DeviceDraws, ReleaseDraws
+from dprec.secure_aggregation import CountSketch
+from tests.dprec.private_als.partitions import LAYOUTS, a_partition, some_users
 
 USERS = 40
 SECURE = SecureAggregation(norm=256, colluders=2).among(USERS)
@@ -33,13 +31,13 @@ def draws(users: int = USERS) -> RoundDraws:
 def test_without_noise_the_release_is_the_exact_sum_but_for_rounding(
     layout: StatisticsLayout, rotation: bool
 ) -> None:
-    cohort, secure = a_cohort(layout), replace(SECURE, rotation=rotation)
-    reports = secure.encode(cohort, layout, 0.0, draws())
+    partition, secure = a_partition(layout), replace(SECURE, rotation=rotation)
+    reports = secure.encode(partition, layout, 0.0, draws())
     assert [len(report) * 8 for report in reports] == [secure.report_bits(layout, 3, 0.0)] * USERS
     valid, aggregate = secure.decode(reports, layout, 0.0)
     assert valid.all()
     assert secure.possible(aggregate, layout, 0.0)
-    exact = sum_of_contributions(cohort, layout) * UNIT * layout.scales
+    exact = sum_of_contributions(partition, layout) * UNIT * layout.scales
     released = secure.release(aggregate, layout, 0.0, RELEASE)
     # Each of at most 40 numbers is off by a deviate of deviation 1/2 step at most; seeds are fixed.
     assert (np.abs(released - exact) < 6 * 0.5 * math.sqrt(USERS) / 240 * layout.scales).all()
@@ -49,13 +47,13 @@ def test_without_noise_the_release_is_the_exact_sum_but_for_rounding(
 def test_a_sketch_sends_fewer_numbers_which_stay_within_the_norm(rotation: bool) -> None:
     layout = LAYOUTS[0]
     sketched = replace(SECURE, sketch=0.5, rotation=rotation)
-    cohort = a_cohort(layout)
-    reports = sketched.encode(cohort, layout, 0.0, draws())
+    partition = a_partition(layout)
+    reports = sketched.encode(partition, layout, 0.0, draws())
     bits = sketched.report_bits(layout, 3, 0.0)
     assert [len(report) * 8 for report in reports] == [bits] * USERS
     assert bits < SECURE.report_bits(layout, 3, 0.0) or rotation
     plan = VectorPlan.of(layout, SECURE.norm, 0.5, rotation)
-    vectors = plan.vectors(cohort, layout, [bytes([user]) for user in range(USERS)])
+    vectors = plan.vectors(partition, layout, [bytes([user]) for user in range(USERS)])
     assert np.linalg.norm(vectors, axis=1).max() <= SECURE.norm
     _, aggregate = sketched.decode(reports, layout, 0.0)
     assert aggregate.total.shape == sketched.sum_shape(layout)
@@ -69,15 +67,15 @@ def test_a_sketch_sends_fewer_numbers_which_stay_within_the_norm(rotation: bool)
 
 def test_the_sum_does_not_depend_on_cohorts() -> None:
     layout = LAYOUTS[2]
-    cohort = a_cohort(layout)
-    everybody = SECURE.encode(cohort, layout, 1.0, draws())
+    partition = a_partition(layout)
+    everybody = SECURE.encode(partition, layout, 1.0, draws())
     keys = draws().devices.keys
     parts = [list(range(15)), list(range(15, USERS))]
     reports = [
         report
         for part in parts
         for report in SECURE.encode(
-            some_users(cohort, part), layout, 1.0, RoundDraws(DeviceDraws(keys[:, part]), 1, 0)
+            some_users(partition, part), layout, 1.0, RoundDraws(DeviceDraws(keys[:, part]), 1, 0)
         )
     ]
     assert reports == everybody
@@ -85,7 +83,7 @@ def test_the_sum_does_not_depend_on_cohorts() -> None:
 
 def test_with_all_dropouts_and_colluders_the_noise_is_what_the_multiplier_says() -> None:
     layout = StatisticsLayout(np.full(4000, 256), 0, 1.0, 1.5, 0.5, 4)
-    nobody = replace(a_cohort(layout, USERS), indptr=np.zeros(USERS + 1, dtype=np.int64))
+    nobody = replace(a_partition(layout, USERS), indptr=np.zeros(USERS + 1, dtype=np.int64))
     nobody = replace(nobody, items=nobody.items[:0], targets=nobody.targets[:0])
     reports = SECURE.encode(nobody, layout, 2.0, draws())
     # The server takes the shares of 2 colluding devices off, and 4 dropped out.
@@ -99,14 +97,14 @@ def test_with_all_dropouts_and_colluders_the_noise_is_what_the_multiplier_says()
 def test_devices_draw_anew_in_every_round() -> None:
     layout = LAYOUTS[0]
     again = replace(draws(), round_index=2)
-    cohort = a_cohort(layout)
-    first, second = (SECURE.encode(cohort, layout, 1.0, drawn) for drawn in (draws(), again))
+    partition = a_partition(layout)
+    first, second = (SECURE.encode(partition, layout, 1.0, drawn) for drawn in (draws(), again))
     assert all(one != other for one, other in zip(first, second, strict=True))
 
 
 def test_a_damaged_report_contributes_nothing() -> None:
     layout = LAYOUTS[0]
-    reports = SECURE.encode(a_cohort(layout), layout, 1.0, draws())
+    reports = SECURE.encode(a_partition(layout), layout, 1.0, draws())
     _, of_others = SECURE.decode(reports[1:], layout, 1.0)
     valid, aggregate = SECURE.decode([reports[0][:-1], *reports[1:]], layout, 1.0)
     assert valid.tolist() == [False] + [True] * (USERS - 1)
@@ -135,7 +133,7 @@ def test_a_device_left_with_too_few_neighbours_fails_the_release() -> None:
 def test_a_total_that_lacks_a_report_and_its_noise_is_not_released() -> None:
     everybody, layout = np.ones(USERS, dtype=bool), LAYOUTS[0]
     assert not SECURE.can_release(everybody, USERS - 1, 1, 7)
-    sizes = np.array([len(report) for report in SECURE.encode(a_cohort(layout), layout, 1.0, draws())])
+    sizes = np.array([len(report) for report in SECURE.encode(a_partition(layout), layout, 1.0, draws())])
     assert SECURE.whole(sizes, layout, 1.0).all()
     assert not SECURE.whole(sizes + 1, layout, 1.0).any()
 

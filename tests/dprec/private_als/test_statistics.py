@@ -8,22 +8,21 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dprec.completion.factors import packed_outer
-from dprec.private_als import Contributions, StatisticsLayout
-from dprec.private_als.layout import TARGET_BITS, UNIT, WHOLE_WEIGHT
-from dprec.private_als.sums import possible_sum, sum_of_contributions
-from tests.dprec.private_als.cohorts import LAYOUTS, a_cohort, some_users
+from dprec.completion import packed_outer
+from dprec.private_als import TARGET_BITS, UNIT, UNIT_WEIGHT, Contributions, StatisticsLayout
+from dprec.private_als.statistics import possible_sum, sum_of_contributions
+from tests.dprec.private_als.partitions import LAYOUTS, a_partition, some_users
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_largest_change_over_removing_any_user_is_bounded_by_one_and_nearly_reached(
     layout: StatisticsLayout,
 ) -> None:
-    cohort = a_cohort(layout)
-    everybody = sum_of_contributions(cohort, layout)
+    partition = a_partition(layout)
+    everybody = sum_of_contributions(partition, layout)
     changes = []
-    for user in range(cohort.n_users):
-        others = some_users(cohort, [other for other in range(cohort.n_users) if other != user])
+    for user in range(partition.n_users):
+        others = some_users(partition, [other for other in range(partition.n_users) if other != user])
         change = (everybody - sum_of_contributions(others, layout)).astype(np.float64) * UNIT
         changes.append(float(np.linalg.norm(change)))
     assert max(changes) <= 1.0
@@ -43,11 +42,11 @@ def test_no_profile_on_a_grid_of_extremes_contributes_more_than_one(share: float
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_sums_are_those_of_the_cells_whatever_the_cohorts(layout: StatisticsLayout) -> None:
-    cohort = a_cohort(layout)
+    partition = a_partition(layout)
     expected = np.zeros((layout.n_items, layout.width), dtype=np.int64)
-    np.add.at(expected, cohort.items, cohort.numbers(layout))
-    parts = [some_users(cohort, list(range(*bounds))) for bounds in [(0, 7), (7, 8), (8, 40)]]
-    assert np.array_equal(sum_of_contributions(cohort, layout), expected)
+    np.add.at(expected, partition.items, partition.numbers(layout))
+    parts = [some_users(partition, list(range(*bounds))) for bounds in [(0, 7), (7, 8), (8, 40)]]
+    assert np.array_equal(sum_of_contributions(partition, layout), expected)
     assert np.array_equal(sum(sum_of_contributions(part, layout) for part in parts), expected)
     assert possible_sum(expected, 40)
     assert not possible_sum(expected + 41 * 2**36, 40)
@@ -55,14 +54,14 @@ def test_sums_are_those_of_the_cells_whatever_the_cohorts(layout: StatisticsLayo
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_sums_are_gram_matrices_and_right_hand_sides(layout: StatisticsLayout) -> None:
-    cohort = a_cohort(layout)
-    found = sum_of_contributions(cohort, layout) * UNIT * layout.scales
-    users = np.repeat(np.arange(cohort.n_users), np.diff(cohort.indptr))
-    weights = cohort.user_weights(layout)[users] * layout.weights[cohort.items] / WHOLE_WEIGHT
-    x = cohort.factors.astype(np.float64)[users]
-    targets = cohort.targets * (layout.clip / 2**TARGET_BITS)
-    matrices = added(weights[:, None] * packed_outer(x), cohort.items, layout)
-    sides = added((weights * targets)[:, None] * x, cohort.items, layout)
+    partition = a_partition(layout)
+    found = sum_of_contributions(partition, layout) * UNIT * layout.scales
+    users = np.repeat(np.arange(partition.n_users), np.diff(partition.indptr))
+    weights = partition.user_weights(layout)[users] * layout.weights[partition.items] / UNIT_WEIGHT
+    x = partition.factors.astype(np.float64)[users]
+    targets = partition.targets * (layout.clip / 2**TARGET_BITS)
+    matrices = added(weights[:, None] * packed_outer(x), partition.items, layout)
+    sides = added((weights * targets)[:, None] * x, partition.items, layout)
     assert np.allclose(found[:, layout.matrix_width :], sides, atol=1e-2)
     if layout.matrix_width:
         assert np.allclose(found[:, : layout.matrix_width], matrices, atol=1e-6)

@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dprec.device_draws import DeviceDraws
 from dprec.gradients import Aggregate, RoundDraws
-from dprec.private_als import AGGREGATIONS, Contributions, StatisticsLayout, TrustedAggregation
-from dprec.private_als.layout import UNIT
-from dprec.private_als.report import decode_contributions, encode_contributions, report_bits
-from dprec.private_als.sums import sum_of_contributions
-from dprec.run_keys import ReleaseDraws
-from tests.dprec.private_als.cohorts import LAYOUTS, a_cohort, some_users
+from dprec.private_als import AGGREGATIONS, UNIT, Contributions, StatisticsLayout, TrustedAggregation
+from dprec.private_als.statistics import (
+    decode_contributions,
+    encode_contributions,
+    report_bits,
+    sum_of_contributions,
+)
+from dprec.randomness import DeviceDraws, ReleaseDraws
+from tests.dprec.private_als.partitions import LAYOUTS, a_partition, some_users
 
 RELEASE = ReleaseDraws(1, 1)
 DRAWS = RoundDraws(DeviceDraws(np.zeros((2, 40), dtype=np.uint64)), 1, 0)
@@ -24,21 +26,21 @@ DRAWS = RoundDraws(DeviceDraws(np.zeros((2, 40), dtype=np.uint64)), 1, 0)
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_reports_are_read_as_they_were_written(layout: StatisticsLayout) -> None:
-    cohort = a_cohort(layout)
-    reports = TrustedAggregation().encode(cohort, layout, 1.0, DRAWS)
+    partition = a_partition(layout)
+    reports = TrustedAggregation().encode(partition, layout, 1.0, DRAWS)
     valid, aggregate = TrustedAggregation().decode(reports, layout, 1.0)
     assert valid.all()
-    assert aggregate.users == cohort.n_users
-    assert np.array_equal(aggregate.total, sum_of_contributions(cohort, layout))
+    assert aggregate.users == partition.n_users
+    assert np.array_equal(aggregate.total, sum_of_contributions(partition, layout))
     assert TrustedAggregation().possible(aggregate, layout, 1.0)
 
 
 def test_a_report_beyond_its_bounds_contributes_nothing() -> None:
     layout = LAYOUTS[2]
-    cohort = a_cohort(layout)
-    reports = encode_contributions(cohort, layout)
-    user = int(np.argmax(np.diff(cohort.indptr)))
-    one = some_users(cohort, [user])
+    partition = a_partition(layout)
+    reports = encode_contributions(partition, layout)
+    user = int(np.argmax(np.diff(partition.indptr)))
+    one = some_users(partition, [user])
     too_long = replace(one, factors=one.factors * np.float32(3))
     too_large = replace(one, targets=one.targets * 0 + 4097)
     not_a_number = replace(one, factors=one.factors * np.float32(np.nan))
@@ -52,8 +54,8 @@ def test_a_report_beyond_its_bounds_contributes_nothing() -> None:
     for report in hostile:
         received = [*reports[:user], report, *reports[user + 1 :]]
         valid, aggregate = TrustedAggregation().decode(received, layout, 1.0)
-        assert valid.tolist() == [other != user for other in range(cohort.n_users)]
-        others = some_users(cohort, [other for other in range(cohort.n_users) if other != user])
+        assert valid.tolist() == [other != user for other in range(partition.n_users)]
+        others = some_users(partition, [other for other in range(partition.n_users) if other != user])
         assert np.array_equal(aggregate.total, sum_of_contributions(others, layout))
 
 

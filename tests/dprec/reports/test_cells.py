@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from dprec.channel import Channel
 from dprec.errors import InputError
-from dprec.exact_loss import even_share
 from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.laplace import BoundedLaplace
@@ -18,7 +17,7 @@ from dprec.mechanisms.randomized_response import BinaryFlip, RandomizedResponse
 from dprec.mechanisms.unprotected import Raw
 from dprec.mechanisms.zheng import ZhengRandomizedResponse
 from dprec.privacy.calibration import LARGEST_CELL_EPSILON, PrivacyBudget
-from dprec.randomness import words
+from dprec.randomness import even_share, words
 from dprec.ratings import RatingScale
 from dprec.reports import CellFamily
 

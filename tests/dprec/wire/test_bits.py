@@ -2,7 +2,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.wire.bits import MAX_FIELD_BITS, BitStream, put
+from dprec.wire import BitStream
+from dprec.wire.bits import MAX_FIELD_BITS, put
 
 FIELDS = st.lists(
     st.integers(0, MAX_FIELD_BITS).flatmap(

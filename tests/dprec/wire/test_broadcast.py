@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from dprec.wire.broadcast import BroadcastOptions, Factors, decode_broadcast, encode_broadcast
+from dprec.wire import BroadcastOptions, Factors, decode_broadcast, encode_broadcast
 
 OPTIONS = [BroadcastOptions(dtype="float16", delta=True), BroadcastOptions(dtype="float32", delta=True)]
 WIDE = st.floats(-1e39, 1e39, allow_nan=False)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dprec.wire.fixed_fields import FixedFields
+from dprec.wire import FixedFields
 
 ROWS = np.array([[0, 5, 1682], [1682, 1, 0]])
 

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.recommendation import NO_ITEM
-from dprec.wire.item_list import RATING, ItemListCodec
+from dprec.predictions import NO_ITEM
+from dprec.wire import ItemListCodec
+from dprec.wire.downlink import RATING
 
 LISTS = st.integers(1, 300).flatmap(
     lambda n_items: st.tuples(

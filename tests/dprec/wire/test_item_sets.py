@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dprec.wire.bits import BitStream
-from dprec.wire.item_sets import ItemSets, count_bits, longest_item_set, read_item_sets
+from dprec.wire import BitStream, ItemSets, longest_item_set, read_item_sets
+from dprec.wire.item_sets import count_bits
 
 HUGE = 1 << 20
 
@@ -14,7 +14,7 @@ CATALOGUES = st.one_of(st.integers(1, 70), st.sampled_from([127, 128, 129, 1682,
 
 
 @st.composite
-def cohorts(draw: st.DrawFn) -> tuple[int, list[list[int]]]:
+def partitions(draw: st.DrawFn) -> tuple[int, list[list[int]]]:
     n_items = draw(CATALOGUES)
     items = st.integers(0, n_items - 1)
     sets = draw(st.lists(st.lists(items, unique=True, max_size=30).map(sorted), max_size=6))
@@ -53,10 +53,10 @@ def check_round_trip(sets: list[list[int]], n_items: int) -> np.ndarray:
     return lengths
 
 
-@given(cohorts())
+@given(partitions())
 @settings(deadline=None)
-def test_round_trip(cohort: tuple[int, list[list[int]]]) -> None:
-    n_items, sets = cohort
+def test_round_trip(partition: tuple[int, list[list[int]]]) -> None:
+    n_items, sets = partition
     check_round_trip(sets, n_items)
 
 

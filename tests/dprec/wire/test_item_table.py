@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.wire.item_table import ItemTable
+from dprec.wire import ItemTable
 
 CUTS = np.array([-1.0, 0.25, 1.5])
 START = 5 + (3 + 9) * 4
@@ -38,8 +38,8 @@ def test_every_number_comes_back_within_half_a_step_of_its_column(
     for one, other in (
         (sent.means, received.means),
         (sent.deviations, received.deviations),
-        *zip(sent.places.T, received.places.T, strict=True),
-        *zip(sent.traits.T, received.traits.T, strict=True),
+        *zip(sent.embeddings.T, received.embeddings.T, strict=True),
+        *zip(sent.item_factors.T, received.item_factors.T, strict=True),
         *zip(sent.numbers.T, received.numbers.T, strict=True),
     ):
         assert np.abs(one - other).max() <= np.abs(one).max() / 31 * 0.5001
@@ -53,7 +53,7 @@ def test_a_number_costs_less_than_a_byte() -> None:
 
 def test_directions_have_lengths_below_1() -> None:
     lengths = np.sqrt((table().directions(0.3) ** 2).sum(axis=1))
-    distances = np.sqrt((table().places ** 2).sum(axis=1))
+    distances = np.sqrt((table().embeddings ** 2).sum(axis=1))
     np.testing.assert_allclose(lengths, distances / np.sqrt(distances**2 + 0.3))
 
 
@@ -64,7 +64,7 @@ def test_bytes_from_anywhere_are_a_table_or_refused(data: bytes) -> None:
             received = decoded(attempt)
         except ValueError:
             continue
-        assert np.isfinite(received.places).all()
+        assert np.isfinite(received.embeddings).all()
 
 
 def damaged() -> dict[str, bytes]:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dprec.wire.network import MEASURED, Contacts, NetworkOptions, network_bytes
-from dprec.wire.traffic import WITHOUT_RECORD, TrafficLedger
+from dprec.wire import WITHOUT_RECORD, NetworkOptions, TrafficLedger, network_bytes
+from dprec.wire.traffic import MEASURED, Contacts
 
 NO_CONTACTS = Contacts(connections=0, polls=0, heartbeats=0)
 ROUND = 1.0

@@ -7,7 +7,8 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from dprec.wire.onion import KEY_BYTES, onion_bytes, record_bytes
+from dprec.wire import onion_bytes, record_bytes
+from dprec.wire.traffic import KEY_BYTES
 
 
 def sealing_key(own: X25519PrivateKey, other: X25519PublicKey, ephemeral: bytes) -> ChaCha20Poly1305:

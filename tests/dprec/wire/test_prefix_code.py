@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.wire import prefix_code
-from dprec.wire.bits import MAX_FIELD_BITS, BitStream
-from dprec.wire.prefix_code import PrefixCode
+from dprec.wire import BitStream, prefix_code
+from dprec.wire.bits import MAX_FIELD_BITS
+from dprec.wire.symbols import PrefixCode
 
 ALPHABETS = [1, 2, 3, 5, 6, 255, 256, 257]
 

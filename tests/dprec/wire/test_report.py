@@ -9,17 +9,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dprec.channel import Channel
-from dprec.datasets.movielens import MovieLens100K
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import MovieLens100K, Synthetic
 from dprec.errors import InputError
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.unprotected import Raw
 from dprec.mechanisms.zheng import ZhengLaplace, ZhengRandomizedResponse
 from dprec.ratings import Ratings, RatingScale
-from dprec.wire import DecodedReports, ReportCodec
-from dprec.wire.bits import BitStream
-from dprec.wire.prefix_code import PrefixCode
+from dprec.wire import BitStream, DecodedReports, ReportCodec
+from dprec.wire.symbols import PrefixCode
 from tests.paths import DATA
 
 STARS = RatingScale.evenly(1, 5, 1)
@@ -59,7 +57,7 @@ def shown_symbols(channel: Channel) -> np.ndarray:
 
 
 @st.composite
-def cohorts(draw: st.DrawFn) -> tuple[str, Profiles]:
+def partitions(draw: st.DrawFn) -> tuple[str, Profiles]:
     """Draw users as mappings from items to indices of shown symbols."""
     name = draw(st.sampled_from(sorted(CODECS)))
     symbols = shown_symbols(CHANNELS[name])
@@ -107,10 +105,10 @@ def test_the_codecs_cover_both_layouts() -> None:
         assert (nothing_shown == [b""]) == ("row" not in name), name
 
 
-@given(cohorts())
+@given(partitions())
 @settings(deadline=None)
-def test_round_trip(cohort: tuple[str, Profiles]) -> None:
-    name, profiles = cohort
+def test_round_trip(partition: tuple[str, Profiles]) -> None:
+    name, profiles = partition
     codec = CODECS[name]
     reports = encode(codec, profiles)
     assert max(map(len, reports), default=0) <= codec.longest_report
@@ -120,10 +118,10 @@ def test_round_trip(cohort: tuple[str, Profiles]) -> None:
     assert profiles_of(decoded) == profiles
 
 
-@given(cohorts())
+@given(partitions())
 @settings(deadline=None)
-def test_a_report_does_not_depend_on_the_cohort(cohort: tuple[str, Profiles]) -> None:
-    name, profiles = cohort
+def test_a_report_does_not_depend_on_the_cohort(partition: tuple[str, Profiles]) -> None:
+    name, profiles = partition
     codec = CODECS[name]
     assert encode(codec, profiles) == [encode(codec, [profile])[0] for profile in profiles]
 
@@ -134,12 +132,12 @@ def test_any_bytes_decode_or_are_rejected(name: str, reports: list[bytes]) -> No
     check_sound(CODECS[name].decode(reports), reports, CHANNELS[name], N_ITEMS)
 
 
-@given(cohorts(), st.data())
+@given(partitions(), st.data())
 @settings(deadline=None)
 def test_mutated_reports_decode_or_are_rejected_without_disturbing_the_others(
-    cohort: tuple[str, Profiles], data: st.DataObject
+    partition: tuple[str, Profiles], data: st.DataObject
 ) -> None:
-    name, profiles = cohort
+    name, profiles = partition
     codec = CODECS[name]
     reports = encode(codec, profiles)
     for victim in data.draw(st.sets(st.integers(0, len(reports) - 1), max_size=2)) if reports else ():

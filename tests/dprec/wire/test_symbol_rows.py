@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.completion.one_bit.slope_channel import levels_of, slope_channel
-from dprec.wire.symbol_rows import SymbolRows
+from dprec.completion import levels_of, slope_channel
+from dprec.wire import SymbolRows
 
 CHANNEL = slope_channel(0.5, 64, 1.0)
 CODEC = SymbolRows(CHANNEL)
@@ -20,7 +20,7 @@ def test_what_is_encoded_comes_back(rows: list[list[int]]) -> None:
     valid, decoded = CODEC.decode(reports, counts)
     assert valid.all()
     np.testing.assert_array_equal(decoded, symbols)
-    # A cohort's reports are those of its users alone.
+    # A partition's reports are those of its users alone.
     alone = [CODEC.encode(np.array([len(row)]), np.array(row, dtype=np.uint16))[0] for row in rows]
     assert reports == alone
 

@@ -1,6 +1,6 @@
 import numpy as np
 
-from dprec.wire.traffic import WITHOUT_RECORD, TrafficLedger
+from dprec.wire import WITHOUT_RECORD, TrafficLedger
 
 
 def test_each_direction_is_charged_apart() -> None:

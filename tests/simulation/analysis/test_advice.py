@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 from dprec.errors import InputError
-from simulation.analysis.advice import advise
-from simulation.analysis.advice_words import advice_lines
-from simulation.analysis.limits import AdviceLimits, privacy_unit
+from simulation.analysis.advice import AdviceLimits, advice_lines, advise, privacy_unit
 from simulation.analysis.vocabulary import TRUST_IN_WORDS
 from simulation.storage.tables import csv_of_rows
 
@@ -61,16 +59,16 @@ def table(tmp_path: Path) -> Table:
 
 def test_what_predicts_other_ratings_is_not_weighed(table: Table) -> None:
     rows = [line("stars", 1.0, 1.2, dataset="stars"), line("genres", 1.0, 0.8, dataset="genres")]
-    assert advise(table(rows), AdviceLimits(1.0, "rating", 1000)).best.setting.name == "stars"
+    assert advise(table(rows), AdviceLimits(1.0, "rating", 1000)).best.result.name == "stars"
 
 
 def test_best_within_the_limits_and_the_price_of_the_next(table: Table) -> None:
     advice = advise(table(), AdviceLimits(1.0, "rating", 1000))
-    assert (advice.best.setting.name, advice.best.epsilon) == ("cheap", 1.0)
+    assert (advice.best.result.name, advice.best.epsilon) == ("cheap", 1.0)
     assert advice.for_epsilon is not None
-    assert (advice.for_epsilon.setting.name, advice.for_epsilon.epsilon) == ("cheap", 3.0)
+    assert (advice.for_epsilon.result.name, advice.for_epsilon.epsilon) == ("cheap", 3.0)
     assert advice.for_bytes is not None
-    assert (advice.for_bytes.setting.name, advice.for_bytes.bytes_per_user) == ("dear", 5100.0)
+    assert (advice.for_bytes.result.name, advice.for_bytes.bytes_per_user) == ("dear", 5100.0)
     assert advice.for_both is None
     words = "\n".join(advice_lines(advice))
     assert "costs 2 more ε" in words
@@ -80,7 +78,7 @@ def test_best_within_the_limits_and_the_price_of_the_next(table: Table) -> None:
 def test_beyond_every_budget_lies_giving_up_privacy(table: Table) -> None:
     advice = advise(table(), AdviceLimits(3.0, "rating", 10_000))
     assert advice.for_epsilon is not None
-    assert advice.for_epsilon.setting.name == "plain"
+    assert advice.for_epsilon.result.name == "plain"
     assert "giving up privacy" in "\n".join(advice_lines(advice))
 
 
@@ -89,7 +87,7 @@ def test_only_beyond_both_limits(table: Table) -> None:
     advice = advise(table(rows), AdviceLimits(1.0, "rating", 500))
     assert (advice.for_epsilon, advice.for_bytes) == (None, None)
     assert advice.for_both is not None
-    assert advice.for_both.setting.name == "b"
+    assert advice.for_both.result.name == "b"
 
 
 def test_nothing_is_better_than_the_best(table: Table) -> None:
@@ -98,29 +96,29 @@ def test_nothing_is_better_than_the_best(table: Table) -> None:
 
 
 def test_units_are_told_apart(table: Table) -> None:
-    assert advise(table(), AdviceLimits(2.0, "user", 1000)).best.setting.name == "whole"
+    assert advise(table(), AdviceLimits(2.0, "user", 1000)).best.result.name == "whole"
 
 
 def test_conditions_leave_protocols_out(table: Table) -> None:
-    assert advise(table(), AdviceLimits(9.0, "rating", 9e9, hide_items=True)).best.setting.name == "whole"
-    advice = advise(table(), AdviceLimits(9.0, "rating", 9e9, trust="sum"))
+    assert advise(table(), AdviceLimits(9.0, "rating", 9e9, hide_items=True)).best.result.name == "whole"
+    advice = advise(table(), AdviceLimits(9.0, "rating", 9e9, trust="secure-aggregation"))
     assert advice.for_epsilon is None
 
 
 def test_an_epsilon_above_its_promise_by_rounding_is_within(table: Table) -> None:
     rows = [line("a", 1.0, 1.2, epsilon_per_rating=1.0000000000000284)]
-    assert advise(table(rows), AdviceLimits(1.0, "rating", 500)).best.setting.name == "a"
+    assert advise(table(rows), AdviceLimits(1.0, "rating", 500)).best.result.name == "a"
 
 
 def test_the_largest_loss_of_any_run_counts(table: Table) -> None:
     rows = [line("a", 1.0, 1.2), line("a", 1.0, 1.2, seed=2, epsilon_per_rating=1.5), line("b", 1.0, 1.4)]
-    assert advise(table(rows), AdviceLimits(1.0, "rating", 500)).best.setting.name == "b"
+    assert advise(table(rows), AdviceLimits(1.0, "rating", 500)).best.result.name == "b"
 
 
 def test_higher_is_better_where_it_is(table: Table) -> None:
     rows = [line("a", 1.0, 1.2, f_score_at_k=0.5), line("b", 1.0, 1.1, f_score_at_k=0.4)]
-    assert advise(table(rows), AdviceLimits(1.0, "rating", 500), "f_score_at_k").best.setting.name == "a"
-    with pytest.raises(InputError, match="--measure: 'sign_accuracy'; accepted: rmse, f_score_at_k"):
+    assert advise(table(rows), AdviceLimits(1.0, "rating", 500), "f_score_at_k").best.result.name == "a"
+    with pytest.raises(InputError, match="--metric: 'sign_accuracy'; accepted: rmse, f_score_at_k"):
         advise(table(rows), AdviceLimits(1.0, "rating", 500), "sign_accuracy")
 
 
@@ -171,12 +169,15 @@ def test_foreign_directories(tmp_path: Path) -> None:
         ("".join(csv_of_rows([{**ROWS[1], "epsilon": -1}])), "line 2: epsilon: '-1'"),
         ("".join(csv_of_rows([{**ROWS[1], "rmse": True}])), "line 2: rmse: 'True'; accepted: a number"),
         ("".join(csv_of_rows([{**ROWS[1], "rmse": 1e300}])), "line 2: rmse: '1e[+]300'; accepted: a number"),
-        ("".join(csv_of_rows([{**ROWS[1], "users": "inf"}])), "line 2: users: 'inf'; accepted: a whole"),
+        ("".join(csv_of_rows([{**ROWS[1], "users": "inf"}])), "line 2: users: 'inf'; accepted: an integer"),
         (
             "".join(csv_of_rows([{**ROWS[1], "name": "\x1b[31m"}])),
             "line 2: name: .*accepted: a name of characters",
         ),
-        ("".join(csv_of_rows([{**ROWS[1], "floor": "mine"}])), "line 2: floor: 'mine'; accepted: nothing-"),
+        (
+            "".join(csv_of_rows([{**ROWS[1], "baseline": "mine"}])),
+            "line 2: baseline: 'mine'; accepted: nothing-",
+        ),
         ("".join(csv_of_rows([{**ROWS[1], "trusts_server": "perhaps"}])), "'perhaps'; accepted: True, False"),
         ("".join(csv_of_rows(ROWS[:1])) + "short,row\n", "line 3: 2 cells; accepted: [0-9]+, one per column"),
         ("".join(csv_of_rows(ROWS[:1])).splitlines()[0] + "\n", "no lines"),
@@ -208,7 +209,7 @@ def test_exit_codes(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
 
 def quiet(rmse: float, **changes: Any) -> dict[str, Any]:
     free = {"epsilon_per_rating": 0.0, "epsilon_per_user_max": 0.0, "downlink_message_mean_per_user": 0.0}
-    kind = {"floor": "nothing-sent", "status": "proved", "trusts_server": False}
+    kind = {"baseline": "nothing-sent", "status": "proved", "trusts_server": False}
     return line("quiet", None, rmse, up=0.0, **{**free, **kind, "rounds": 0, **changes})
 
 
@@ -230,15 +231,15 @@ def test_a_table_with_a_number_below_0_is_refused(table: Table, column: str) -> 
 
 def test_a_table_may_hold_a_gain_and_a_scale_below_0(table: Table) -> None:
     rows = [{**row, "rmse_gain": -0.1, "scale_low": -10.0} for row in ROWS]
-    assert advise(table(rows), AdviceLimits(1.0, "rating", 1000)).best.setting.name == "cheap"
+    assert advise(table(rows), AdviceLimits(1.0, "rating", 1000)).best.result.name == "cheap"
 
 
 def test_what_is_worse_than_nothing_sent_is_not_recommended(table: Table) -> None:
     advice = advise(table(repeated([*ROWS, quiet(1.05)])), AdviceLimits(1.0, "rating", 10_000))
-    assert advice.best.setting.floor == "nothing-sent"
-    assert {offer.setting.name for offer in advice.not_better} == {"cheap", "dear"}
+    assert advice.best.result.baseline == "nothing-sent"
+    assert {offer.result.name for offer in advice.not_better} == {"cheap", "dear"}
     assert advice.for_epsilon is not None
-    assert (advice.for_epsilon.setting.name, advice.for_epsilon.epsilon) == ("cheap", 3.0)
+    assert (advice.for_epsilon.result.name, advice.for_epsilon.epsilon) == ("cheap", 3.0)
     words = advice_lines(advice)
     assert words[0].startswith(
         "within ε ≤ 1 per rating and 10,000 bytes per user: send nothing: quiet at ε 0 per rating, 0 per "
@@ -254,7 +255,7 @@ def test_what_is_better_by_less_than_its_uncertainty_is_not_recommended(table: T
     rows = [line("noisy", 1.0, 1.04), quiet(1.05)]
     for spread, name in ((0.02, "quiet"), (0.001, "noisy")):
         advice = advise(table(repeated(rows, spread)), AdviceLimits(1.0, "rating", 1000))
-        assert advice.best.setting.name == name
+        assert advice.best.result.name == name
     assert "  against nothing sent: 0.010 ± 0.002 better (± is the" in "\n".join(advice_lines(advice))
 
 
@@ -263,7 +264,7 @@ def test_the_best_of_those_beyond_doubt_is_recommended(table: Table) -> None:
     seeds = [{**noisy, "seed": seed, "rmse": 0.99 + (seed - 2) * 0.2} for seed in (1, 2, 3)]
     rows = [*repeated([steady, quiet(1.05)]), *seeds]
     advice = advise(table(rows), AdviceLimits(1.0, "rating", 1000))
-    assert advice.best.setting.name == "steady"
+    assert advice.best.result.name == "steady"
     others = "  not better than nothing sent by more than their uncertainty: noisy"
     assert others in advice_lines(advice)
 
@@ -278,21 +279,21 @@ def test_a_protocol_that_beats_nothing_sent_at_one_budget_is_not_listed_as_worse
 
 def test_one_run_is_weighed_by_its_plain_difference_and_says_so(table: Table) -> None:
     advice = advise(table([line("a", 1.0, 1.0), quiet(1.05)]), AdviceLimits(1.0, "rating", 1000))
-    assert advice.best.setting.name == "a"
+    assert advice.best.result.name == "a"
     remark = "0.050 better (one run: the plain difference, nothing is known of its uncertainty)"
     assert f"  against nothing sent: {remark}" in advice_lines(advice)
 
 
 def test_nothing_sent_is_within_every_limit(table: Table) -> None:
-    strict = AdviceLimits(0.01, "user", 1, trust="nobody", hide_items=True)
+    strict = AdviceLimits(0.01, "user", 1, trust="local", hide_items=True)
     advice = advise(table([*ROWS, quiet(1.5)]), strict)
-    assert advice.best.setting.name == "quiet"
+    assert advice.best.result.name == "quiet"
     assert "  nothing else is within these limits" in advice_lines(advice)
 
 
 def test_what_ran_on_other_seeds_cannot_be_told_to_be_better(table: Table) -> None:
     rows = [line("a", 1.0, 0.5, seed=7), quiet(1.05)]
-    assert advise(table(rows), AdviceLimits(1.0, "rating", 1000)).best.setting.name == "quiet"
+    assert advise(table(rows), AdviceLimits(1.0, "rating", 1000)).best.result.name == "quiet"
 
 
 def test_only_what_is_proved_counts_unless_claims_are_asked_for(table: Table) -> None:
@@ -300,7 +301,7 @@ def test_only_what_is_proved_counts_unless_claims_are_asked_for(table: Table) ->
     promised = {"epsilon_claimed_per_rating": 1.0, "epsilon_claimed_per_user": 50.0}
     rows = [line("sound", 1.0, 1.0), line("paper", 1.0, 0.9, **claim, **promised), quiet(1.05)]
     advice = advise(table(rows), AdviceLimits(1.0, "rating", 1000))
-    assert advice.best.setting.name == "sound"
+    assert advice.best.result.name == "sound"
     words = "\n".join(advice_lines(advice))
     assert "left out, because ε is claimed and not proved: paper; --claimed counts a claim" in words
     assert (
@@ -309,7 +310,7 @@ def test_only_what_is_proved_counts_unless_claims_are_asked_for(table: Table) ->
     )
     assert "costs the proof: its ε is only claimed" in words
     counted = advise(table(rows), AdviceLimits(1.0, "rating", 1000, claimed=True))
-    assert (counted.best.setting.name, counted.best.epsilon) == ("paper", 1.0)
+    assert (counted.best.result.name, counted.best.epsilon) == ("paper", 1.0)
     assert "left out" not in "\n".join(advice_lines(counted))
 
 
@@ -317,13 +318,13 @@ def test_a_loss_that_is_proved_beside_a_claim_does_not_count_as_a_proof_of_what_
     table: Table,
 ) -> None:
     rows = [line("a", 1.0, 1.0, status="claimed"), line("b", 1.0, 1.2, status="none"), line("c", 1.0, 1.4)]
-    assert advise(table(rows), AdviceLimits(1.0, "rating", 1000)).best.setting.name == "c"
+    assert advise(table(rows), AdviceLimits(1.0, "rating", 1000)).best.result.name == "c"
 
 
-def test_a_floor_that_is_within_the_limits_competes(table: Table) -> None:
-    mean = line("mean", None, 1.0, floor="global-mean", status="proved", epsilon_per_rating=1.0)
+def test_a_baseline_that_is_within_the_limits_competes(table: Table) -> None:
+    mean = line("mean", None, 1.0, baseline="global-mean", status="proved", epsilon_per_rating=1.0)
     advice = advise(table([mean, quiet(1.05)]), AdviceLimits(1.0, "rating", 1000))
-    assert advice.best.setting.name == "mean"
+    assert advice.best.result.name == "mean"
 
 
 def test_sending_nothing_is_an_answer_and_no_error(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
@@ -351,17 +352,17 @@ def test_what_may_be_as_good_is_named(table: Table) -> None:
         ),
     ]
     advice = advise(table(rows), AdviceLimits(1.0, "rating", 1000))
-    assert [offer.setting.name for offer in advice.alike] == ["near"]
+    assert [offer.result.name for offer in advice.alike] == ["near"]
     assert "not told apart from it by the 95 % interval over users: near" in "\n".join(advice_lines(advice))
 
 
-TRUSTS = ("nobody", "shuffler", "sum", "server")
+TRUSTS = ("local", "shuffle", "secure-aggregation", "central")
 
 
 def trusting(name: str, trust: str, budget: float, rmse: float, *, up: float = 300.0) -> dict[str, Any]:
     """A protocol whose sum of losses exceeds its budget, which it keeps by composition."""
     losses = {"epsilon_per_user_max": 5 * budget, "epsilon_composed_max": budget * 0.998, "delta": 1e-6}
-    seen = {"trusts_server": trust == "server", "hides_rated_items": trust == "sum"}
+    seen = {"trusts_server": trust == "central", "hides_rated_items": trust == "secure-aggregation"}
     return line(name, budget, rmse, up=up, trust=trust, **seen, **losses)
 
 
@@ -389,10 +390,10 @@ def test_every_word_of_advice_within_a_trust_is_in_the_table(table: Table, most:
         (row for row in inside if row["rmse"] < reached - 0.01), key=lambda row: row["rmse"], default=None
     )
     words = {
-        "nobody": ", with nobody trusted",
-        "shuffler": ", with nobody trusted but whoever shuffles",
-        "sum": ", without trusting the server",
-        "server": "",
+        "local": ", with nobody trusted",
+        "shuffle": ", with nobody trusted but whoever shuffles",
+        "secure-aggregation": ", without trusting the server",
+        "central": "",
     }[most]
     opening = f"within ε ≤ 1 per user with δ ≤ 1e-06 and 1,000 bytes per user{words}: "
     if best is None:
@@ -412,7 +413,9 @@ def test_every_word_of_advice_within_a_trust_is_in_the_table(table: Table, most:
         f"RMSE {best['rmse']:.4f} ± 0.0010 (standard deviation over 3 seeds), {spent:,.0f} bytes per user"
     )
     trusted = TRUST_IN_WORDS[best["trust"]]
-    sees = {"server": "true ratings", "sum": "noisy sums only"}.get(best["trust"], "rated items, noise")
+    sees = {"central": "true ratings", "secure-aggregation": "noisy sums only"}.get(
+        best["trust"], "rated items, noise"
+    )
     assert lines[1] == f"  {trusted}; the server sees {sees}; rounds: 1; runs: 3"
     assert lines[2].startswith(f"  against nothing sent: {reached - best['rmse']:.3f} ± ")
     named = {name for row in rows for name in [row["name"]] if any(name in each for each in lines)}
@@ -420,13 +423,13 @@ def test_every_word_of_advice_within_a_trust_is_in_the_table(table: Table, most:
 
 
 def test_what_holds_by_composition_only_counts_with_a_delta(table: Table) -> None:
-    rows = [trusting("composed", "sum", 1.0, 0.9), line("summed", 0.01, 1.0)]
+    rows = [trusting("composed", "secure-aggregation", 1.0, 0.9), line("summed", 0.01, 1.0)]
     advice = advise(table(rows), AdviceLimits(1.0, "user", 1000))
-    assert advice.best.setting.name == "summed"
+    assert advice.best.result.name == "summed"
     left_out = "  left out, because ε holds by composition only: composed; --delta 1e-06 counts it"
     assert left_out in advice_lines(advice)
-    assert advise(table(rows), AdviceLimits(1.0, "user", 1000, delta=1e-5)).best.setting.name == "composed"
-    assert advise(table(rows), AdviceLimits(1.0, "user", 1000, delta=1e-7)).best.setting.name == "summed"
+    assert advise(table(rows), AdviceLimits(1.0, "user", 1000, delta=1e-5)).best.result.name == "composed"
+    assert advise(table(rows), AdviceLimits(1.0, "user", 1000, delta=1e-7)).best.result.name == "summed"
 
 
 def test_how_many_users_the_best_needs_is_said_where_it_was_tried(table: Table) -> None:
@@ -438,7 +441,7 @@ def test_how_many_users_the_best_needs_is_said_where_it_was_tried(table: Table) 
     tried = advise(
         table([*rows, *crowd(1000, 1.15), *crowd(100_000, 0.95)]), AdviceLimits(1.0, "rating", 1000)
     )
-    assert (tried.best.setting.name, tried.best.setting.population) == ("cheap", None)
+    assert (tried.best.result.name, tried.best.result.population) == ("cheap", None)
     assert "  users needed to beat nothing sent: about 10,000" in advice_lines(tried)
     assert "users needed" not in "\n".join(
         advice_lines(advise(table(rows), AdviceLimits(1.0, "rating", 1000)))

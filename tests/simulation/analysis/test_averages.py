@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from simulation.analysis.averages import Average, Spread, average
+from simulation.analysis.vocabulary import Average, Spread, average
 
 
 def rows(*values: Any) -> list[dict[str, Any]]:

@@ -5,10 +5,10 @@ import json
 
 import pytest
 
+from dprec.components import option
 from dprec.errors import InputError
 from dprec.mechanisms import RandomizedResponse
-from dprec.options import option
-from simulation.analysis.component_description import described_components
+from simulation.analysis.description import described_components
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.components import COMPONENT_REGISTRIES
 
@@ -63,4 +63,4 @@ def test_a_kind_of_several_registries_is_described_in_each() -> None:
 
 def test_a_class_that_is_no_component_is_refused() -> None:
     with pytest.raises(InputError, match="a class that is no component; accepted: one derived"):
-        described_components("dprec.run_keys:InstalledKeys")
+        described_components("dprec.randomness.keys:InstalledKeys")

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from dprec.errors import InputError
-from dprec.wire.report import ReportCodec
+from dprec.wire import ReportCodec
 from simulation import load
 from simulation.analysis.description import REQUIRED, Description, as_json, describe
 from simulation.configuration.presets import presets

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from simulation.analysis.measures import MEASURES
 from simulation.analysis.populations import courses, population_sentences, population_words, users_needed
-from simulation.analysis.settings import settings_of
+from simulation.analysis.protocol_results import results_of
+from simulation.analysis.vocabulary import METRICS
 
-RMSE = MEASURES[0]
-FLOOR = 1.05
+RMSE = METRICS[0]
+BASELINE = 1.05
 
 
 def lines(
@@ -27,7 +27,7 @@ def lines(
             "dataset": "synthetic",
             "population": str(users),
             "users": float(users),
-            "rmse": FLOOR - gain,
+            "rmse": BASELINE - gain,
             "against": "quiet",
             "rmse_gain": gain,
             "rmse_gain_low": gain - half_width,
@@ -39,11 +39,11 @@ def lines(
 
 
 def quiet(*users: int, **changes: Any) -> list[dict[str, Any]]:
-    return lines("quiet", None, dict.fromkeys(users, 0.0), floor="nothing-sent", against=None, **changes)
+    return lines("quiet", None, dict.fromkeys(users, 0.0), baseline="nothing-sent", against=None, **changes)
 
 
 def needed(*rows: list[dict[str, Any]]) -> dict[tuple[str, float | None], str]:
-    every = courses(settings_of([row for each in rows for row in each]), RMSE)
+    every = courses(results_of([row for each in rows for row in each]), RMSE)
     return {(each.name, each.budget): each.users_needed for each in every}
 
 
@@ -84,12 +84,12 @@ def test_given_ratings_are_not_joined_to_those_that_are_drawn() -> None:
         *quiet(6040, dataset="movielens-1m", population="movielens-1m"),
         *lines("a", 1.0, large, dataset="movielens-1m", population="movielens-1m"),
     ]  # fmt: skip
-    every = courses(settings_of(rows), RMSE)
+    every = courses(results_of(rows), RMSE)
     assert {each.ratings: [point.users for point in each.points] for each in every} == {
         "synthetic": [1000.0, 3000.0],
         "given": [943.0, 6040.0],
     }
-    assert users_needed(every, every[0].points[0].setting) == "about 1,700"
+    assert users_needed(every, every[0].points[0].result) == "about 1,700"
 
 
 def test_a_sentence_for_every_protocol_says_from_when_on_at_which_budget() -> None:
@@ -100,7 +100,7 @@ def test_a_sentence_for_every_protocol_says_from_when_on_at_which_budget() -> No
         *lines("b", 1.0, {1000: -0.2, 10_000: -0.1}),
         *lines("b", 4.0, {1000: -0.2, 10_000: -0.1}),
     ]
-    sentences = population_sentences(courses(settings_of(rows), RMSE))
+    sentences = population_sentences(courses(results_of(rows), RMSE))
     assert sentences == population_words(rows)
     assert sentences == [
         "a beats nothing sent from about 3,200 users on at ε = 1; "

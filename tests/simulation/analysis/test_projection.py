@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dprec.errors import InputError
-from simulation.analysis.projection import check_population, project
+from simulation.analysis.populations import check_population, project
 
 
 def test_total_and_rate() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulation.analysis.seen_sets import seen_set_sentences
-from simulation.analysis.settings import by_evaluation, settings_of
+from simulation.analysis.protocol_results import by_evaluation, results_of
+from simulation.analysis.sentences import item_set_sentences
 
 
 def lines(name: str, budget: float | None, *rmse: float, **changes: Any) -> list[dict[str, Any]]:
@@ -17,13 +17,13 @@ def reading(name: str, budget: float | None, *rmse: float, **changes: Any) -> li
     return lines(name, budget, *rmse, completion="calibrated", **changes)
 
 
-ALONE = reading("visible", None, 0.95, 0.95, floor="sets-only")
-QUIET = lines("quiet", None, 1.062, 1.062, floor="nothing-sent")
+ALONE = reading("visible", None, 0.95, 0.95, baseline="sets-only")
+QUIET = lines("quiet", None, 1.062, 1.062, baseline="nothing-sent")
 
 
 def sentences(*cells: list[dict[str, Any]]) -> list[str]:
-    groups = by_evaluation(settings_of([row for rows in cells for row in rows]))
-    return list(seen_set_sentences(groups, "rating").values())
+    groups = by_evaluation(results_of([row for rows in cells for row in rows]))
+    return list(item_set_sentences(groups, "rating").values())
 
 
 def test_the_figures_are_those_of_the_rows() -> None:
@@ -43,7 +43,7 @@ def test_the_figures_are_those_of_the_rows() -> None:
     ]
 
 
-def test_without_a_protocol_that_reads_the_set_the_floor_speaks_for_itself() -> None:
+def test_without_a_protocol_that_reads_the_set_the_baseline_speaks_for_itself() -> None:
     (sentence,) = sentences(ALONE, lines("other", 1.0, 0.9, 0.9, completion="mf"))
     assert sentence.endswith("where a protocol hides which items were rated, nothing of this remains.")
     assert sentences(QUIET, lines("other", 1.0, 0.9, 0.9, completion="mf")) == []
@@ -56,8 +56,8 @@ def test_hidden_sets_and_trusted_servers_read_no_visible_set() -> None:
     assert "hidden is" not in sentences(ALONE, hidden, trusted)[0]
 
 
-def test_without_the_floor_no_figure_is_made_up() -> None:
+def test_without_the_baseline_no_figure_is_made_up() -> None:
     (sentence,) = sentences(QUIET, reading("a", 1.0, 0.92), reading("a", 3.0, 0.91), reading("b", 1.0, 0.93))
     assert sentence.startswith("a and b predict also from which items were rated")
-    assert "floor sets-only" in sentence
+    assert "baseline sets-only" in sentence
     assert not any(character.isdigit() for character in sentence)

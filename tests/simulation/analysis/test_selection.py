@@ -11,14 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprec.errors import InputError
-from simulation.analysis.measures import MEASURES
-from simulation.analysis.selection import at_reference, frontier, reference_budget
-from simulation.analysis.settings import Setting, read_rows
+from simulation.analysis.protocol_results import (
+    ProtocolResult,
+    at_reference,
+    frontier,
+    read_rows,
+    reference_budget,
+)
+from simulation.analysis.vocabulary import METRICS
 
-RMSE = MEASURES[0]
+RMSE = METRICS[0]
 
 
-def setting(name: str, spent: float, rmse: float, budget: float | None = 1.0) -> Setting:
+def result(name: str, spent: float, rmse: float, budget: float | None = 1.0) -> ProtocolResult:
     row = {
         "rmse": rmse,
         "uplink_message_mean_per_user": spent,
@@ -26,23 +31,23 @@ def setting(name: str, spent: float, rmse: float, budget: float | None = 1.0) ->
         "epsilon_per_rating": budget,
         "epsilon_per_user_max": budget,
     }
-    return Setting(name, budget, (row,))
+    return ProtocolResult(name, budget, (row,))
 
 
 @given(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), min_size=1, max_size=12))
 def test_the_frontier_is_what_nothing_beats(points: list[tuple[int, int]]) -> None:
-    settings = [setting(f"p{place}", float(x), float(y)) for place, (x, y) in enumerate(points)]
-    found = {(one.bytes_per_user, one.mean("rmse")) for one in frontier(settings, RMSE)}
+    results = [result(f"p{place}", float(x), float(y)) for place, (x, y) in enumerate(points)]
+    found = {(one.bytes_per_user, one.mean("rmse")) for one in frontier(results, RMSE)}
     best = {(x, y) for x, y in points if not any((a <= x and b <= y) and (a, b) != (x, y) for a, b in points)}
     assert found == best
 
 
 def test_the_reference_budget_is_the_most_common_and_then_the_nearest_to_one() -> None:
-    settings = [setting("a", 1, 1, budget) for budget in (0.1, 0.5, 3.0)] + [setting("b", 1, 1, 3.0)]
-    assert reference_budget(settings) == 3.0
-    assert reference_budget(settings[:3]) == 0.5
-    assert reference_budget([setting("c", 1, 1, None)]) is None
-    chosen = at_reference([*settings[:2], setting("b", 1, 1, 3.0), setting("b", 1, 1, 8.0)])
+    results = [result("a", 1, 1, budget) for budget in (0.1, 0.5, 3.0)] + [result("b", 1, 1, 3.0)]
+    assert reference_budget(results) == 3.0
+    assert reference_budget(results[:3]) == 0.5
+    assert reference_budget([result("c", 1, 1, None)]) is None
+    chosen = at_reference([*results[:2], result("b", 1, 1, 3.0), result("b", 1, 1, 8.0)])
     assert [(one.name, one.budget) for one in chosen] == [("a", 0.5), ("b", 3.0)]
 
 

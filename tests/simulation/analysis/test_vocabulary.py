@@ -7,7 +7,6 @@ from functools import partial
 import pytest
 
 from dprec.privacy.guarantee import Trust
-from simulation.analysis.averages import Average, Spread
 from simulation.analysis.columns import (
     BUDGET,
     LOSSES,
@@ -19,22 +18,34 @@ from simulation.analysis.columns import (
     composed_column,
     spread_column,
 )
-from simulation.analysis.measures import MEASURES, main_measure
-from simulation.analysis.numbers import loss, number, short, size, with_spread
-from simulation.analysis.settings import Setting
-from simulation.analysis.vocabulary import listed, plural, profiles_compared, server_sees
+from simulation.analysis.protocol_results import ProtocolResult
+from simulation.analysis.vocabulary import (
+    METRICS,
+    Average,
+    Spread,
+    listed,
+    loss,
+    main_metric,
+    number,
+    plural,
+    profiles_compared,
+    server_sees,
+    short,
+    size,
+    with_spread,
+)
 
 
 @pytest.mark.parametrize(
     ("trust", "hides", "unlinked", "words"),
     [
-        ("server", False, False, "true ratings"),
-        ("server", True, False, "true ratings"),
-        ("nobody", False, False, "rated items, noise"),
-        ("shuffler", False, True, "items and noise, not whose"),
-        ("nobody", True, False, "noise only"),
-        ("sum", True, False, "noisy sums only"),
-        ("sum", False, False, "sums without noise"),
+        ("central", False, False, "true ratings"),
+        ("central", True, False, "true ratings"),
+        ("local", False, False, "rated items, noise"),
+        ("shuffle", False, True, "items and noise, not whose"),
+        ("local", True, False, "noise only"),
+        ("secure-aggregation", True, False, "noisy sums only"),
+        ("secure-aggregation", False, False, "sums without noise"),
     ],
 )
 def test_what_the_server_sees(trust: Trust, hides: bool, unlinked: bool, words: str) -> None:
@@ -45,7 +56,7 @@ def test_what_the_server_sees(trust: Trust, hides: bool, unlinked: bool, words: 
 
 
 def test_what_spends_nothing_shows_the_rated_items_only() -> None:
-    seen = server_sees(trust="nobody", hides_rated_items=False, unlinked=False, sends=True, spends=False)
+    seen = server_sees(trust="local", hides_rated_items=False, unlinked=False, sends=True, spends=False)
     assert seen == "rated items only"
 
 
@@ -61,16 +72,16 @@ def test_columns_read_a_setting() -> None:
         }
         for seed, rmse, worst in ((1, 1.0, 20), (2, 2.0, 1500.0))
     )
-    setting = Setting("blp", 1.0, rows)
+    result = ProtocolResult("blp", 1.0, rows)
     columns = [
         BUDGET,
-        spread_column(MEASURES[0], [setting]),
-        accuracy_column(MEASURES[0]),
+        spread_column(METRICS[0], [result]),
+        accuracy_column(METRICS[0]),
         *LOSSES,
         SERVER_SEES,
         RUNS,
     ]
-    assert [column.text(setting) for column in columns] == [
+    assert [column.text(result) for column in columns] == [
         "1",
         "1.5000 ± 0.7071",
         "1.5000",
@@ -79,37 +90,41 @@ def test_columns_read_a_setting() -> None:
         "noise only",
         "2",
     ]
-    assert [column.value(setting) for column in columns] == [1.0, 1.5, 1.5, 1.0, 1500.0, "noise only", 2]
-    assert accuracy_column(MEASURES[1]).text(setting) == "–"
+    assert [column.value(result) for column in columns] == [1.0, 1.5, 1.5, 1.0, 1500.0, "noise only", 2]
+    assert accuracy_column(METRICS[1]).text(result) == "–"
 
 
 def test_composed_losses_stand_with_their_delta() -> None:
     rows = tuple({"epsilon_composed_max": worst, "delta": 1e-6} for worst in (4.0, 12.5))
-    settings = [Setting("blp", 1.0, rows), Setting("none", None, ({"epsilon_composed_max": None},))]
-    column = composed_column(settings)
+    results = [
+        ProtocolResult("blp", 1.0, rows),
+        ProtocolResult("none", None, ({"epsilon_composed_max": None},)),
+    ]
+    column = composed_column(results)
     assert (column.title, column.hint) == ("ε per user, composed", "largest, δ=1e-06")
-    assert [column.text(setting) for setting in settings] == ["12.5, same items", "–"]
-    other = Setting("rr", 1.0, ({"epsilon_composed_max": 3.0, "delta": 0.01},))
-    assert composed_column([*settings, other]).hint == "largest, δ=1e-06, δ=0.01"
+    assert [column.text(result) for result in results] == ["12.5, same items", "–"]
+    other = ProtocolResult("rr", 1.0, ({"epsilon_composed_max": 3.0, "delta": 0.01},))
+    assert composed_column([*results, other]).hint == "largest, δ=1e-06, δ=0.01"
 
 
 @pytest.mark.parametrize("hides", [False, True])
 def test_a_loss_per_user_says_if_it_compares_profiles_of_the_same_items_only(hides: bool) -> None:
     losses = {"epsilon_per_rating": 1.0, "epsilon_per_user_max": 685.0, "epsilon_composed_max": 422.5}
     row = {"hides_rated_items": hides, **losses, "epsilon_per_user_median": 50.0}
-    setting = Setting("bits", 1.0, (row,))
-    columns = (*LOSSES, composed_column([setting]), MEDIAN_LOSS)
+    result = ProtocolResult("bits", 1.0, (row,))
+    columns = (*LOSSES, composed_column([result]), MEDIAN_LOSS)
     same = "" if hides else ", same items"
-    assert [column.text(setting) for column in columns] == ["1", f"685{same}", f"422.5{same}", f"50.0{same}"]
+    assert [column.text(result) for column in columns] == ["1", f"685{same}", f"422.5{same}", f"50.0{same}"]
     assert profiles_compared(None, hides_rated_items=hides) == ""
 
 
 def test_a_spread_says_what_it_is() -> None:
     def hint(*runs: int) -> str:
-        settings = [
-            Setting("blp", 1.0, tuple({"rmse": 1.0, "seed": seed} for seed in range(count))) for count in runs
+        results = [
+            ProtocolResult("blp", 1.0, tuple({"rmse": 1.0, "seed": seed} for seed in range(count)))
+            for count in runs
         ]
-        return spread_column(MEASURES[0], settings, direction=True).hint
+        return spread_column(METRICS[0], results, direction=True).hint
 
     assert hint(3, 3) == "lower is better, ± standard deviation over 3 seeds"
     assert hint(3, 1, 5) == "lower is better, ± standard deviation over 3 to 5 seeds"
@@ -122,17 +137,17 @@ def test_seeds_and_folds_are_told_apart() -> None:
         for fold, far in (("u1", 0.0), ("u2", 0.4))
         for seed in (1, 2, 3)
     ]
-    both, one_seed = Setting("blp", 1.0, tuple(rows)), Setting("blp", 1.0, tuple(rows[::3]))
+    both, one_seed = ProtocolResult("blp", 1.0, tuple(rows)), ProtocolResult("blp", 1.0, tuple(rows[::3]))
     # A sample's deviation: 0.1 of (0.1, 0.2, 0.3), and 0.4 / sqrt(2) of two folds 0.4 apart.
     average = both.average("rmse")
     assert average is not None
     assert average.seeds == Spread(pytest.approx(0.1), 3)  # type: ignore[arg-type]
     assert average.folds == Spread(pytest.approx(0.4 / 2**0.5), 2)  # type: ignore[arg-type]
-    column = spread_column(MEASURES[0], [both])
+    column = spread_column(METRICS[0], [both])
     assert column.text(both) == "1.4000 ± 0.1000 ± 0.2828"
     assert column.hint == "± standard deviation over 3 seeds, then over 2 folds"
-    assert spread_column(MEASURES[0], [one_seed]).hint == "± standard deviation over 2 folds"
-    assert spread_column(MEASURES[0], [one_seed]).text(one_seed) == "1.3000 ± 0.2828"
+    assert spread_column(METRICS[0], [one_seed]).hint == "± standard deviation over 2 folds"
+    assert spread_column(METRICS[0], [one_seed]).text(one_seed) == "1.3000 ± 0.2828"
 
 
 def test_a_claimed_loss_stands_beside_what_is_proved_and_the_weakest_run_decides() -> None:
@@ -146,12 +161,12 @@ def test_a_claimed_loss_stands_beside_what_is_proved_and_the_weakest_run_decides
         }
         for status, proved, claimed in (("proved", 864.0, 90.0), ("claimed", 900.0, 2500.0))
     )
-    setting = Setting("output", 1.0, rows)
-    texts = [column.text(setting) for column in (STATUS, *LOSSES)]
+    result = ProtocolResult("output", 1.0, rows)
+    texts = [column.text(result) for column in (STATUS, *LOSSES)]
     assert texts == ["claimed", "900 (claimed 1)", "– (claimed 2,500), same items"]
-    assert LOSSES[0].value(setting) == 900
-    assert setting.falls_short
-    assert not Setting("output", 1.0, rows[:1]).falls_short
+    assert LOSSES[0].value(result) == 900
+    assert result.falls_short
+    assert not ProtocolResult("output", 1.0, rows[:1]).falls_short
 
 
 @pytest.mark.parametrize(
@@ -161,10 +176,10 @@ def test_a_claimed_loss_stands_beside_what_is_proved_and_the_weakest_run_decides
 def test_the_main_measure_is_the_first_that_was_measured(
     accuracy: dict[str, float | None], label: str
 ) -> None:
-    measure = main_measure(accuracy)
-    assert measure is not None
-    assert measure.label == label
-    assert main_measure({}) is None
+    metric = main_metric(accuracy)
+    assert metric is not None
+    assert metric.label == label
+    assert main_metric({}) is None
 
 
 @pytest.mark.parametrize(

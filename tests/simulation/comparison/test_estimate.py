@@ -12,9 +12,8 @@ import pytest
 from dprec.datasets import Synthetic
 from simulation import compare
 from simulation.comparison import estimate as module
-from simulation.comparison.estimate import Estimate, Sample, estimate
 from simulation.comparison.planning import load_comparison
-from simulation.comparison.schedule import typical_seconds
+from simulation.comparison.schedule import Estimate, Sample, estimate, typical_seconds
 from simulation.console.command_line import main
 from simulation.pages import outline
 
@@ -24,7 +23,7 @@ CONFIG: dict[str, Any] = {
     "split": {"kind": "holdout"},
     "seeds": [3, 4],
     "epsilons": [4.0, 0.5, 1.0],
-    "floors": False,
+    "baselines": False,
     "protocols": ["item-average", "blp-mf", "zheng-rr"],
     "simulation": {"backend": "local"},
 }
@@ -110,7 +109,7 @@ def test_quick_runs_one_cell_of_every_protocol_and_says_so_everywhere(
     path = tmp_path / "some.yaml"
     path.write_text(
         "name: some\ndataset: {kind: synthetic, users: 40, items: 30, ratings: 400}\nsplit: {kind: holdout}\n"
-        "seeds: [3, 4]\nepsilons: [0.5, 1.0]\nprotocols: [blp-mf]\nfloors: false\n"
+        "seeds: [3, 4]\nepsilons: [0.5, 1.0]\nprotocols: [blp-mf]\nbaselines: false\n"
         "simulation: {backend: local}\n"
     )
     with pytest.raises(SystemExit) as ended:

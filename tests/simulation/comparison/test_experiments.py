@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simulation.compare import compare
-from simulation.protocols.floors import FLOORS
+from simulation import compare
+from simulation.protocols.floors import BASELINES
 from tests.paths import CONFIGS
 
 EXPERIMENTS = CONFIGS / "experiments"
@@ -42,7 +42,7 @@ def test_figure_7_runs_on_files_of_the_same_layout(
     assert not result.failures
     with (tmp_path / "out" / "comparison.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    names = ["blp-mog-mf", "isgd", "plain-mf", *FLOORS]
+    names = ["blp-mog-mf", "isgd", "plain-mf", *BASELINES]
     assert [row["name"] for row in rows] == [name for name in names for _ in ("fold 0", "fold 3")]
     for row in rows:
         assert (float(row["scale_low"]), float(row["scale_high"])) == (low, high)
@@ -58,7 +58,7 @@ def test_private_least_squares_run_on_a_file_of_movielens_10m(tmp_path: Path) ->
     result = compare(
         EXPERIMENTS / "dp-als-movielens-10m.yaml",
         tmp_path / "out",
-        overrides=[f"dataset.path={tmp_path}", "simulation={backend: local}", "floors=false"],
+        overrides=[f"dataset.path={tmp_path}", "simulation={backend: local}", "baselines=false"],
         page=False,
     )
     assert not result.failures

@@ -8,12 +8,12 @@ import pytest
 import yaml
 
 from dprec.errors import InputError
-from simulation.compare import compare
+from simulation import compare
 from simulation.comparison.planning import Comparison, load_comparison
 from simulation.configuration.models import parse_config
 from simulation.configuration.presets import presets
 from simulation.configuration.strict_yaml import read_yaml
-from simulation.protocols.floors import FLOORS, floor_of
+from simulation.protocols.floors import BASELINES, baseline_of
 from tests.paths import CONFIGS
 
 DATASET = {"kind": "synthetic", "users": 30, "items": 20, "ratings": 300}
@@ -43,27 +43,27 @@ def names(comparison: Comparison) -> list[str]:
     return list(dict.fromkeys(cell.protocol for cell in comparison.cells))
 
 
-def test_floors_follow_the_protocols_with_the_same_folds_and_seeds(tmp_path: Path) -> None:
+def test_baselines_follow_the_protocols_with_the_same_folds_and_seeds(tmp_path: Path) -> None:
     split = {"kind": "k-fold", "folds": 3, "fold": 0}
     comparison = load(tmp_path, ["blp-mf"], split=split, folds=[0, 2])
-    assert names(comparison) == ["blp-mf", *FLOORS]
-    for floor in FLOORS:
-        cells = [cell for cell in comparison.cells if cell.protocol == floor]
+    assert names(comparison) == ["blp-mf", *BASELINES]
+    for baseline in BASELINES:
+        cells = [cell for cell in comparison.cells if cell.protocol == baseline]
         assert [(cell.fold, cell.seed) for cell in cells] == [(0, 1), (0, 2), (2, 1), (2, 2)]
         assert {cell.epsilon for cell in cells} == {None}
-        assert all(floor_of(cell.config.protocol) == floor for cell in cells)
+        assert all(baseline_of(cell.config.protocol) == baseline for cell in cells)
         assert [cell.config.split.fold for cell in cells] == [0, 0, 2, 2]  # type: ignore[attr-defined]
 
 
-def test_floors_can_be_left_out(tmp_path: Path) -> None:
-    assert names(load(tmp_path, ["blp-mf"], floors=False)) == ["blp-mf"]
+def test_baselines_can_be_left_out(tmp_path: Path) -> None:
+    assert names(load(tmp_path, ["blp-mf"], baselines=False)) == ["blp-mf"]
 
 
-def test_everything_that_is_predicted_has_its_floors(tmp_path: Path) -> None:
+def test_everything_that_is_predicted_has_its_baselines(tmp_path: Path) -> None:
     elsewhere = {"dataset": DOMAINS, "split": COLD}
     comparison = load(tmp_path, ["plain-mf", "one-bit-clear", {"name": "nx-map", "set": elsewhere}, "blp-mf"])
     kinds = ("", "-signs", "-synthetic-domains")
-    expected = [floor + kind for kind in kinds for floor in FLOORS]
+    expected = [baseline + kind for kind in kinds for baseline in BASELINES]
     assert names(comparison)[4:] == expected
     cells = {cell.protocol: cell.config for cell in comparison.cells}
     assert cells["nothing-sent"].binarization is None
@@ -75,9 +75,9 @@ def test_everything_that_is_predicted_has_its_floors(tmp_path: Path) -> None:
 def test_public_data_about_the_items_change_no_rating(tmp_path: Path) -> None:
     films = {"kind": "movielens-100k", "path": "nowhere", "items": True}
     entries = ["blp-mf", {"name": "without", "preset": "blp-mf", "set": {"dataset.items": False}}]
-    assert names(load(tmp_path, entries, dataset=films)) == ["blp-mf", "without", *FLOORS]
+    assert names(load(tmp_path, entries, dataset=films)) == ["blp-mf", "without", *BASELINES]
     fewer = {"name": "fewer", "preset": "blp-mf", "set": {"dataset.items": 10}}
-    assert len(names(load(tmp_path, ["blp-mf", fewer]))) == 2 + 2 * len(FLOORS)
+    assert len(names(load(tmp_path, ["blp-mf", fewer]))) == 2 + 2 * len(BASELINES)
 
 
 def test_what_is_listed_is_not_added_whatever_its_name(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_what_is_listed_is_not_added_whatever_its_name(tmp_path: Path) -> None:
     assert {"item-average-synthetic", "nothing-sent-synthetic-domains"} <= set(names(comparison))
 
 
-def test_a_panel_has_its_floors_in_it(tmp_path: Path) -> None:
+def test_a_panel_has_its_baselines_in_it(tmp_path: Path) -> None:
     panels_of = {"blp-some": "20 % seen", "blp-all": "all"}
     entries = [{"name": name, "preset": "blp-mf", "panel": panel} for name, panel in panels_of.items()]
     comparison = load(tmp_path, entries)
@@ -112,27 +112,31 @@ def test_splits_that_differ_are_numbered(tmp_path: Path) -> None:
 SMALL = {"split": {"kind": "holdout", "test_fraction": 0.1}}
 
 
-def test_floors_are_known_among_the_presets() -> None:
+def test_baselines_are_known_among_the_presets() -> None:
     runs = {name: values for name, path in presets().items() if "protocol" in (values := read_yaml(path))}
-    known = {name: floor_of(parse_config(values).protocol) for name, values in runs.items()}
-    assert known == {name: name if name in FLOORS else None for name in runs}
+    known = {name: baseline_of(parse_config(values).protocol) for name, values in runs.items()}
+    assert known == {name: name if name in BASELINES else None for name in runs}
 
 
-def test_averages_of_noisy_ratings_or_on_devices_are_no_floor() -> None:
+def test_averages_of_noisy_ratings_or_on_devices_are_no_baseline() -> None:
     noisy = {"kind": "one-shot", "mechanism": {"kind": "bounded-laplace"}, "privacy": {"epsilon": 1.0}}
     values = read_yaml(presets()["item-average"])
     protocol = {**noisy, "completion": {"kind": "item-average"}}
-    assert floor_of(parse_config({**values, "protocol": protocol}).protocol) is None
+    assert baseline_of(parse_config({**values, "protocol": protocol}).protocol) is None
     protocol = {**values["protocol"], "personalization": "on-device"}
-    assert floor_of(parse_config({**values, "protocol": protocol}).protocol) is None
+    assert baseline_of(parse_config({**values, "protocol": protocol}).protocol) is None
 
 
-def test_the_table_names_floors_and_an_interrupted_comparison_goes_on(tmp_path: Path) -> None:
+def test_the_table_names_baselines_and_an_interrupted_comparison_goes_on(tmp_path: Path) -> None:
     path, folder = write(tmp_path, ["blp-mf"]), tmp_path / "out"
     assert not compare(path, folder, page=False).failures
     table = (folder / "comparison.csv").read_text()
     rows = list(csv.DictReader(table.splitlines()))
-    assert [row["floor"] for row in rows] == ["", "", *(floor for floor in FLOORS for _ in SHARED["seeds"])]
+    assert [row["baseline"] for row in rows] == [
+        "",
+        "",
+        *(baseline for baseline in BASELINES for _ in SHARED["seeds"]),
+    ]
     assert [row["against"] for row in rows[:4]] == ["nothing-sent", "nothing-sent", "", ""]
     better = [float(rows[2 + seed]["rmse"]) - float(rows[seed]["rmse"]) for seed in (0, 1)]
     low, gained, high = (float(rows[0][f"rmse_gain{end}"]) for end in ("_low", "", "_high"))
@@ -149,14 +153,14 @@ def test_the_table_names_floors_and_an_interrupted_comparison_goes_on(tmp_path: 
 
 
 def test_a_page_of_a_comparison_has_room_for_what_sends_nothing(tmp_path: Path) -> None:
-    compare(write(tmp_path, ["nothing-sent"], floors=False), tmp_path / "out")
+    compare(write(tmp_path, ["nothing-sent"], baselines=False), tmp_path / "out")
     assert "nothing-sent" in (tmp_path / "out" / "report.html").read_text()
 
 
-def test_experiments_without_floors_are_those_that_say_so() -> None:
+def test_experiments_without_baselines_are_those_that_say_so() -> None:
     without = {
         path.stem
         for path in (CONFIGS / "experiments").glob("*.yaml")
-        if not load_comparison(path).config.floors
+        if not load_comparison(path).config.baselines
     }
     assert without == {"neera-fig2", "one-bit-fig1", "one-bit-fig4", "one-bit-fig5"}

@@ -15,7 +15,7 @@ from scipy.stats import binom
 from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS
 from dprec.ratings import RatingScale
-from simulation.compare import compare
+from simulation import compare
 from simulation.comparison.mechanism_noise import exact_probabilities, noise_edges, sampled_noise
 from simulation.comparison.planning import Comparison, load_comparison
 from simulation.configuration.strict_yaml import read_yaml

@@ -8,7 +8,7 @@ import yaml
 
 from dprec.datasets import InMemory
 from dprec.errors import InputError
-from simulation.compare import compare
+from simulation import compare
 from simulation.comparison.planning import load_comparison
 from simulation.comparison.running import run_comparison
 
@@ -80,7 +80,7 @@ def small(**changes: Any) -> dict[str, Any]:
     }
 
 
-def test_what_does_not_suit_the_ratings_is_left_out_with_its_floors(ratings: Path, tmp_path: Path) -> None:
+def test_what_does_not_suit_the_ratings_is_left_out_with_its_baselines(ratings: Path, tmp_path: Path) -> None:
     signs = {"name": "signs", "preset": "one-bit-input-effects"}
     values = small(protocols=[*small()["protocols"][:2], signs])
     lines = ratings.read_text().splitlines()
@@ -91,8 +91,8 @@ def test_what_does_not_suit_the_ratings_is_left_out_with_its_floors(ratings: Pat
     reasons = {each.name: each.reason for each in result.comparison.left_out}
     assert set(reasons) == {"x-map", "signs"}
     assert "movielens-genres" in reasons["x-map"]
-    floors = {"nothing-sent", "global-mean", "item-average", "sets-only"}
-    assert {row["name"] for row in result.rows} == {"plain"} | floors
+    baselines = {"nothing-sent", "global-mean", "item-average", "sets-only"}
+    assert {row["name"] for row in result.rows} == {"plain"} | baselines
     written = yaml.safe_load((tmp_path / "out" / "comparison.yaml").read_text())
     assert written["left_out"] == reasons
     assert [entry["name"] for entry in written["protocols"]] == ["plain"]
@@ -160,7 +160,7 @@ def test_ratings_in_memory_are_compared_with_their_own_test_part(tmp_path: Path)
     triples = cells // 9, cells % 9, rng.integers(1, 6, 80).astype(float)
     train, test = (tuple(column[rows] for column in triples) for rows in (slice(60), slice(60, None)))
     values = small(
-        protocols=small()["protocols"][:1], floors=False, split={"kind": "predefined", "fold": "u1"}
+        protocols=small()["protocols"][:1], baselines=False, split={"kind": "predefined", "fold": "u1"}
     )
     result = compare(values, tmp_path / "out", dataset=train, test=test, page=False)
     assert [row["name"] for row in result.rows] == ["plain"]

@@ -35,7 +35,7 @@ def comparison(tmp_path: Path) -> dict[str, Any]:
         "seeds": [3, 4],
         "epsilons": [0.5, 2.0],
         "protocols": ["clear", "private"],
-        "floors": False,
+        "baselines": False,
     }
 
 
@@ -205,7 +205,7 @@ def test_without_folds_an_entry_has_its_own(tmp_path: Path, comparison: dict[str
         ({"seeds": []}, "seeds", "at least 1 item"),
         ({"folds": []}, "folds", "at least 1 item"),
         ({"split": {"kind": "holdout", "test_fraction": 0.2}}, "folds", "no folds key"),
-        ({"folds": [0.5]}, "folds[0]", "a whole number, or text"),
+        ({"folds": [0.5]}, "folds[0]", "an integer, or text"),
         ({"match": {"unit": 1}}, "match.unit", "epsilon"),
         ({"published": [{"lable": 1}]}, "published[0].label", "The protocol's name in this comparison"),
     ],

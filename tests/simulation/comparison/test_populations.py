@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from dprec.errors import InputError
+from simulation import compare
 from simulation.analysis.populations import population_words
-from simulation.analysis.settings import read_rows
-from simulation.compare import compare
+from simulation.analysis.protocol_results import read_rows
 from simulation.comparison.planning import Comparison, load_comparison
 
 PROTOCOL = {
@@ -32,7 +32,7 @@ VALUES: dict[str, Any] = {
         {"name": "averages", "protocol": PROTOCOL},
         {"name": "plain", "protocol": CLEAR},
     ],
-    "floors": False,
+    "baselines": False,
     "simulation": {"backend": "local"},
 }
 
@@ -52,10 +52,10 @@ def test_ratings_per_user_stay_the_same() -> None:
 
 def test_populations_come_beside_the_comparisons_own_ratings() -> None:
     plain = load_comparison(VALUES).cells
-    cells = load({"users": [40], "epsilons": [5.0], "protocols": ["averages"]}, floors=True).cells
-    assert [cell for cell in cells if cell.population is None and cell.floor is None] == list(plain)
+    cells = load({"users": [40], "epsilons": [5.0], "protocols": ["averages"]}, baselines=True).cells
+    assert [cell for cell in cells if cell.population is None and cell.baseline is None] == list(plain)
     others = [cell for cell in cells if cell.population]
-    assert [(cell.protocol, cell.epsilon, cell.seed, cell.floor) for cell in others] == [
+    assert [(cell.protocol, cell.epsilon, cell.seed, cell.baseline) for cell in others] == [
         ("averages", 5.0, 1, None),
         ("averages", 5.0, 2, None),
         ("nothing-sent", None, 1, "nothing-sent"),
@@ -96,7 +96,12 @@ def test_bad_populations_are_one_line(populations: Any, found: str) -> None:
 
 
 def test_a_table_has_a_line_for_every_population_and_resumes(tmp_path: Path) -> None:
-    values = {**VALUES, "populations": {"users": [40, 80], "epsilons": [1.0]}, "floors": True, "folds": None}
+    values = {
+        **VALUES,
+        "populations": {"users": [40, 80], "epsilons": [1.0]},
+        "baselines": True,
+        "folds": None,
+    }
     result = compare(values, tmp_path / "out", page=False)
     assert not result.failures
     with (tmp_path / "out" / "comparison.csv").open(newline="") as file:

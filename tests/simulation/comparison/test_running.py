@@ -14,12 +14,11 @@ import pytest
 import yaml
 
 from dprec.errors import InputError
-from simulation.compare import compare
+from simulation import compare, run
 from simulation.comparison.planning import load_comparison
 from simulation.comparison.running import run_comparison
 from simulation.comparison.tabulation import Pauses
 from simulation.console.command_line import main
-from simulation.run import run
 
 DATASET = {"kind": "synthetic", "users": 30, "items": 20, "ratings": 300}
 SPLIT = {"kind": "holdout", "test_fraction": 0.2}
@@ -46,7 +45,7 @@ def written_pair(folder: Path) -> Path:
         "seeds": [1, 2],
         "epsilons": [0.5, 2.0],
         "protocols": ["clear", "private"],
-        "floors": False,
+        "baselines": False,
         "simulation": {"backend": "local"},
     }
     path.write_text(yaml.safe_dump(values))

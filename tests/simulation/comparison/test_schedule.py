@@ -16,7 +16,7 @@ def cells(tmp_path: Path) -> list[Cell]:
     """Return cells of cheap, costly and shared fits, the cheap ones first."""
     path = tmp_path / "comparison.yaml"
     path.write_text(
-        "name: order\nseeds: [1, 2]\nepsilons: [1.0]\nfloors: false\n"
+        "name: order\nseeds: [1, 2]\nepsilons: [1.0]\nbaselines: false\n"
         "dataset: {kind: synthetic}\nsplit: {kind: holdout}\n"
         "protocols: [item-average, blp-mf, isgd, zheng-rr, "
         "one-bit-clear, one-bit-objective, one-bit-output]\n"

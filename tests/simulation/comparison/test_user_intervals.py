@@ -10,12 +10,11 @@ import pytest
 
 from dprec.randomness import generator
 from simulation.analysis.columns import best_columns
-from simulation.analysis.measures import MEASURES
-from simulation.analysis.rivals import not_told_apart
-from simulation.analysis.settings import settings_of
-from simulation.comparison.user_errors import UserErrors
-from simulation.comparison.user_intervals import with_user_intervals
-from simulation.storage.names import cell_key
+from simulation.analysis.gains import not_significant
+from simulation.analysis.protocol_results import results_of
+from simulation.analysis.vocabulary import METRICS
+from simulation.comparison.tabulation import UserErrors, with_user_intervals
+from simulation.storage.directories import cell_key
 
 USERS, RATINGS = 300, 8
 Errors = dict[str, UserErrors]
@@ -42,15 +41,15 @@ def line(name: str, seed: int, errors: np.ndarray, **changes: Any) -> dict[str, 
 
 
 def of_two(seeds: int, shift: float, noise: float) -> tuple[list[dict[str, Any]], Errors, np.ndarray]:
-    """Return lines and errors of a floor and of a protocol whose errors are smaller, and the differences."""
+    """Return lines and errors of a baseline and of a protocol whose errors are smaller, and the differences."""
     random = generator(seeds, "errors")
     rows, errors, gains = [], {}, []
     for seed in range(1, seeds + 1):
-        floor = 2.0 + random.random((USERS, RATINGS))
-        own = floor - shift + noise * random.normal(size=(USERS, 1))
-        rows += [line("quiet", seed, floor, floor="nothing-sent"), line("blp", seed, own)]
-        errors |= {f"quiet-seed{seed}": errors_of(floor), f"blp-seed{seed}": errors_of(own)}
-        gains.append((floor - own).mean(axis=1))
+        baseline = 2.0 + random.random((USERS, RATINGS))
+        own = baseline - shift + noise * random.normal(size=(USERS, 1))
+        rows += [line("quiet", seed, baseline, baseline="nothing-sent"), line("blp", seed, own)]
+        errors |= {f"quiet-seed{seed}": errors_of(baseline), f"blp-seed{seed}": errors_of(own)}
+        gains.append((baseline - own).mean(axis=1))
     return rows, errors, np.mean(gains, axis=0)
 
 
@@ -93,8 +92,10 @@ def test_more_signs_that_are_right_are_better() -> None:
     for name, share in (("quiet", 0.6), ("blp", 0.8)):
         predicted = np.where(random.random(signs.shape) < share, signs, -signs)
         right = float((predicted == signs).mean())
-        floor = "nothing-sent" if name == "quiet" else None
-        rows.append({**line(name, 1, signs, floor=floor), "rmse": None, "mae": None, "sign_accuracy": right})
+        baseline = "nothing-sent" if name == "quiet" else None
+        rows.append(
+            {**line(name, 1, signs, baseline=baseline), "rmse": None, "mae": None, "sign_accuracy": right}
+        )
         users = np.repeat(np.arange(USERS), RATINGS).astype(str)
         columns = {"user": users, "rating": signs.ravel(), "prediction": predicted.ravel()}
         errors[f"{name}-seed1"] = UserErrors.of(columns)
@@ -107,13 +108,13 @@ def test_more_signs_that_are_right_are_better() -> None:
 def test_users_of_other_folds_count_where_they_have_ratings() -> None:
     rows, errors = [], {}
     for fold, users in (("u1", 40), ("u2", 60)):
-        floor, own = np.full((users, 2), 1.0), np.full((users, 2), 0.5)
+        baseline, own = np.full((users, 2), 1.0), np.full((users, 2), 0.5)
         rows += [
-            line("quiet", 1, floor, fold=fold, floor="nothing-sent"),
+            line("quiet", 1, baseline, fold=fold, baseline="nothing-sent"),
             line("blp", 1, own, fold=fold),
         ]
         errors |= {
-            f"quiet-fold{fold}-seed1": errors_of(floor, users),
+            f"quiet-fold{fold}-seed1": errors_of(baseline, users),
             f"blp-fold{fold}-seed1": errors_of(own, users),
         }
     own_line = with_user_intervals(rows, errors.__getitem__)[1]
@@ -149,17 +150,17 @@ def test_the_others_of_a_budget_are_held_against_its_best() -> None:
     assert far["behind_best"] == pytest.approx(far["rmse"] - best["rmse"])
     assert 0 < far["behind_best_low"] < far["behind_best"] < far["behind_best_high"]
     assert near["behind_best_low"] < 0 < near["behind_best"] < near["behind_best_high"]
-    settings = settings_of([far, best, near, alone])
-    assert [setting.name for setting in not_told_apart(settings[1], settings)] == ["near"]
-    (column,) = best_columns(MEASURES[0], settings)
+    results = results_of([far, best, near, alone])
+    assert [result.name for result in not_significant(results[1], results)] == ["near"]
+    (column,) = best_columns(METRICS[0], results)
     assert column.hint == "RMSE, same budget, ± 95 % interval over users"
-    texts = [column.text(setting) for setting in settings]
+    texts = [column.text(result) for result in results]
     assert re.fullmatch(r"0\.\d{3} ± 0\.\d{3}", texts[0])
     assert texts[1:] == ["best", texts[2], "–"]
     assert re.fullmatch(r"0\.\d{3} ± 0\.\d{3}, not told apart", texts[2])
 
 
-def test_floors_do_not_compete_and_one_protocol_has_no_rival() -> None:
+def test_baselines_do_not_compete_and_one_protocol_has_no_rival() -> None:
     rows, errors = of_rivals({"quiet": -0.5, "only": 0.0})
-    rows[0]["floor"] = "nothing-sent"
+    rows[0]["baseline"] = "nothing-sent"
     assert all("best_at_budget" not in row for row in with_user_intervals(rows, errors.__getitem__))

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from dprec.errors import InputError
-from simulation.configuration.dotted_keys import apply_override, flatten, replace_value
+from simulation.configuration.strict_yaml import apply_override, flatten, replace_value
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,9 @@ import pytest
 import yaml
 
 from dprec.errors import InputError
-from simulation.configuration.dotted_keys import apply_override
+from simulation import run
 from simulation.configuration.models import RunConfig, parse_config
-from simulation.configuration.strict_yaml import parse_yaml
-from simulation.run import run
+from simulation.configuration.strict_yaml import apply_override, parse_yaml
 
 
 def refused(values: dict[str, Any], override: str | None = None) -> InputError:
@@ -68,11 +67,11 @@ def test_an_unknown_key_of_a_group_is_refused_with_the_keys_of_the_group(
 @pytest.mark.parametrize(
     ("override", "found", "accepted"),
     [
-        ("seed=1.5", "1.5", "a whole number"),
-        ("seed=true", "true", "a whole number"),
-        ('seed="1"', "'1'", "a whole number"),
+        ("seed=1.5", "1.5", "an integer"),
+        ("seed=true", "true", "an integer"),
+        ('seed="1"', "'1'", "an integer"),
         ("seed=-1", "-1", "at least 0"),
-        ("seed=", "null", "a whole number"),
+        ("seed=", "null", "an integer"),
         ("name=", "null", "text"),
         ("name=5", "5", "text"),
         ("name=../x", "'../x'", "text that matches '^[A-Za-z0-9][A-Za-z0-9._-]*$'"),
@@ -80,8 +79,8 @@ def test_an_unknown_key_of_a_group_is_refused_with_the_keys_of_the_group(
         ("dataset=", "null", "a mapping of keys to values"),
         ("dataset=[]", "[]", "a mapping of keys to values"),
         ("dataset.users=0", "0", "at least 1"),
-        ("dataset.users=40.0", "40.0", "a whole number"),
-        ("dataset.users={kind: mf}", "{'kind': 'mf'}", "a whole number"),
+        ("dataset.users=40.0", "40.0", "an integer"),
+        ("dataset.users={kind: mf}", "{'kind': 'mf'}", "an integer"),
         ("dataset.noise=.nan", "nan", "a finite number"),
         ("split.test_fraction=1", "1", "less than 1"),
         ("split.test_fraction=a fifth", "'a fifth'", "a number"),
@@ -104,16 +103,16 @@ def test_an_unknown_key_of_a_group_is_refused_with_the_keys_of_the_group(
         ("simulation.backend=dask", "'dask'", "'ray' or 'local'"),
         ("simulation.workers=0", "0", "at least 1"),
         ("simulation.users_per_node=0", "0", "at least 1, or 'auto' or 'all'"),
-        ("simulation.users_per_node=some", "'some'", "a whole number, or 'auto' or 'all'"),
+        ("simulation.users_per_node=some", "'some'", "an integer, or 'auto' or 'all'"),
         ("simulation.faults.dropout=1.5", "1.5", "at most 1"),
         ("evaluation.top_k=0", "0", "at least 1"),
         ("evaluation.relevant_from=.nan", "nan", "a finite number"),
-        ("evaluation.top_k=[10]", "[10]", "a whole number"),
+        ("evaluation.top_k=[10]", "[10]", "an integer"),
         ("protocol.mechanism.kind=", "null", None),
         ("protocol.mechanism.symbols=" + "9" * 400, "9" * 80 + "...", "at most 65536"),
         ("name=" + "x" * 101, "'" + "x" * 79 + "...", "at most 100 characters"),
         ("dataset={kind: csv, path: x, has_header: 1}", "1", "true or false"),
-        ("dataset={kind: csv, path: x, user_column: 1.5}", "1.5", "text, or a whole number"),
+        ("dataset={kind: csv, path: x, user_column: 1.5}", "1.5", "text, or an integer"),
     ],
 )
 def test_wrong_values_name_their_key(
@@ -247,7 +246,7 @@ def test_paths_are_written_so_that_they_work_from_anywhere(
 )
 def test_cohort_sizes(tiny: dict[str, Any], users_per_node: Any, users: int, size: int) -> None:
     tiny["simulation"]["users_per_node"] = users_per_node
-    assert parse_config(tiny).simulation.cohort_size(users) == size
+    assert parse_config(tiny).simulation.partition_size(users) == size
 
 
 def test_the_configuration_of_a_run_gives_the_same_run_again(tmp_path: Path, tiny: dict[str, Any]) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import simulation
+from dprec.components import option
 from dprec.datasets import Synthetic
 from dprec.errors import InputError
 from dprec.mechanisms import BoundedLaplace, Mechanism, RandomizedResponse
-from dprec.options import option
 from dprec.splits import Holdout
 from simulation import RunConfig, load
 from simulation.comparison.planning import load_comparison
@@ -49,7 +49,7 @@ def test_an_instance_stays_itself(own: dict[str, Any]) -> None:
     config = load(own)
     assert config.protocol.mechanism == mechanism  # type: ignore[attr-defined]
     assert mechanism.kind == REFERENCE
-    assert config.own_classes() == [Softened]
+    assert config.user_defined_classes() == [Softened]
     assert load({**own, "split": Fifth()}).split == Fifth()
     whole = OneShotProtocol(**{**own["protocol"], "privacy": None, "completion": config.protocol.completion})  # type: ignore[attr-defined]
     assert load({**own, "protocol": whole}).protocol == whole
@@ -131,7 +131,7 @@ def test_a_comparison_holds_instances(own: dict[str, Any], tmp_path: Path) -> No
         {"name": "changed", "preset": "blp-mf", "set": {"protocol.mechanism": Softened(share=0.125)}},
         {"name": "ours", "preset": "blp-mf", "set": {"protocol.mechanism": BoundedLaplace(symbols=8)}},
     ]
-    comparison = load_comparison({**shared, "protocols": entries, "floors": False})
+    comparison = load_comparison({**shared, "protocols": entries, "baselines": False})
     mechanisms = [cell.config.protocol.mechanism for cell in comparison.cells]  # type: ignore[attr-defined]
     assert mechanisms == [Softened(share=0.25), Softened(share=0.125), BoundedLaplace(symbols=8)]
     written = parse_yaml(comparison.to_yaml({}), "it")

@@ -31,7 +31,12 @@ def test_every_comparison_that_ships_can_be_planned(name: str) -> None:
 
 
 def test_a_comparison_and_its_entries_are_found_by_name(elsewhere: Path) -> None:
-    own = {"dataset": {"kind": "synthetic"}, "split": {"kind": "holdout"}, "epsilons": [1.0], "floors": False}
+    own = {
+        "dataset": {"kind": "synthetic"},
+        "split": {"kind": "holdout"},
+        "epsilons": [1.0],
+        "baselines": False,
+    }
     (elsewhere / "own.yaml").write_text(yaml.safe_dump({"name": "own", **own, "protocols": ["blp-mf"]}))
     assert [cell.protocol for cell in load_comparison("own.yaml").cells] == ["blp-mf"]
 

@@ -11,14 +11,12 @@ from typing import Any
 
 import pytest
 
-from dprec.deviations import deviations
-from dprec.options import Options, published_of
+from dprec.components import Options, deviations, published_of
 from simulation import load
 from simulation.analysis.description import describe
 from simulation.comparison.planning import load_comparison
-from simulation.configuration.dotted_keys import at
 from simulation.configuration.models import RunConfig
-from simulation.configuration.strict_yaml import read_yaml
+from simulation.configuration.strict_yaml import at, read_yaml
 
 ROOT = Path(__file__).parents[3]
 PAPERS: dict[str, Any] = read_yaml(ROOT / "docs" / "papers.yaml")

@@ -10,14 +10,11 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from dprec.component_types import one_of
+from dprec.components import Options, Registry, kind_of, one_of
+from dprec.components.settings import Group, field_names
 from dprec.errors import InputError
-from dprec.locations import Group, field_names
-from dprec.options import Options
-from dprec.registry import Registry, kind_of
 from simulation.comparison.definition import ComparisonConfig
-from simulation.configuration.models import RunConfig
-from simulation.configuration.validation import validated
+from simulation.configuration.models import RunConfig, validated
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.components import COMPONENT_REGISTRIES
 

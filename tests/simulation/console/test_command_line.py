@@ -11,16 +11,14 @@ import yaml
 import simulation
 from dprec import __version__
 from dprec.binarization import BINARIZATIONS
-from dprec.completion import COMPLETIONS
-from dprec.completion.one_bit.perturbation import PERTURBATIONS
+from dprec.completion import COMPLETIONS, PERTURBATIONS
+from dprec.components import Registry, kind_of
 from dprec.datasets import DATASETS
 from dprec.gradients import GRADIENTS
 from dprec.mechanisms import MECHANISMS
-from dprec.registry import Registry, kind_of
 from dprec.splits import SPLITS
 from simulation.configuration.presets import presets
-from simulation.console.command_line import main
-from simulation.console.listings import LISTINGS
+from simulation.console.command_line import LISTINGS, main
 from simulation.protocols import PROTOCOLS
 
 
@@ -146,7 +144,7 @@ def test_a_tracker_that_is_not_installed_is_refused_before_anything_is_written(
     [
         ("sead=1", ["tiny.yaml: sead: an unknown key"]),
         ("protocol.mechanism.sead=1", ["tiny.yaml: protocol.mechanism.sead: an unknown key"]),
-        ("seed=one", ["tiny.yaml: seed: 'one'", "a whole number"]),
+        ("seed=one", ["tiny.yaml: seed: 'one'", "an integer"]),
         ("protocol.privacy.epsilon=0", ["protocol.privacy.epsilon: 0;", "greater than 0"]),
         ("protocol.privacy.epsilon=-1", ["protocol.privacy.epsilon: -1;", "greater than 0"]),
         ("protocol.privacy.epsilon=.nan", ["protocol.privacy.epsilon: nan;", "a finite number"]),
@@ -431,7 +429,7 @@ def test_the_installed_command(config: Path, tmp_path: Path) -> None:
         [*command, "--set", "seed=x"], capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path
     )
     assert (bad.returncode, bad.stdout) == (2, "")
-    assert bad.stderr == f"dprec: {config}: seed: 'x'; accepted: a whole number\n"
+    assert bad.stderr == f"dprec: {config}: seed: 'x'; accepted: an integer\n"
 
 
 def test_the_version_is_printed(dprec: Any) -> None:
@@ -485,7 +483,7 @@ def test_a_component_is_described(dprec: Any) -> None:
     finished = dprec("describe", "bounded-laplace")
     assert finished.code == 0
     assert finished.out.startswith("bounded-laplace: a mechanism [neera2023]")
-    for words in ("symbols", "256", "a whole number", "Points of the grid"):
+    for words in ("symbols", "256", "an integer", "Points of the grid"):
         assert words in finished.out
     (component,) = json.loads(dprec("describe", "dprec.mechanisms:Laplace", "--json").out)
     assert (component["kind"], component["settings"][0]["default"]) == ("laplace", 256)
@@ -512,7 +510,7 @@ def test_help_says_what_arguments_mean(dprec: Any, command: list[str]) -> None:
 
 
 def test_a_shell_is_offered_what_can_be_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from simulation.console.completion import configurations, presets_and_kinds
+    from simulation.console.parameters import configurations, presets_and_kinds
 
     (tmp_path / "mine.yaml").write_text("")
     (tmp_path / "other.txt").write_text("")

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from dprec.errors import InputError
 from simulation.console.command_line import app
-from simulation.console.devices import _OneLine
+from simulation.console.pilots import _OneLine
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from simulation.run import run
+from simulation import run
 from tests.paths import ROOT
 
 ROUNDS = 150

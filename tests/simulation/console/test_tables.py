@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from simulation.console.fitting import Column, fitted
-from simulation.console.tables import comparison_tables, print_tables
+from simulation.console.results import comparison_tables, print_tables
+from simulation.console.terminal import Column, fitted
 
 
 def row(name: str, seed: int, **accuracy: Any) -> dict[str, Any]:
@@ -45,9 +45,9 @@ def test_what_is_judged_otherwise_stands_in_a_table_of_its_own() -> None:
     assert comparison_tables(rows[:2])[0].table.title is None
 
 
-def test_a_comparison_with_a_floor_holds_every_protocol_against_it() -> None:
+def test_a_comparison_with_a_baseline_holds_every_protocol_against_it() -> None:
     rows = [row("blp", seed, rmse=1.1 + 0.01 * seed) for seed in (1, 2)]
-    rows += [row("floor", seed, rmse=1.0, floor="nothing-sent") for seed in (1, 2)]
+    rows += [row("baseline", seed, rmse=1.0, baseline="nothing-sent") for seed in (1, 2)]
     rows += [row("signs", seed, sign_accuracy=0.7) for seed in (1, 2)]
     stars, signs = (each.table for each in comparison_tables(rows))
     headings = [" ".join(str(column.header).split()) for column in stars.columns]
@@ -66,7 +66,7 @@ CLAIMED = {"mae": 0.9, "f_score_at_k": 0.5, "status": "claimed", "epsilon_claime
 def long_rows() -> list[dict[str, Any]]:
     """Return the lines of a comparison with long names and figures."""
     rows = [row("one-bit-objective-effects", seed, rmse=1.1 + seed, **CLAIMED, **LONG) for seed in (1, 2)]
-    return rows + [row("nothing-sent", seed, rmse=1.0, mae=0.8, floor="nothing-sent") for seed in (1, 2)]
+    return rows + [row("nothing-sent", seed, rmse=1.0, mae=0.8, baseline="nothing-sent") for seed in (1, 2)]
 
 
 def printed(width: int | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:

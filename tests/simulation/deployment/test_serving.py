@@ -13,10 +13,10 @@ from flwr.supercore.inflatable.inflatable_utils import ObjectPullError, ObjectUn
 from flwr.superlink.grid import http_grid
 
 from dprec.errors import InputError
+from simulation import run
 from simulation.deployment.server_folder import write_enrolment
 from simulation.deployment.serving import bounded_pulls, serve, server_app
 from simulation.pages import report
-from simulation.run import run
 from simulation.storage.run_files import read_run
 from tests.simulation.deployment.pilots import BLP, PG, USERS, grid_of, pilot
 

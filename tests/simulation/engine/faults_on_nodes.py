@@ -14,9 +14,8 @@ from flwr.app import Context, Message
 
 from clients.app import client_app
 from clients.population import Brought
-from simulation.comparison.cell_work import CellEnd
-from simulation.comparison.ray_workers import CellWorker
-from simulation.comparison.shared_ratings import SharedRatings
+from simulation.comparison.cell_runs import CellWorker
+from simulation.comparison.cell_work import CellEnd, SharedRatings
 
 ENDS = "ends"
 """File that names a node to end and the type of a message; the node answers one, and ends at the next."""

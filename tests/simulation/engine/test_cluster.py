@@ -16,7 +16,7 @@ from ray.cluster_utils import Cluster
 import simulation
 from dprec.datasets import InMemory
 from dprec.errors import InputError, RunError
-from dprec.messages import TRAIN
+from dprec.exchange import TRAIN
 from simulation.comparison import ray_workers
 from simulation.configuration.models import RunConfig, SimulationOptions
 from simulation.configuration.strict_yaml import parse_yaml
@@ -202,7 +202,7 @@ def test_a_cell_whose_node_dies_runs_again_elsewhere(
         "seeds": [1, 2, 3],
         "protocols": ["blp-mf", "item-average"],
         "epsilons": [1.0],
-        "floors": False,
+        "baselines": False,
     }
     two_nodes.complete()
     (tmp_path / ENDS).write_text(f"{two_nodes.second.node_id} cell")

@@ -14,8 +14,7 @@ from flwr.common.constant import ErrorCode
 
 from clients.app import client_app
 from dprec.errors import RunError
-from dprec.messages import IDENTIFY, REPLY, REPORT
-from dprec.replies import Reports
+from dprec.exchange import IDENTIFY, REPLY, REPORT, Reports
 from simulation import run
 from simulation.engine import grids
 from simulation.engine.grids import DeadlineGrid, LocalGrid, SupervisedGrid, marked_late, stamped

@@ -14,18 +14,17 @@ import yaml
 from dprec.privacy.guarantee import Guarantee, Trust
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.ratings import Ratings, RatingScale
-from dprec.wire.traffic import TrafficLedger
-from simulation.analysis.settings import read_rows
-from simulation.comparison.rows import table_rows
+from dprec.wire import TrafficLedger
+from simulation.analysis.protocol_results import read_rows
+from simulation.comparison.tabulation import table_rows
 from simulation.comparison.templates import Cell
-from simulation.configuration.dotted_keys import replace_value
 from simulation.configuration.models import RunConfig, parse_config
+from simulation.configuration.strict_yaml import replace_value
 from simulation.protocols import Outcome
 from simulation.protocols.one_shot import OneShotProtocol
-from simulation.storage.comparison_directory import ComparisonDirectory
-from simulation.storage.names import SUMMARY, TABLE, TABLES, cell_key
+from simulation.storage.directories import SUMMARY, TABLE, TABLES, ComparisonDirectory, cell_key
 from simulation.storage.run_directory import RunDirectory
-from simulation.storage.run_record import RunRecord, prediction_columns, traffic_columns
+from simulation.storage.run_files import RunRecord, prediction_columns, traffic_columns
 from simulation.storage.summarise import summarise
 from simulation.storage.tables import csv_of_rows
 from strategies.round_record import RoundRecord
@@ -50,7 +49,7 @@ def write_run(
     rounds: int = 1,
     seed: int = 1,
     notes: Sequence[str] = ("Which items a user rated is not hidden.",),
-    measure: str = "rmse",
+    metric: str = "rmse",
     downlink: int = 110,
     hides: bool = False,
     trust: Trust | None = None,
@@ -78,12 +77,12 @@ def write_run(
         values["protocol"].update(parts)
     else:
         values["protocol"].update({"gradient": {"kind": "one-bit"}, "rounds": rounds})
-    if measure == "sign_accuracy":
+    if metric == "sign_accuracy":
         values["binarization"] = {"kind": "threshold", "above": 3.5}
     config = parse_config(values)
-    train, test = _ratings(seed, STARS if measure == "rmse" else SIGNS)
+    train, test = _ratings(seed, STARS if metric == "rmse" else SIGNS)
     accuracy: dict[str, float | None] = {"sign_accuracy": rmse, "relative_error": None}
-    if measure == "rmse":
+    if metric == "rmse":
         ranking = {"precision_at_k": 0.6, "recall_at_k": 0.7, "f_score_at_k": 0.65, "k": 10}
         accuracy = {"rmse": rmse, "mae": 0.8 * rmse, **ranking}
     sent = np.full(USERS, ITEMS) if hides else train.counts
@@ -101,12 +100,12 @@ def write_run(
         privacy=ledger,
         guarantee=Guarantee(
             "proved" if private else "none",
-            trust or ("nobody" if private else "server"),
+            trust or ("local" if private else "central"),
             hides,
             "as made up.",
             tuple(notes),
         ),
-        rounds=_rounds(rounds, measure, accuracy, traffic),
+        rounds=_rounds(rounds, metric, accuracy, traffic),
         seconds=1.2,
         channel=None,
         diagnostics=_DIAGNOSTICS,
@@ -153,10 +152,10 @@ def _ratings(seed: int, scale: RatingScale) -> tuple[Ratings, Ratings]:
 
 
 def _rounds(
-    rounds: int, measure: str, accuracy: Mapping[str, float | None], traffic: TrafficLedger
+    rounds: int, metric: str, accuracy: Mapping[str, float | None], traffic: TrafficLedger
 ) -> tuple[RoundRecord, ...]:
     """Return rounds after each of which accuracy is better, down to what it is in the end."""
-    last = accuracy[measure]
+    last = accuracy[metric]
     assert last is not None
     values = last + 1.2 / np.arange(1, rounds + 1) - 1.2 / rounds
     return tuple(
@@ -164,7 +163,7 @@ def _rounds(
             round=number,
             replies=USERS,
             failures=0,
-            accuracy={**accuracy, measure: float(value)},
+            accuracy={**accuracy, metric: float(value)},
             uplink_payload_bytes=0,
             uplink_message_bytes=int(traffic.uplink_message.sum() / rounds),
             downlink_payload_bytes=0,
@@ -207,10 +206,10 @@ def write_comparison(
         for epsilon in epsilons if private else [None]:
             for seed in seeds:
                 key = cell_key(protocol["name"], epsilon, None, seed)
-                settings = {**protocol, "name": "cell", "epsilon": epsilon, "seed": seed}
-                settings["rmse"] = protocol["rmse"] + 0.01 * seed + (0.2 / epsilon if epsilon else 0)
+                results = {**protocol, "name": "cell", "epsilon": epsilon, "seed": seed}
+                results["rmse"] = protocol["rmse"] + 0.01 * seed + (0.2 / epsilon if epsilon else 0)
                 cell = Cell(key, protocol["name"], epsilon, None, seed, None)  # type: ignore[arg-type]
-                cells[key] = cell, settings
+                cells[key] = cell, results
     values = {
         "name": "study",
         "match": {"epsilon": "per-rating"},
@@ -218,22 +217,30 @@ def write_comparison(
         "cells": {key: {} for key in cells},
     }
     comparison = ComparisonDirectory.claim(directory, yaml.safe_dump(values, sort_keys=False))
-    for key, (_, settings) in cells.items():
-        write_run(comparison.cells / key, **settings)
+    for key, (_, results) in cells.items():
+        write_run(comparison.cells / key, **results)
     both = [table_rows(cell, comparison.cells) for cell, _ in cells.values()]
     comparison.write_tables([row for row, _ in both], [row for _, row in both])
     return directory
 
 
-def add_floor(directory: Path, rmse: float, floor: str = "nothing-sent") -> Path:
-    """Add a floor to a comparison's table, on the seeds that the others have; its runs are not there."""
+def add_baseline(directory: Path, rmse: float, baseline: str = "nothing-sent") -> Path:
+    """Add a baseline to a comparison's table, on the seeds that the others have; its runs are not there."""
     table = directory / TABLE
     rows = read_rows(table)
     private = {"epsilon": None, "epsilon_per_rating": 0.0, "epsilon_per_user_max": 0.0}
     silent = {key: 0.0 for key in rows[0] if key.startswith(("uplink", "downlink", "total_message"))}
     seeds = {row["seed"]: row for row in rows}
     own = [
-        {**row, **private, **silent, "name": floor, "floor": floor, "rmse": rmse, "trusts_server": "False"}
+        {
+            **row,
+            **private,
+            **silent,
+            "name": baseline,
+            "baseline": baseline,
+            "rmse": rmse,
+            "trusts_server": "False",
+        }
         for row in seeds.values()
     ]
     table.write_text("".join(csv_of_rows([*rows, *own])))
@@ -258,32 +265,32 @@ PROTOCOLS: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="session")
 def writers() -> dict[str, Directories]:
-    """What writes a run directory and a comparison directory at a path, and adds a floor to the latter."""
+    """What writes a run directory and a comparison directory at a path, and adds a baseline to the latter."""
     return {
         "run": write_run,
-        "floor": add_floor,
-        "comparison": lambda directory, protocols=PROTOCOLS, **settings: write_comparison(
-            directory, protocols, **settings
+        "baseline": add_baseline,
+        "comparison": lambda directory, protocols=PROTOCOLS, **results: write_comparison(
+            directory, protocols, **results
         ),
     }
 
 
 @pytest.fixture
 def run_directory(tmp_path: Path) -> Directories:
-    return lambda **settings: write_run(tmp_path / "run", **settings)
+    return lambda **results: write_run(tmp_path / "run", **results)
 
 
 @pytest.fixture
 def comparison_directory(tmp_path: Path) -> Directories:
-    return lambda protocols=PROTOCOLS, **settings: write_comparison(
-        tmp_path / "comparison", protocols, **settings
+    return lambda protocols=PROTOCOLS, **results: write_comparison(
+        tmp_path / "comparison", protocols, **results
     )
 
 
 @pytest.fixture
 def floored() -> Directories:
-    """What adds a floor to the table of a comparison directory."""
-    return add_floor
+    """What adds a baseline to the table of a comparison directory."""
+    return add_baseline
 
 
 @pytest.fixture

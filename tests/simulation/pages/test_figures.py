@@ -20,42 +20,50 @@ from hypothesis import strategies as st
 from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
 
-from simulation.analysis.floors import Gain
-from simulation.analysis.measures import MEASURES, Measure
+from simulation.analysis.gains import Gain
 from simulation.analysis.populations import Course, Point
-from simulation.analysis.selection import frontier
-from simulation.analysis.settings import Setting, read_settings
-from simulation.analysis.vocabulary import TRUST_IN_WORDS
+from simulation.analysis.protocol_results import ProtocolResult, frontier, read_results
+from simulation.analysis.vocabulary import METRICS, TRUST_IN_WORDS, Metric
 from simulation.pages.comparison_plots import bytes_plot, epsilon_plot
-from simulation.pages.figures.accuracy_axis import accuracy_axis
-from simulation.pages.figures.accuracy_by_bytes import (
+from simulation.pages.comparison_sections import population_section
+from simulation.pages.figures.accuracy import (
+    EpsilonAxis,
     Trace,
     draw_accuracy_against_bytes,
+    draw_accuracy_against_epsilon,
+    draw_accuracy_against_users,
     draw_accuracy_by_round,
 )
-from simulation.pages.figures.accuracy_by_epsilon import EpsilonAxis, draw_accuracy_against_epsilon
-from simulation.pages.figures.accuracy_by_users import draw_accuracy_against_users
-from simulation.pages.figures.axes import log_axis, plain_axis
-from simulation.pages.figures.colours import INK, NAMES, REFERENCE
-from simulation.pages.figures.distributions import bins
-from simulation.pages.figures.hovering import titled
-from simulation.pages.figures.inline_svg import inline_svg
-from simulation.pages.figures.labels import PointLabel, spread_out
+from simulation.pages.figures.axes import accuracy_axis, log_axis, plain_axis
+from simulation.pages.figures.labels import PointLabel, label_points, spread_out, titled
 from simulation.pages.figures.looks import looks_of
-from simulation.pages.figures.panels import NARROW, WIDE, Style, note, panels, shortened
-from simulation.pages.figures.point_words import label_points
-from simulation.pages.figures.rendering import Rendered, render, to_svg
-from simulation.pages.figures.run_overview import PREDICTION_QUANTILES, draw_summary, group_by_rating
-from simulation.pages.figures.run_rounds import evaluated_rounds
-from simulation.pages.population_section import population_section
+from simulation.pages.figures.panels import (
+    INK,
+    NAMES,
+    NARROW,
+    REFERENCE,
+    WIDE,
+    Style,
+    note,
+    panels,
+    shortened,
+)
+from simulation.pages.figures.rendering import Rendered, inline_svg, render, to_svg
+from simulation.pages.figures.users import (
+    PREDICTION_QUANTILES,
+    bins,
+    draw_summary,
+    evaluated_rounds,
+    group_by_rating,
+)
 from simulation.storage.run_files import read_run
 from strategies.round_record import RoundRecord
 
-RMSE = MEASURES[0]
+RMSE = METRICS[0]
 Directories = Callable[..., Path]
 
 
-def setting(name: str, spent: float, rmse: float, budget: float | None = 1.0) -> Setting:
+def result(name: str, spent: float, rmse: float, budget: float | None = 1.0) -> ProtocolResult:
     row = {
         "rmse": rmse,
         "uplink_message_mean_per_user": spent,
@@ -63,7 +71,7 @@ def setting(name: str, spent: float, rmse: float, budget: float | None = 1.0) ->
         "epsilon_per_rating": budget,
         "epsilon_per_user_max": budget,
     }
-    return Setting(name, budget, (row,))
+    return ProtocolResult(name, budget, (row,))
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.floats(0.01, 0.2))
@@ -90,18 +98,18 @@ def test_names_are_made_drawable() -> None:
 def test_one_unit_per_axis_error_bars_and_references(
     comparison_directory: Directories, style: object, unit: str
 ) -> None:
-    settings = [
+    results = [
         one
-        for one in read_settings(comparison_directory() / "comparison.csv")
-        if one.evaluation and one.evaluation.measure == RMSE
+        for one in read_results(comparison_directory() / "comparison.csv")
+        if one.evaluation and one.evaluation.metric == RMSE
     ]
-    figure = draw_accuracy_against_epsilon(style, settings, RMSE, EpsilonAxis(unit), looks_of(settings))  # type: ignore[arg-type]
+    figure = draw_accuracy_against_epsilon(style, results, RMSE, EpsilonAxis(unit), looks_of(results))  # type: ignore[arg-type]
     (ax,) = figure.axes
     assert ax.get_xlabel().startswith(f"ε per {unit}")
     drawn = [container for container in ax.containers if isinstance(container, ErrorbarContainer)]
-    expected = {one.name for one in settings if one.private}
+    expected = {one.name for one in results if one.private}
     assert len(drawn) == len(expected) == 4
-    losses = {one.epsilon(unit) for one in settings if one.private}  # type: ignore[arg-type]
+    losses = {one.epsilon(unit) for one in results if one.private}  # type: ignore[arg-type]
     assert {float(x) for container in drawn for x in container.lines[0].get_xdata()} == losses
     flat = [
         line
@@ -113,45 +121,45 @@ def test_one_unit_per_axis_error_bars_and_references(
 
 @pytest.mark.parametrize(("status", "marked"), [("proved", False), ("claimed", True), ("none", True)])
 def test_what_does_not_keep_its_budget_is_marked_on_the_axis_of_budgets(status: str, marked: bool) -> None:
-    settings = [setting("sound", 1, 1, 1.0), setting("claimed", 1, 1, 1.0)]
-    settings[0].rows[0]["status"], settings[1].rows[0]["status"] = "proved", status
+    results = [result("sound", 1, 1, 1.0), result("claimed", 1, 1, 1.0)]
+    results[0].rows[0]["status"], results[1].rows[0]["status"] = "proved", status
     axis = EpsilonAxis("rating", asked=True)
-    assert [one.falls_short for one in settings] == [False, marked]
-    (ax,) = draw_accuracy_against_epsilon(WIDE, settings, RMSE, axis, looks_of(settings)).axes
+    assert [one.falls_short for one in results] == [False, marked]
+    (ax,) = draw_accuracy_against_epsilon(WIDE, results, RMSE, axis, looks_of(results)).axes
     assert {text.get_text() for text in ax.texts} == {"sound", "claimed †" if marked else "claimed"}
     assert all(container.lines[0].get_xdata() == [1.0] for container in ax.containers)
-    (legend,) = draw_accuracy_against_bytes(WIDE, settings, RMSE, looks_of(settings)).legends
+    (legend,) = draw_accuracy_against_bytes(WIDE, results, RMSE, looks_of(results)).legends
     assert {text.get_text() for text in legend.get_texts()} == {"sound", "claimed †" if marked else "claimed"}
 
 
 @pytest.mark.parametrize(("delta", "missing"), [(None, "a"), (1e-6, "b")])
 def test_what_has_no_place_on_the_axis_is_named(delta: float | None, missing: str) -> None:
-    composed, summed = setting("a", 1, 1), setting("b", 1, 1)
+    composed, summed = result("a", 1, 1), result("b", 1, 1)
     composed.rows[0].update(epsilon_per_user_max=None, epsilon_composed_max=1.0)
-    settings, axis = [composed, summed], EpsilonAxis("user", delta)
-    plot = epsilon_plot(settings, RMSE, axis, looks_of(settings), "")
+    results, axis = [composed, summed], EpsilonAxis("user", delta)
+    plot = epsilon_plot(results, RMSE, axis, looks_of(results), "")
     assert plot is not None
     assert f"Not drawn, because no {axis.name} is proved: {missing}." in plot.caption
 
 
 def test_without_any_bytes_there_is_no_figure_of_them() -> None:
-    settings = [setting("a", 1, 1)]
-    assert bytes_plot(settings, RMSE, looks_of(settings), "") is not None
-    settings[0].rows[0]["uplink_message_mean_per_user"] = math.inf
-    assert bytes_plot(settings, RMSE, looks_of(settings), "") is None
+    results = [result("a", 1, 1)]
+    assert bytes_plot(results, RMSE, looks_of(results), "") is not None
+    results[0].rows[0]["uplink_message_mean_per_user"] = math.inf
+    assert bytes_plot(results, RMSE, looks_of(results), "") is None
 
 
 def test_points_on_the_frontier_are_filled(comparison_directory: Directories) -> None:
-    settings = read_settings(comparison_directory() / "comparison.csv")
-    (ax,) = draw_accuracy_against_bytes(WIDE, settings, RMSE, looks_of(settings)).axes
+    results = read_results(comparison_directory() / "comparison.csv")
+    (ax,) = draw_accuracy_against_bytes(WIDE, results, RMSE, looks_of(results)).axes
     marks = [line for line in ax.lines if line.get_linestyle() == "None"]
     filled = [line for line in marks if line.get_color() != "#ffffff"]
-    assert len(marks) == len(settings)
+    assert len(marks) == len(results)
     assert len(filled) == len(
         [
             one
             for budget in (None, 0.5, 1.0, 3.0)
-            for one in frontier([s for s in settings if s.budget == budget], RMSE)
+            for one in frontier([s for s in results if s.budget == budget], RMSE)
         ]
     )
 
@@ -160,8 +168,8 @@ def test_points_on_the_frontier_are_filled(comparison_directory: Directories) ->
     "settings",
     [{}, {"epsilon": None, "mechanism": "none"}, {"rounds": 5, "protocol": "iterative", "per": "user"}],
 )
-def test_the_main_figure_has_three_panels(run_directory: Directories, settings: dict[str, object]) -> None:
-    figure = draw_summary(WIDE, read_run(run_directory(**settings)))
+def test_the_main_figure_has_three_panels(run_directory: Directories, results: dict[str, object]) -> None:
+    figure = draw_summary(WIDE, read_run(run_directory(**results)))
     assert [heading(ax).split(":")[0] for ax in figure.axes] == [
         "How accurate",
         "How private",
@@ -256,57 +264,57 @@ def test_bytes_of_rounds_add_up_also_where_nothing_was_measured() -> None:
     assert evaluated_rounds(rounds, RMSE) == [(1, 6.0, 2.0), (3, 18.0, 1.0)]
 
 
-def floor(name: str, rmse: float, spent: float, epsilon: float | None) -> Setting:
-    (row,) = setting(name, spent, rmse, epsilon).rows
-    return Setting(name, None, ({**row, "floor": name},))
+def baseline(name: str, rmse: float, spent: float, epsilon: float | None) -> ProtocolResult:
+    (row,) = result(name, spent, rmse, epsilon).rows
+    return ProtocolResult(name, None, ({**row, "baseline": name},))
 
 
-FLOORS = [
-    setting("plain", 500, 0.9, None),
-    setting("private", 200, 1.1, 0.5),
-    setting("private", 200, 1.0, 1.0),
-    floor("nothing-sent", 1.05, 0.0, 0.0),
-    floor("item-average", 1.01, 30.0, None),
+BASELINES = [
+    result("plain", 500, 0.9, None),
+    result("private", 200, 1.1, 0.5),
+    result("private", 200, 1.0, 1.0),
+    baseline("nothing-sent", 1.05, 0.0, 0.0),
+    baseline("item-average", 1.01, 30.0, None),
 ]
 
 
 @pytest.mark.parametrize("style", [WIDE, NARROW])
 def test_colours_and_markers_say_whom_users_trust(style: Style) -> None:
-    trusts = ["nobody", "server", "nobody", "sum", "shuffler", "nobody"]
-    settings = [setting(f"p{place}", 100.0 + place, 1.0 + place / 10) for place in range(len(trusts))]
-    for each, trust in zip(settings, trusts, strict=True):
+    trusts = ["local", "central", "local", "secure-aggregation", "shuffle", "local"]
+    results = [result(f"p{place}", 100.0 + place, 1.0 + place / 10) for place in range(len(trusts))]
+    for each, trust in zip(results, trusts, strict=True):
         each.rows[0]["trust"] = trust
-    looks = looks_of([*settings, *FLOORS], by_trust=True)
-    assert [looks[each.name].trust for each in settings] == trusts
-    assert len({looks[each.name].colour for each in settings}) == 4
+    looks = looks_of([*results, *BASELINES], by_trust=True)
+    assert [looks[each.name].trust for each in results] == trusts
+    assert len({looks[each.name].colour for each in results}) == 4
     assert len({(look.colour, look.marker, str(look.dashes)) for look in looks.values()}) == len(looks)
     families = {
         trust: {looks[f"p{place}"].marker for place in range(6) if trusts[place] == trust} for trust in trusts
     }
     assert sum(map(len, families.values())) == len(set().union(*families.values()))
     for figure in (
-        draw_accuracy_against_epsilon(style, settings, RMSE, EpsilonAxis("user"), looks),
-        draw_accuracy_against_bytes(style, settings, RMSE, looks),
+        draw_accuracy_against_epsilon(style, results, RMSE, EpsilonAxis("user"), looks),
+        draw_accuracy_against_bytes(style, results, RMSE, looks),
     ):
         legend = {text.get_text() for each in figure.legends for text in each.get_texts()}
         assert set(TRUST_IN_WORDS.values()) <= legend
-    plain = draw_accuracy_against_epsilon(WIDE, settings, RMSE, EpsilonAxis("user"), looks_of(settings))
+    plain = draw_accuracy_against_epsilon(WIDE, results, RMSE, EpsilonAxis("user"), looks_of(results))
     assert not plain.legends
 
 
 @pytest.mark.parametrize("style", [WIDE, NARROW])
-def test_a_ring_on_the_floor_is_where_a_protocol_begins_to_beat_it(style: Style) -> None:
+def test_a_ring_on_the_baseline_is_where_a_protocol_begins_to_beat_it(style: Style) -> None:
     every = [
         Course(name, 1.0, "synthetic", tuple(point(name, users, gain) for users, gain in gains.items()))
         for name, gains in {"a": {1e3: -0.1, 1e5: 0.1}, "b": {1e3: -0.2, 1e5: -0.1}}.items()
     ]
-    looks = looks_of([each.points[0].setting for each in every], by_trust=True)
+    looks = looks_of([each.points[0].result for each in every], by_trust=True)
     figure = draw_accuracy_against_users(style, every, RMSE, looks)
     (ax,) = figure.axes
     (rings,) = [line for line in ax.lines if line.get_markerfacecolor() == "none"]
     assert [tuple(place) for place in rings.get_xydata()] == [(pytest.approx(1e4), pytest.approx(1.05))]
-    (floor,) = [line for line in ax.lines if line.get_color() == INK and line is not rings]
-    assert floor.get_ydata().tolist() == pytest.approx([1.05, 1.05])
+    (baseline,) = [line for line in ax.lines if line.get_color() == INK and line is not rings]
+    assert baseline.get_ydata().tolist() == pytest.approx([1.05, 1.05])
     words = {text.get_text() for text in ax.texts}
     words |= {text.get_text() for legend in figure.legends for text in legend.get_texts()}
     assert {"a", "b", "nothing-sent", "begins to beat nothing sent", "nobody is trusted"} <= words
@@ -319,7 +327,7 @@ def test_a_ring_on_the_floor_is_where_a_protocol_begins_to_beat_it(style: Style)
 
 def point(name: str, users: float, gained: float) -> Point:
     against = Gain(gained, None, None, "seed", 1)
-    return Point(users, setting(name, 100.0, 1.05 - gained), 1.05 - gained, against)
+    return Point(users, result(name, 100.0, 1.05 - gained), 1.05 - gained, against)
 
 
 def across(ax: Axes) -> dict[float, str]:
@@ -329,13 +337,13 @@ def across(ax: Axes) -> dict[float, str]:
 
 
 @pytest.mark.parametrize("style", [WIDE, NARROW])
-def test_floors_are_lines_apart_from_references_in_every_figure_of_accuracy(style: Style) -> None:
-    looks = looks_of(FLOORS)
+def test_baselines_are_lines_apart_from_references_in_every_figure_of_accuracy(style: Style) -> None:
+    looks = looks_of(BASELINES)
     traces = [Trace("private", "private", np.array([200.0]), np.array([1.0]))]
     figures = [
-        draw_accuracy_against_epsilon(style, FLOORS, RMSE, EpsilonAxis("rating"), looks),
-        draw_accuracy_against_bytes(style, FLOORS, RMSE, looks),
-        draw_accuracy_by_round(style, traces, FLOORS, RMSE, looks),
+        draw_accuracy_against_epsilon(style, BASELINES, RMSE, EpsilonAxis("rating"), looks),
+        draw_accuracy_against_bytes(style, BASELINES, RMSE, looks),
+        draw_accuracy_by_round(style, traces, BASELINES, RMSE, looks),
     ]
     for figure, references in zip(figures, ({0.9: REFERENCE}, {}, {}), strict=True):
         (ax,) = figure.axes
@@ -349,29 +357,29 @@ def test_floors_are_lines_apart_from_references_in_every_figure_of_accuracy(styl
         assert shaded.get_extents().transformed(ax.transData.inverted()).ymin == pytest.approx(1.05)
 
 
-def test_a_floor_is_no_point_among_bytes() -> None:
-    (ax,) = draw_accuracy_against_bytes(WIDE, FLOORS, RMSE, looks_of(FLOORS)).axes
+def test_a_baseline_is_no_point_among_bytes() -> None:
+    (ax,) = draw_accuracy_against_bytes(WIDE, BASELINES, RMSE, looks_of(BASELINES)).axes
     marks = [line for line in ax.lines if line.get_linestyle() == "None"]
     assert sorted(float(line.get_xdata()[0]) for line in marks) == [200.0, 200.0, 500.0]
     assert min(ax.get_xlim()) > 100
 
 
-def test_floors_are_told_apart_by_their_lines() -> None:
-    looks = looks_of([*FLOORS, floor("global-mean", 1.2, 10.0, None)])
-    floors = [looks[name] for name in ("nothing-sent", "item-average", "global-mean")]
-    assert len({str(look.dashes) for look in floors}) == 3
-    assert {look.colour for look in floors} == {INK}
+def test_baselines_are_told_apart_by_their_lines() -> None:
+    looks = looks_of([*BASELINES, baseline("global-mean", 1.2, 10.0, None)])
+    baselines = [looks[name] for name in ("nothing-sent", "item-average", "global-mean")]
+    assert len({str(look.dashes) for look in baselines}) == 3
+    assert {look.colour for look in baselines} == {INK}
     assert looks["plain"].colour == REFERENCE
     assert looks["private"].colour not in (INK, REFERENCE)
 
 
 def test_where_higher_is_better_what_is_below_nothing_sent_is_shaded() -> None:
-    measure = next(measure for measure in MEASURES if not measure.lower_is_better)
-    settings = [
-        Setting(one.name, one.budget, tuple({**row, measure.column: row["rmse"]} for row in one.rows))
-        for one in FLOORS
+    metric = next(metric for metric in METRICS if not metric.lower_is_better)
+    results = [
+        ProtocolResult(one.name, one.budget, tuple({**row, metric.column: row["rmse"]} for row in one.rows))
+        for one in BASELINES
     ]
-    (ax,) = draw_accuracy_against_bytes(WIDE, settings, measure, looks_of(settings)).axes
+    (ax,) = draw_accuracy_against_bytes(WIDE, results, metric, looks_of(results)).axes
     (shaded,) = [patch for patch in ax.patches if patch.get_facecolor()[3] < 1]
     assert shaded.get_extents().transformed(ax.transData.inverted()).ymax == pytest.approx(1.05)
 
@@ -379,10 +387,8 @@ def test_where_higher_is_better_what_is_below_nothing_sent_is_shaded() -> None:
 @pytest.mark.parametrize("style", [WIDE, NARROW])
 def test_a_long_legend_leaves_the_panel_its_height(style: Style) -> None:
     def height(count: int) -> float:
-        settings = [
-            setting(f"protocol number {place}", 100 + place, 1 + place / 10) for place in range(count)
-        ]
-        figure = draw_accuracy_against_bytes(style, settings, RMSE, looks_of(settings))
+        results = [result(f"protocol number {place}", 100 + place, 1 + place / 10) for place in range(count)]
+        figure = draw_accuracy_against_bytes(style, results, RMSE, looks_of(results))
         figure.draw_without_rendering()
         (ax,) = figure.axes
         return float(ax.get_position().height * figure.get_figheight())
@@ -390,12 +396,12 @@ def test_a_long_legend_leaves_the_panel_its_height(style: Style) -> None:
     assert height(16) == pytest.approx(height(2), rel=0.15)
 
 
-SIGNS = next(measure for measure in MEASURES if not measure.lower_is_better)
+SIGNS = next(metric for metric in METRICS if not metric.lower_is_better)
 USUAL = {"a": [0.9, 1.0], "b": [1.1], "c": [1.25, 1.3]}
 
 
 @pytest.mark.parametrize(
-    ("measure", "far", "words"),
+    ("metric", "far", "words"),
     [
         (RMSE, [2.7, 2.66], "↑ off the scale: far 2.66 to 2.7"),
         (RMSE, [1.2, 2.7, 2.7, 2.7], "↑ off the scale: far 2.7"),
@@ -403,10 +409,10 @@ USUAL = {"a": [0.9, 1.0], "b": [1.1], "c": [1.25, 1.3]}
     ],
 )
 def test_what_would_squash_the_rest_is_left_off_the_scale_and_named(
-    measure: Measure, far: list[float], words: str
+    metric: Metric, far: list[float], words: str
 ) -> None:
     _, (ax,) = panels(WIDE)
-    accuracy_axis(ax, WIDE, measure, {**USUAL, "far": far})
+    accuracy_axis(ax, WIDE, metric, {**USUAL, "far": far})
     low, high = ax.get_ylim()
     assert 0.8 < low < 0.9
     assert 1.3 < high < 1.4
@@ -428,17 +434,17 @@ def test_what_is_not_far_from_all_others_or_not_few_stays_on_the_scale(
 
 
 def test_no_figure_of_accuracy_is_squashed() -> None:
-    settings = [setting(f"p{place}", 100 + place, 1 + place / 50) for place in range(6)]
-    settings.append(setting("far", 300, 2.7))
-    looks = looks_of(settings)
+    results = [result(f"p{place}", 100 + place, 1 + place / 50) for place in range(6)]
+    results.append(result("far", 300, 2.7))
+    looks = looks_of(results)
     traces = [
         Trace(each.name, each.name, np.array([200.0, 300.0]), np.full(2, each.mean("rmse")))
-        for each in settings
+        for each in results
     ]
     for figure in (
-        draw_accuracy_against_epsilon(NARROW, settings, RMSE, EpsilonAxis("rating"), looks),
-        draw_accuracy_against_bytes(NARROW, settings, RMSE, looks),
-        draw_accuracy_by_round(NARROW, traces, settings, RMSE, looks),
+        draw_accuracy_against_epsilon(NARROW, results, RMSE, EpsilonAxis("rating"), looks),
+        draw_accuracy_against_bytes(NARROW, results, RMSE, looks),
+        draw_accuracy_by_round(NARROW, traces, results, RMSE, looks),
     ):
         (ax,) = figure.axes
         assert ax.get_ylim()[1] < 1.2
@@ -491,13 +497,13 @@ def test_bins_of_whole_numbers_fit(counts: list[int], step: float, logarithmic: 
 
 
 def test_a_protocol_has_one_look_and_no_two_share_theirs() -> None:
-    looks = looks_of([setting(f"p{place}", 1.0, 1.0) for place in range(40)]).values()
+    looks = looks_of([result(f"p{place}", 1.0, 1.0) for place in range(40)]).values()
     assert len({(look.colour, look.marker) for look in looks}) == 40
 
 
 def test_points_show_their_values_on_a_page_and_have_titles_in_a_file(hostile: str) -> None:
-    settings = [setting(hostile, 200, 1.1, 0.5), setting("b", 300, 1.0, 2.0), setting("b", 300, 0.9, 4.0)]
-    drawn = to_svg(draw_accuracy_against_bytes(WIDE, settings, RMSE, looks_of(settings)))
+    results = [result(hostile, 200, 1.1, 0.5), result("b", 300, 1.0, 2.0), result("b", 300, 0.9, 4.0)]
+    drawn = to_svg(draw_accuracy_against_bytes(WIDE, results, RMSE, looks_of(results)))
     inside = fromstring(inline_svg(drawn, "x"))
     shown = {place.get("data-shows"): place for place in inside.iter("circle")}
     assert set(shown) == {

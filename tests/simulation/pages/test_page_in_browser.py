@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from simulation.analysis.comparison_files import read_comparison
-from simulation.analysis.settings import read_rows
+from simulation.analysis.protocol_results import read_rows
 from simulation.auditing.result import Audit, Finding
 from simulation.pages import report
 from simulation.pages.audit_page import audit_page
@@ -281,7 +281,7 @@ def test_what_does_not_apply_sorts_last_either_way(browser: Browser, pages: dict
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory, writers: dict[str, Callable[..., Path]]) -> Path:
-    """Return the page of 22 protocols beside four floors, of which only the first figure is drawn."""
+    """Return the page of 22 protocols beside four baselines, of which only the first figure is drawn."""
     folder, drawn = tmp_path_factory.mktemp("large") / "comparison", []
     writers["comparison"](
         folder, [{"name": "protocol-0", "rmse": 0.8}], seeds=[1, 2], title="Side by side " * 5
@@ -291,8 +291,8 @@ def large(tmp_path_factory: pytest.TempPathFactory, writers: dict[str, Callable[
         {**row, "name": f"protocol-{n}", "rmse": row["rmse"] + n / 50} for n in range(1, 22) for row in rows
     ]
     (folder / "comparison.csv").write_text("".join(csv_of_rows([*rows, *others])))
-    for place, floor in enumerate(("nothing-sent", "sets-only", "item-average", "global-mean")):
-        writers["floor"](folder, 1.1 + place / 100, floor)
+    for place, baseline in enumerate(("nothing-sent", "sets-only", "item-average", "global-mean")):
+        writers["baseline"](folder, 1.1 + place / 100, baseline)
 
     def first_only(plot: Plot) -> Rendered:
         drawn.append(plot)

@@ -17,20 +17,17 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 from dprec.errors import InputError
-from simulation import run
+from simulation import compare, run
 from simulation.analysis.comparison_files import read_comparison
-from simulation.analysis.settings import read_rows
-from simulation.compare import compare
+from simulation.analysis.protocol_results import read_rows
 from simulation.pages import projected, report
 from simulation.pages.comparison_page import comparison_page
 from simulation.pages.figures.rendering import Plot, Rendered
-from simulation.pages.markup import Cell, Column, table
-from simulation.pages.page import Section, page
+from simulation.pages.page import Cell, Column, Section, page, table
 from simulation.pages.run_page import run_page
 from simulation.pages.run_sections import example_sections
 from simulation.pages.words import merged_notes
-from simulation.storage.example_user import ExampleUser
-from simulation.storage.run_files import holds_comparison, read_run
+from simulation.storage.run_files import ExampleUser, holds_comparison, read_run
 from simulation.storage.tables import csv_of_rows
 
 Directories = Callable[..., Path]
@@ -193,7 +190,7 @@ def test_accuracies_of_two_kinds_share_no_figure(comparison_directory: Directori
         comparison_directory(
             [
                 {"name": "blp", "rmse": 1.0},
-                {"name": "bits", "rmse": 0.7, "measure": "sign_accuracy", "completion": "mf"},
+                {"name": "bits", "rmse": 0.7, "metric": "sign_accuracy", "completion": "mf"},
             ]
         )
     )
@@ -258,7 +255,7 @@ def test_the_answer_says_first_that_nothing_is_better_than_nothing_sent(
         "At ε = 0.5, 1 and 3 per rating, none of the 4 private protocols beats nothing sent (RMSE 1.100) by "
         "more than the uncertainty of the difference (nearest at ε = 3: isgd, 0.018 ± 0.064 better)."
     ) in words.text.split('id="best">')[1]
-    assert "5 protocols beside 1 floor at 3 budgets" in words.text
+    assert "5 protocols beside 1 baseline at 3 budgets" in words.text
     assert "At each trust" not in words.text
 
 
@@ -272,7 +269,7 @@ def test_tables_and_figures_hold_everything_against_nothing_sent(
     assert "<small>RMSE, ± 95 % interval over 2 seeds</small>" in words.text
     assert ">0.115 ± 0.064 worse</td>" in words.text
     for name in ("accuracy-epsilon-per-rating", "accuracy-bytes", "accuracy-rounds"):
-        assert "item-average 1.050, a floor, as a horizontal line" in words.plots[name].alt
+        assert "item-average 1.050, a baseline, as a horizontal line" in words.plots[name].alt
         assert "nothing-sent solid and item-average dotted. Shaded: worse" in words.plots[name].caption
     assert ">item-average</th>" in words.text
 
@@ -282,7 +279,7 @@ def test_a_comparison_per_user_answers_at_each_trust(
 ) -> None:
     protocols = [
         {"name": "local", "per": "user", "rmse": 1.2},
-        {"name": "central", "per": "user", "rmse": 0.9, "trust": "server"},
+        {"name": "central", "per": "user", "rmse": 0.9, "trust": "central"},
     ]
     matched = {"epsilon": "user", "delta": 1e-6}
     directory = floored(comparison_directory(protocols, match=matched), 1.1)
@@ -303,7 +300,7 @@ def test_a_comparison_per_user_answers_at_each_trust(
     assert "Colours and families of markers say whom users trust." in words.plots["accuracy-bytes"].caption
 
 
-def test_a_note_of_every_protocol_is_not_one_of_a_floor(comparison_directory: Directories) -> None:
+def test_a_note_of_every_protocol_is_not_one_of_a_baseline(comparison_directory: Directories) -> None:
     directory = comparison_directory(
         [
             {"name": "a", "rmse": 1.0},
@@ -314,12 +311,12 @@ def test_a_note_of_every_protocol_is_not_one_of_a_floor(comparison_directory: Di
     table = directory / "comparison.csv"
     rows = read_rows(table)
     for row in rows:
-        row["floor"] = "item-average" if row["name"] == "item-average" else None
+        row["baseline"] = "item-average" if row["name"] == "item-average" else None
     table.write_text("".join(csv_of_rows(rows)))
     (directory / "tables.json").unlink()
     page = words_of(directory).text
     assert "<strong>a and item-average:</strong> Which items" in page
-    assert "<strong>Every protocol and every floor:</strong> Proved: as made up." in page
+    assert "<strong>Every protocol and every baseline:</strong> Proved: as made up." in page
 
 
 def test_a_comparison_says_what_the_visible_set_alone_gives(
@@ -332,10 +329,10 @@ def test_a_comparison_says_what_the_visible_set_alone_gives(
     )
 
 
-def test_a_table_without_floors_is_held_against_none(comparison_directory: Directories) -> None:
+def test_a_table_without_baselines_is_held_against_none(comparison_directory: Directories) -> None:
     words = words_of(comparison_directory())
     assert "nothing sent" not in words.text
-    assert not any("floor" in plot.caption + plot.alt for plot in words.plots.values())
+    assert not any("baseline" in plot.caption + plot.alt for plot in words.plots.values())
 
 
 def test_unfinished_runs_are_named(comparison_directory: Directories) -> None:
@@ -475,7 +472,7 @@ def test_a_summary_of_the_wrong_types_is_named(run_directory: Directories) -> No
     summary = json.loads((directory / "summary.json").read_text())
     summary["traffic"]["users"] = True
     (directory / "summary.json").write_text(json.dumps(summary))
-    with pytest.raises(InputError, match=r"summary.json: traffic.users: true; accepted: a whole number"):
+    with pytest.raises(InputError, match=r"summary.json: traffic.users: true; accepted: an integer"):
         report(directory)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from simulation.pages.run_answer import answer_sentence
+from simulation.pages.run_page import answer_sentence
 from simulation.storage.summary import read_summary
 
 _ALONE = "RMSE 1.100 on 400 held-out ratings, against 1.063 with nothing sent (lower is better)"
@@ -36,13 +36,13 @@ _UNKNOWN = {"privacy.epsilon_per_rating": None, "privacy.epsilon_per_user.max": 
             f"{_ALONE}, without privacy, for 285 B up and 110 B down per user; the server sees true ratings.",
         ),
         (
-            {"trust": "sum"},
+            {"trust": "secure-aggregation"},
             {**_UNKNOWN, "privacy.hides_rated_items": True},
             f"{_ALONE}, at ε = 40.75 per user with δ = 1e-06, for 285 B up and 110 B down per user; the "
             "server sees noisy sums only.",
         ),
         (
-            {"trust": "server"},
+            {"trust": "central"},
             {
                 **_UNKNOWN,
                 "privacy.status": "claimed",
@@ -52,7 +52,7 @@ _UNKNOWN = {"privacy.epsilon_per_rating": None, "privacy.epsilon_per_user.max": 
             "proved, for 285 B up and 110 B down per user; the server sees true ratings.",
         ),
         (
-            {"trust": "server"},
+            {"trust": "central"},
             {
                 "privacy.status": "claimed",
                 "privacy.epsilon_per_rating": 900.0,
@@ -73,7 +73,7 @@ _UNKNOWN = {"privacy.epsilon_per_rating": None, "privacy.epsilon_per_user.max": 
             "rated items, noise. Only the devices know the accuracy.",
         ),
         (
-            {"measure": "sign_accuracy", "per": "user"},
+            {"metric": "sign_accuracy", "per": "user"},
             {"privacy.epsilon_composed.max": 1.0, "accuracy.sign_accuracy": 0.7, "nothing_sent": 0.64},
             "Sign accuracy 0.700 on 400 held-out ratings, against 0.640 with nothing sent (higher is "
             "better), at ε = 1 per user on the same items, for 285 B up and 110 B down per user; the server "

@@ -10,11 +10,10 @@ from dprec.errors import InputError
 from dprec.mechanisms import BitsAndCounts, FisherOptimal
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.ratings import Ratings, RatingScale
-from simulation import audit, load
+from simulation import audit, load, run
 from simulation.analysis.description import describe
 from simulation.protocols.best import COUNTS_UP_TO, BestProtocol
 from simulation.protocols.counts_or_symbols import Sizes
-from simulation.run import run
 
 
 def best(**changes: Any) -> BestProtocol:

@@ -8,19 +8,18 @@ import numpy as np
 import pytest
 
 from dprec.catalogue import Catalogue
-from dprec.completion.averages import ItemAverage
-from dprec.completion.base import Completed, Completion
-from dprec.datasets.item_columns import ItemColumns
-from dprec.datasets.table import DelimitedTable
+from dprec.completion import Completed, Completion, ItemAverage
+from dprec.datasets import DelimitedTable
+from dprec.datasets.table import ItemColumns
 from dprec.errors import InputError
 from dprec.mechanisms.thresholds import ThresholdBit
 from dprec.observations import Observations
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.progress import Progress, silent
 from dprec.splits import LeaveNPerUser
+from simulation import run
 from simulation.configuration.models import RunConfig, SimulationOptions
 from simulation.protocols.one_shot import OneShotProtocol
-from simulation.run import run
 
 SEEN: list[Catalogue | None] = []
 

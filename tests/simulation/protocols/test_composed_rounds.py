@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from dprec.gradients.randomizer import unbiased_scale
+from dprec.gradients.one_bit import unbiased_scale
 from dprec.privacy.composition import total_loss
 from dprec.privacy.loss_distribution import LossDistribution
 from simulation import load

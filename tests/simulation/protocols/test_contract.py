@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from simulation.run import run
+from simulation import run
 
 CLAIMED = {"x-map", "x-map-shrunk", "one-bit-output", "one-bit-output-effects"}
 WITHOUT_PRIVACY = {
@@ -63,8 +63,8 @@ def test_a_preset_runs_and_leaves_a_valid_directory(tmp_path: Path, preset: dict
     assert privacy["status"] == (
         "claimed" if name in CLAIMED else "none" if name in WITHOUT_PRIVACY else "proved"
     )
-    others = "shuffler" if name in SHUFFLED else "sum" if name in SUMMING else "nobody"
-    assert privacy["trust"] == ("server" if name in TRUSTING else others)
+    others = "shuffle" if name in SHUFFLED else "secure-aggregation" if name in SUMMING else "local"
+    assert privacy["trust"] == ("central" if name in TRUSTING else others)
     assert privacy["trusts_server"] is (name in TRUSTING)
     assert (privacy["epsilon_claimed"]["per_rating"] is None) == (name not in CLAIMED)
     # What is claimed is never charged: the ledger's losses are proved, or have no bound.

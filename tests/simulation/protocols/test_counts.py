@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from dprec.errors import InputError
+from simulation import run
 from simulation.configuration.strict_yaml import read_yaml
-from simulation.run import run
 from tests.paths import CONFIGS
 
 

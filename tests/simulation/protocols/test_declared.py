@@ -18,11 +18,9 @@ from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.ratings import RatingScale
 from simulation import audit, compare, load, run
-from simulation.analysis.advice import advise
-from simulation.analysis.advice_words import advice_lines
-from simulation.analysis.audits import declared_lines
+from simulation.analysis.advice import AdviceLimits, advice_lines, advise
+from simulation.analysis.comparison_files import declared_lines
 from simulation.analysis.description import describe
-from simulation.analysis.limits import AdviceLimits
 from simulation.console.command_line import main
 from simulation.pages import report
 from simulation.protocols.declared import declaring
@@ -35,7 +33,7 @@ EPSILON = 1.6
 
 
 class WholeFloats(FullGradient):
-    """A gradient that says it keeps a budget, and sends whole numbers without noise."""
+    """A gradient that says it keeps a budget, and sends integers without noise."""
 
     private: ClassVar[bool] = True
 
@@ -77,7 +75,7 @@ class Free(OneShotProtocol):
     def run(self, grid: Any, task: Task) -> Outcome:
         outcome = super().run(grid, task)
         nothing = PrivacyLedger(rated=np.ones(task.n_users, dtype=np.bool_))
-        promised = Guarantee("proved", "nobody", True, "it is said to be.")
+        promised = Guarantee("proved", "local", True, "it is said to be.")
         return replace(outcome, privacy=nothing, releases=(), guarantee=promised)
 
 
@@ -186,7 +184,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     values |= {
         "epsilons": [EPSILON],
         "protocols": [{"name": "own", "protocol": own}, {"name": "ours", "protocol": ours}],
-        "floors": False,
+        "baselines": False,
     }
     folder = tmp_path_factory.mktemp("declared") / "out"
     compare(values, folder, page=False)

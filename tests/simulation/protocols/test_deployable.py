@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dprec.errors import SettingError
+from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
-from dprec.run_keys import RunKeys
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.engine.session import Session, open_session
 from simulation.execution import load_ratings
@@ -46,7 +46,7 @@ def installed(session: Session, config: RunConfig, train: Ratings, **more: Any) 
         group=group,
         roster=session.roster(train.n_users, 20),
         progress=lambda *_: None,
-        measure=lambda *_: {},
+        metric=lambda *_: {},
         checkpoints=None,
         restore=lambda _: None,
         ended=more.get("ended", lambda _: None),
@@ -62,7 +62,7 @@ def test_a_server_serves_without_ratings(session: Session, name: str) -> None:
     heard: list[RoundRecord] = []
     task = installed(session, config, train, ended=heard.append)
     server = task.for_server()
-    assert not {"train", "seed", "measure"} & {field.name for field in fields(server)}
+    assert not {"train", "seed", "metric"} & {field.name for field in fields(server)}
     outcome = protocol.served(server, protocol.serve(session.grid, server))
     expected = protocol.run(session.grid, installed(session, config, train))
     for column in ("uplink_message", "downlink_message", "uplink_payload", "downlink_payload"):

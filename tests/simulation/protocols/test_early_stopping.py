@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from dprec.datasets.synthetic import Synthetic
-from dprec.gradients.one_bit import OneBitGradient
+from dprec.datasets import Synthetic
+from dprec.gradients import OneBitGradient
 from dprec.ratings import Ratings
 from simulation.protocols.early_stopping import EarlyStopping
 from simulation.protocols.iterative import IterativeProtocol

@@ -9,10 +9,10 @@ import pytest
 from dprec.errors import InputError
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.privacy.units import COMPARABLE_UNITS
+from simulation import run
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
 from simulation.protocols.global_mean import GlobalMeanProtocol
-from simulation.run import run
 
 STEP = 4 / 200
 """Of the scale on which means of 1 to 5 stars are sent."""
@@ -126,7 +126,7 @@ def test_without_a_value_the_server_is_trusted_with_none(mean: dict[str, Any]) -
     privacy = result.summary["privacy"]
     assert (privacy["status"], privacy["trust"], privacy["epsilon_per_user"]["max"]) == (
         "proved",
-        "nobody",
+        "local",
         0,
     )
     assert "Proved: nothing that is sent depends on any rating." in privacy["notes"]

@@ -11,9 +11,9 @@ import pytest
 
 from benchmarks.kill_and_resume import configuration, kill_repeatedly, results
 from dprec.errors import InputError, RunError
+from simulation import run
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.console import command_line
-from simulation.run import run
 from simulation.storage import checkpoints
 from strategies.iterative import IterativeFactorization
 

@@ -8,9 +8,9 @@ import pytest
 
 from dprec.errors import InputError
 from dprec.privacy.gaussian import gaussian_epsilon, largest_mu
+from simulation import run
 from simulation.configuration.loading import load
 from simulation.configuration.strict_yaml import read_yaml
-from simulation.run import run
 from tests.paths import CONFIGS
 
 
@@ -67,7 +67,8 @@ def test_noise_does_not_depend_on_how_users_are_divided_among_nodes() -> None:
 
 def test_places_change_no_report_and_nothing_where_the_server_predicts() -> None:
     identities = {
-        load("one-bit-on-device", [f"protocol.places.least_raters={n}"]).protocol.identity for n in (1, 9)
+        load("one-bit-on-device", [f"protocol.item_embeddings.least_raters={n}"]).protocol.identity
+        for n in (1, 9)
     }
     assert len(identities) == 1
     server = [
@@ -101,7 +102,7 @@ def test_whoever_is_sent_the_table_is_named_with_what_it_tells(name: str) -> Non
     (note,) = notes_on_table(name)
     assert "without noise" in note
     assert "at least 5 raters" in note
-    (noisy,) = notes_on_table(name, "places.epsilon=2")
+    (noisy,) = notes_on_table(name, "item_embeddings.epsilon=2")
     assert "epsilon = 2 with delta = 1e-06" in noisy
     assert "without noise" not in noisy
     assert ("Nothing else in the table" in noisy) is (name == "sets-only")
@@ -109,7 +110,7 @@ def test_whoever_is_sent_the_table_is_named_with_what_it_tells(name: str) -> Non
 
 
 def test_groups_of_items_that_counts_are_asked_over_are_named() -> None:
-    (note,) = notes_on_table("counts-and-bits", "personalization=on-device", "places.epsilon=2")
+    (note,) = notes_on_table("counts-and-bits", "personalization=on-device", "item_embeddings.epsilon=2")
     assert "rated about as often is told everybody without noise" in note
 
 
@@ -121,28 +122,32 @@ def test_where_nobody_is_told_of_item_sets_nothing_is_said_of_a_table(name: str)
 @pytest.mark.parametrize(
     ("name", "changes", "words"),
     [
-        ("one-bit-calibrated", {}, r"places\.epsilon: 1, where the server predicts; .*on-device"),
-        ("best-hidden-set", {}, r"places\.epsilon: 1, where the server does not know who rated which items"),
+        ("one-bit-calibrated", {}, r"item_embeddings\.epsilon: 1, where the server predicts; .*on-device"),
+        (
+            "best-hidden-set",
+            {},
+            r"item_embeddings\.epsilon: 1, where the server does not know who rated which items",
+        ),
         (
             "shuffled-on-device",
-            {"completion": {"kind": "item-effects"}, "shuffler": {}},
-            r"places\.epsilon: 1, where the server does not know who rated which items",
+            {"completion": {"kind": "item-biases"}, "shuffler": {}},
+            r"item_embeddings\.epsilon: 1, where the server does not know who rated which items",
         ),
         (
             "sets-only",
-            {"places": {"epsilon": 1.0, "delta": 1e-4}},
-            r"places\.delta: 0\.0001; .*at most 1e-06",
+            {"item_embeddings": {"epsilon": 1.0, "delta": 1e-4}},
+            r"item_embeddings\.delta: 0\.0001; .*at most 1e-06",
         ),
     ],
 )
 def test_noise_that_protects_nothing_is_refused(name: str, changes: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        run(values_of(name, **{"places": {"epsilon": 1.0}, **changes}), page=False)
+        run(values_of(name, **{"item_embeddings": {"epsilon": 1.0}, **changes}), page=False)
 
 
 @pytest.mark.parametrize(("epsilon", "drawn"), [("null", False), ("2", True)])
 def test_noise_of_the_server_alone_is_drawn_from_the_seed_too(epsilon: str, drawn: bool) -> None:
-    protocol = load("sets-only", [f"protocol.places.epsilon={epsilon}"]).protocol
+    protocol = load("sets-only", [f"protocol.item_embeddings.epsilon={epsilon}"]).protocol
     assert not protocol.private
     assert protocol.draws_noise is drawn
     result = run(values_of("sets-only", places={"epsilon": 2.0} if drawn else {}), page=False)

@@ -12,13 +12,13 @@ from flwr.serverapp import Grid
 from clients.faults import FaultOptions
 from clients.population import open_population, write_population
 from dprec.errors import InputError, SettingError
-from dprec.run_keys import RunKeys
-from dprec.setups import ReportSetup
+from dprec.exchange import ReportSetup
+from dprec.randomness import RunKeys
+from simulation import run
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
 from simulation.protocols import Task
 from simulation.protocols.nothing_sent import NothingSentProtocol
-from simulation.run import run
 
 DOMAINS = {"kind": "synthetic-domains", "users": 40, "items": 60, "ratings": 800}
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from dprec.errors import InputError
+from simulation import run
 from simulation.configuration.loading import load
 from simulation.configuration.strict_yaml import read_yaml
-from simulation.run import run
 from tests.paths import CONFIGS
 
 
@@ -54,7 +54,7 @@ def test_with_the_set_alone_nothing_about_values_is_spent(on_device: dict[str, A
     values["protocol"].pop("privacy")
     result = run(values)
     privacy = result.summary["privacy"]
-    assert (privacy["status"], privacy["trust"]) == ("proved", "nobody")
+    assert (privacy["status"], privacy["trust"]) == ("proved", "local")
     assert privacy["epsilon_per_user"]["max"] == 0
     assert privacy["hides_rated_items"] is False
     # A symbol without a choice costs nothing: the reports are the item sets.
@@ -81,7 +81,7 @@ def test_a_guarantee_says_that_the_visible_set_is_read_and_where_it_is_not(name:
     notes = protocol.guarantee((10, 10)).notes
     (note,) = [note for note in notes if note.startswith(words)]
     assert "Where the set of rated items is hidden, none of that gain holds." in note
-    assert ("floor sets-only" in note) is (name != "sets-only")
+    assert ("baseline sets-only" in note) is (name != "sets-only")
     predicting = load(
         name, ["protocol.completion={kind: item-average}", "protocol.personalization=on-device"]
     )

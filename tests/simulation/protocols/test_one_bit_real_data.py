@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from dprec.ratings import Ratings
-from simulation import load
+from simulation import load, run
 from simulation.configuration.models import RunConfig
 from simulation.execution import load_ratings, run_prepared
-from simulation.run import run
 from tests.paths import CONFIGS, DATA
 
 U1 = ("split={kind: predefined, fold: u1}", "binarization={kind: mean}")
@@ -58,7 +57,7 @@ def test_movielens_with_privacy(protocol: str, epsilon: float, least: float) -> 
 
 
 def test_restaurants_without_privacy() -> None:
-    # A logistic model of user and item effects reaches 0.676, the majority 0.581.
+    # A logistic model of user and item biases reaches 0.676, the majority 0.581.
     changes = ("binarization={kind: threshold, above: 1}", "split={kind: holdout, test_fraction: 0.2}")
     configs = [configured("rc", "one-bit-clear-effects", *changes, f"seed={seed}") for seed in range(1, 11)]
     assert np.mean([run(config).summary["accuracy"]["sign_accuracy"] for config in configs]) >= 0.66

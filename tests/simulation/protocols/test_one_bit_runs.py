@@ -15,22 +15,18 @@ import pytest
 from flwr.app import ConfigRecord, Message
 from flwr.serverapp import Grid
 
-from dprec.completion import Observations
-from dprec.completion.one_bit.calibration import curvature_ratio, slope_bound_of
-from dprec.completion.one_bit.completion import OneBit
+from dprec.completion import Observations, OneBit, slope_channel
 from dprec.completion.one_bit.links import Gaussian, steepness
-from dprec.completion.one_bit.slope_channel import slope_channel
+from dprec.completion.one_bit.perturbation import curvature_ratio, slope_bound_of
 from dprec.errors import InputError
 from dprec.privacy import LossDistribution, total_loss
 from dprec.ratings import Ratings
-from simulation.compare import compare
-from simulation.configuration.dotted_keys import replace_value
+from simulation import compare, run
 from simulation.configuration.models import parse_config
-from simulation.configuration.strict_yaml import read_yaml
+from simulation.configuration.strict_yaml import read_yaml, replace_value
 from simulation.engine.session import open_session
 from simulation.evaluation import relative_error
 from simulation.execution import load_ratings, run_in
-from simulation.run import run
 from strategies.envelope import message_size
 from tests.paths import CONFIGS
 
@@ -38,7 +34,7 @@ PRESETS = ("one-bit-clear", "one-bit-input", "one-bit-objective", "one-bit-gradi
 USERS, ITEMS, EPSILON, ROUNDS = 24, 18, 2.0, 3
 
 CHANNEL = (
-    "Proved: epsilon is the largest log ratio of a channel's rows, counted in the same whole draws with "
+    "Proved: epsilon is the largest log ratio of a channel's rows, counted in the same integer weights with "
     "which devices choose what they send"
 )
 
@@ -70,23 +66,23 @@ def guarantee(result: Any) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("name", "status", "trust", "per_rating", "claimed", "note"),
     [
-        ("one-bit-clear", "none", "server", None, None, "No privacy: the server receives the true ratings."),
-        ("one-bit-input", "proved", "nobody", EPSILON, None, f"{CHANNEL}."),
+        ("one-bit-clear", "none", "central", None, None, "No privacy: the server receives the true ratings."),
+        ("one-bit-input", "proved", "local", EPSILON, None, f"{CHANNEL}."),
         (
             "one-bit-objective",
             "proved",
-            "server",
+            "central",
             EPSILON,
             None,
             "Proved: epsilon = 2 per rating, against all but the server (objective perturbation, published "
             "calibration): the ratings enter the objective only together with the noise, a Laplace "
             "mechanism on the bits.",
         ),
-        ("one-bit-gradient", "proved", "nobody", EPSILON, None, f"{CHANNEL}, and the rounds add up."),
+        ("one-bit-gradient", "proved", "local", EPSILON, None, f"{CHANNEL}, and the rounds add up."),
         (
             "one-bit-output",
             "claimed",
-            "server",
+            "central",
             EPSILON * USERS * ITEMS,
             EPSILON,
             "Claimed, not proved: epsilon = 2 per rating, against all but the server (output perturbation, "
@@ -113,7 +109,7 @@ def test_a_run_says_how_accurate_it_is_and_what_it_really_guarantees(
     assert summary["accuracy"]["relative_error"] > 0
     privacy = summary["privacy"]
     assert (privacy["status"], privacy["trust"]) == (status, trust)
-    assert privacy["trusts_server"] is (trust == "server")
+    assert privacy["trusts_server"] is (trust == "central")
     assert privacy["epsilon_per_rating"] == pytest.approx(per_rating)
     assert privacy["epsilon_claimed"]["per_rating"] == claimed
     assert (privacy["epsilon_claimed"]["per_user"] is None) == (claimed is None)
@@ -130,7 +126,7 @@ def test_the_relative_error_is_that_of_the_whole_matrix() -> None:
     config = parse_config(signs("one-bit-clear-effects"))
     train, _ = load_ratings(config)
     seen = Observations(train.users, train.items, train.values, (USERS, ITEMS), train.scale)
-    completion = OneBit(alpha=0.25, rank=2, effects=True)
+    completion = OneBit(alpha=0.25, rank=2, biases=True)
     truth = config.dataset.hidden()
     assert truth is not None
     expected = relative_error(completion.fit(seen, config.seed).hidden, truth)
@@ -375,7 +371,7 @@ def test_flips_within_the_theorems_condition_run() -> None:
     assert result.summary["privacy"]["epsilon_per_rating"] == pytest.approx(math.log(0.7 / 0.2))
 
 
-def test_an_experiment_measures_every_protocol_on_the_same_matrix(tmp_path: Path) -> None:
+def test_an_experiment_metrics_every_protocol_on_the_same_matrix(tmp_path: Path) -> None:
     changes = ["dataset.users=14", "dataset.items=12", "seeds=[0]", "epsilons=[2.0]"]
     result = compare(
         CONFIGS / "experiments" / "one-bit-fig1.yaml",

@@ -5,7 +5,7 @@ import pytest
 
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
-from dprec.wire.traffic import TrafficLedger
+from dprec.wire import TrafficLedger
 from simulation.protocols import Outcome
 from strategies.round_record import RoundRecord
 
@@ -16,7 +16,7 @@ def test_the_server_works_outside_the_rounds(seconds: float, server: float) -> N
         predict=lambda users, items: np.zeros(users.size),
         traffic=TrafficLedger(1),
         privacy=PrivacyLedger(rated=np.ones(1, dtype=np.bool_)),
-        guarantee=Guarantee("none", "server", False, "the server receives the true ratings."),
+        guarantee=Guarantee("none", "central", False, "the server receives the true ratings."),
         rounds=tuple(RoundRecord(number, 1, 0, None, 0, 0, 0, 0, 2.0 * number) for number in (1, 2)),
         seconds=seconds,
     )

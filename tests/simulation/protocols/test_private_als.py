@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import Synthetic
 from dprec.errors import SettingError
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.gaussian import gaussian_epsilon, largest_mu
@@ -43,7 +43,7 @@ def ran(simulation: dict[str, Any] | None = None, **protocol: Any) -> RunResult:
 
 
 def test_the_bits_do_not_depend_on_cohorts_whatever_fails(tmp_path: Path) -> None:
-    shape = {"rank": 2, "factor_rounds": 1, "effect_rounds": 1, "popular_from": 0.0}
+    shape = {"rank": 2, "factor_rounds": 1, "bias_rounds": 1, "popular_from": 0.0}
     config = values(
         {"faults": {"dropout": 0.2, "straggle": 0.1, "corrupt": 0.2}},
         factorization={**shape, "sampling": "tail", "ratings_per_user": 6},
@@ -58,7 +58,7 @@ def test_the_rounds_compose_to_what_was_asked() -> None:
     multipliers = np.array(PROTOCOL.multipliers)
     assert multipliers.size == PROTOCOL.factorization.rounds
     assert np.sum(multipliers**-2.0) == pytest.approx(base**-2, rel=1e-6)
-    assert np.all(np.array(replace(PROTOCOL, neighbors="replacement").multipliers) == 2 * multipliers)
+    assert np.all(np.array(replace(PROTOCOL, adjacency="replace-one").multipliers) == 2 * multipliers)
     assert set(replace(PROTOCOL, privacy=None).multipliers) == {0.0}
 
 
@@ -67,8 +67,8 @@ def test_everybody_is_charged_for_the_rounds_it_took_part_in() -> None:
     assert result.summary["privacy"]["epsilon_composed"]["max"] == pytest.approx(2.0, rel=1e-6)
     assert result.summary["privacy"]["epsilon_composed"]["max"] <= 2.0
     assert result.summary["privacy"]["epsilon_per_user"]["max"] is None
-    assert (result.summary["privacy"]["status"], result.summary["privacy"]["trust"]) == ("proved", "server")
-    lossy = ran({"faults": {"dropout": 0.3}}, factorization={"rank": 0, "effect_rounds": 2})
+    assert (result.summary["privacy"]["status"], result.summary["privacy"]["trust"]) == ("proved", "central")
+    lossy = ran({"faults": {"dropout": 0.3}}, factorization={"rank": 0, "bias_rounds": 2})
     spent = set(np.round(lossy.traffic["epsilon_composed"], 9).tolist())
     once = round(gaussian_epsilon(largest_mu(2.0, 1e-5) / np.sqrt(2), 1e-5), 9)
     assert sorted(spent) == pytest.approx([0.0, once, 2.0], rel=1e-6)
@@ -84,7 +84,7 @@ def test_between_any_two_profiles_epsilon_is_that_of_twice_the_distance() -> Non
     promised = PROTOCOL.guarantee((1000, 50))
     twice = gaussian_epsilon(2 * largest_mu(1.0, 1e-6), 1e-6)
     assert f"between any two profiles it is {twice:.4g}" in promised.statements[1]
-    either = replace(PROTOCOL, neighbors="replacement").guarantee((1000, 50))
+    either = replace(PROTOCOL, adjacency="replace-one").guarantee((1000, 50))
     assert "any two profiles of a user" in either.statements[1]
 
 

@@ -11,8 +11,7 @@ import pytest
 from dprec.errors import RunError, SettingError
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.private_als import FactorizationOptions, ItemModel, SecureAggregation
-from dprec.secure_sums.graph import graph_size
-from dprec.secure_sums.messages import MessageSizes
+from dprec.secure_aggregation import MessageSizes, graph_size
 from simulation import run
 from simulation.protocols.private_als import PrivateAlsProtocol
 from simulation.result import RunResult
@@ -30,7 +29,7 @@ def ran(faults: dict[str, float] | None = None, **aggregation: Any) -> RunResult
         "protocol": {
             "kind": "dp-als",
             "privacy": {"epsilon": 4.0, "per": "user", "composition": "pld", "delta": 1e-5},
-            "factorization": {"rank": 0, "effect_rounds": ROUNDS},
+            "factorization": {"rank": 0, "bias_rounds": ROUNDS},
             "aggregation": {"kind": "secure", **aggregation},
         },
         "simulation": {"backend": "local", "faults": faults or {}},
@@ -41,7 +40,7 @@ def ran(faults: dict[str, float] | None = None, **aggregation: Any) -> RunResult
 def protocol(**aggregation: Any) -> PrivateAlsProtocol:
     return PrivateAlsProtocol(
         privacy=BUDGET,
-        factorization=FactorizationOptions(rank=0, effect_rounds=ROUNDS),
+        factorization=FactorizationOptions(rank=0, bias_rounds=ROUNDS),
         aggregation=SecureAggregation(**aggregation),
     )
 
@@ -56,7 +55,7 @@ def test_everybody_is_charged_for_every_message_of_a_secure_sum() -> None:
     down = sum(sum(size.downlink) for size in sizes)
     models = (ROUNDS + 1) * len(ItemModel.begin(ITEMS, 0, 3.0).encode())
     assert set(result.traffic["downlink_payload_bytes"]) == {models + down}
-    assert result.summary["privacy"]["trust"] == "sum"
+    assert result.summary["privacy"]["trust"] == "secure-aggregation"
     assert result.summary["privacy"]["epsilon_composed"]["max"] <= 4.0
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from dprec.errors import InputError
 from dprec.privacy.shuffling import ShuffledChannel, clones_delta, least_epsilon
+from simulation import run
 from simulation.configuration.models import parse_config
 from simulation.protocols.one_shot import OneShotProtocol
-from simulation.run import run
 
 HISTOGRAM = {"histogram": "netflix"}
 
@@ -21,7 +21,7 @@ def one_bit(tiny: dict[str, Any]) -> dict[str, Any]:
     tiny["dataset"] = {"kind": "synthetic", "users": 150, "items": 12, "ratings": 900}
     tiny["protocol"] |= {
         "mechanism": {"kind": "threshold-bit"},
-        "completion": {"kind": "item-effects", **HISTOGRAM},
+        "completion": {"kind": "item-biases", **HISTOGRAM},
         "personalization": "on-device",
     }
     return tiny
@@ -36,7 +36,7 @@ def test_a_shuffler_changes_what_is_lost_and_no_prediction(one_bit: dict[str, An
     plain, shuffled = run(one_bit), run(through(one_bit, reports="per-item"))
     assert (plain.predictions["prediction"] == shuffled.predictions["prediction"]).all()
     before, after = plain.summary["privacy"], shuffled.summary["privacy"]
-    assert (before["trust"], after["trust"]) == ("nobody", "shuffler")
+    assert (before["trust"], after["trust"]) == ("local", "shuffle")
     assert before["epsilon_per_user"] == after["epsilon_per_user"]
     assert before["epsilon_per_rating"] == after["epsilon_per_rating"]
     composed = shuffled.traffic["epsilon_composed"]
@@ -103,7 +103,7 @@ def test_whole_reports_hide_among_the_same_items_only(one_bit: dict[str, Any]) -
     one_bit["protocol"] |= {"completion": {"kind": "calibrated", **HISTOGRAM}}
     plain, bulk = run(one_bit), run(through(one_bit, reports="per-user"))
     assert (plain.predictions["prediction"] == bulk.predictions["prediction"]).all()
-    assert bulk.summary["privacy"]["trust"] == "shuffler"
+    assert bulk.summary["privacy"]["trust"] == "shuffle"
     assert (bulk.traffic["epsilon_composed"] == plain.traffic["epsilon_composed"]).all()
     assert (bulk.traffic["uplink_payload_bytes"] == plain.traffic["uplink_payload_bytes"]).all()
     assert (bulk.traffic["messages"] == plain.traffic["messages"]).all()
@@ -141,10 +141,10 @@ def test_who_rated_what_may_be_known_apart_from_how(one_bit: dict[str, Any]) -> 
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "a completion with user effects": ({"completion": {"kind": "calibrated"}}, "shuffler.reports"),
+    "a completion with user biases": ({"completion": {"kind": "calibrated"}}, "shuffler.reports"),
     "factors": ({"completion": {"kind": "mf"}, "personalization": "none"}, "shuffler.reports"),
     "places without item sets": (
-        {"completion": {"kind": "item-effects", "dimensions": 4}},
+        {"completion": {"kind": "item-biases", "dimensions": 4}},
         "shuffler.item_sets",
     ),
     "averages of users": (
@@ -171,7 +171,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         },
         "shuffler.reports",
     ),
-    "item effects of hidden items": (
+    "item biases of hidden items": (
         {"mechanism": {"kind": "hidden-threshold"}, "privacy": {"epsilon": 1.0, "per": "cell"}},
         "completion.kind",
     ),
@@ -202,7 +202,7 @@ def test_an_audit_and_a_deployment_are_of_devices_without_shufflers(one_bit: dic
     assert isinstance(protocol, OneShotProtocol)
     audited = protocol.audited()
     assert audited.shuffler is None
-    assert audited.guarantee((10, 10)).trust == "nobody"
+    assert audited.guarantee((10, 10)).trust == "local"
     with pytest.raises(InputError):
         protocol.check_deployed()
     replace(protocol, shuffler=None).check_deployed()

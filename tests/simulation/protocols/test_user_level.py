@@ -8,10 +8,9 @@ import pytest
 
 from dprec.errors import InputError
 from dprec.privacy.matched_budget import MatchedBudget
-from simulation import load
+from simulation import load, run
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.protocols.sent import Example
-from simulation.run import run
 from tests.paths import CONFIGS
 
 SMALL = {"kind": "synthetic", "users": 200, "items": 60, "ratings": 6000}

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from dprec.errors import InputError
-from simulation import load
+from simulation import load, run
 from simulation.protocols.sent import Example
-from simulation.run import run
 
 SMALL = "dataset={kind: synthetic, users: 300, items: 60, ratings: 9000}"
 
@@ -23,7 +22,7 @@ def test_all_send_the_same_number_of_bytes_and_lose_the_budget() -> None:
     np.testing.assert_allclose(result.traffic["epsilon_per_user"], 6.0, rtol=1e-6)
     privacy = result.summary["privacy"]
     assert privacy["hides_rated_items"]
-    assert privacy["trust"] == "nobody"
+    assert privacy["trust"] == "local"
 
 
 def test_answers_of_many_users_tell_what_no_device_knows_alone() -> None:

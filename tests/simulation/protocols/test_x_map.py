@@ -12,20 +12,19 @@ import numpy as np
 import pytest
 from flwr.app import Context, RecordDict
 
-from clients.population import Cohort, open_population
+from clients.population import Partition, open_population
 from clients.replacement import alter_ego_reports
 from dprec.errors import InputError, RunError
-from dprec.messages import ReplacementRequest
+from dprec.exchange import ReplacementRequest
 from dprec.privacy.matched_budget import MatchedBudget
-from dprec.run_keys import RunKeys
-from simulation import load
-from simulation.configuration.dotted_keys import replace_value
+from dprec.randomness import RunKeys
+from simulation import load, run
 from simulation.configuration.models import parse_config
+from simulation.configuration.strict_yaml import replace_value
 from simulation.console.command_line import main
 from simulation.engine.session import open_session
 from simulation.execution import load_ratings
 from simulation.protocols.base import Protocol
-from simulation.run import run
 from strategies.envelope import message_size
 from tests.paths import CONFIGS
 
@@ -173,7 +172,7 @@ def test_the_losses_charged_are_those_that_are_claimed() -> None:
     source = ~train.in_target[train.items]
     most = np.bincount(train.users[source], minlength=train.n_users)
     privacy = summary["privacy"]
-    assert (privacy["status"], privacy["trust"]) == ("claimed", "server")
+    assert (privacy["status"], privacy["trust"]) == ("claimed", "central")
     assert privacy["epsilon_per_rating"] is None
     assert privacy["epsilon_per_user"] == {"max": None, "mean": None, "median": None}
     assert np.isposinf(traffic["epsilon_per_user"]).all()
@@ -194,7 +193,7 @@ def test_the_losses_charged_are_those_that_are_claimed() -> None:
     assert bare["epsilon_claimed"] == {"per_rating": None, "per_user": None}
     assert bare["notes"][0] == "No privacy: AlterEgos and predictions reveal other users' ratings."
     local = run(VARIANTS["local"])
-    assert (local.summary["privacy"]["status"], local.summary["privacy"]["trust"]) == ("proved", "nobody")
+    assert (local.summary["privacy"]["status"], local.summary["privacy"]["trust"]) == ("proved", "local")
     assert local.summary["privacy"]["epsilon_per_rating"] == pytest.approx(2.0, rel=1e-3)
     assert local.summary["traffic"]["rounds"] == 1
 
@@ -363,12 +362,12 @@ def test_a_device_refuses_malformed_requests_and_a_second_table(tmp_path: Path) 
             faults=config.simulation.faults,
             setup=config.protocol.setup(),
         )
-        cohort: Cohort = open_population(str(session.root / key)).cohort(0)
+        partition: Partition = open_population(str(session.root / key)).partition(0)
         target = {"start": train.target_start, "stop": train.target_stop}
         whole = {"round": 2, **target, "rows": b""}
 
         def ask(record: dict[str, Any]) -> list[bytes]:
-            return alter_ego_reports(cohort, ReplacementRequest.of(record), context)
+            return alter_ego_reports(partition, ReplacementRequest.of(record), context)
 
         context = Context(1, 1, {}, RecordDict(), {})
         source = int(np.flatnonzero(~train.in_target)[0])
@@ -395,8 +394,7 @@ def test_a_device_refuses_malformed_requests_and_a_second_table(tmp_path: Path) 
 
 
 def _row(train: Any, item: int, step: int) -> bytes:
-    from dprec.crossdomain.alter_ego_codec import RowCodec
-    from dprec.crossdomain.replacement import Candidates
+    from dprec.crossdomain import Candidates, RowCodec
 
     one = Candidates(np.array([item]), np.array([0, 1]), np.array([0]), np.array([step]))
     codec = RowCodec(train.n_items, train.target_stop - train.target_start, with_steps=True, with_means=False)

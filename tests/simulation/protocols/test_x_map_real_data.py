@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from simulation import load
-from simulation.run import run
+from simulation import load, run
 from tests.paths import CONFIGS, DATA
 
 DATASETS = {

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from simulation import run
-from simulation.compare import compare
+from simulation import compare, run
 from tests.paths import CONFIGS
 
 
@@ -17,7 +16,7 @@ def test_other_mechanisms_have_none(tiny: dict[str, Any]) -> None:
     assert run(tiny).summary["distance"] == {}
 
 
-def test_a_run_measures_what_its_server_sees(tiny: dict[str, Any]) -> None:
+def test_a_run_metrics_what_its_server_sees(tiny: dict[str, Any]) -> None:
     """Without noise to speak of, the server sees the train ratings."""
     tiny["protocol"]["mechanism"] = {"kind": "zheng-randomized-response"}
     tiny["protocol"]["privacy"] = {"epsilon": 20.0, "per": "cell"}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dprec.errors import InputError, RunError
-from simulation.storage.atomic import unusable, write_atomically, write_files
+from simulation.storage.files import unusable, write_atomically, write_files
 
 
 def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:

@@ -14,11 +14,10 @@ from dprec.mechanisms import MECHANISMS
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.ratings import RatingScale
 from dprec.reports import DeviceChannel
+from simulation import run
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
-from simulation.run import run
-from simulation.storage.channel_file import read_channel, write_channel
-from simulation.storage.run_files import read_run
+from simulation.storage.run_files import read_channel, read_run, write_channel
 
 
 def device(kind: str = "bounded-laplace") -> DeviceChannel:

@@ -12,8 +12,7 @@ from dprec.privacy.ledger_arrays import ledger_arrays
 from dprec.randomness import generator
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
-from simulation.storage.checkpoints import CHECKPOINT, Checkpoints
-from simulation.storage.run_directory import RunDirectory
+from simulation.storage.run_directory import CHECKPOINT, Checkpoints, RunDirectory
 from strategies.iterative import State
 from strategies.round_record import RoundRecord
 
@@ -113,7 +112,7 @@ def test_a_checkpoint_without_a_history_of_losses_is_refused(
     checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as earlier:
-        earlier.setattr("simulation.storage.checkpoints.ledger_arrays", lambda ledger: {})
+        earlier.setattr("simulation.storage.run_directory.ledger_arrays", lambda ledger: {})
         checkpoints.save(state_after(2))
     with pytest.raises(InputError, match=r"privacy ledger: .* delete it to start over"):
         checkpoints.load(state_after(0))

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from dprec.errors import InputError
-from simulation.storage.comparison_directory import ComparisonDirectory
-from simulation.storage.table_record import check_table
+from simulation.storage.directories import ComparisonDirectory, check_table
 
 ONE, OTHER, COSMETIC = "name: a\nseeds: [1]\n", "name: a\nseeds: [2]\n", "name: a\nseeds: [1]\ntitle: A\n"
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dprec.datasets.films import film_titles
-from dprec.datasets.movielens import MovieLens100K
+from dprec.datasets import MovieLens100K
+from dprec.datasets.movielens import film_titles
 from dprec.ratings import Ratings, RatingScale
-from simulation.storage.example_user import ExampleUser, read_example, shown_names
+from simulation.storage.run_files import ExampleUser, read_example, shown_names
 
 HEADER = "user,item,rating,prediction\n"
 TITLE = "Fran\u00e7ois (1994)"

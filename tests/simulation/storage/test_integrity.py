@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from dprec.errors import InputError
+from simulation import run
 from simulation.pages import report
-from simulation.run import run
-from simulation.storage.integrity import check_recorded, write_recorded
+from simulation.storage.files import check_recorded, write_recorded
 from simulation.storage.summary import FileSummary
 
 TINY: dict[str, Any] = {

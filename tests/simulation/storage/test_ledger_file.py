@@ -12,8 +12,8 @@ from dprec.errors import InputError
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.ledger_arrays import ledger_arrays
 from dprec.randomness import generator
-from simulation.run import run
-from simulation.storage.ledger_file import read_ledger, write_ledger
+from simulation import run
+from simulation.storage.run_files import read_ledger, write_ledger
 
 
 def contents(ledger: PrivacyLedger) -> dict[str, tuple[str, Any]]:

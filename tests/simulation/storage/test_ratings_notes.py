@@ -12,7 +12,7 @@ import pytest
 from dprec.datasets import InMemory, Synthetic
 from dprec.datasets.base import typed
 from simulation import compare, run
-from simulation.console.tables import comparison_notes
+from simulation.console.results import comparison_notes
 
 RATINGS = Synthetic(users=30, items=20, ratings=400).load()
 LOCAL = {"backend": "local"}
@@ -83,7 +83,7 @@ def test_a_comparison_says_it_too(path: Path, tmp_path: Path) -> None:
         "split": {"kind": "holdout"},
         "simulation": LOCAL,
         "protocols": ["nothing-sent"],
-        "floors": False,
+        "baselines": False,
     }
     result = compare(config, tmp_path / "mine", page=False)
     (note,) = comparison_notes(result)

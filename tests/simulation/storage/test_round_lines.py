@@ -7,7 +7,7 @@ import json
 import pytest
 
 from dprec.errors import InputError
-from simulation.storage.round_lines import line_of, parse_rounds, written_rounds
+from simulation.storage.run_files import line_of, parse_rounds, written_rounds
 from strategies.round_record import RoundRecord
 
 ROUNDS = (
@@ -31,7 +31,7 @@ def test_a_line_says_what_went_which_way() -> None:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"replies": "many"}, 'line 2: replies: "many"; accepted: a whole number'),
+        ({"replies": "many"}, 'line 2: replies: "many"; accepted: an integer'),
         ({"uplink": {"payload_bytes": 1}}, "line 2: uplink.message_bytes: missing"),
         ({"more": 1}, "line 2: more: an unknown key"),
     ],

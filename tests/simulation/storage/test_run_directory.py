@@ -16,14 +16,14 @@ from dprec.errors import InputError, RunError
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.privacy.composition import total_loss
 from dprec.privacy.loss_distribution import LossDistribution
+from simulation import run
 from simulation.configuration.models import parse_config
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.execution import load_ratings
 from simulation.result import RunResult
-from simulation.run import run
 from simulation.storage import claims, integrity
-from simulation.storage.atomic import write_atomically
-from simulation.storage.claims import check_same_config
+from simulation.storage.directories import check_same_config
+from simulation.storage.files import write_atomically
 from simulation.storage.run_directory import RunDirectory, timestamped
 
 FILES = {"config.yaml", "summary.json", "rounds.jsonl", "traffic.csv", "predictions.csv"}

@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from dprec.errors import InputError
-from simulation.run import run
+from simulation import run
 from simulation.storage.summary import Summary, read_summary, write_summary
 
 
@@ -35,7 +35,7 @@ def test_attributes_are_the_keys(tmp_path: Path, written: dict[str, Any]) -> Non
     assert summary.accuracy.rmse == written["accuracy"]["rmse"]
     assert summary.privacy.epsilon_per_user.max == written["privacy"]["epsilon_per_user"]["max"]
     assert summary.traffic.uplink.message_bytes == written["traffic"]["uplink"]["message_bytes"]
-    assert summary.accuracy.measures() == written["accuracy"]
+    assert summary.accuracy.metrics() == written["accuracy"]
 
 
 def test_what_is_beyond_the_paper_follows_from_the_configuration(
@@ -54,7 +54,7 @@ def test_what_is_beyond_the_paper_follows_from_the_configuration(
     ("keys", "value", "complaint"),
     [
         (["schema"], 2, "schema: 2; accepted: 1"),
-        (["traffic", "users"], True, "traffic.users: true; accepted: a whole number"),
+        (["traffic", "users"], True, "traffic.users: true; accepted: an integer"),
         (["traffic", "users"], 4.5, "traffic.users: 4.5; accepted: "),
         (["traffic", "rounds"], -1, "traffic.rounds: -1; accepted: at least 0"),
         (["accuracy", "rmse"], "good", 'accuracy.rmse: "good"; accepted: a number'),

@@ -13,9 +13,9 @@ from dprec.errors import InputError
 from simulation import load, run, tune
 from simulation.execution import load_ratings
 from simulation.tuning import validation
+from simulation.tuning.running import validation_parts
 from simulation.tuning.space import Choices, Range, applicable, derived_space, read_space
 from simulation.tuning.trials import Judgement
-from simulation.tuning.validation import validation_parts
 
 SPACE = """
 protocol.completion.rank: {low: 1, high: 6}
@@ -182,11 +182,11 @@ def test_the_example_of_the_page_has_something_to_tune(tmp_path: Path) -> None:
     ("changes", "complaint"),
     [
         ({"trials": 0}, "trials: 0; accepted: at least 1"),
-        ({"trials": 1.5}, "trials: 1.5; accepted: at least 1, a whole number"),
-        ({"trials": True}, "trials: True; accepted: at least 1, a whole number"),
+        ({"trials": 1.5}, "trials: 1.5; accepted: at least 1, an integer"),
+        ({"trials": True}, "trials: True; accepted: at least 1, an integer"),
         ({"seed": -1}, "seed: -1; accepted: at least 0"),
-        ({"measure": "relative_error"}, "measure: .relative_error.; accepted: a column"),
-        ({"measure": "ranking_ndcg_at_10"}, "which tiny does not have; accepted: rmse"),
+        ({"metric": "relative_error"}, "measure: .relative_error.; accepted: a column"),
+        ({"metric": "ranking_ndcg_at_10"}, "which tiny does not have; accepted: rmse"),
     ],
 )
 def test_what_cannot_be_asked_for_is_refused(

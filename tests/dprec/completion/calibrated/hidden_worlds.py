@@ -20,13 +20,13 @@ def planted_levels(
     """Return all levels, 0 where nothing is rated, the items' effects, and each item's side in taste."""
     random = np.random.default_rng(4)
     sides = [np.where(np.arange(size) < size // 2, 1.0, -1.0) for size in (users, items)]
-    effects = random.normal(scale=0.6, size=items) + better * sides[1]
-    propensity = -2 + random.normal(size=(users, 1)) + random.normal(size=items) + effects
+    biases = random.normal(scale=0.6, size=items) + better * sides[1]
+    propensity = -2 + random.normal(size=(users, 1)) + random.normal(size=items) + biases
     rated = random.random((users, items)) < expit(propensity + taste * np.outer(*sides))
-    latent = random.normal(scale=0.5, size=(users, 1)) + effects
+    latent = random.normal(scale=0.5, size=(users, 1)) + biases
     below = np.cumsum(level_probabilities(latent.ravel(), CUTS)[0], axis=1)
     drawn = 1 + (random.random(latent.size)[:, None] > below[:, :-1]).sum(axis=1)
-    return np.where(rated, drawn.reshape(latent.shape), 0).astype(np.uint8), effects, sides[1]
+    return np.where(rated, drawn.reshape(latent.shape), 0).astype(np.uint8), biases, sides[1]
 
 
 def reported(levels: np.ndarray, mechanism: Mechanism, epsilon: float) -> Observations:

@@ -1,6 +1,6 @@
 import numpy as np
 
-from dprec.completion.calibrated.cell_likelihood import CellLikelihood
+from dprec.completion.calibrated.hidden_sets import CellLikelihood
 from dprec.mechanisms import ZhengRandomizedResponse
 from tests.dprec.completion.calibrated.hidden_worlds import CUTS, STARS
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dprec.completion.calibrated.cells import Cells
+from dprec.completion.calibrated.latent_ratings import Cells
 
 CELLS = Cells(np.array([0, 0, 2, 2, 2]), np.array([1, 3, 0, 1, 3]), (4, 5))
 WEIGHTS = np.array([0.5, 2.0, 1.0, 3.0, -1.0])

@@ -3,18 +3,18 @@
 import numpy as np
 
 from dprec.catalogue import Catalogue
+from dprec.completion import prior_biases
+from dprec.completion.calibrated.embedding import ItemSetEmbedding
 from dprec.completion.calibrated.features import (
     catalogue_features,
     expected_coefficients,
     item_features,
-    prior_effects,
     user_features,
 )
-from dprec.completion.calibrated.geometry import ImplicitGeometry
 
 RANDOM = np.random.default_rng(2)
 USERS, ITEMS = np.nonzero(np.column_stack([RANDOM.random((30, 8)) < 0.4, np.zeros((30, 1), dtype=bool)]))
-GEOMETRY = ImplicitGeometry.of(USERS, ITEMS, (30, 9), 3, seed=1)
+GEOMETRY = ItemSetEmbedding.of(USERS, ITEMS, (30, 9), 3, seed=1)
 YEARS = np.array([-1.5, 0.0, 0.5, 1.0, 1.5, -0.5, -1.0, 0.25, -0.25])
 CATALOGUE = Catalogue(YEARS[:, None], RANDOM.random((9, 2)) < 0.5, ("year",), ("drama", "war"))
 
@@ -50,7 +50,7 @@ def test_the_coefficient_of_popularity_is_expected_to_be_the_largest_that_of_its
 
 
 def test_the_prior_rests_on_these_features_and_gives_items_alone_an_intercept() -> None:
-    users, items = prior_effects(GEOMETRY, CATALOGUE, 2)
+    users, items = prior_biases(GEOMETRY, CATALOGUE, 2)
     np.testing.assert_array_equal(users.features, user_features(GEOMETRY, 2))
     np.testing.assert_array_equal(items.features, item_features(GEOMETRY, CATALOGUE, 2))
     assert (users.intercept, items.intercept) == (False, True)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dprec.completion.calibrated.hidden_reports import HiddenReports
+from dprec.completion.calibrated.hidden_sets import HiddenReports
 from dprec.mechanisms import HiddenThreshold, ZhengLaplace
 from tests.dprec.completion.calibrated.hidden_worlds import planted_levels, reported
 

@@ -16,11 +16,11 @@ USERS, ITEMS = 400, 90
 
 
 @pytest.mark.parametrize("mechanism", [HiddenThreshold(), ZhengLaplace(), ZhengRandomizedResponse()])
-def test_effects_and_their_uncertainty_are_learned_through_any_channel(mechanism: Mechanism) -> None:
-    levels, effects, _ = planted_levels(USERS, ITEMS)
+def test_biases_and_their_uncertainty_are_learned_through_any_channel(mechanism: Mechanism) -> None:
+    levels, biases, _ = planted_levels(USERS, ITEMS)
     model = COMPLETION.fit(reported(levels, mechanism, 3.0), 1)
-    errors = model.items.means - effects
-    assert np.mean(errors**2) < 0.5 * effects.var()
+    errors = model.items.means - biases
+    assert np.mean(errors**2) < 0.5 * biases.var()
     assert 0.6 < np.mean(errors**2 / model.items.variances) < 1.5
 
 
@@ -36,18 +36,18 @@ def test_a_budget_that_says_nothing_leaves_the_prior() -> None:
     model = COMPLETION.fit(reported(levels, HiddenThreshold(), 1e-6), 1)
     np.testing.assert_allclose(model.items.means, 0, atol=1e-3)
     np.testing.assert_allclose(model.items.variances, 0.3, atol=1e-3)
-    assert not model.geometry.items.any()
+    assert not model.embedding.items.any()
     # What is noise in the counts is no popularity.
-    assert np.abs(model.geometry.popularity).max() < 0.01
+    assert np.abs(model.embedding.popularity).max() < 0.01
 
 
 def test_tastes_that_show_in_what_is_rated_place_the_items() -> None:
     levels, _, side = planted_levels(USERS, ITEMS, taste=1.5)
     model = COMPLETION.fit(reported(levels, HiddenThreshold(), 2.0), 1)
     assert model.diagnostics["dimensions_above_noise"] == 1
-    place = model.geometry.items[:, 0]
+    place = model.embedding.items[:, 0]
     assert abs(np.corrcoef(place, side)[0, 1]) > 0.7
-    assert model.geometry.items.shape == (ITEMS, 3)
+    assert model.embedding.items.shape == (ITEMS, 3)
     without = COMPLETION.fit(reported(planted_levels(USERS, ITEMS)[0], HiddenThreshold(), 2.0), 1)
     assert without.diagnostics["dimensions_above_noise"] == 0
 
@@ -75,19 +75,19 @@ def test_users_whose_report_was_not_accepted_say_nothing() -> None:
 
 
 def test_public_features_say_most_where_reports_say_little() -> None:
-    levels, effects, _ = planted_levels(USERS, ITEMS)
+    levels, biases, _ = planted_levels(USERS, ITEMS)
     seen = reported(levels, HiddenThreshold(), 1.0)
-    known = Catalogue((effects / effects.std())[:, None], np.zeros((ITEMS, 0), dtype=np.bool_), ("mood",), ())
+    known = Catalogue((biases / biases.std())[:, None], np.zeros((ITEMS, 0), dtype=np.bool_), ("mood",), ())
     plain, informed = (COMPLETION.fit(replace(seen, catalogue=public), 1) for public in (None, known))
-    assert np.mean((informed.items.means - effects) ** 2) < 0.6 * np.mean((plain.items.means - effects) ** 2)
+    assert np.mean((informed.items.means - biases) ** 2) < 0.6 * np.mean((plain.items.means - biases) ** 2)
 
 
-def test_effects_are_regressed_on_the_places() -> None:
-    levels, effects, side = planted_levels(USERS, ITEMS, taste=1.5, better=0.6)
+def test_biases_are_regressed_on_the_places() -> None:
+    levels, biases, side = planted_levels(USERS, ITEMS, taste=1.5, better=0.6)
     model = COMPLETION.fit(reported(levels, HiddenThreshold(), 2.0), 1)
     assert model.items.coefficients.size == 2
     assert np.corrcoef(model.items.regressed, side)[0, 1] ** 2 > 0.4
-    between = np.mean(effects[side > 0]) - np.mean(effects[side < 0])
+    between = np.mean(biases[side > 0]) - np.mean(biases[side < 0])
     found = np.mean(model.items.means[side > 0]) - np.mean(model.items.means[side < 0])
     assert found > 0.5 * between
 
@@ -96,7 +96,7 @@ def test_popularity_is_learned_and_shrunk_by_the_noise_on_it() -> None:
     levels = planted_levels(USERS, ITEMS)[0]
     true = np.log1p((levels > 0).sum(axis=0))
     weak, strong = (
-        COMPLETION.fit(reported(levels, HiddenThreshold(), epsilon), 1).geometry for epsilon in (0.5, 4.0)
+        COMPLETION.fit(reported(levels, HiddenThreshold(), epsilon), 1).embedding for epsilon in (0.5, 4.0)
     )
     assert np.corrcoef(strong.popularity, true)[0, 1] > 0.95
     found = np.corrcoef(weak.popularity, true)[0, 1]
@@ -107,4 +107,4 @@ def test_popularity_is_learned_and_shrunk_by_the_noise_on_it() -> None:
 def test_differences_within_a_bin_are_no_tastes() -> None:
     levels = planted_levels(1500, 200)[0]
     model = COMPLETION.fit(reported(levels, HiddenThreshold(), 6.0), 1)
-    assert not model.geometry.items.any()
+    assert not model.embedding.items.any()

@@ -1,13 +1,13 @@
 import numpy as np
 
-from dprec.completion.calibrated.joint_effects import JointEffects
+from dprec.completion.calibrated.regressions import JointBiases
 
 
 def test_the_posterior_is_that_of_the_joint_normal_distribution() -> None:
     random = np.random.default_rng(3)
     entities = 6
     features = np.column_stack([np.ones(entities), random.normal(size=entities)])
-    side = JointEffects.at_centre(features, (-3.0, 0.0), (1.5, 0.3))
+    side = JointBiases.at_centre(features, (-3.0, 0.0), (1.5, 0.3))
     roots = random.normal(size=(entities, 2, 2))
     precision = roots @ roots.swapaxes(1, 2)
     target = random.normal(size=(entities, 2))
@@ -27,17 +27,17 @@ def test_the_posterior_is_that_of_the_joint_normal_distribution() -> None:
 
 
 def test_without_observations_the_prior_stays() -> None:
-    side = JointEffects.at_centre(np.zeros((4, 0)), (0.0, 0.0), (1.0, 0.25))
+    side = JointBiases.at_centre(np.zeros((4, 0)), (0.0, 0.0), (1.0, 0.25))
     solved = side.solved(np.zeros((4, 2, 2)), np.zeros((4, 2)))
     np.testing.assert_allclose(solved.means, 0)
     np.testing.assert_allclose(solved.spread, np.diag([1.0, 0.25]))
-    assert solved.effects.regressed.shape == (4,)
+    assert solved.biases.regressed.shape == (4,)
 
 
 def test_a_correlation_is_learned_and_used() -> None:
     random = np.random.default_rng(5)
     drawn = random.multivariate_normal([0, 0], [[1, 0.5], [0.5, 0.4]], size=400)
-    side = JointEffects.at_centre(np.zeros((400, 0)), (0.0, 0.0), (1.0, 0.25))
+    side = JointBiases.at_centre(np.zeros((400, 0)), (0.0, 0.0), (1.0, 0.25))
     precision = np.tile(np.diag([50.0, 0.5]), (400, 1, 1))
     noisy = drawn + random.normal(size=(400, 2)) / np.sqrt([50.0, 0.5])
     target = noisy * [50.0, 0.5]

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dprec.completion.calibrated.cells import Cells
-from dprec.completion.calibrated.latent_ratings import LatentRatings
-from dprec.completion.calibrated.regressed_effects import RegressedEffects
-from dprec.completion.calibrated.regressed_vectors import RegressedVectors
+from dprec.completion.calibrated.latent_ratings import Cells, LatentRatings
+from dprec.completion.calibrated.regressions import RegressedBiases, RegressedVectors
 
 USERS, ITEMS = 60, 40
 
@@ -23,8 +21,8 @@ def start(factors: int, slopes: int) -> LatentRatings:
     random = np.random.default_rng(3)
     of_users, of_items = random.standard_normal((USERS, 2)), np.ones((ITEMS, 1))
     return LatentRatings(
-        RegressedEffects.at_zero(of_users, 0.2, intercept=False),
-        RegressedEffects.at_zero(of_items, 0.2, intercept=True),
+        RegressedBiases.at_zero(of_users, 0.2, intercept=False),
+        RegressedBiases.at_zero(of_items, 0.2, intercept=True),
         RegressedVectors.at(np.zeros((USERS, slopes)), of_users, variance=0.1, spread=0.1),
         random.standard_normal((ITEMS, slopes)),
         RegressedVectors.at(random.standard_normal((USERS, factors)), of_users, variance=0.1, spread=1.0),
@@ -39,7 +37,7 @@ def test_latent_ratings_that_are_seen_with_little_noise_are_recovered(
     latent = start(factors, slopes)
     random = np.random.default_rng(4)
     true = random.standard_normal((USERS, 1)) + random.standard_normal(ITEMS)
-    true += random.standard_normal((USERS, slopes)) @ latent.places.T
+    true += random.standard_normal((USERS, slopes)) @ latent.embeddings.T
     true += random.standard_normal((USERS, factors)) @ random.standard_normal((factors, ITEMS))
     seen, precision = (
         true[cells.users, cells.items] + 0.3 * random.standard_normal(cells.users.size),
@@ -50,10 +48,10 @@ def test_latent_ratings_that_are_seen_with_little_noise_are_recovered(
         return precision * (seen - latent), np.full(latent.size, precision)
 
     for sweep in range(60):
-        latent = latent.with_item_effects(cells, looked_up)
-        latent = latent.with_traits(cells, looked_up, learn=sweep > 5)
-        latent = latent.with_user_effects(cells, looked_up).with_slopes(cells, looked_up)
-        latent = latent.with_tastes(cells, looked_up)
+        latent = latent.with_item_biases(cells, looked_up)
+        latent = latent.with_item_factors(cells, looked_up, learn=sweep > 5)
+        latent = latent.with_user_biases(cells, looked_up).with_slopes(cells, looked_up)
+        latent = latent.with_user_factors(cells, looked_up)
     users, items = (side.ravel() for side in np.indices(true.shape))
     unseen = np.ones(true.shape, dtype=np.bool_)
     unseen[cells.users, cells.items] = False
@@ -66,8 +64,10 @@ def test_latent_ratings_that_are_seen_with_little_noise_are_recovered(
 
 def test_scales_move_between_factors_without_changing_any_latent_rating() -> None:
     latent = start(2, 0)
-    moved = latent.tastes.scaled(np.array([2.0, 0.5])), latent.traits.scaled(np.array([0.5, 2.0]))
-    np.testing.assert_allclose(moved[0].means @ moved[1].means.T, latent.tastes.means @ latent.traits.means.T)
+    moved = latent.user_factors.scaled(np.array([2.0, 0.5])), latent.item_factors.scaled(np.array([0.5, 2.0]))
     np.testing.assert_allclose(
-        moved[0].second_moments[:, 0, 1], latent.tastes.second_moments[:, 0, 1], atol=1e-12
+        moved[0].means @ moved[1].means.T, latent.user_factors.means @ latent.item_factors.means.T
+    )
+    np.testing.assert_allclose(
+        moved[0].second_moments[:, 0, 1], latent.user_factors.second_moments[:, 0, 1], atol=1e-12
     )

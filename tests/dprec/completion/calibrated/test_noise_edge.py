@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dprec.completion.calibrated.noise_edge import noise_edge
+from dprec.completion.calibrated.embedding import noise_edge
 
 
 def test_equal_weights_have_the_edge_of_marchenko_and_pastur() -> None:

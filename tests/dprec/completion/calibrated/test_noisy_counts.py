@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from dprec.completion.calibrated.completion import Calibrated
-from dprec.completion.calibrated.noisy_counts import CountLikelihood
+from dprec.completion import Calibrated
+from dprec.completion.calibrated.latent_ratings import CountLikelihood
 from dprec.mechanisms.thresholds import ThresholdBit
 from dprec.observations import NoisyCounts, Observations, SymbolReports
 from dprec.ratings import RatingScale

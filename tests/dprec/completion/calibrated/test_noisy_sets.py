@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy import stats
 
 from dprec.completion.calibrated import noisy_sets
-from dprec.completion.calibrated.noisy_sets import (
+from dprec.completion.calibrated.embedding import (
     RATINGS_PER_USER,
     NoisySets,
     sums_of_squares,

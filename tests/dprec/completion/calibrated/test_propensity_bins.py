@@ -1,11 +1,10 @@
 import numpy as np
 
-from dprec.completion.calibrated.joint_effects import JointEffects
-from dprec.completion.calibrated.propensity_bins import PropensityBins
+from dprec.completion.calibrated.regressions import JointBiases, PropensityBins
 
 
 def test_bins_hold_neighbours_and_their_sizes_differ_by_little() -> None:
-    side = JointEffects.at_centre(np.zeros((720, 0)), (0.0, 0.0), (1.0, 0.25))
+    side = JointBiases.at_centre(np.zeros((720, 0)), (0.0, 0.0), (1.0, 0.25))
     means = np.random.default_rng(6).normal(size=(720, 2))
     bins = PropensityBins.by_rank(side.moved_to(means), np.arange(720) % 2 == 0)
     assert np.bincount(bins.of).tolist() == [20] * 36
@@ -16,11 +15,11 @@ def test_bins_hold_neighbours_and_their_sizes_differ_by_little() -> None:
     assert np.all(np.less(*first))
     chosen = (bins.of == 7) & (np.arange(720) % 2 == 0)
     np.testing.assert_allclose(bins.means[7] - means[chosen].mean(axis=0), [0.5, 0], atol=1e-12)
-    assert bins.effect_variance == 0.25
+    assert bins.bias_variance == 0.25
 
 
 def test_fewer_users_than_bins_leave_bins_empty() -> None:
-    side = JointEffects.at_centre(np.zeros((2, 0)), (0.0, 0.0), (1.0, 0.25))
+    side = JointBiases.at_centre(np.zeros((2, 0)), (0.0, 0.0), (1.0, 0.25))
     bins = PropensityBins.by_rank(side, np.ones(2, dtype=np.bool_))
     assert bins.sizes.sum() == 2
     assert np.isfinite(bins.means).all()

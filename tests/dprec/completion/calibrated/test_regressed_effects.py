@@ -1,16 +1,16 @@
 import numpy as np
 import pytest
 
-from dprec.completion.calibrated.regressed_effects import RegressedEffects
+from dprec.completion.calibrated.regressions import RegressedBiases
 
 
-def planted(spread: float, noise: float, entities: int = 4000) -> tuple[RegressedEffects, np.ndarray]:
+def planted(spread: float, noise: float, entities: int = 4000) -> tuple[RegressedBiases, np.ndarray]:
     """Return effects solved from one noisy observation each, and the true ones."""
     random = np.random.default_rng(5)
     features = np.column_stack([np.ones(entities), random.normal(size=(entities, 2))])
     true = features @ [0.5, -0.3, 0.2] + random.normal(size=entities) * np.sqrt(spread)
     observed = true + random.normal(size=entities) * np.sqrt(noise)
-    side = RegressedEffects.at_zero(features, 0.1, intercept=True)
+    side = RegressedBiases.at_zero(features, 0.1, intercept=True)
     precision = np.full(entities, 1 / noise)
     for _ in range(60):
         side = side.solved(precision, observed * precision)
@@ -34,9 +34,9 @@ def test_what_features_explain_wholly_leaves_no_spread() -> None:
 
 
 def test_without_observations_the_prior_remains() -> None:
-    side = RegressedEffects.at_zero(np.ones((7, 1)), 0.3, intercept=True)
+    side = RegressedBiases.at_zero(np.ones((7, 1)), 0.3, intercept=True)
     solved = side.solved(np.zeros(7), np.zeros(7))
     assert not solved.means.any()
     np.testing.assert_allclose(solved.variances, 0.3)
     assert solved.spread == pytest.approx(0.3)
-    assert RegressedEffects.at_zero(np.zeros((3, 0)), 0.3, intercept=False).regressed.shape == (3,)
+    assert RegressedBiases.at_zero(np.zeros((3, 0)), 0.3, intercept=False).regressed.shape == (3,)

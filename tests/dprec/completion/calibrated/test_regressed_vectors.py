@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dprec.completion.calibrated.regressed_vectors import RegressedVectors
+from dprec.completion.calibrated.regressions import RegressedVectors
 
 
 def test_coefficients_and_spreads_are_learned_from_exact_observations() -> None:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dprec.completion.calibrated.symbol_tables import SymbolTables
+from dprec.completion import SymbolTables
 from dprec.mechanisms import RandomizedResponse, ThresholdBit
 from dprec.ordinal import cut_points, level_probabilities
 from dprec.ratings import RatingScale

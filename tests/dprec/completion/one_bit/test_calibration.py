@@ -10,22 +10,20 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from dprec.binarization import binary_scale
-from dprec.completion import Observations
-from dprec.completion.one_bit.calibration import (
+from dprec.completion import Link, Observations, OneBit, OutputPerturbation, SignLikelihood
+from dprec.completion.one_bit.links import Gaussian, Logistic, steepness
+from dprec.completion.one_bit.perturbation import (
     Calibration,
+    NoisyMatrix,
+    ObjectivePerturbation,
     curvature_ratio,
     objective_noise,
     output_noise,
     output_sensitivity,
     slope_bound_of,
 )
-from dprec.completion.one_bit.completion import OneBit
-from dprec.completion.one_bit.links import Gaussian, Link, Logistic, steepness
-from dprec.completion.one_bit.perturbation import NoisyMatrix, ObjectivePerturbation, OutputPerturbation
-from dprec.completion.one_bit.solver import SignLikelihood
-from dprec.discrete_laplace import NoiseGrid
 from dprec.errors import InputError
-from dprec.randomness import generator
+from dprec.randomness import NoiseGrid, generator
 
 EPSILON = 1.0
 SIDE = 6
@@ -35,10 +33,10 @@ CELLS = np.divmod(np.arange(SIDE * SIDE), SIDE)
 def signs_of(changed: bool) -> Observations:
     """Six users who agree on five items; the last user has one rating, which may change."""
     random = generator(0, "audit")
-    tastes = np.where(random.random(SIDE) < 0.5, 1.0, -1.0)
+    user_factors = np.where(random.random(SIDE) < 0.5, 1.0, -1.0)
     rows = [(user, item) for user in range(SIDE - 1) for item in range(SIDE)] + [(SIDE - 1, 0)]
     users, items = np.array(rows, dtype=np.int32).T
-    values = tastes[items]
+    values = user_factors[items]
     values[-1] *= -1 if changed else 1
     return Observations(users, items, values, (SIDE, SIDE), binary_scale())
 
@@ -126,7 +124,7 @@ def test_objective_perturbation_with_the_logistic_link_computes_with_noisy_bits_
     solutions = []
     for observations, drawn in ((before, noise), (after, noise + moved)):
         monkeypatch.setattr(NoiseGrid, "noise", lambda *_, drawn=drawn: drawn.copy())
-        completed = ObjectivePerturbation().complete(OneBit(effects=True), observations, EPSILON, 0)
+        completed = ObjectivePerturbation().complete(OneBit(biases=True), observations, EPSILON, 0)
         solutions.append(completed.hidden(*CELLS))
     assert np.count_nonzero(moved) == 1
     np.testing.assert_array_equal(*solutions)
@@ -143,7 +141,7 @@ def test_output_perturbation_adds_its_noise_to_entries_within_its_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(NoiseGrid, "noise", lambda *_: np.int64(0))
-    completion = OneBit(alpha=0.1, effects=True)
+    completion = OneBit(alpha=0.1, biases=True)
     assert np.abs(completion.fit(signs_of(False), 0).hidden(*CELLS)).max() > 1.0
     noisy = OutputPerturbation().complete(completion, signs_of(False), EPSILON, seed=3)
     assert np.abs(noisy.hidden(*CELLS)).max() == pytest.approx(0.1)

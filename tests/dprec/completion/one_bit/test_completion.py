@@ -9,8 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dprec.binarization import binary_scale
-from dprec.completion import Observations
-from dprec.completion.one_bit.completion import OneBit
+from dprec.completion import Observations, OneBit
 from dprec.errors import InputError, RunError
 from dprec.mechanisms import MECHANISMS
 from dprec.privacy.calibration import PrivacyBudget
@@ -20,7 +19,7 @@ from dprec.ratings import RatingScale
 SHAPE = (40, 30)
 COLD_USER, COLD_ITEM = 39, 29
 CELLS = np.divmod(np.arange(SHAPE[0] * SHAPE[1]), SHAPE[1])
-KINDS = [{}, {"effects": True}, {"bounded": True}, {"link": "gaussian"}]
+KINDS = [{}, {"biases": True}, {"bounded": True}, {"link": "gaussian"}]
 settings = pytest.mark.parametrize("settings", KINDS, ids=str)
 
 
@@ -53,9 +52,9 @@ def test_it_predicts_signs_that_it_did_not_see(settings: dict[str, object]) -> N
 def test_the_unseen_keep_the_prior_and_are_counted(settings: dict[str, object]) -> None:
     completed = OneBit(**settings).fit(observations(), 0)  # type: ignore[arg-type]
     cold = completed.hidden(np.array([COLD_USER]), np.array([COLD_ITEM]))
-    assert cold[0] == pytest.approx(completed.effects.mean, abs=1e-12)
+    assert cold[0] == pytest.approx(completed.biases.mean, abs=1e-12)
     assert any("1 users and 1 items without an observed rating" in note for note in completed.notes)
-    if not settings.get("effects"):
+    if not settings.get("biases"):
         row = completed.hidden(np.full(SHAPE[1], COLD_USER), np.arange(SHAPE[1]))
         np.testing.assert_allclose(row, 0, atol=1e-12)
 
@@ -103,7 +102,7 @@ def test_the_likelihood_undoes_flips() -> None:
     )
     truth = hidden_matrix().ravel() > 0
     accuracy = [
-        np.mean((OneBit(effects=True).fit(seen, 0).predict(*CELLS) >= 0) == truth)
+        np.mean((OneBit(biases=True).fit(seen, 0).predict(*CELLS) >= 0) == truth)
         for seen in (received, knows)
     ]
     assert accuracy[1] > accuracy[0] + 0.05
@@ -134,7 +133,7 @@ def test_the_likelihood_of_what_was_received_follows_each_users_channel() -> Non
         ({"alpha": 0.0}, "alpha: 0.0; accepted: greater than 0"),
         ({"tau": -1.0}, "tau: -1.0; accepted: greater than 0"),
         ({"sigma": 0.0}, "sigma: 0.0; accepted: greater than 0"),
-        ({"bounded": True, "effects": True}, "bounded: True, with effects; accepted: one of the two"),
+        ({"bounded": True, "biases": True}, "bounded: True, with effects; accepted: one of the two"),
     ],
 )
 def test_bad_settings_are_one_line(settings: dict[str, object], line: str) -> None:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dprec.binarization import binary_scale
+from dprec.completion import OneBit
 from dprec.completion.one_bit import completion as module
-from dprec.completion.one_bit.completion import OneBit
 from dprec.observations import Observations
 
 
@@ -32,7 +32,7 @@ def observations() -> Observations:
     return Observations(users, items, np.where(users < 3, 1.0, -1.0), (7, 9), binary_scale())
 
 
-@pytest.mark.parametrize("model", [OneBit(bounded=True, alpha=0.31), OneBit(effects=True, alpha=0.31)])
+@pytest.mark.parametrize("model", [OneBit(bounded=True, alpha=0.31), OneBit(biases=True, alpha=0.31)])
 def test_what_depends_on_no_draw_is_solved_once(model: OneBit, solved: list[Any]) -> None:
     one, other = model.fit(observations(), 1), model.fit(observations(), 2)
     assert len(solved) == 1

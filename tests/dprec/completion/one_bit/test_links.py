@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dprec.completion.one_bit.links import Gaussian, Link, Logistic, flatness, link_of, steepness
+from dprec.completion import Link, link_of
+from dprec.completion.one_bit.links import Gaussian, Logistic, flatness, steepness
 from dprec.errors import InputError
 
 LINKS: list[Link] = [Logistic(), Gaussian(1.0), Gaussian(0.3), Gaussian(5.0)]

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dprec.completion.one_bit.bounded_solver import minimise_bounded
-from dprec.completion.one_bit.effects import fit_effects
-from dprec.completion.one_bit.links import Gaussian, Link, Logistic
+from dprec.completion import Link, SignLikelihood
+from dprec.completion.one_bit.completion import fit_biases
+from dprec.completion.one_bit.links import Gaussian, Logistic
 from dprec.completion.one_bit.projections import BoundedNuclearBall, NuclearBall
-from dprec.completion.one_bit.solver import SignLikelihood, minimise
+from dprec.completion.one_bit.solver import minimise, minimise_bounded
 from dprec.randomness import generator
 
 LINKS: list[Link] = [Logistic(), Gaussian(0.3)]
@@ -130,15 +130,15 @@ def test_the_best_iterate_is_kept() -> None:
 
 @links
 @pytest.mark.parametrize("flips", [0.0, 0.3])
-def test_effects_are_where_their_objective_is_flat(link: Link, flips: float) -> None:
+def test_biases_are_where_their_objective_is_flat(link: Link, flips: float) -> None:
     rows, columns, signs = davenport(link)
     likelihood = SignLikelihood(
         link, np.where(signs > 0, 1 - flips, flips), np.where(signs > 0, flips, 1 - flips)
     )
-    effects = fit_effects(likelihood, rows, columns, (120, 121), 2.0)
-    value, slopes = likelihood.value_and_slopes(effects.at(rows, columns))
-    by_row = np.bincount(rows, weights=slopes, minlength=120) + 2.0 * effects.users
-    by_column = np.bincount(columns, weights=slopes, minlength=121) + 2.0 * effects.items
-    assert value + effects.penalty(2.0) < likelihood.value_and_slopes(np.zeros(rows.size))[0]
+    biases = fit_biases(likelihood, rows, columns, (120, 121), 2.0)
+    value, slopes = likelihood.value_and_slopes(biases.at(rows, columns))
+    by_row = np.bincount(rows, weights=slopes, minlength=120) + 2.0 * biases.users
+    by_column = np.bincount(columns, weights=slopes, minlength=121) + 2.0 * biases.items
+    assert value + biases.penalty(2.0) < likelihood.value_and_slopes(np.zeros(rows.size))[0]
     assert max(abs(slopes.sum()) / rows.size, *np.abs(by_row) / 48, *np.abs(by_column) / 48) < 0.02
-    assert effects.items[120] == 0.0
+    assert biases.items[120] == 0.0

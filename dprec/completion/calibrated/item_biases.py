@@ -1,0 +1,166 @@
+"""Biases of items alone, from reports of which nobody needs to know whose they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.catalogue import Catalogue
+from dprec.completion.base import Completed, Completion
+from dprec.completion.calibrated.embedding import ItemSetEmbedding, embedded
+from dprec.completion.calibrated.features import ITEM_SPREAD, item_features
+from dprec.completion.calibrated.item_biases import SymbolTables
+from dprec.completion.calibrated.regressions import RegressedBiases
+from dprec.components import option
+from dprec.errors import SettingError
+from dprec.observations import Evidence, Observations, RatedSets, SymbolReports
+from dprec.ordinal import Histogram, cut_points, expected_rating, level_shares
+from dprec.progress import Progress, silent
+from dprec.ratings import RatingScale
+
+
+@dataclass(frozen=True, eq=False)
+class ItemBiasesModel(Completed):
+    """What the reports say about the items."""
+
+    biases: RegressedBiases
+    """On the latent rating."""
+    embedding: ItemSetEmbedding
+    """How often the items are reported on, and their places if these are known."""
+    catalogue: Catalogue | None
+    """Public data about the items, if there was any."""
+    cuts: NDArray[np.float64]
+    """Where the latent rating changes level; shape (levels - 1,)."""
+    user_variance: float
+    """Of the latent ratings of one item."""
+    scale: RatingScale
+
+    @property
+    def public_data(self) -> Catalogue | None:
+        """The catalogue."""
+        return self.catalogue
+
+    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Predict the expected ratings of the given cells, shape (cells,): the same for every user."""
+        latent, variances = self.biases.means[items], self.biases.variances[items] + self.user_variance
+        return expected_rating(latent, variances, self.cuts, self.scale.values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemBiases(Completion):
+    """An effect on a latent rating for each item, from how often each symbol was reported on it."""
+
+    kind: Literal["item-biases"] = "item-biases"
+    needs_symbols: ClassVar[bool] = True
+    works_unlinked: ClassVar[bool] = True
+    knows_items: ClassVar[bool] = True
+    histogram: Histogram | None = option(
+        "Public shares of the levels, from the lowest; by default equal. Not those of the protected ratings.",
+        None,
+    )
+    variance: float = option("Variance of the latent rating, in units of the noise on it.", 0.5, gt=0, le=100)
+    user_variance: float = option("The part of it that is between users, not items.", 0.25, ge=0, le=100)
+    dimensions: int = option(
+        "Dimensions of the places that rated items give to items; 0 if nobody says who rated which items.",
+        0,
+        ge=0,
+        le=64,
+    )
+    features: int = option("Dimensions, the first, on which effects are regressed.", 10, ge=0, le=64)
+    sweeps: int = option("Steps of the fit.", 20, ge=1)
+
+    @property
+    def reads_item_sets(self) -> bool:
+        """Whether items have places."""
+        return self.dimensions > 0
+
+    def check_reports(self, evidence: type[Evidence], sender: str, *, of_values: bool) -> None:
+        """Refuse reports that are not of single ratings."""
+        if not evidence.of_single_ratings:
+            found = f"{self.kind}, with mechanism {sender}"
+            accepted = "a mechanism that shows which items were rated and reports on each alone"
+            raise SettingError("kind", found, accepted)
+
+    def check_scale(self, scale: RatingScale) -> None:
+        """Refuse a histogram of another number of levels."""
+        level_shares(self.histogram, scale.levels)
+
+    def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> ItemBiasesModel:
+        """Complete the matrix; see `Completion.fit`.
+
+        A report on item i is of a latent rating Normal(c_i, v), v the variance between users, with noise of
+        variance 1: on a scale that is s = sqrt(1 + v) times as coarse, it is of c_i / s with noise of
+        variance 1. There the effects are found by Fisher scoring, regressed on how often items are reported,
+        on public data and on places. Of the values, only the number of each symbol on each item is read, so
+        that it makes no difference whose a report is or when it came.
+        """
+        scale, n_items = observations.scale, observations.shape[1]
+        cuts = cut_points(level_shares(self.histogram, scale.levels), self.variance)
+        reports = observations.symbols or clear_reports(observations)
+        coarse = np.sqrt(1 + self.user_variance)
+        tables = SymbolTables.of(reports.channels, cuts / coarse)
+        columns = tables.first[reports.channel_of] + reports.symbols
+        width = tables.slopes.shape[1]
+        counts = np.bincount(observations.items * width + columns, minlength=n_items * width)
+        counts = counts.reshape(n_items, width)
+        seen = counts.sum(axis=1)
+        embedding = self._embedding(observations, seen, seed)
+        features = item_features(embedding, observations.catalogue, self.features)
+        biases = RegressedBiases.at_zero(features, ITEM_SPREAD / coarse**2, intercept=True)
+        for sweep in range(self.sweeps):
+            precision, slope = _likelihood(tables, counts, biases.means)
+            biases = biases.solved(precision, slope + precision * biases.means)
+            progress("completing", sweep + 1, self.sweeps)
+        diagnostics = {
+            "cut_points": cuts.tolist(),
+            "item_spread": biases.spread * coarse**2,
+            "item_coefficients": (biases.coefficients * coarse).tolist(),
+            "items_without_reports": int((seen == 0).sum()),
+        }
+        biases = replace(biases, means=biases.means * coarse, variances=biases.variances * coarse**2)
+        return ItemBiasesModel(
+            biases,
+            embedding,
+            observations.catalogue,
+            cuts,
+            self.user_variance,
+            scale,
+            diagnostics=diagnostics,
+        )
+
+    def _embedding(self, observations: Observations, seen: NDArray[np.int64], seed: int) -> ItemSetEmbedding:
+        """Return the places of items that the same users rated, or no more than how often they are rated."""
+        if self.dimensions == 0:
+            nowhere = np.zeros((seen.size, 0))
+            return ItemSetEmbedding(nowhere[:0], nowhere, np.zeros(0, dtype=np.int64), seen)
+        linked = RatedSets(observations.users, observations.items, observations.shape[0])
+        rated = observations.rated or linked
+        shape = (rated.n_users, seen.size)
+        embedding_release = observations.embedding_release
+        return embedded(rated.users, rated.items, shape, embedding_release, self.dimensions, seed)
+
+
+def clear_reports(observations: Observations) -> SymbolReports:
+    """Return the reports of values that were sent as they are, rounded to the scale."""
+    scale = observations.scale
+    levels = scale.level_of(np.clip(observations.values, scale.low, scale.high)).astype(np.int64)
+    return SymbolReports((np.eye(scale.levels),), levels - 1, np.zeros_like(levels))
+
+
+def _likelihood(
+    tables: SymbolTables, counts: NDArray[np.int64], latent: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the information about every effect, and the slope of its log likelihood, shape (items,).
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (items, columns of the tables)
+    latent : ndarray of float64, shape (items,)
+        Where.
+    """
+    slopes, information = tables.everywhere(latent)
+    through = np.add.reduceat(counts, tables.first, axis=1)
+    return (through * information).sum(axis=1), (counts * slopes).sum(axis=1)

@@ -1,0 +1,329 @@
+"""The settings of a comparison: each protocol at each budget, averaged over folds and seeds.
+
+Everything here is read from comparison.csv alone, so that a table can be studied without the runs that
+made it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dprec.errors import InputError
+from dprec.privacy.guarantee import LEAST_TRUST_FIRST, Status, Trust
+from dprec.privacy.units import ComparableUnit
+from simulation.analysis.protocol_results import Evaluation
+from simulation.analysis.vocabulary import (
+    METRICS,
+    Average,
+    Metric,
+    average,
+    grouped,
+    metrics_in,
+    profiles_compared,
+    server_sees,
+)
+from simulation.protocols.floors import BASELINES
+from simulation.storage.directories import check_table
+from simulation.storage.tables import Row, read_lines
+
+EPSILON_COLUMNS: dict[ComparableUnit, str] = {
+    "rating": "epsilon_per_rating",
+    "user": "epsilon_per_user_max",
+}
+
+CLAIM_COLUMNS: dict[ComparableUnit, str] = {
+    "rating": "epsilon_claimed_per_rating",
+    "user": "epsilon_claimed_per_user",
+}
+
+_WEAKEST_FIRST: tuple[Status, ...] = ("none", "declared", "claimed", "proved")
+
+_TEXT = frozenset(
+    {
+        "name",
+        "panel",
+        "population",
+        "baseline",
+        "against",
+        "best_at_budget",
+        "composition",
+        "fold",
+        "seed",
+        "protocol",
+        "mechanism",
+        "completion",
+        "dataset",
+        "status",
+        "trust",
+    }
+)
+
+
+_COUNTED = (
+    *("epsilon_", "uplink_", "downlink_", "total_", "rounds", "users", "items", "train_", "test_"),
+    *("ranking_", "sampled_ranking_"),
+)
+"""Beginnings of the columns of losses, bytes, counts and rankings, which are never negative."""
+
+_FLAGS = frozenset({"hides_rated_items", "quick", "trusts_server", "unlinked"})
+"""Columns that hold True or False."""
+
+_SIZES = frozenset({"users", "items", "train_ratings", "test_ratings"})
+
+_LARGEST = 1e100
+"""Above it, sums of numbers might have no value."""
+
+_MEASURED = frozenset(metric.column for metric in METRICS)
+"""Columns of accuracy, which is never negative either."""
+
+_NEEDED = (
+    "name",
+    "epsilon",
+    "status",
+    "epsilon_per_rating",
+    "epsilon_per_user_max",
+    "uplink_message_mean_per_user",
+    "downlink_message_mean_per_user",
+)
+
+
+@dataclass(frozen=True)
+class ProtocolResult:
+    """One protocol at one budget."""
+
+    name: str
+    budget: float | None
+    """The epsilon that it was given, in the comparison's unit; None without privacy."""
+    rows: tuple[Row, ...]
+    """Its lines of comparison.csv, one per fold and seed."""
+
+    def average(self, column: str) -> Average | None:
+        """Return mean of a column, and its spreads over seeds and over folds; None if it does not apply."""
+        return average(self.rows, column)
+
+    def mean(self, column: str) -> float | None:
+        """Return the mean of a column; None if it does not apply."""
+        average = self.average(column)
+        return None if average is None else average.mean
+
+    def flag(self, column: str) -> bool:
+        """Return whether a column holds for any of the runs."""
+        return any(str(row.get(column)) == "True" for row in self.rows)
+
+    def epsilon(self, unit: ComparableUnit) -> float | None:
+        """Return the largest proved loss in a unit, over users and runs; None where there is none."""
+        return self._largest(EPSILON_COLUMNS[unit])
+
+    @property
+    def composed(self) -> float | None:
+        """The largest loss per user by composition, over users and runs; None where there is none."""
+        return self._largest("epsilon_composed_max")
+
+    @property
+    def delta(self) -> float | None:
+        """The largest delta with which losses were composed; None where there is none."""
+        return self._largest("delta")
+
+    def claimed(self, unit: ComparableUnit) -> float | None:
+        """Return the largest loss in a unit that is claimed or declared and not proved; None where none."""
+        return self._largest(CLAIM_COLUMNS[unit])
+
+    def _largest(self, column: str) -> float | None:
+        values = [_finite(row.get(column)) for row in self.rows]
+        known = [value for value in values if value is not None]
+        return max(known) if known and len(known) == len(values) else None
+
+    @property
+    def status(self) -> Status:
+        """How far its promise carries, in the weakest of its runs."""
+        held = {row.get("status") for row in self.rows}
+        return next((status for status in _WEAKEST_FIRST if status in held), "none")
+
+    @property
+    def trust(self) -> Trust:
+        """Whom its users trust with true ratings, in the most trusting of its runs."""
+        held = {row.get("trust") for row in self.rows}
+        named = [trust for trust in LEAST_TRUST_FIRST if trust in held]
+        return named[-1] if named else "central" if self.flag("trusts_server") else "local"
+
+    @property
+    def falls_short(self) -> bool:
+        """Whether it was given a budget of which it is not proved that it is kept."""
+        return self.budget is not None and self.status != "proved"
+
+    @property
+    def word(self) -> str:
+        """What a promise is that is not proved: declared by a class from outside dprec, or claimed."""
+        return "declared" if self.status == "declared" else "claimed"
+
+    @property
+    def private(self) -> bool:
+        """Whether a privacy loss is bounded at all."""
+        return self.epsilon("rating") is not None or self.epsilon("user") is not None
+
+    @property
+    def baseline(self) -> str | None:
+        """Which baseline it is: one of `simulation.protocols.baselines`; None for a protocol."""
+        return self._text("baseline")
+
+    @property
+    def reference(self) -> bool:
+        """Whether it is a protocol with neither a budget nor a bound on a privacy loss."""
+        return self.baseline is None and self.budget is None and not self.private
+
+    def profiles_compared(self, epsilon: float | None, link: str = ", ") -> str:
+        """Return what qualifies one of its losses per user, which goes after the number."""
+        return profiles_compared(epsilon, hides_rated_items=self.flag("hides_rated_items"), link=link)
+
+    @property
+    def server_sees(self) -> str:
+        """What the server learns directly from the devices, in words."""
+        return server_sees(
+            trust=self.trust,
+            hides_rated_items=self.flag("hides_rated_items"),
+            unlinked=self.flag("unlinked"),
+            declared=self.status == "declared",
+            sends=self.mean("uplink_message_mean_per_user") != 0,
+            spends=0 not in (self.epsilon("rating"), self.epsilon("user")),
+        )
+
+    @property
+    def bytes_per_user(self) -> float | None:
+        """Mean bytes of a user's messages, both directions together."""
+        up, down = self.mean("uplink_message_mean_per_user"), self.mean("downlink_message_mean_per_user")
+        return None if up is None or down is None else up + down
+
+    @property
+    def network_bytes_per_user(self) -> float | None:
+        """Mean bytes that a network carries for a user, both ways together; None if that is not known."""
+        up, down = self.mean("uplink_network_mean_per_user"), self.mean("downlink_network_mean_per_user")
+        return None if up is None or down is None else up + down
+
+    @property
+    def evaluation(self) -> Evaluation | None:
+        """What it predicted, with its main metric."""
+        metric = next((metric for metric in METRICS if self.average(metric.column)), None)
+        if metric is None:
+            return None
+        return Evaluation(metric, *self.data)
+
+    @property
+    def data(self) -> tuple[str, float | None, str | None, str | None]:
+        """Kind of the data set, size of its catalogue, panel and population."""
+        return str(self.rows[0].get("dataset")), self.mean("items"), self._text("panel"), self.population
+
+    @property
+    def population(self) -> str | None:
+        """Of which population it is; None for the comparison's own ratings."""
+        return self._text("population")
+
+    def _text(self, column: str) -> str | None:
+        """Return the text in a column that is the same in all lines; None if it is empty."""
+        return str(self.rows[0].get(column) or "") or None
+
+
+def read_results(path: Path) -> list[ProtocolResult]:
+    """Read comparison.csv.
+
+    Raises
+    ------
+    InputError
+        When it cannot be read or is not such a table; the error names the line. When it was changed since
+        it was written with the record beside it, if there is one.
+    """
+    check_table(path)
+    return results_of(read_rows(path, _NEEDED))
+
+
+def results_of(rows: Sequence[Row]) -> list[ProtocolResult]:
+    """Group the lines of a comparison into settings, in the order of the lines."""
+    return [ProtocolResult(name, budget, tuple(cells)) for (name, budget, _), cells in grouped(rows).items()]
+
+
+def read_rows(path: Path, needed: Sequence[str] = ()) -> list[Row]:
+    """Read a table of a comparison; numbers as floats, empty cells as None.
+
+    Parameters
+    ----------
+    needed : sequence of str
+        Columns that the table must have.
+
+    Raises
+    ------
+    InputError
+    """
+    lines = read_lines(path, needed, "a table that `dprec compare` wrote")
+    _, header = next(lines)
+    rows = [
+        {column: _cell(column, text, where) for column, text in zip(header, cells, strict=True)}
+        for where, cells in lines
+    ]
+    if not rows:
+        raise InputError(str(path), "no lines", "at least one finished cell")
+    return rows
+
+
+def metrics_of(results: Sequence[ProtocolResult]) -> list[Metric]:
+    """Return the measures that any of some settings has, in the order of `metrics_in`."""
+    columns = dict.fromkeys(column for result in results for row in result.rows for column in row)
+    known = metrics_in(columns)
+    return [metric for metric in known if any(result.average(metric.column) for result in results)]
+
+
+def by_evaluation(results: Sequence[ProtocolResult]) -> dict[Evaluation, list[ProtocolResult]]:
+    """Group settings by what they predicted, in their order."""
+    groups: dict[Evaluation, list[ProtocolResult]] = {}
+    for result in results:
+        if result.evaluation:
+            groups.setdefault(result.evaluation, []).append(result)
+    return groups
+
+
+def _cell(column: str, text: str, where: str) -> str | float | bool | None:
+    if text == "":
+        if column == "name":
+            raise InputError(f"{where}: {column}", "nothing", "the name of a protocol")
+        return None
+    # A mark that turns the direction of writing would turn the figures beside it too.
+    if column == "name" and not text.isprintable():
+        raise InputError(f"{where}: {column}", repr(text), "a name of characters that can be printed")
+    if column == "baseline" and text not in BASELINES:
+        raise InputError(f"{where}: {column}", repr(text), f"{', '.join(BASELINES)}, or nothing")
+    if column in _FLAGS and text not in ("True", "False"):
+        raise InputError(f"{where}: {column}", repr(text), "True, False, or nothing")
+    if column in _TEXT or column in _FLAGS:
+        return text
+    return _number(column, text, f"{where}: {column}")
+
+
+def _number(column: str, text: str, where: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise InputError(where, repr(text), "a number, or nothing") from None
+    if math.isfinite(value) and abs(value) > _LARGEST:
+        raise InputError(where, repr(text), f"a number of at most {_LARGEST:g}, or nothing")
+    if column in _SIZES and not value.is_integer():
+        raise InputError(where, repr(text), "an integer, or nothing")
+    if value < 0 and (column.startswith(_COUNTED) or column in _MEASURED):
+        raise InputError(where, repr(text), "a number of 0 or more, or nothing")
+    if column == "epsilon" and not (math.isfinite(value) and value > 0):
+        raise InputError(where, repr(text), "a number above 0, or nothing")
+    return value
+
+
+def _finite(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def by_protocol(results: Sequence[ProtocolResult]) -> dict[str, list[ProtocolResult]]:
+    """Group settings by protocol, in their order."""
+    groups: dict[str, list[ProtocolResult]] = {}
+    for result in results:
+        groups.setdefault(result.name, []).append(result)
+    return groups

@@ -1,0 +1,42 @@
+"""Partitions whose contributions are as large as they may be."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dprec.private_als import TARGET_BITS, Contributions, StatisticsLayout
+
+WEIGHTS = np.array([256, 17, 256, 90, 1, 200])
+LAYOUTS = [
+    StatisticsLayout(WEIGHTS, rank, norm, 1.5, share, limit)
+    for rank, norm, share, limit in [
+        (0, 1.0, 0.5, 3),
+        (0, 1.0, 0.0, None),
+        (2, 1.3, 0.4, 4),
+        (3, 0.7, 0.0, None),
+    ]
+]
+
+
+def a_partition(layout: StatisticsLayout, users: int = 40, seed: int = 0) -> Contributions:
+    """Return contributions of which many are as large as they may be."""
+    random = np.random.default_rng(seed)
+    chosen = random.random((users, layout.n_items)) < 0.6
+    if layout.limit is not None:
+        chosen &= np.cumsum(chosen, axis=1) <= layout.limit
+    counts = chosen.sum(axis=1)
+    most = 1 << TARGET_BITS
+    targets = np.where(random.random(counts.sum()) < 0.5, most, random.integers(-most, most, counts.sum()))
+    x = random.standard_normal((users, layout.columns))
+    x *= (layout.norm / np.linalg.norm(x, axis=1))[:, None] * random.choice([1.0, 0.6], users)[:, None]
+    x = np.ones_like(x) if layout.rank == 0 else x * (1 - 1e-6)
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    return Contributions(indptr, np.nonzero(chosen)[1].astype(np.int32), targets, x.astype(np.float32))
+
+
+def some_users(partition: Contributions, which: list[int]) -> Contributions:
+    """Return the contributions of some users."""
+    cells = np.concatenate([np.arange(partition.indptr[user], partition.indptr[user + 1]) for user in which])
+    counts = np.diff(partition.indptr)[which]
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    return Contributions(indptr, partition.items[cells], partition.targets[cells], partition.factors[which])
