@@ -39,7 +39,8 @@ from dprec.randomness import generator, words
 from dprec.ratings import Ratings
 from dprec.reports import CellFamily
 from dprec.splits import Holdout
-from dprec.wire import ItemTable, item_table
+from dprec.wire import ItemTable
+from dprec.wire import downlink as item_table
 from simulation import load
 
 PROTOCOL: Any = load("one-bit-on-device").protocol

@@ -1,4 +1,4 @@
-"""The reply of a partition after simulated faults: its users' reports in one message, or what they add up to."""
+"""The reply of a partition after simulated faults: its users' reports in one message, or their sum."""
 
 from __future__ import annotations
 

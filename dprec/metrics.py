@@ -1,16 +1,153 @@
-"""How accurate predictions are, measured against the true ratings."""
+"""How accurate predictions and ranked lists are: figures, user-defined metrics, and intervals over users.
+
+A test rating makes its item relevant or not; an item without one counts as not relevant, although the user
+may like it. So the measures compare lists with each other and do not estimate what users enjoy. Predicted
+ratings order what users would like after choosing it, and so rank poorly over a whole catalogue (Cremonesi et
+al. [cremonesi2010]).
+
+The users are drawn again with replacement, all ratings of a user together, since they share the user's
+profile and noise. Figures that are compared use the same draws, so what makes a user hard to predict for
+both does not count (Efron and Tibshirani [efron1993]; chapter 13 has the percentile interval).
+"""
 
 from __future__ import annotations
 
+import inspect
+import math
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import places_of
-from dprec.metrics import listed_cells
+from dprec.arrays import find, places_of
+from dprec.components import imported_function
+from dprec.errors import InputError, RunError, SettingError, one_line
+from dprec.randomness import generator
 from dprec.ratings import Ratings
+
+
+@dataclass(frozen=True, eq=False)
+class RankedHits:
+    """Where the relevant items are in the users' lists."""
+
+    lists: NDArray[np.integer]
+    """Recommended items, the best first; negative after the last one of a short list; shape (users, length).
+    """
+    hits: NDArray[np.bool_]
+    """Which of them are relevant; shape (users, length)."""
+    relevant: NDArray[np.int64]
+    """Relevant items of each user, listed or not; at least 1; shape (users,)."""
+
+    @classmethod
+    def of(cls, lists: NDArray[np.integer], users: NDArray[np.integer], relevant: Ratings) -> RankedHits:
+        """Compare lists with the relevant test ratings.
+
+        Parameters
+        ----------
+        lists : ndarray of int, shape (users, length)
+        users : ndarray of int, shape (users,)
+            Whose lists they are: users with a relevant rating, each once.
+        relevant : Ratings
+            The test ratings that make an item relevant.
+        """
+        return cls(lists, _listed_cells(lists, users, relevant), relevant.counts[users])
+
+    @property
+    def length(self) -> int:
+        """Length of the lists."""
+        return int(self.hits.shape[1])
+
+    def ndcg(self, cutoff: int) -> NDArray[np.float64]:
+        """Return each user's normalised discounted cumulative gain, shape (users,), from 0 to 1.
+
+        A relevant item at rank r gains 1 / log2(1 + r), divided by what the best list gains (Järvelin and
+        Kekäläinen [jarvelin2002], section 2.2, with binary gains and the logarithm's argument moved by one).
+        """
+        gains = 1 / np.log2(np.arange(2, cutoff + 2))
+        ideal = np.cumsum(gains)[np.minimum(self.relevant, cutoff) - 1]
+        ndcg: NDArray[np.float64] = self.hits[:, :cutoff] @ gains[: self.length] / ideal
+        return ndcg
+
+    def hit_rate(self, cutoff: int) -> NDArray[np.float64]:
+        """Return 1 for each user with a relevant item among the first ones, else 0."""
+        return (self._hits_until(cutoff) > 0).astype(np.float64)
+
+    def mrr(self, cutoff: int) -> NDArray[np.float64]:
+        """Return one over the rank of each user's first relevant item; 0 if it is beyond the cutoff."""
+        hits = self.hits[:, :cutoff]
+        if not self.length:
+            return np.zeros(len(hits))
+        return np.where(self._hits_until(cutoff) > 0, 1 / (1 + hits.argmax(axis=1)), 0.0)
+
+    def recall(self, cutoff: int) -> NDArray[np.float64]:
+        """Return the share of each user's relevant items that are among the first ones."""
+        recall: NDArray[np.float64] = self._hits_until(cutoff) / self.relevant
+        return recall
+
+    def precision(self, cutoff: int) -> NDArray[np.float64]:
+        """Return the share of each user's first places that a relevant item fills."""
+        precision: NDArray[np.float64] = self._hits_until(cutoff) / cutoff
+        return precision
+
+    def _hits_until(self, cutoff: int) -> NDArray[np.int64]:
+        hits: NDArray[np.int64] = self.hits[:, :cutoff].sum(axis=1, dtype=np.int64)
+        return hits
+
+    def distinct_items(self, cutoff: int) -> int:
+        """Return how many different items anybody is recommended."""
+        first = self.lists[:, :cutoff]
+        return np.unique(first[first >= 0]).size
+
+
+USER_METRICS = {
+    "ndcg": RankedHits.ndcg,
+    "hit_rate": RankedHits.hit_rate,
+    "mrr": RankedHits.mrr,
+    "recall": RankedHits.recall,
+    "precision": RankedHits.precision,
+}
+"""The measures that are means over users."""
+
+
+def ranking_figures(
+    ranked: RankedHits, cutoffs: Sequence[int], n_items: int
+) -> dict[str, dict[int, float | None]]:
+    """Return every measure at every cutoff: the means over users, and the share of items that are listed.
+
+    Parameters
+    ----------
+    cutoffs : sequence of int
+        At least 1 each.
+    n_items : int
+        Items that might be recommended.
+
+    Returns
+    -------
+    dict
+        The keys of `USER_METRICS` and ``coverage``; None where there is no user.
+    """
+    users = len(ranked.hits)
+    figures: dict[str, dict[int, float | None]] = {
+        name: {k: float(np.mean(metric(ranked, k))) if users else None for k in cutoffs}
+        for name, metric in USER_METRICS.items()
+    }
+    figures["coverage"] = {k: ranked.distinct_items(k) / n_items if users else None for k in cutoffs}
+    return figures
+
+
+def _listed_cells(
+    lists: NDArray[np.integer], users: NDArray[np.integer], ratings: Ratings
+) -> NDArray[np.bool_]:
+    """Return which places of users' lists hold an item that the user has a rating for, shape of the lists."""
+    listed = lists >= 0
+    _, present = find(ratings.cells, (users.astype(np.int64)[:, None] * ratings.n_items + lists)[listed])
+    rated = np.zeros(listed.shape, dtype=np.bool_)
+    rated[listed] = present
+    return rated
 
 
 @dataclass(frozen=True)
@@ -98,7 +235,7 @@ def recommendation_accuracy(
     lower than over test items alone and compares lists, not users' satisfaction.
     """
     relevant = relevant_ratings(test, train, relevant_from)
-    hits = listed_cells(lists, users, relevant)
+    hits = _listed_cells(lists, users, relevant)
     return _ranking(hits.sum(axis=1), (lists >= 0).sum(axis=1), relevant.counts[users])
 
 
@@ -130,3 +267,112 @@ def _mean_ratio(numerators: NDArray[Any], denominators: NDArray[Any]) -> float |
     if not defined.any():
         return None
     return float(np.mean(numerators[defined] / denominators[defined]))
+
+
+ACCEPTED = "a function of ratings and predictions, and perhaps users and items, that returns a finite number"
+
+
+def name_of(reference: str) -> str:
+    """Return the name under which results hold a measure: that of its function."""
+    return re.split("[:.]", reference)[-1]
+
+
+def check_names(references: Sequence[str]) -> None:
+    """Refuse functions that cannot be imported, or two of one name.
+
+    Raises
+    ------
+    SettingError
+        Without a key.
+    """
+    names = [name_of(reference) for reference in references]
+    for name, reference in zip(names, references, strict=True):
+        imported_function(reference)
+        if names.count(name) > 1:
+            raise SettingError("", f"two functions named {name}", "functions of different names")
+
+
+def metric(reference: str, test: Ratings, predictions: NDArray[np.float64]) -> float:
+    """Return what a function measures of some predictions.
+
+    Parameters
+    ----------
+    reference : str
+        ``module:function``. It is called with the true ratings and the predictions, float64 of shape (test
+        ratings,), and with their users' and items' identifiers if it has parameters named users and items.
+    predictions : ndarray of float64, shape (test ratings,)
+
+    Raises
+    ------
+    InputError
+        Naming the function, when it raises an exception or returns anything but a finite number.
+    """
+    function = imported_function(reference)
+    try:
+        identifiers = {"users": test.user_ids[test.users], "items": test.item_ids[test.items]}
+        wanted = {name: identifiers[name] for name in _parameters(function) if name in identifiers}
+        # Copies, since a function of somebody's own may sort in place.
+        value = function(test.values.copy(), predictions.copy(), **wanted)
+    except (InputError, RunError, MemoryError):
+        raise
+    except Exception as error:
+        raise InputError(reference, f"{type(error).__name__}: {one_line(error)}", ACCEPTED) from error
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or not math.isfinite(value):
+        found = f"it returned {value}" if isinstance(value, Real) else f"it returned a {type(value).__name__}"
+        raise InputError(reference, found, ACCEPTED)
+    return float(value)
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    try:
+        return list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # of functions that are not written in Python
+        return []
+
+
+CONFIDENCE = 0.95
+"""Probability with which an interval is meant to hold."""
+
+REPLICATES = 2000
+"""Times that the users are drawn again: the ends of an interval are then off by a few hundredths of it."""
+
+_SEED = 0
+_CELLS_AT_ONCE = 1 << 22
+
+
+def resampled_sums(sums: NDArray[np.float64], replicates: int = REPLICATES) -> NDArray[np.float64]:
+    """Return the totals over users who are drawn again, shape (replicates, columns).
+
+    Parameters
+    ----------
+    sums : ndarray of float64, shape (users, columns)
+        What each user adds to each total.
+
+    Notes
+    -----
+    The draws depend on the number of users alone, so totals of two calls are paired.
+    """
+    users = len(sums)
+    random, totals = generator(_SEED, "users drawn again"), np.empty((replicates, sums.shape[1]))
+    at_once = max(1, _CELLS_AT_ONCE // users)
+    for start in range(0, replicates, at_once):
+        count = min(at_once, replicates - start)
+        drawn = random.integers(0, users, size=(count, users)) + np.arange(count)[:, None] * users
+        times = np.bincount(drawn.ravel(), minlength=count * users).reshape(count, users)
+        totals[start : start + count] = times.astype(np.float64) @ sums
+    return totals
+
+
+def interval(replicated: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the ends of the middle 95 % of the replicates (the percentile interval).
+
+    Parameters
+    ----------
+    replicated : ndarray of float64, shape (replicates,)
+        A replicate without a value, NaN, is left out.
+    """
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.nanquantile(replicated, [tail, 1 - tail])
+    return float(low), float(high)

@@ -1,15 +1,20 @@
-"""Predictions as they must be: one finite number for each cell, whoever makes them."""
+"""Predictions as they must be, one finite number for each cell, and the lists that follow from them."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import segments
 from dprec.errors import InputError
+from dprec.progress import Progress, silent
+from dprec.randomness import threefry
+from dprec.ratings import Ratings
 
 PredictT = TypeVar("PredictT", bound=Callable[..., Any])
 
@@ -66,3 +71,183 @@ def checked_rows(predict_rows: PredictT, component: str) -> PredictT:
         return checked_predictions(predict_rows(users, n_items), (users.size, n_items), component)
 
     return predicting  # type: ignore[return-value]
+
+
+_CELLS = 1 << 20
+"""Cells that are predicted at once."""
+
+_ITEMS = 4096
+"""Items that are predicted at once; it bounds what a device holds of a large catalogue."""
+
+NO_ITEM = -1
+"""What ends the list of a user with fewer items to recommend."""
+
+Predict = Callable[[NDArray[np.integer], NDArray[np.integer]], NDArray[np.float64]]
+"""From arrays of users and items to predicted ratings, not clipped, shape (cells,)."""
+
+PredictRows = Callable[[NDArray[np.integer], int], NDArray[np.float64]]
+"""From an array of users and the number of items to predicted ratings of all items, shape (users, items)."""
+
+Candidates = Callable[[NDArray[np.integer]], NDArray[np.bool_]]
+"""From an array of users to which items may be recommended to each, shape (users, items)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Unrated:
+    """All items that a user has not rated."""
+
+    rated: Ratings
+    """What is left out."""
+    allowed: NDArray[np.bool_] | None = None
+    """Which items may be recommended to anybody; by default all; shape (items,)."""
+
+    def __call__(self, users: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return which items are candidates of each user, shape (users, items)."""
+        allowed = np.ones(self.rated.n_items, dtype=np.bool_) if self.allowed is None else self.allowed
+        wanted = np.repeat(allowed[None, :], users.size, axis=0)
+        wanted[cells_of(self.rated, users)] = False
+        return wanted
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """A user's relevant items, among items that are drawn from those that the user has not rated.
+
+    What is measured on a sample compares with no other sample and no full ranking (Krichene and Rendle
+    [krichene2020]).
+    """
+
+    unrated: Unrated
+    tested: Ratings
+    """Never drawn, as they have a rating."""
+    relevant: Ratings
+    """The test ratings that make an item relevant."""
+    negatives: int
+    """Items that are drawn for each user, without replacement; all, where there are fewer."""
+    seed: int
+    """The draws depend on it, on the user and on the item alone."""
+
+    def __call__(self, users: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return which items are candidates of each user, shape (users, items)."""
+        drawable = self.unrated(users)
+        drawable[cells_of(self.tested, users)] = False
+        n_items = drawable.shape[1]
+        keys = np.zeros((2, drawable.size), dtype=np.uint64)
+        keys[0] = self.seed
+        high, low = np.repeat(users, n_items), np.tile(np.arange(n_items), users.size)
+        words = threefry(keys, low, high)[0].reshape(drawable.shape)
+        draws = np.where(drawable, words >> np.uint64(1), _LAST)
+        last = min(self.negatives, n_items) - 1
+        chosen: NDArray[np.bool_] = draws <= np.partition(draws, last, axis=1)[:, last : last + 1]
+        chosen &= drawable
+        chosen[cells_of(self.relevant, users)] = True
+        return chosen
+
+
+_LAST = np.uint64((1 << 64) - 1)
+"""Comes after every draw of 63 bits."""
+
+
+def cells_of(ratings: Ratings, users: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
+    """Return the rated cells of some users: each one's place among the users, and the item."""
+    asked = users.astype(np.int64)
+    counts = ratings.counts[asked]
+    own = segments(ratings.indptr[asked], counts)
+    return np.repeat(np.arange(asked.size), counts), ratings.items[own]
+
+
+def recommended(
+    predict: Predict,
+    rated: Ratings,
+    users: NDArray[np.integer],
+    n: int,
+    candidates: NDArray[np.bool_] | None = None,
+) -> NDArray[np.int64]:
+    """Return each user's best unrated items, the best first; see `best_items`.
+
+    Parameters
+    ----------
+    predict : callable
+        From arrays of users and items to predicted ratings.
+    rated : Ratings
+        Which items are left out.
+    users : ndarray of int, shape (users,)
+    n : int
+        Length of the lists, at least 1.
+    candidates : ndarray of bool, shape (items,), optional
+        Which items may be recommended; by default all.
+    """
+    return best_items(predict, Unrated(rated, candidates), users, n, rated.n_items)
+
+
+def best_items(
+    predict: Predict,
+    candidates: Candidates,
+    users: NDArray[np.integer],
+    n: int,
+    n_items: int,
+    *,
+    predict_rows: PredictRows | None = None,
+    progress: Progress = silent,
+) -> NDArray[np.int64]:
+    """Return each user's best candidates, the best first.
+
+    Memory does not grow with the number of users, and with the number of items only by a row per user.
+
+    Parameters
+    ----------
+    predict : callable
+        From arrays of users and items to predicted ratings.
+    candidates : callable
+        From users to the items that may be recommended to each.
+    users : ndarray of int, shape (users,)
+    n : int
+        Length of the lists, at least 1.
+    n_items : int
+        Size of the catalogue.
+    predict_rows : callable, optional
+        Predicts all items of users at once, where that costs less than cell by cell.
+
+    Returns
+    -------
+    ndarray of int64, shape (users, min(n, items))
+        Of equal predictions, the first items; `NO_ITEM` after the last item of a short list.
+    """
+    lists = np.empty((users.size, min(n, n_items)), dtype=np.int64)
+    step = max(1, _CELLS // max(1, n_items))
+    for start in range(0, users.size, step):
+        asked = users[start : start + step].astype(np.int64)
+        wanted = candidates(asked)
+        if predict_rows is None:
+            scores = _scores(predict, asked, wanted)
+        else:
+            scores = np.where(wanted, predict_rows(asked, n_items), -np.inf)
+        best = _largest(scores, lists.shape[1])
+        listed = np.take_along_axis(wanted, best, axis=1)
+        lists[start : start + step] = np.where(listed, best, NO_ITEM)
+        progress("ranking", start + asked.size, users.size)
+    return lists
+
+
+def _scores(predict: Predict, users: NDArray[np.int64], wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the predictions of the wanted cells, -inf for the others, shape (users, items)."""
+    scores = np.full(wanted.shape, -np.inf)
+    for first in range(0, wanted.shape[1], _ITEMS):
+        rows, places = np.nonzero(wanted[:, first : first + _ITEMS])
+        scores[rows, places + first] = predict(users[rows], places + first)
+    return scores
+
+
+def _largest(scores: NDArray[np.float64], n: int) -> NDArray[np.int64]:
+    """Return the places of each row's n largest scores, the largest first, of equal ones the first."""
+    rows, columns = scores.shape
+    if n == 0:
+        return np.empty((rows, 0), dtype=np.int64)
+    chosen = scores >= np.partition(scores, columns - n, axis=1)[:, columns - n, None]
+    # A row with as many as wanted has no tie at the end of its list, so that it need not be sorted whole.
+    clear = np.count_nonzero(chosen, axis=1) == n
+    places = np.empty((rows, n), dtype=np.int64)
+    places[clear] = np.nonzero(chosen[clear])[1].reshape(-1, n)
+    places[~clear] = np.argsort(-scores[~clear], axis=1, kind="stable")[:, :n]
+    order = np.argsort(-np.take_along_axis(scores, places, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(places, order, axis=1)

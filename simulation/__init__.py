@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simulation import compare, plot, run, tune
 from simulation.audit import audit
+from simulation.verbs import compare, plot, run, tune
 
 if TYPE_CHECKING:
     from simulation.configuration.loading import load

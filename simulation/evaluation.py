@@ -24,15 +24,7 @@ from dprec.metrics import (
     root_mean_squared_error,
     sign_accuracy,
 )
-from dprec.predictions import (
-    Candidates,
-    Predict,
-    PredictRows,
-    Sampled,
-    Unrated,
-    best_items,
-    recommended,
-)
+from dprec.predictions import Candidates, Predict, PredictRows, Sampled, Unrated, best_items, recommended
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings, RatingScale
 from simulation.configuration.models import EvaluationOptions

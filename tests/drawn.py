@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec import randomness, run_keys
 from dprec.randomness import DeviceDraws, SecretDraws
-from dprec.secure_aggregation import streams
+from dprec.randomness import counters as randomness
+from dprec.randomness import keys as run_keys
+from dprec.secure_aggregation import secrets as streams
 from dprec.secure_aggregation.secrets import PURPOSE_OF_SUMS
 from tests.paths import ROOT
 

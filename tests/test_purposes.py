@@ -23,8 +23,8 @@ PURPOSE_AT = {
 """Place of the purpose among the arguments of what derives words, if it was imported."""
 
 SOURCES = {
-    "Philox": {"dprec/randomness.py"},
-    "threefry": {"dprec/randomness/devices.py", "dprec/predictions.py"},
+    "Philox": {"dprec/randomness/counters.py"},
+    "threefry": {"dprec/randomness/__init__.py", "dprec/randomness/devices.py", "dprec/predictions.py"},
     "Cipher": {"dprec/secure_aggregation/secrets.py"},
     "shake_256": {"dprec/randomness/devices.py"},
     "urandom": {
@@ -67,14 +67,11 @@ def users() -> dict[str, set[str]]:
 
 
 def imported(tree: ast.Module) -> set[str]:
-    """Return the names that stand for what derives words in a module."""
+    """Return the names that stand for what derives words in a module, imported or defined there."""
     froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    return {
-        name.name
-        for node in froms
-        for name in node.names
-        if name.name in PURPOSE_AT and not (node.module or "").startswith("dprec.datasets.")
-    }
+    names = {name.name for node in froms for name in node.names if node.module != "dprec.datasets.delimited"}
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    return (names | (defined - {"words"})) & PURPOSE_AT.keys()
 
 
 def purpose_of(call: ast.Call, known: set[str]) -> ast.expr | None:

@@ -2,17 +2,277 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
+import click
 from sphinx.application import Sphinx
+from typer.main import get_command
 
-from docs.extensions.generated import (
-    command_reference,
-    comparison_reference,
-    configuration_reference,
-    summary_reference,
-)
+from docs.tables import table
+from simulation import RunConfig
+from simulation.comparison import ComparisonConfig
+from simulation.console.command_line import app
+from simulation.storage import Summary
+from simulation.storage.summary import LEFT_OUT, column_of
+
+Schema = Mapping[str, Any]
+Link = Callable[[Schema], str | None]
+
+_BOUNDS = {
+    "minimum": "≥ {}",
+    "exclusiveMinimum": "> {}",
+    "maximum": "≤ {}",
+    "exclusiveMaximum": "< {}",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "minItems": "at least {} entries",
+    "pattern": "matches `{}`",
+}
+_WORDS = {"boolean": "true or false", "string": "text", "object": "mapping", "null": "null"}
+_SECTION_OF_A_DOCSTRING = re.compile(r"\n\n\w[\w ]*\n-{3,}\n")
+
+
+def description(schema: Schema) -> str:
+    """Return the text of a docstring, without the sections of NumPy style, on one line."""
+    text = _SECTION_OF_A_DOCSTRING.split(str(schema.get("description", "")))[0]
+    return " ".join(text.replace("``", "`").split())
+
+
+def referred(schema: Schema) -> str:
+    """Return the name of the definition that a schema refers to; empty if it refers to none."""
+    return str(schema.get("$ref", "")).rpartition("/")[2]
+
+
+def type_in_words(schema: Schema, link: Link) -> str:
+    """Return what a value may be.
+
+    Parameters
+    ----------
+    schema : mapping
+        The schema of a value.
+    link : callable
+        Returns the link to what a schema refers to; None if that has no section of its own.
+    """
+    if (linked := link(schema)) is not None:
+        return linked
+    if "enum" in schema or "const" in schema:
+        values = schema.get("enum", [schema.get("const")])
+        return " or ".join(f"`{value}`" for value in values)
+    if alternatives := schema.get("anyOf") or schema.get("oneOf"):
+        return " or ".join(dict.fromkeys(type_in_words(each, link) for each in alternatives))
+    kind = str(schema.get("type", "any value"))
+    if "kind" in schema.get("properties", {}):
+        return "[a class of one's own](methods.md)"
+    if kind == "array":
+        return f"list of {type_in_words(schema['items'], link)}" if "items" in schema else "list"
+    return _WORDS.get(kind, kind)
+
+
+def range_in_words(schema: Schema) -> str:
+    """Return the bounds of a value, or of the alternatives that have any."""
+    bounds = [words.format(schema[key]) for key, words in _BOUNDS.items() if key in schema]
+    for alternative in schema.get("anyOf", ()):
+        if bounded := range_in_words(alternative):
+            bounds.append(bounded)
+    if bounded := range_in_words(schema["items"]) if isinstance(schema.get("items"), dict) else "":
+        bounds.append(f"each {bounded}")
+    return ", ".join(dict.fromkeys(bounds))
+
+
+def default_in_words(schema: Schema, required: bool) -> str:
+    """Return the default of a key as a file would hold it."""
+    if required:
+        return "required"
+    if "default" not in schema:
+        return ""
+    default = schema["default"]
+    if isinstance(default, dict):
+        return "its own defaults"
+    return f"`{default if isinstance(default, str) and default else json.dumps(default)}`"
+
+
+def key_table(schema: Schema, definitions: Schema, link: Link) -> str:
+    """Return the Markdown table of the keys of an object.
+
+    Parameters
+    ----------
+    schema, definitions : mapping
+        The schema of the object, and those that it refers to, by name. A key without a description has that
+        of what it refers to.
+    link : callable
+        As for `type_in_words`.
+    """
+    required = schema.get("required", ())
+    rows = [
+        (
+            f"`{key}`",
+            type_in_words(value, link),
+            default_in_words(value, key in required),
+            range_in_words(value),
+            description(value) or description(definitions.get(referred(value), {})),
+        )
+        for key, value in schema["properties"].items()
+        if key != "kind"
+    ]
+    return table(("key", "type", "default", "range", "meaning"), rows) if rows else ""
+
+
+_WIDTH = 100
+
+
+def command_reference() -> str:
+    """Return the help of all commands as Markdown, a section for each."""
+    return "\n\n".join(_sections(get_command(app), "dprec", None))
+
+
+def _sections(command: click.Command, name: str, parent: click.Context | None) -> Iterator[str]:
+    context = click.Context(command, parent, info_name=name, max_content_width=_WIDTH, terminal_width=_WIDTH)
+    yield f"## `{context.command_path}`\n\n```text\n{command.get_help(context)}\n```"
+    if isinstance(command, click.Group):
+        for below in command.list_commands(context):
+            found = command.get_command(context, below)
+            if found is not None and not found.hidden:
+                yield from _sections(found, below, context)
+
+
+_LABEL = "configuration-"
+
+
+def configuration_reference() -> str:
+    """Return the keys of runs and comparisons as Markdown, a section for each model."""
+    schemas = RunConfig.model_json_schema(), ComparisonConfig.model_json_schema()
+    return _Reference({**schemas[0]["$defs"], **schemas[1]["$defs"]}).text(*schemas)
+
+
+class _Reference:
+    """The sections of a schema's definitions."""
+
+    def __init__(self, definitions: Schema) -> None:
+        self._definitions = definitions
+        self._groups: dict[str, Schema] = {}
+
+    def text(self, run: Schema, comparison: Schema) -> str:
+        """Return the sections of both configurations and of all that they consist of."""
+        for schema in (run, comparison, *self._definitions.values()):
+            for key, value in schema["properties"].items():
+                self._note_groups(key, value)
+        grouped = {name for group in self._groups.values() for name in group.values()}
+        parts = {
+            name: schema
+            for name, schema in self._definitions.items()
+            if name not in grouped and "properties" in schema
+        }
+        return "\n\n".join(
+            [
+                "## A run",
+                self._keys(run),
+                "## A comparison",
+                self._keys(comparison),
+                *(section for key in self._groups for section in self._group(key)),
+                "## Parts",
+                *(
+                    block
+                    for name, schema in sorted(parts.items())
+                    for block in self._definition(name, f"`{name}`", schema)
+                ),
+            ]
+        )
+
+    def _note_groups(self, key: str, schema: Schema) -> None:
+        """Remember the kinds among which a key chooses."""
+        for part in (schema, *schema.get("anyOf", ()), schema.get("items", {})):
+            if "discriminator" in part:
+                mapping = part["discriminator"]["mapping"]
+                kinds = {kind: reference.rpartition("/")[2] for kind, reference in mapping.items()}
+                if kinds not in self._groups.values():
+                    self._groups[key] = kinds
+
+    def _group(self, key: str) -> Iterator[str]:
+        yield f"({_LABEL}kinds-{key})=\n## Kinds of `{key}`"
+        for kind, name in self._groups[key].items():
+            yield from self._definition(name, f"`kind: {kind}`", self._definitions[name])
+
+    def _definition(self, name: str, title: str, schema: Schema) -> Iterator[str]:
+        yield f"({_LABEL}{name.lower()})=\n### {title}"
+        yield description(schema)
+        yield self._keys(schema)
+
+    def _keys(self, schema: Schema) -> str:
+        return key_table(schema, self._definitions, self._link)
+
+    def _link(self, schema: Schema) -> str | None:
+        """Return the link to the section of what a schema refers to."""
+        if "discriminator" in schema:
+            names = {
+                reference.rpartition("/")[2] for reference in schema["discriminator"]["mapping"].values()
+            }
+            key = next(key for key, kinds in self._groups.items() if set(kinds.values()) == names)
+            return f"[a kind of {key}](#{_LABEL}kinds-{key})"
+        name = referred(schema)
+        return f"[`{name}`](#{_LABEL}{name.lower()})" if name else None
+
+
+_HEAD = "type", "range", "meaning"
+
+
+@dataclass(frozen=True)
+class _Key:
+    """A key of summary.json that holds no further ones."""
+
+    path: str
+    type: str
+    range: str
+    meaning: str
+
+
+def summary_reference() -> str:
+    """Return the keys of summary.json as a Markdown table."""
+    rows = [(f"`{key.path}`", key.type, key.range, key.meaning) for key in _keys()]
+    return table(("key", *_HEAD), rows)
+
+
+def comparison_reference() -> str:
+    """Return the columns of comparison.csv that hold figures of the summary, as a Markdown table.
+
+    A mapping has a column for each of its keys, N.
+    """
+    rows = [
+        (f"`{column_of(key.path)}{'_N' * (key.type == 'mapping')}`", key.type, key.range, key.meaning)
+        for key in _keys()
+        if not key.path.startswith(LEFT_OUT) and not key.type.startswith("list")
+    ]
+    return table(("column", *_HEAD), rows)
+
+
+def _keys() -> list[_Key]:
+    schema = Summary.model_json_schema()
+    return list(_below(schema, schema["$defs"]))
+
+
+def _below(schema: Schema, definitions: Schema, prefix: str = "", about: str = "") -> Iterator[_Key]:
+    """Yield the keys of an object, in order; their meaning begins with what is said of the object."""
+    for key, value in schema["properties"].items():
+        held = _object(value, definitions)
+        if held is not None:
+            yield from _below(held, definitions, f"{prefix}{key}.", f"{about}{description(value)} ".lstrip())
+            continue
+        words = type_in_words(value, lambda _: None)
+        yield _Key(f"{prefix}{key}", words, range_in_words(value), f"{about}{description(value)}")
+
+
+def _object(schema: Schema, definitions: Schema) -> Schema | None:
+    """Return the object that a key holds; None for a plain value or a mapping with free keys."""
+    for part in (schema, *schema.get("anyOf", ())):
+        name = referred(part)
+        if name and "properties" in definitions[name]:
+            found: Schema = definitions[name]
+            return found
+    return None
+
 
 GENERATED: Mapping[str, Callable[[], str]] = {
     "comparison": comparison_reference,

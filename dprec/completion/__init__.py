@@ -1,17 +1,37 @@
 """Completion of the rating matrix from what the server received."""
 
-from dprec.completion.averages import ItemAverage, UserAverage
+from dprec.completion.averages import Averages, ItemAverage, UserAverage, one_mean_per_user, own_averages
 from dprec.completion.base import Completed, Completion
-from dprec.completion.calibrated.completion import Calibrated
-from dprec.completion.calibrated.item_biases import ItemBiases
-from dprec.completion.gradient_descent import SgdMatrixFactorization
+from dprec.completion.calibrated.completion import Calibrated, CalibratedModel
+from dprec.completion.calibrated.embedding import embedded
+from dprec.completion.calibrated.features import prior_biases
+from dprec.completion.calibrated.item_biases import ItemBiases, ItemBiasesModel, SymbolTables
+from dprec.completion.calibrated.regressions import Regressed
+from dprec.completion.factors import Profiles, inner_products, packed_outer, solve_user_factors, unpack
+from dprec.completion.gradient_descent import (
+    SgdMatrixFactorization,
+    Start,
+    StepOptions,
+    initial_item_factors,
+    step_item_factors,
+)
 from dprec.completion.matrix_factorization import MatrixFactorization
 from dprec.completion.mixtures import MogMatrixFactorization, VariationalMogMatrixFactorization
 from dprec.completion.nuclear_norm import NuclearNorm
-from dprec.completion.one_bit.completion import OneBit
+from dprec.completion.one_bit.completion import Biases, HiddenMatrix, OneBit, cold_notes
+from dprec.completion.one_bit.links import Link, LinkKind, levels_of, link_of, slope_channel
+from dprec.completion.one_bit.perturbation import (
+    PERTURBATIONS,
+    CalibratedNoise,
+    OutputPerturbation,
+    Perturbation,
+)
+from dprec.completion.one_bit.projections import Domain
+from dprec.completion.one_bit.solver import SignLikelihood
 from dprec.completion.spectral import TruncatedSvd
+from dprec.completion.variational import check_rank
 from dprec.components import Registry
-from dprec.observations import EmbeddingRelease, Observations
+from dprec.observations import AS_THEY_ARE, EmbeddingRelease, Observations
 
 COMPLETIONS: Registry[Completion] = Registry(
     "completion",
@@ -32,20 +52,54 @@ COMPLETIONS: Registry[Completion] = Registry(
 )
 
 __all__ = [
+    "AS_THEY_ARE",
     "COMPLETIONS",
+    "PERTURBATIONS",
+    "Averages",
+    "Biases",
     "Calibrated",
+    "CalibratedModel",
+    "CalibratedNoise",
     "Completed",
     "Completion",
+    "Domain",
     "EmbeddingRelease",
+    "HiddenMatrix",
     "ItemAverage",
     "ItemBiases",
+    "ItemBiasesModel",
+    "Link",
+    "LinkKind",
     "MatrixFactorization",
     "MogMatrixFactorization",
     "NuclearNorm",
     "Observations",
     "OneBit",
+    "OutputPerturbation",
+    "Perturbation",
+    "Profiles",
+    "Regressed",
     "SgdMatrixFactorization",
+    "SignLikelihood",
+    "Start",
+    "StepOptions",
+    "SymbolTables",
     "TruncatedSvd",
     "UserAverage",
     "VariationalMogMatrixFactorization",
+    "check_rank",
+    "cold_notes",
+    "embedded",
+    "initial_item_factors",
+    "inner_products",
+    "levels_of",
+    "link_of",
+    "one_mean_per_user",
+    "own_averages",
+    "packed_outer",
+    "prior_biases",
+    "slope_channel",
+    "solve_user_factors",
+    "step_item_factors",
+    "unpack",
 ]

@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 from dprec.catalogue import Catalogue
 from dprec.components import Options, is_ours, naming, reference_of
 from dprec.errors import InputError, SettingError
-from dprec.observations import Evidence, Observations
+from dprec.observations import (
+    Evidence,
+    Observations,
+)
 from dprec.predictions import Predict, checked_predictions
 from dprec.progress import Progress, silent
 from dprec.ratings import RatingScale

@@ -3,10 +3,16 @@
 The model is r_ui = mean + b_u + c_i + p_u . q_i + noise. The ridge of each least-squares problem is
 the noise variance times the inverse of a prior covariance; both are re-estimated after every sweep. Priors
 under which factors are correlated do not change the model, since there are axes along which the factors are
-not (`dprec.completion.matrix_factorization`); but they spare the sweeps that would turn the factors towards
-these axes (the transformations of Luttinen and Ilin [luttinen2010]). The prior variance of an axis that the
-data do not support shrinks to nothing, and the axis is then dropped, so that a rank above what the data
-support costs little time and no accuracy. See `dprec.completion.variational` for the iteration.
+not (`PrincipalAxes`); but they spare the sweeps that would turn the factors towards these
+axes (the transformations of Luttinen and Ilin [luttinen2010]). The prior variance of an axis that the data do
+not support shrinks to nothing, and the axis is then dropped, so that a rank above what the data support
+costs little time and no accuracy. See `dprec.completion.variational` for the iteration.
+
+Principal axes of a low-rank model, along which the factors of both sides are uncorrelated.
+
+Factors p_u and q_i predict the same as A^T p_u and A^-1 q_i, for every invertible A. One choice of A
+makes the prior covariances of both sides diagonal, and equal. Along these axes, a factor that the data do not
+support is one axis of small variance, rather than a part of every factor.
 """
 
 from __future__ import annotations
@@ -19,7 +25,6 @@ from numpy.typing import NDArray
 
 from dprec.completion.base import Completion
 from dprec.completion.factors import BiasedFactors
-from dprec.completion.matrix_factorization import PrincipalAxes
 from dprec.completion.variational import (
     SMALLEST_VARIANCE,
     Side,
@@ -31,6 +36,48 @@ from dprec.completion.variational import (
 from dprec.components import option
 from dprec.observations import Observations
 from dprec.progress import Progress, silent
+
+
+@dataclass(frozen=True, eq=False)
+class PrincipalAxes:
+    """The axes of two sides, by descending variance.
+
+    Attributes
+    ----------
+    of_users, of_items : ndarray of float64, shape (rank, rank)
+        Turn the factors of a side into those along the axes, one row per axis.
+    variances : ndarray of float64, shape (rank,)
+        Prior variance of what each axis adds to a rating, in squared rating units.
+    """
+
+    of_users: NDArray[np.float64]
+    of_items: NDArray[np.float64]
+    variances: NDArray[np.float64]
+
+    @classmethod
+    def between(cls, users: Side, items: Side) -> PrincipalAxes:
+        """Find the axes of the priors of both sides."""
+        root = np.linalg.cholesky(users.prior[1:, 1:])
+        variances, directions = np.linalg.eigh(root.T @ items.prior[1:, 1:] @ root)
+        variances, directions = variances[::-1], directions[:, ::-1]
+        scales = variances**0.25
+        of_users = scales[:, None] * np.linalg.solve(root.T, directions).T
+        of_items = (root @ directions / scales).T
+        return cls(of_users, of_items, variances)
+
+    def explained_variances(self, users: Side, items: Side) -> NDArray[np.float64]:
+        """Return the variance of what each axis adds to the predictions of all cells, shape (rank,).
+
+        In squared rating units, from the posterior means alone.
+        """
+        along = users.means[:, 1:] @ self.of_users.T, items.means[:, 1:] @ self.of_items.T
+        variances: NDArray[np.float64] = np.mean(along[0] ** 2, axis=0) * np.mean(along[1] ** 2, axis=0)
+        return variances
+
+    def kept(self, kept: NDArray[np.bool_], users: Side, items: Side) -> tuple[Side, Side]:
+        """Return both sides along some of the axes, as if the factors along the others were known to be 0."""
+        return users.transformed(self.of_users[kept]), items.transformed(self.of_items[kept])
+
 
 _DEFAULT_RANK = 20
 """Enough for any ratings seen so far; the priors drop what is too much."""
@@ -111,20 +158,7 @@ class MatrixFactorization(Completion):
 def _without_vanished(
     users: Side, items: Side, noise: float, before: NDArray[np.float64]
 ) -> tuple[Side, Side, NDArray[np.float64]]:
-    """Drop the axes that have vanished, which a learned prior shrinks to nothing, faster and faster.
-
-    Parameters
-    ----------
-    noise : float
-        The noise variance.
-    before : ndarray, shape (rank,)
-        What each axis explained after the sweep before.
-
-    Returns
-    -------
-    users, items : Side
-    explained : ndarray, shape (rank that is left,)
-    """
+    """Drop the axes that have vanished, which a learned prior shrinks to nothing, faster and faster."""
     axes = PrincipalAxes.between(users, items)
     explained = axes.explained_variances(users, items)
     kept = (explained >= _NEGLIGIBLE * noise) | (explained >= before)

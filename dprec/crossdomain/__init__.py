@@ -1,13 +1,24 @@
 """Cross-domain recommendation with X-Map (Guerraoui et al. [guerraoui2017]), one module per step."""
 
-from dprec.crossdomain.alter_egos import AlterEgos, ReplacementOptions, alter_egos
+from dprec.crossdomain.alter_egos import (
+    AlterEgoCodec,
+    AlterEgos,
+    ReplacementOptions,
+    RowCodec,
+    ValueCode,
+    alter_egos,
+)
 from dprec.crossdomain.domains import CrossDomainRatings, joined
-from dprec.crossdomain.recommender import ItemBasedRecommender, RecommendationOptions
-from dprec.crossdomain.replacement import Candidates, ReplacementDraws
-from dprec.crossdomain.similarity import RatedItems
-from dprec.crossdomain.xsim import LayeredGraph, layered_graph, x_sim
+from dprec.crossdomain.recommender import ItemBasedRecommender, RecommendationOptions, SimilarityNoise
+from dprec.crossdomain.replacement import STEPS, Candidates, ReplacementDraws
+from dprec.crossdomain.similarity import LOWEST, RatedItems, SimilarityKind
+from dprec.crossdomain.xsim import LAYER_NAMES, LayeredGraph, layered_graph, x_sim
 
 __all__ = [
+    "LAYER_NAMES",
+    "LOWEST",
+    "STEPS",
+    "AlterEgoCodec",
     "AlterEgos",
     "Candidates",
     "CrossDomainRatings",
@@ -17,6 +28,10 @@ __all__ = [
     "RecommendationOptions",
     "ReplacementDraws",
     "ReplacementOptions",
+    "RowCodec",
+    "SimilarityKind",
+    "SimilarityNoise",
+    "ValueCode",
     "alter_egos",
     "joined",
     "layered_graph",

@@ -1,16 +1,11 @@
 """Data sets: ways to load a matrix of ratings."""
 
 from dprec.components import Registry
-from dprec.datasets.base import Dataset, Source
+from dprec.datasets.base import GIVEN, Dataset, Source, without_times
+from dprec.datasets.columns import RatingColumns
 from dprec.datasets.cross_domain import DelimitedDomains, MovieLensGenres, SyntheticDomains
-from dprec.datasets.held import InMemory
-from dprec.datasets.movielens import (
-    MovieLens1M,
-    MovieLens10M,
-    MovieLens20M,
-    MovieLens25M,
-    MovieLens100K,
-)
+from dprec.datasets.held import HeldRatings, InMemory, ratings_from
+from dprec.datasets.movielens import MovieLens1M, MovieLens10M, MovieLens20M, MovieLens25M, MovieLens100K
 from dprec.datasets.published import Douban, Jester, Libimseti, RestaurantConsumer
 from dprec.datasets.synthetic import OneBitSynthetic, Synthetic
 from dprec.datasets.table import DelimitedTable
@@ -40,10 +35,12 @@ DATASETS: Registry[Dataset] = Registry(
 
 __all__ = [
     "DATASETS",
+    "GIVEN",
     "Dataset",
     "DelimitedDomains",
     "DelimitedTable",
     "Douban",
+    "HeldRatings",
     "InMemory",
     "Jester",
     "Libimseti",
@@ -54,8 +51,11 @@ __all__ = [
     "MovieLens100K",
     "MovieLensGenres",
     "OneBitSynthetic",
+    "RatingColumns",
     "RestaurantConsumer",
     "Source",
     "Synthetic",
     "SyntheticDomains",
+    "ratings_from",
+    "without_times",
 ]

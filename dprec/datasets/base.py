@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+import warnings
 from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 from dprec.catalogue import Catalogue
 from dprec.components import Options, option
 from dprec.errors import InputError, SettingError, shown
-from dprec.ratings import Ratings, RatingScale
+from dprec.ratings import Duplicates, RatingRows, Ratings, RatingScale
 
 
 @dataclass(frozen=True)
@@ -194,3 +196,156 @@ def locate(path: str, *names: str) -> Path:
         start = "" if place.is_absolute() else f", from {Path.cwd()}"
         raise InputError(str(place), f"no such file or folder{start}", f"{accepted}, as the data set's path")
     return place
+
+
+GIVEN = "given"
+"""Name of the one division of data that come as a train and a test part."""
+
+
+def read_fold(
+    train: RatingRows,
+    test: RatingRows,
+    scale: RatingScale,
+    duplicates: Duplicates,
+    spaces: Sequence[tuple[NDArray[Any], NDArray[Any]]] = (),
+) -> tuple[Ratings, Ratings]:
+    """Put two parts into one space of users and items.
+
+    Parameters
+    ----------
+    duplicates : {"error", "last"}
+    spaces : sequence of tuple of ndarray
+        Identifiers of users and of items that belong to the space even without a rating.
+
+    Raises
+    ------
+    InputError
+        When they have no user in common, or a test rating is also a train rating.
+    """
+    user_ids, train_users, test_users = _united(train.users, test.users, [users for users, _ in spaces])
+    item_ids, train_items, test_items = _united(train.items, test.items, [items for _, items in spaces])
+    train = replace(train, users=train_users, items=train_items)
+    test = replace(test, users=test_users, items=test_items)
+    learnt, tested = (
+        Ratings.from_rows(rows, scale, duplicates=duplicates, user_ids=user_ids, item_ids=item_ids)
+        for rows in (train, test)
+    )
+    if not np.any((learnt.counts > 0) & (tested.counts > 0)):
+        raise InputError(
+            test.source, f"none of the users of {train.source}", "test ratings of the same users"
+        )
+    leaks = np.flatnonzero(np.isin(tested.cells, learnt.cells))
+    if leaks.size:
+        user, item = user_ids[tested.users[leaks[0]]], item_ids[tested.items[leaks[0]]]
+        row = int(np.flatnonzero((test.users == user) & (test.items == item))[0])
+        raise test.error(
+            row,
+            f"the rating of item {item} by user {user} is in {train.source} too",
+            "test ratings that are not train ratings",
+        )
+    return learnt, tested
+
+
+def united(train: Ratings, test: Ratings) -> Ratings:
+    """Return the ratings of both parts, which are in one space of users and items."""
+    rows = [(part.user_ids[part.users], part.item_ids[part.items], part.values) for part in (train, test)]
+    users, items, values = map(np.concatenate, zip(*rows, strict=True))
+    return Ratings.from_triples(
+        users, items, values, train.scale, user_ids=train.user_ids, item_ids=train.item_ids
+    )
+
+
+def without_times(ratings: Ratings) -> Ratings:
+    """Return ratings without the times that only some splits need."""
+    return ratings if ratings.times is None else replace(ratings, times=None)
+
+
+def _united(
+    first: NDArray[Any], second: NDArray[Any], more: Sequence[NDArray[Any]]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return the identifiers in any column, and the first two columns in a common type."""
+    columns = [first, second, *more]
+    if len({column.dtype.kind for column in columns}) > 1:
+        columns = [column.astype(np.str_) for column in columns]
+    return np.unique(np.concatenate(columns)), columns[0], columns[1]
+
+
+WHITESPACE = "whitespace"
+"""The separator that means any run of blanks and tabs."""
+
+_TAB = ("tab", "\\t")
+"""Other names of the tab, which some shells and editors do not let through."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the lines of a file are laid out."""
+
+    separator: str = ","
+    """One character, several ("::"), "tab" or `WHITESPACE`. Quoted cells are supported only for one
+    character.
+    """
+    header: bool = False
+    """Whether the first line names the columns."""
+    width: int | None = None
+    """Number of columns; by default that of the first line."""
+    user: str | int = 1
+    item: str | int = 2
+    rating: str | int = 3
+    """The columns of the three: a name in the header, or a position counted from 1."""
+    timestamp: str | int | None = None
+    """The column of the time at which a rating was made."""
+
+    def __post_init__(self) -> None:
+        if self.separator in _TAB:
+            object.__setattr__(self, "separator", "\t")
+        if self.separator != WHITESPACE and not re.fullmatch(r'[^"\n\r\w.+-]+', self.separator):
+            raise InputError(
+                "separator", repr(self.separator), f"such as ',', ';', 'tab', '::' or {WHITESPACE!r}"
+            )
+
+    @property
+    def described_separator(self) -> str:
+        """The separator in words, for error messages."""
+        return {"\t": "a tab", WHITESPACE: "blanks"}.get(self.separator, repr(self.separator))
+
+
+ACCEPTED = "a number, or a date such as 2005-09-06 or 2005-09-06 17:30:00"
+
+
+def times_of(column: NDArray[Any], where: str) -> NDArray[np.float64]:
+    """Return times as numbers; dates become seconds since 1970.
+
+    A date counts as UTC, unless it says its offset from it.
+
+    Parameters
+    ----------
+    column : ndarray, shape (rows,)
+        Numbers, dates or texts.
+    where : str
+        What the column is, for the error.
+
+    Raises
+    ------
+    InputError
+        When one is neither a number nor a date.
+    """
+    kind = column.dtype.kind
+    try:
+        times = column.astype(np.float64) if kind in "iuf" else _seconds(column)
+    except (TypeError, ValueError):
+        raise InputError(where, f"values such as {str(column[0])!r}", ACCEPTED) from None
+    if not np.all(np.isfinite(times)):
+        raise InputError(where, "a time that is missing or infinite", ACCEPTED)
+    return times
+
+
+def _seconds(column: NDArray[Any]) -> NDArray[np.float64]:
+    if column.dtype.kind != "M":
+        distinct, places = np.unique(column.astype(np.str_), return_inverse=True)
+        with warnings.catch_warnings():
+            # NumPy warns of an offset such as +02:00, which it takes into account.
+            warnings.simplefilter("ignore", UserWarning)
+            column = np.char.rstrip(np.char.strip(distinct), "Z").astype("datetime64[us]")[places]
+    seconds = column.astype("datetime64[us]").astype(np.int64) / 1e6
+    return np.where(np.isnat(column), np.nan, seconds)

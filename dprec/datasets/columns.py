@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -11,10 +12,121 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
 from dprec.components import Options, as_tuple, option, plain
-from dprec.datasets.columns import check_bulk, ends_around, even_step
 from dprec.datasets.headers import Role, required_columns
 from dprec.errors import InputError, SettingError
-from dprec.ratings import RatingScale
+from dprec.ratings import MAX_LEVELS, RatingScale
+
+_FEW = 0.001
+"""Share of the ratings below which they may not widen the scale."""
+
+_LISTED = 5
+_LEVELS_OF_A_SCALE = 4
+"""Different ratings that make a scale; with fewer, any of them may be far from the others."""
+
+
+def _even_step(levels: NDArray[np.float64]) -> float | None:
+    """Return the distance between the levels of a scale that has all of some values, or None."""
+    reach = levels[-1] - levels[0]
+    # Rounding keeps two spellings of one rating from counting as different levels.
+    apart = np.diff(np.unique(np.round(levels, 9)))
+    if not apart.size:
+        return None
+    steps = reach / apart.min()
+    if not (abs(steps - round(steps)) < 1e-6 and steps < MAX_LEVELS):
+        return None
+    return float(reach / round(steps))
+
+
+def _ends_around(low: float, high: float, step: float | None = None) -> tuple[float, float]:
+    """Return round numbers around the ratings, at a distance that the step divides."""
+    unit = 1.0 if step is None or not math.isfinite(max(-low, high) / step) else step
+    return math.floor(low / unit) * unit, math.ceil(high / unit) * unit
+
+
+def _check_bulk(
+    values: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    low: float | None,
+    high: float | None,
+    source: str,
+    written: Callable[[Mapping[str, Any]], str],
+) -> None:
+    """Refuse ratings of which very few, or one value that may mean "not rated", widen the scale.
+
+    Less than 0.1 % of the ratings may not make the scale more than twice as wide, nor a single value beside
+    four or more; and no gap may lie above the only negative value.
+    """
+    for kept in (_without_few(values, counts, low, high), _without_sentinel(values, low, high)):
+        inside = values[kept]
+        if inside.size < values.size:
+            odd = np.ones(values.size, dtype=np.bool_)
+            odd[kept] = False
+            found = _widened(values, counts, odd, (float(inside[0]), float(inside[-1])))
+            accepted = _remedies(values, odd, (float(inside[0]), float(inside[-1])), written)
+            raise SettingError("missing", f"{source}: {found}", accepted)
+
+
+def _without_few(
+    values: NDArray[np.float64], counts: NDArray[np.int64], low: float | None, high: float | None
+) -> slice:
+    """Return the narrowest stretch that holds all but a few of the ratings, if it is narrow enough."""
+    budget = math.ceil(_FEW * counts.sum()) - 1
+    below = np.concatenate([[0], np.cumsum(counts)])
+    above = np.concatenate([[0], np.cumsum(counts[::-1])])
+    starts = np.arange(1 if low is not None else np.searchsorted(below, budget, "right"))
+    left = budget - below[starts]
+    ends = values.size - (
+        np.searchsorted(above, left, "right") - 1 if high is None else np.zeros_like(starts)
+    )
+    reaches = values[np.maximum(ends - 1, 0)] - values[np.minimum(starts, values.size - 1)]
+    best = int(np.argmin(reaches)) if starts.size else 0
+    whole = slice(0, values.size)
+    if not starts.size or not 0 < 2 * reaches[best] < values[-1] - values[0]:
+        return whole
+    return slice(int(starts[best]), int(ends[best]))
+
+
+def _without_sentinel(values: NDArray[np.float64], low: float | None, high: float | None) -> slice:
+    """Return all values but one at an end that stands alone."""
+    reach, enough = values[-1] - values[0], values.size > _LEVELS_OF_A_SCALE
+    if low is None and values.size > 2:
+        negative = values[0] < 0 <= values[1] and values[1] - values[0] > np.diff(values[1:]).min() + 1e-9
+        if negative or (enough and 2 * (values[-1] - values[1]) < reach):
+            return slice(1, values.size)
+    if high is None and enough and 2 * (values[-2] - values[0]) < reach:
+        return slice(0, values.size - 1)
+    return slice(0, values.size)
+
+
+def _widened(
+    values: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    odd: NDArray[np.bool_],
+    inside: tuple[float, float],
+) -> str:
+    """Return what odd ratings do to the scale, in words."""
+    listed = ", ".join(f"{value:g}" for value in values[odd][:_LISTED])
+    more = " ..." if odd.sum() > _LISTED else ""
+    return (
+        f"{counts[odd].sum():,} of {counts.sum():,} ratings ({listed}{more}) widen the scale from "
+        f"{inside[0]:g} to {inside[1]:g} to {values[0]:g} to {values[-1]:g}"
+    )
+
+
+def _remedies(
+    values: NDArray[np.float64],
+    odd: NDArray[np.bool_],
+    inside: tuple[float, float],
+    written: Callable[[Mapping[str, Any]], str],
+) -> str:
+    """Return what to type where odd ratings are none, or where they are ratings."""
+    low, high = float(values[0]), float(values[-1])
+    unrated = written({"missing": values[odd][:_LISTED].tolist()})
+    several = ", and so on," if odd.sum() > _LISTED else ""
+    ends = {"low": low} if inside[0] > low else {}
+    ends |= {"high": high} if inside[1] < high else {}
+    return f"{unrated}{several} if that means not rated, or {written(ends)} if it is a rating"
+
 
 _CONTINUOUS_STEPS = 40
 _LARGEST = 1e15
@@ -110,11 +222,11 @@ class RatingColumns(Options):
         if not low < high or max(-low, high) > _LARGEST:
             accepted = "low and high, with low < high, within 1e15"
             raise InputError(source, f"a scale from {low:g} to {high:g}", accepted)
-        check_bulk(distinct, counts, self.low, self.high, source, self.written)
+        _check_bulk(distinct, counts, self.low, self.high, source, self.written)
         if self.step is not None:
             return self._by_step(low, high, self.step)
         given = self.low is not None and self.high is not None
-        step = None if self.continuous else even_step(np.unique([low, high, *distinct]))
+        step = None if self.continuous else _even_step(np.unique([low, high, *distinct]))
         if step is None and not self.continuous and (self.continuous is False or not given):
             apart = float(np.diff(distinct).min(initial=high - low))
             found = f"ratings from {low:g} to {high:g} that are as little as {apart:g} apart"
@@ -132,7 +244,7 @@ class RatingColumns(Options):
 
     def _with_ends(self, low: float, high: float, step: float | None = None) -> str:
         """Return the ends of a scale that would be accepted, in words."""
-        least, most = ends_around(low, high, step)
+        least, most = _ends_around(low, high, step)
         ends = {"low": least if self.low is None else low, "high": most if self.high is None else high}
         between = "" if step is not None else "; ratings between even levels are then those of a slider"
         slider = {"continuous": True} if self.continuous is False else {}

@@ -2,10 +2,16 @@
 
 Tens of millions of lines are parsed in blocks, each column of a block as a whole. Every defect is
 reported with its line.
+
+From a block of lines to columns: all cells are cut at once, without a Python object per line.
+
+A column becomes a table of characters, with one row per position in a cell, which is converted to
+numbers or strings at once.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,20 +20,153 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.datasets.base import WHITESPACE, FileDataset, Layout, locate
-from dprec.datasets.delimited import (
-    cell_times,
-    characters,
-    cut_cells,
-    identifiers,
-    integers,
-    numbers,
-    words,
-)
+from dprec.datasets.base import WHITESPACE, FileDataset, Layout, locate, times_of
 from dprec.datasets.files import Block, blocks, separated
 from dprec.datasets.headers import column_place
 from dprec.errors import InputError
 from dprec.ratings import RatingRows, Ratings, RatingScale
+
+_CELL_BYTES = 255
+_NEWLINE = ord("\n")
+_BLANKS = np.frombuffer(b" \t\r", dtype=np.uint8)
+_INT64_DIGITS = 18
+_WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,17})(?:\.0{1,9})?")
+"""An integer in its shortest form, perhaps with decimals of zero."""
+
+
+def _cut_cells(
+    block: Block, mark: str, width: int, layout: Layout
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where the cells of a block start and end, shape (rows, width) each."""
+    data = np.frombuffer(block.text, dtype=np.uint8)
+    marks = np.flatnonzero((data == ord(mark)) | (data == _NEWLINE))
+    rows = block.text.count(b"\n")
+    if marks.size != rows * width or np.any(data[marks[width - 1 :: width]] != _NEWLINE):
+        for row, line in enumerate(block.text.split(b"\n")):
+            columns = line.count(mark.encode()) + 1
+            if columns != width or not line.strip():
+                raise block.error(
+                    row,
+                    f"{columns} column{'s' if columns > 1 else ''}" if line.strip() else "an empty line",
+                    f"{width} columns separated by {layout.described_separator}",
+                )
+    starts = np.concatenate([[0], marks[:-1] + 1])
+    return starts.reshape(rows, width), marks.reshape(rows, width)
+
+
+def characters(
+    block: Block, starts: NDArray[np.int64], ends: NDArray[np.int64], name: str, *, empty: bool = False
+) -> NDArray[np.uint8]:
+    """Return the trimmed cells of a column, shape (longest cell, rows), padded with zeros.
+
+    ``empty`` says whether a cell may be empty.
+    """
+    data = np.frombuffer(block.text, dtype=np.uint8)
+    starts, ends = np.ascontiguousarray(starts), np.ascontiguousarray(ends)
+    too_long = np.flatnonzero(ends - starts > _CELL_BYTES)
+    if too_long.size:
+        row = int(too_long[0])
+        raise block.error(row, f"{ends[row] - starts[row]} bytes in {name}", f"at most {_CELL_BYTES}")
+    while np.any(blank := (starts < ends) & np.isin(data[starts], _BLANKS)):
+        starts = starts + blank
+    while np.any(blank := (starts < ends) & np.isin(data[ends - 1], _BLANKS)):
+        ends = ends - blank
+    lengths = ends - starts
+    if not empty and np.any(lengths == 0):
+        raise block.error(int(np.argmin(lengths)), f"nothing in {name}", "a value in every line")
+    table = np.zeros((max(1, int(lengths.max())), lengths.size), dtype=np.uint8)
+    for place, places in enumerate(table):
+        # Past a cell's end the index may point beyond the block; whatever is read there is cleared.
+        np.multiply(data[np.minimum(starts + place, data.size - 1)], place < lengths, out=places)
+    return table
+
+
+def identifiers(table: NDArray[np.uint8]) -> NDArray[Any]:
+    """Return a column as int64 if every cell is an integer in its shortest form, else as strings."""
+    if len(table) <= _INT64_DIGITS:
+        numbers = np.zeros(table.shape[1], dtype=np.int64)
+        # "007" and "7" are different identifiers, so one with a leading zero stays a string.
+        whole = (table[0] != ord("0")) | (len(table) == 1 or table[1] == 0)
+        for places in table:
+            digits, inside = places - np.uint8(ord("0")), places != 0
+            whole &= (digits <= 9) | ~inside
+            numbers = np.where(inside, numbers * 10 + digits, numbers)
+        if np.all(whole):
+            return numbers
+    texts = words(table)
+    try:
+        numbers = _as_bytes(table, len(table)).astype(np.int64)  # Negative or very long integers.
+    except (ValueError, OverflowError):
+        return texts
+    return numbers if np.array_equal(numbers.astype(np.str_), texts) else texts
+
+
+def integers(texts: NDArray[np.str_]) -> NDArray[Any]:
+    """Return identifiers as int64 if all are integers, some of them with decimals that are zero.
+
+    So are written identifiers that a program took for measurements, as pandas does beside a missing one: 7.0
+    is 7, whom another line may call so. Any other text stays as it is.
+
+    Parameters
+    ----------
+    texts : ndarray of str, shape (rows,)
+    """
+    # Most columns of text are known by their first cell, before they are sorted.
+    if not _WHOLE.fullmatch(str(texts[0])):
+        return texts
+    distinct, places = np.unique(texts, return_inverse=True)
+    matches = [_WHOLE.fullmatch(text) for text in distinct.tolist()]
+    if not all(matches):
+        return texts
+    return np.array([int(match[1]) for match in matches if match], dtype=np.int64)[places]
+
+
+def words(table: NDArray[np.uint8]) -> NDArray[np.str_]:
+    """Return a column as strings."""
+    cells = _as_bytes(table, len(table))
+    return np.asarray(cells.astype(np.str_) if np.all(table < 128) else np.char.decode(cells, "utf-8"))
+
+
+def numbers(block: Block, table: NDArray[np.uint8], name: str) -> NDArray[np.float64]:
+    """Return a column as numbers, NaN for an empty cell; each distinct text is converted once."""
+    # Most ratings fit into eight characters, which are compared as one integer.
+    short = len(table) <= 8
+    cells = _as_bytes(table, 8).view(np.uint64) if short else _as_bytes(table, len(table))
+    distinct = np.unique(cells)
+    texts = distinct.view("S8") if short else distinct
+    values = np.array([_finite(text) for text in texts.tolist()])
+    column: NDArray[np.float64] = values[np.searchsorted(distinct, cells)]
+    unread = np.isnan(column) & (table[0] != 0)
+    if np.any(unread):
+        row = int(np.argmax(unread))
+        text = table[:, row].tobytes().rstrip(b"\0").decode()
+        point = ", with a point before the decimals" if "," in text else ""
+        raise block.error(row, f"{text!r} in {name}", f"a finite number{point}")
+    return column
+
+
+def _cell_times(block: Block, table: NDArray[np.uint8], name: str) -> NDArray[np.float64]:
+    """Return a column as times; see `dprec.datasets.base.times_of`."""
+    try:
+        return numbers(block, table, name)
+    except InputError:
+        return times_of(words(table), f"{block.source}, {name}")
+
+
+def _finite(text: bytes) -> float:
+    """Return the finite number that a text stands for, or NaN."""
+    try:
+        number = float(text) if b"_" not in text else np.nan
+    except ValueError:
+        return np.nan
+    return number if np.isfinite(number) else np.nan
+
+
+def _as_bytes(table: NDArray[np.uint8], width: int) -> NDArray[np.bytes_]:
+    padded = np.zeros((table.shape[1], width), dtype=np.uint8)
+    padded[:, : len(table)] = table.T
+    return padded.view(f"S{width}")[:, 0]
+
 
 Cells = Literal["identifier", "number", "number or nothing", "text or nothing", "time"]
 """What the cells of a column hold."""
@@ -137,7 +276,7 @@ def read_columns(
         if not block.text:
             continue
         plain, mark = separated(block, layout.separator)
-        starts, ends = cut_cells(plain, mark, width, layout)
+        starts, ends = _cut_cells(plain, mark, width, layout)
         for (column, kind), position, values in zip(wanted, columns, parts, strict=True):
             name = column if isinstance(column, str) else f"column {column}"
             empty = kind.endswith("nothing")
@@ -153,7 +292,7 @@ def _read(block: Block, table: NDArray[np.uint8], kind: Cells, name: str) -> NDA
     if kind == "identifier":
         return identifiers(table)
     if kind == "time":
-        return cell_times(block, table, name)
+        return _cell_times(block, table, name)
     return words(table) if kind == "text or nothing" else numbers(block, table, name)
 
 

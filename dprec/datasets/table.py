@@ -1,22 +1,23 @@
-"""Ratings in any delimited text file, such as the one that `Ratings.to_csv` writes."""
+"""Ratings in any delimited text file or Parquet table, and public data about items in one."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BeforeValidator
 
-from dprec.catalogue import Catalogue
-from dprec.components import option
+from dprec.catalogue import Catalogue, ItemRows
+from dprec.components import Options, as_tuple, option
 from dprec.datasets.base import GIVEN, FileDataset, Layout, locate, read_fold, typed, united
 from dprec.datasets.columns import RatingColumns
-from dprec.datasets.delimited import first_lines, read_rows
+from dprec.datasets.delimited import Cells, first_lines, read_columns, read_rows
 from dprec.datasets.files import is_parquet
 from dprec.datasets.headers import (
     ROLES,
@@ -27,10 +28,177 @@ from dprec.datasets.headers import (
     no_ratings,
     split_line,
 )
-from dprec.datasets.held import table_rows
-from dprec.datasets.table import ItemColumns, column_names, read_table
+from dprec.datasets.held import as_texts, table_rows
 from dprec.errors import InputError, SettingError, within
 from dprec.ratings import RatingRows, Ratings, RatingScale
+
+
+def _column_names(path: Path) -> list[str]:
+    """Return the names of a table's columns."""
+    return [str(name) for name in _file(path).schema_arrow.names]
+
+
+def _read_table(path: Path, places: Sequence[int]) -> list[NDArray[Any]]:
+    """Return columns of a table, by their places from 0."""
+    file = _file(path)
+    names = [file.schema_arrow.names[place] for place in places]
+    try:
+        table = file.read(columns=names)
+    except Exception as error:  # A damaged file can raise anything of pyarrow.
+        raise _damaged(path, error) from error
+    return [_values(table.column(name), f"{path}, column {name!r}") for name in names]
+
+
+def _file(path: Path) -> Any:
+    try:
+        from pyarrow import parquet
+    except ImportError as error:
+        accepted = "pip install dprec[parquet], or the table as .csv"
+        raise InputError(str(path), "a Parquet table, but no pyarrow", accepted) from error
+    try:
+        return parquet.ParquetFile(path)
+    except Exception as error:  # as above
+        raise _damaged(path, error) from error
+
+
+def _values(column: Any, where: str) -> NDArray[Any]:
+    """Return a column as an array; each distinct text is converted once."""
+    import pyarrow as pa
+
+    if column.null_count:
+        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+        raise InputError(f"{where}, row {row + 1}", "nothing", "a value in every row")
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        column = column.dictionary_encode()
+    if not pa.types.is_dictionary(column.type):
+        return np.asarray(column.to_numpy())
+    whole = column.unify_dictionaries().combine_chunks()
+    whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+    distinct = whole.dictionary.to_pylist()
+    if all(isinstance(each, str) for each in distinct):
+        return np.asarray(as_texts(np.array(distinct, dtype=object), where)[whole.indices.to_numpy()])
+    return np.asarray(np.array(distinct)[whole.indices.to_numpy()])
+
+
+def _damaged(path: Path, error: BaseException) -> InputError:
+    return InputError(str(path), f"a Parquet table that cannot be read ({error})", "a whole one")
+
+
+_MOST_CATEGORIES = 500
+"""More would be identifiers rather than categories, and fill the memory."""
+
+_MOST_NUMBERS = 200
+"""The table of items that devices receive has room for 254."""
+
+Columns = Annotated[tuple[str | int, ...], BeforeValidator(as_tuple)]
+"""Columns of a file: names in the header, or positions counted from 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemColumns(Options):
+    """A delimited text file with public data about an item on each line.
+
+    A cell of `numbers` holds a number, or nothing where it is unknown. A cell of `categories` holds any
+    number of names with '|' between them.
+    """
+
+    path: str = option("The file of items.")
+    item_column: str | int = option("Items' column: its name in the header, or its position from 1.", "item")
+    numbers: Columns = option("Columns of numbers, such as a year.", ())
+    categories: Columns = option("Columns of categories, such as genres.", ())
+    has_header: bool = option("Whether the first line names the columns; if not, give positions.", True)
+    separator: str = option("What separates the columns: ',', ';', a tab, '::', ...", ",")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        columns = [self.item_column, *self.numbers, *self.categories]
+        repeated = [column for column in columns if columns.count(column) > 1]
+        if repeated:
+            raise SettingError("numbers", f"column {repeated[0]!r} twice", "each column in one place")
+        if len(self.numbers) > _MOST_NUMBERS:
+            raise SettingError("numbers", f"{len(self.numbers)} columns", f"at most {_MOST_NUMBERS}")
+        named = [column for column in columns if isinstance(column, str)]
+        if named and not self.has_header:
+            accepted = "positions counted from 1, as there is no header"
+            raise SettingError("has_header", f"false, with column {named[0]!r}", accepted)
+
+    def read(self) -> ItemRows:
+        """Read the file.
+
+        Raises
+        ------
+        InputError
+            Naming the line of what cannot be read; when no columns are asked for, or there are more than 500
+            categories.
+        """
+        if not self.numbers and not self.categories:
+            raise SettingError("numbers", "no columns", "columns here, under categories, or both")
+        path = locate(self.path)
+        layout = Layout(separator=self.separator, header=self.has_header)
+        wanted: list[tuple[str | int, Cells]] = [(self.item_column, "identifier")]
+        wanted += [(column, "number or nothing") for column in self.numbers]
+        wanted += [(column, "text or nothing") for column in self.categories]
+        items, *cells = read_columns(path, layout, wanted)
+        numbers, texts = cells[: len(self.numbers)], cells[len(self.numbers) :]
+        tables = [
+            categories_of((cell.split("|") for cell in column.tolist()), str(name), str(path))
+            for column, name in zip(texts, self.categories, strict=True)
+        ]
+        total = sum(len(names) for _, names in tables)
+        if total > _MOST_CATEGORIES:
+            raise _too_many(total, "all columns", str(path))
+        return ItemRows(
+            items,
+            np.column_stack([np.zeros((items.size, 0)), *numbers]),
+            np.column_stack([np.zeros((items.size, 0), dtype=np.bool_), *(table for table, _ in tables)]),
+            tuple(map(str, self.numbers)),
+            tuple(name for _, names in tables for name in names),
+            str(path),
+            2 if self.has_header else 1,
+        )
+
+
+def categories_of(
+    rows: Iterable[Sequence[str]], column: str, source: str
+) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
+    """Return which category each row is in, and their names.
+
+    Parameters
+    ----------
+    rows : iterable of sequences of str
+        The categories of each row; empty names are ignored.
+    column : str
+        What the categories are, for their names.
+    source : str
+        The file's name.
+
+    Returns
+    -------
+    table : ndarray of bool, shape (rows, categories)
+        In the order of the names.
+    names : tuple of str
+        Such as "genres: Drama".
+
+    Raises
+    ------
+    InputError
+        When there are more than 500.
+    """
+    labels = [{label.strip() for label in row} - {""} for row in rows]
+    names = sorted(set().union(*labels))
+    if len(names) > _MOST_CATEGORIES:
+        raise _too_many(len(names), column, source)
+    places = {name: place for place, name in enumerate(names)}
+    table = np.zeros((len(labels), len(names)), dtype=np.bool_)
+    rows_of = np.repeat(np.arange(len(labels)), [len(row) for row in labels])
+    table[rows_of, [places[label] for row in labels for label in row]] = True
+    return table, tuple(f"{column}: {name}" for name in names)
+
+
+def _too_many(categories: int, column: str, source: str) -> InputError:
+    accepted = f"at most {_MOST_CATEGORIES}; a column of numbers belongs under numbers"
+    return InputError(source, f"{categories} categories in {column}", accepted)
+
 
 _LISTED = (
     "a line per rating, as the Netflix Prize becomes by: "
@@ -83,8 +251,8 @@ class DelimitedColumns(RatingColumns, FileDataset):
         return rows.without(self.missing)
 
     def _parquet(self, file: Path, timed: bool) -> RatingRows:
-        places = self.places(column_names(file), str(file), timed=timed)
-        return table_rows(read_table(file, places), str(file))
+        places = self.places(_column_names(file), str(file), timed=timed)
+        return table_rows(_read_table(file, places), str(file))
 
     def _text(self, file: Path, timed: bool) -> RatingRows:
         lines = first_lines(file)

@@ -1,10 +1,24 @@
-"""One private bit about one random coordinate of the gradient (Shin et al. [shin2018], Algorithm 1)."""
+"""Gradients in single private bits: about one coordinate, a random projection, or several coordinates.
+
+Shin et al. [shin2018], Algorithm 1: a coordinate x is answered by a bit T with
+Pr(T = 1) = (x (e - 1) + e + 1) / (2 (e + 1)), e = exp(epsilon); (2 T - 1) (e + 1) / (e - 1) is an
+unbiased estimate of x. Probabilities are integers of draws out of 2**60, monotone in x, so the
+exact loss follows from the two extremes; that of these is rounded so that it keeps to epsilon.
+
+A report is k coordinates, drawn independently and whatever was rated, each with one bit by the randomiser of
+`dprec.gradients.one_bit`. Every bit costs an even share of the report's budget, whatever the others are,
+so that all k cost at most the budget even when they are known to be one user's. The paper forwards them one
+by one through an anonymising proxy, which strips who sent them: that makes users harder to trace and is
+no part of epsilon, which holds against a server that sees whose they are. Feedback is implicit in the paper;
+here the gradient is that of the ratings, as in the other kinds of report.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -12,9 +26,95 @@ from numpy.typing import NDArray
 
 from dprec.arrays import find
 from dprec.completion import Profiles
-from dprec.gradients import randomizer
+from dprec.components import option
+from dprec.errors import SettingError
 from dprec.gradients.base import Aggregate, GradientReport, RoundDraws
-from dprec.randomness import uniform_below
+from dprec.randomness import DRAWS, coins, even_share, fewest_draws, generator, loss_of_draws, uniform_below
+from dprec.wire import FixedFields
+
+_HALF = DRAWS // 2
+
+
+def randomize(
+    coordinates: NDArray[np.float64], epsilon: float, random_words: NDArray[np.uint64]
+) -> NDArray[np.bool_]:
+    """Answer each coordinate in [-1, 1] with one bit.
+
+    Parameters
+    ----------
+    coordinates : ndarray of float64, shape (users,)
+        Clipped to [-1, 1] first. NaN counts as 0: whatever a device computes from hostile item factors,
+        its answer stays within the budget.
+    random_words : ndarray of uint64, shape (users,)
+    """
+    inside = np.clip(np.where(np.isnan(coordinates), 0.0, coordinates), -1.0, 1.0)
+    return coins(_thresholds(inside, epsilon), random_words)
+
+
+def unbiased_scale(epsilon: float) -> float:
+    """Return (e + 1) / (e - 1): the sign of a bit times this is an unbiased estimate."""
+    return 1.0 / math.tanh(epsilon / 2)
+
+
+def exact_epsilon(epsilon: float) -> float:
+    """Return the exact loss of the bit, from the draws of the two extreme coordinates, rounded up."""
+    heads = int(_thresholds(np.ones(1), epsilon)[0])
+    return loss_of_draws(heads, DRAWS - heads)
+
+
+def _thresholds(coordinates: NDArray[np.float64], epsilon: float) -> NDArray[np.uint64]:
+    # (x (e - 1) + e + 1) / (2 (e + 1)) is one half and x times the largest distance from it.
+    largest = _HALF - fewest_draws(epsilon)
+    # In floating point, the product with 1 can exceed the integer.
+    distances = np.minimum(np.floor(np.abs(coordinates) * largest).astype(np.int64), largest)
+    heads: NDArray[np.uint64] = (_HALF + np.where(coordinates < 0, -distances, distances)).astype(np.uint64)
+    return heads
+
+
+def pack_answers(
+    coordinates: NDArray[np.int64], answers: NDArray[np.bool_], n_coordinates: int
+) -> list[bytes]:
+    """Encode the coordinate that each user drew and the answer: ceil(log2(coordinates)) + 1 bits."""
+    size = _report_bytes(n_coordinates)
+    fields = (coordinates << 1 | answers) << (size * 8 - report_bits(n_coordinates))
+    packed = fields.astype(">u8").tobytes()
+    return [packed[end - size : end] for end in range(8, len(packed) + 1, 8)]
+
+
+def unpack_answers(
+    reports: Sequence[bytes], n_coordinates: int
+) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.bool_]]:
+    """Decode and validate the reports that `pack_answers` returns.
+
+    Returns
+    -------
+    valid : ndarray of bool, shape (users,)
+        False for a wrong length, a coordinate out of range or padding that is not zero.
+    coordinates : ndarray of int64, shape (users,)
+    answers : ndarray of bool, shape (users,)
+    """
+    size = _report_bytes(n_coordinates)
+    sound = np.fromiter((len(report) == size for report in reports), dtype=np.bool_, count=len(reports))
+    blank = bytes(size)
+    whole = b"".join(
+        bytes(8 - size) + (report if ok else blank)
+        for report, ok in zip(reports, sound.tolist(), strict=True)
+    )
+    fields = np.frombuffer(whole, dtype=">u8").astype(np.int64)
+    padding = size * 8 - report_bits(n_coordinates)
+    coordinates = fields >> (padding + 1)
+    valid = sound & (coordinates < n_coordinates) & (fields & ((1 << padding) - 1) == 0)
+    return valid, coordinates, (fields >> padding & 1).astype(np.bool_)
+
+
+def report_bits(n_coordinates: int) -> int:
+    """Return the bits of a report: those of the coordinate, and the answer."""
+    return max(1, (n_coordinates - 1).bit_length()) + 1
+
+
+def _report_bytes(n_coordinates: int) -> int:
+    return -(-report_bits(n_coordinates) // 8)
+
 
 _COORDINATE, _ANSWER = 0, 1
 """Indices of a user's words in a round."""
@@ -36,10 +136,10 @@ class OneBitGradient(GradientReport):
         draws: RoundDraws,
     ) -> list[bytes]:
         """Draw an item and a factor for each user and answer with one bit; see `GradientReport`."""
-        coordinates = draw_coordinates(item_factors.size, draws)
-        values = gradient_at(profiles, user_factors, item_factors, coordinates)
-        answers = randomizer.randomize(values, epsilon, answer_words(draws))
-        return randomizer.pack_answers(coordinates, answers, item_factors.size)
+        coordinates = _draw_coordinates(item_factors.size, draws)
+        values = _gradient_at(profiles, user_factors, item_factors, coordinates)
+        answers = randomize(values, epsilon, answer_words(draws))
+        return pack_answers(coordinates, answers, item_factors.size)
 
     def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
         """Validate the reports and count their bits by coordinate."""
@@ -51,28 +151,28 @@ class OneBitGradient(GradientReport):
 
     def possible(self, aggregate: Aggregate, shape: tuple[int, int]) -> bool:
         """Return whether so many signs can have this sum."""
-        return possible_votes(aggregate)
+        return _possible_votes(aggregate)
 
     def gradient(
         self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, public_seed: int
     ) -> NDArray[np.float64]:
         """Return the mean of the estimates n d (2 T - 1) (e + 1) / (e - 1), e = exp(epsilon)."""
-        return mean_estimate(aggregate, epsilon).reshape(shape)
+        return _mean_estimate(aggregate, epsilon).reshape(shape)
 
     def noise_deviation(self, shape: tuple[int, int], epsilon: float) -> float:
         """Return sqrt(n d) (e + 1) / (e - 1), e = exp(epsilon), attained where the gradient is 0."""
-        return math.sqrt(shape[0] * shape[1]) * randomizer.unbiased_scale(epsilon)
+        return math.sqrt(shape[0] * shape[1]) * unbiased_scale(epsilon)
 
     def report_bits(self, shape: tuple[int, int], ratings: int) -> int:
         """Return the bits of the coordinate and its answer; see `GradientReport.report_bits`."""
-        return randomizer.report_bits(shape[0] * shape[1])
+        return report_bits(shape[0] * shape[1])
 
     def exact_epsilon(self, epsilon: float) -> float:
         """Return the exact loss of the bit; the choice of the coordinate depends on nothing private."""
-        return randomizer.exact_epsilon(epsilon)
+        return exact_epsilon(epsilon)
 
 
-def gradient_at(
+def _gradient_at(
     profiles: Profiles,
     user_factors: NDArray[np.float64],
     item_factors: NDArray[np.float64],
@@ -86,7 +186,7 @@ def gradient_at(
     return np.where(rated, -2.0 * own * errors, 0.0)
 
 
-def draw_coordinates(n_coordinates: int, draws: RoundDraws) -> NDArray[np.int64]:
+def _draw_coordinates(n_coordinates: int, draws: RoundDraws) -> NDArray[np.int64]:
     """Return the coordinate that each user of a partition draws, uniformly."""
     return uniform_below(n_coordinates, draws.words(_COORDINATE))
 
@@ -98,12 +198,12 @@ def answer_words(draws: RoundDraws) -> NDArray[np.uint64]:
 
 def add_up(reports: Sequence[bytes], n_coordinates: int) -> tuple[NDArray[np.bool_], Aggregate]:
     """Validate one-bit reports and sum their signs by coordinate."""
-    valid, coordinates, answers = randomizer.unpack_answers(reports, n_coordinates)
+    valid, coordinates, answers = unpack_answers(reports, n_coordinates)
     votes = np.bincount(coordinates[valid] * 2 + answers[valid], minlength=2 * n_coordinates)
     return valid, Aggregate(votes[1::2] - votes[::2], None, int(valid.sum()))
 
 
-def possible_votes(aggregate: Aggregate) -> bool:
+def _possible_votes(aggregate: Aggregate) -> bool:
     """Return whether ``users`` signs, of any coordinates, can add up to an aggregate."""
     total, users = aggregate.total, aggregate.users
     # Within these bounds, the sum of the sizes cannot overflow.
@@ -113,12 +213,12 @@ def possible_votes(aggregate: Aggregate) -> bool:
     return cast <= users and (users - cast) % 2 == 0
 
 
-def mean_estimate(aggregate: Aggregate, epsilon: float) -> NDArray[np.float64]:
+def _mean_estimate(aggregate: Aggregate, epsilon: float) -> NDArray[np.float64]:
     """Return an unbiased estimate of the mean over users, for every coordinate.
 
     A report is about one coordinate, so it is scaled up by the number of coordinates.
     """
-    scale = randomizer.unbiased_scale(epsilon) * aggregate.total.size / aggregate.users
+    scale = unbiased_scale(epsilon) * aggregate.total.size / aggregate.users
     return aggregate.total.astype(np.float64) * scale
 
 
@@ -132,3 +232,185 @@ def _ratings_of(
     ratings = np.zeros(items.size)
     ratings[rated] = profiles.values[places[rated]]
     return ratings, rated
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReducedOneBitGradient(GradientReport):
+    """One private bit about a random projection of the gradient (Shin et al. [shin2018], Algorithm 2)."""
+
+    kind: Literal["one-bit-reduced"] = "one-bit-reduced"
+    papers: ClassVar[tuple[str, ...]] = ("shin2018",)
+    dimensions: int = option("Rows q of the projection: dimensions that items are mapped to.", 100, ge=1)
+
+    def encode(
+        self,
+        profiles: Profiles,
+        user_factors: NDArray[np.float64],
+        item_factors: NDArray[np.float64],
+        epsilon: float,
+        draws: RoundDraws,
+    ) -> list[bytes]:
+        """Project the gradient, draw one coordinate of it and answer with one bit."""
+        n_items, rank = item_factors.shape
+        n_users = profiles.n_users
+        n_coordinates = self.dimensions * rank
+        coordinates = _draw_coordinates(n_coordinates, draws)
+        rows, factors = np.divmod(coordinates, rank)
+        own = user_factors[np.arange(n_users), factors]
+        errors = profiles.residuals(user_factors, item_factors)
+        users = profiles.users
+        weights = projection(draws.public_seed, self.dimensions, n_items)[rows[users], profiles.items]
+        sums = np.bincount(users, weights=weights * errors, minlength=n_users)
+        answers = randomize(-2.0 * own * sums, epsilon, answer_words(draws))
+        return pack_answers(coordinates, answers, n_coordinates)
+
+    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
+        """Validate the reports and count their bits by coordinate of the projected gradient."""
+        return add_up(reports, self.dimensions * shape[1])
+
+    def sum_shape(self, shape: tuple[int, int]) -> tuple[int, ...]:
+        """Return the number of coordinates of the projected gradient."""
+        return (self.dimensions * shape[1],)
+
+    def possible(self, aggregate: Aggregate, shape: tuple[int, int]) -> bool:
+        """Return whether so many signs can have this sum."""
+        return _possible_votes(aggregate)
+
+    def gradient(
+        self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, public_seed: int
+    ) -> NDArray[np.float64]:
+        """Map the mean projected gradient back with the pseudo-inverse of the projection."""
+        rows = self.dimensions
+        reduced = _mean_estimate(aggregate, epsilon).reshape(rows, shape[1])
+        estimate: NDArray[np.float64] = _pseudo_inverse(public_seed, rows, shape[0]) @ reduced
+        return estimate
+
+    def check(self, shape: tuple[int, int]) -> None:
+        """Refuse a projection to more dimensions than there are items."""
+        if self.dimensions > shape[0]:
+            raise SettingError("dimensions", str(self.dimensions), f"at most {shape[0]}, the number of items")
+
+    def noise_deviation(self, shape: tuple[int, int], epsilon: float) -> float:
+        """Return sqrt(q d) (e + 1) / (e - 1), e = exp(epsilon), for a projected coordinate at 0."""
+        return math.sqrt(self.dimensions * shape[1]) * unbiased_scale(epsilon)
+
+    def report_bits(self, shape: tuple[int, int], ratings: int) -> int:
+        """Return the bits of the projected coordinate and its answer; see `GradientReport.report_bits`."""
+        return report_bits(self.dimensions * shape[1])
+
+    def exact_epsilon(self, epsilon: float) -> float:
+        """Return the exact loss of the bit."""
+        return exact_epsilon(epsilon)
+
+
+@lru_cache(maxsize=2)
+def _pseudo_inverse(seed: int, rows: int, n_items: int) -> NDArray[np.float64]:
+    return np.linalg.pinv(projection(seed, rows, n_items)).astype(np.float64, copy=False)
+
+
+@lru_cache(maxsize=2)
+def projection(seed: int, rows: int, n_items: int) -> NDArray[np.float64]:
+    """Return the projection shared by devices and server; its entries are Normal(0, 1 / rows)."""
+    return generator(seed, "projection").normal(0.0, rows**-0.5, (rows, n_items))
+
+
+_MOST = 256
+"""Coordinates of a report: far more than a budget is worth dividing by."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledSigns(GradientReport):
+    """Private signs of a few random coordinates of the gradient (Minto et al. [minto2021])."""
+
+    kind: Literal["sampled-signs"] = "sampled-signs"
+    papers: ClassVar[tuple[str, ...]] = ("minto2021",)
+    coordinates: int = option("Coordinates k of a report, which share its budget evenly.", 4, ge=1, le=_MOST)
+    proxy: bool = option(
+        "Whether reports come through an anonymising proxy, one coordinate at a time; it changes neither "
+        "what devices draw nor epsilon.",
+        True,
+        published=True,
+        source="minto2021, abstract",
+    )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the proxy adds, which epsilon does not count on."""
+        if not self.proxy:
+            return ()
+        return (
+            "A proxy strips senders and times and forwards coordinates one by one: a server that it does not "
+            "collude with cannot link what a user sends, within a round or between rounds. Epsilon holds "
+            "without it.",
+        )
+
+    def encode(
+        self,
+        profiles: Profiles,
+        user_factors: NDArray[np.float64],
+        item_factors: NDArray[np.float64],
+        epsilon: float,
+        draws: RoundDraws,
+    ) -> list[bytes]:
+        """Draw coordinates for each user and answer each with one bit; see `GradientReport`."""
+        fields = np.empty((profiles.n_users, self.coordinates), dtype=np.int64)
+        for place in range(self.coordinates):
+            coordinates = uniform_below(item_factors.size, draws.words(2 * place))
+            values = _gradient_at(profiles, user_factors, item_factors, coordinates)
+            bits = randomize(values, self._share(epsilon), draws.words(2 * place + 1))
+            fields[:, place] = coordinates << 1 | bits
+        return self._codec(item_factors.size).encode(fields)
+
+    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
+        """Validate the reports and count their bits by coordinate."""
+        n_coordinates = shape[0] * shape[1]
+        valid, fields = self._codec(n_coordinates).decode(reports)
+        votes = np.bincount(fields[valid].ravel(), minlength=2 * n_coordinates)
+        return valid, Aggregate(votes[1::2] - votes[::2], None, int(valid.sum()))
+
+    def sum_shape(self, shape: tuple[int, int]) -> tuple[int, ...]:
+        """Return the number of coordinates."""
+        return (shape[0] * shape[1],)
+
+    def possible(self, aggregate: Aggregate, shape: tuple[int, int]) -> bool:
+        """Return whether so many signs can have this sum."""
+        total, cast = aggregate.total, aggregate.users * self.coordinates
+        # Within these bounds, the sum of the sizes cannot overflow.
+        if not ((total >= -cast) & (total <= cast)).all():
+            return False
+        left = cast - int(np.abs(total).sum())
+        return left >= 0 and left % 2 == 0
+
+    def gradient(
+        self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, public_seed: int
+    ) -> NDArray[np.float64]:
+        """Return the mean of the estimates, each bit scaled up by the number of coordinates."""
+        bits = aggregate.users * self.coordinates
+        scale = unbiased_scale(self._share(epsilon)) * aggregate.total.size / bits
+        return (aggregate.total.astype(np.float64) * scale).reshape(shape)
+
+    def check(self, shape: tuple[int, int]) -> None:
+        """Refuse more coordinates than the gradient has."""
+        if self.coordinates > shape[0] * shape[1]:
+            accepted = f"at most {shape[0] * shape[1]}, the coordinates of the gradient"
+            raise SettingError("coordinates", str(self.coordinates), accepted)
+
+    def noise_deviation(self, shape: tuple[int, int], epsilon: float) -> float:
+        """Return sqrt(n d / k) (e + 1) / (e - 1), e = exp(epsilon / k), where the gradient is 0."""
+        scale = unbiased_scale(self._share(epsilon))
+        return math.sqrt(shape[0] * shape[1] / self.coordinates) * scale
+
+    def report_bits(self, shape: tuple[int, int], ratings: int) -> int:
+        """Return the bits of all coordinates with their answers; see `GradientReport.report_bits`."""
+        codec = self._codec(shape[0] * shape[1])
+        return codec.fields * codec.width
+
+    def exact_epsilon(self, epsilon: float) -> float:
+        """Return the sum of the exact losses of the bits; no coordinate depends on anything private."""
+        return self.coordinates * exact_epsilon(self._share(epsilon))
+
+    def _share(self, epsilon: float) -> float:
+        return even_share(epsilon, self.coordinates)
+
+    def _codec(self, n_coordinates: int) -> FixedFields:
+        return FixedFields(self.coordinates, 2 * n_coordinates - 1)

@@ -1,1 +1,11 @@
-"""What a device does with its own clean ratings once the server has told everybody about the items."""
+"""What a device computes from what it is sent and its own ratings."""
+
+from dprec.personalization.broadcast import TableOptions, broadcast_of
+from dprec.personalization.ordinal_process import Devices, OrdinalProcess
+
+__all__ = [
+    "Devices",
+    "OrdinalProcess",
+    "TableOptions",
+    "broadcast_of",
+]

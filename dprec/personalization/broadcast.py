@@ -1,13 +1,138 @@
-"""What the server tells the devices of a completion."""
+"""What the server tells the devices of a completion, whether it has item factors or predictions alone."""
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
 
-from dprec.completion import CalibratedModel, Completed, ItemBiasesModel
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.catalogue import Catalogue
+from dprec.completion import (
+    CalibratedModel,
+    Completed,
+    ItemBiasesModel,
+    Regressed,
+    embedded,
+    prior_biases,
+)
+from dprec.components import Options, option
 from dprec.observations import Observations
-from dprec.personalization.broadcast import Broadcast, TableOptions, derived_broadcast, public_columns
+from dprec.ordinal import Histogram, cut_points, expected_rating, level_shares
+from dprec.ratings import RatingScale
 from dprec.wire import ItemTable
+
+_REACH, _POINTS = 3.0, 601
+"""The latent ratings that predictions are moved to: from -3 to 3, where a level is as good as certain."""
+
+_SWEEPS = 10
+"""Sweeps over items and users; two effects per rating settle within a few."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions(Options):
+    """What is assumed to derive a table of items from predicted ratings."""
+
+    histogram: Histogram | None = option(
+        "Public shares of the levels, from the lowest; by default equal. Not those of the protected ratings.",
+        None,
+    )
+    variance: float = option("Variance of the latent rating, in units of the noise on it.", 0.5, gt=0, le=100)
+    dimensions: int = option(
+        "Dimensions of the places that rated items give to items; 0 where the rated items are hidden.",
+        20,
+        ge=0,
+        le=64,
+    )
+    features: int = option("Dimensions, the first, on which effects are regressed.", 10, ge=0, le=64)
+
+    def cuts(self, scale: RatingScale) -> NDArray[np.float64]:
+        """Return where latent ratings change level; SettingError for another number of levels."""
+        return cut_points(level_shares(self.histogram, scale.levels), self.variance)
+
+
+@dataclass(frozen=True, eq=False)
+class Broadcast:
+    """What devices are sent."""
+
+    table: ItemTable
+    """To everybody."""
+    priors: NDArray[np.float64]
+    """To each user, what its rated items say about its level and its factors; shape (users, 1 + factors)."""
+
+
+def derived_broadcast(
+    completed: Completed, observations: Observations, options: TableOptions, seed: int
+) -> Broadcast:
+    """Return what a completion's predictions of the reported cells say about items.
+
+    Parameters
+    ----------
+    observations : Observations
+        What it was completed from.
+    seed : int
+        Seed of the places.
+
+    Notes
+    -----
+    Let m_ui be the prediction of a reported cell and g(theta) the expected rating at a latent rating
+    (`expected_rating`, without variance). The latent prediction g^-1(m_ui) = c_i + b_u + rest is divided into
+    biases of items and users, regressed on places, counts and catalogue as in a calibrated completion, by
+    alternating posterior means. Every cell weighs
+
+        w = g'(theta_0)^2 / s^2,
+
+    theta_0 the mean latent prediction and s^2 the variance of the reported values: a report with that spread
+    says no more about a latent rating, whatever the completion made of it. So the variance of c_i is about
+    1 / (n_i w + 1 / tau^2) after n_i reports, with the variance tau^2 around the regression learned from the
+    effects themselves. The spread of the predictions would not do: those of one item share its error. Where
+    a mechanism pulls the values that are read towards the middle, predictions are pulled with them, and
+    effects and tau^2 are too small: devices then rely on their own ratings more than on the table.
+    """
+    seen, cuts = observations, options.cuts(observations.scale)
+    latent, weight = _latent_predictions(completed.predict(seen.users, seen.items), seen, cuts)
+    embedding = embedded(seen.users, seen.items, seen.shape, seen.embedding_release, options.dimensions, seed)
+    users, items = prior_biases(embedding, seen.catalogue, options.features)
+    for _ in range(_SWEEPS):
+        items = _solved(items, seen.items, weight, latent - users.biases[seen.users])
+        users = _solved(users, seen.users, weight, latent - items.biases[seen.items])
+    table = ItemTable(
+        cuts,
+        items.biases,
+        np.sqrt(items.variances),
+        embedding.items,
+        np.zeros((len(items.means), 0)),
+        *_public_columns(embedding.popularity, seen.catalogue),
+    )
+    return Broadcast(table, users.regressed)
+
+
+def _public_columns(
+    popularity: NDArray[np.float64], catalogue: Catalogue | None
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the numbers and the categories of the items that devices are sent, one row each."""
+    if catalogue is None:
+        return popularity[:, None], np.zeros((popularity.size, 0), dtype=np.bool_)
+    return np.column_stack([popularity, catalogue.numbers]), catalogue.categories
+
+
+def _latent_predictions(
+    predictions: NDArray[np.float64], seen: Observations, cuts: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], float]:
+    """Return the latent predictions of the reported cells, and what each of them weighs."""
+    grid = np.linspace(-_REACH, _REACH, _POINTS)
+    ratings = expected_rating(grid, np.zeros(_POINTS), cuts, seen.scale.values)
+    latent = np.interp(predictions, ratings, grid)
+    slope = np.interp(latent.mean() if latent.size else 0.0, grid, np.gradient(ratings, grid))
+    spread = float(seen.values.var()) if seen.values.size else 0.0
+    return latent, float(slope**2 / spread) if spread > 0 else 0.0
+
+
+def _solved(side: Regressed, owners: NDArray[np.int32], weight: float, own: NDArray[np.float64]) -> Regressed:
+    """Solve one side given each cell's observation of its effect."""
+    counts = np.bincount(owners, minlength=len(side.means)).astype(np.float64)
+    sums = np.bincount(owners, weights=own, minlength=len(side.means)).astype(np.float64)
+    return side.solved((weight * counts)[:, None, None], (weight * sums)[:, None])
 
 
 def calibrated_broadcast(model: CalibratedModel) -> Broadcast:
@@ -22,26 +147,26 @@ def calibrated_broadcast(model: CalibratedModel) -> Broadcast:
     units = np.sqrt(spreads)
     table = ItemTable(
         model.cuts,
-        latent.items.means,
+        latent.items.biases,
         np.sqrt(latent.items.variances + unknown),
         model.embedding.items,
         latent.item_factors.means * units,
-        *public_columns(model.embedding.popularity, model.catalogue),
+        *_public_columns(model.embedding.popularity, model.catalogue),
     )
-    priors = np.column_stack([latent.users.regressed, latent.user_factors.regressed / units])
+    priors = np.column_stack([latent.users.regressed[:, -1], latent.user_factors.regressed / units])
     return Broadcast(table, priors)
 
 
-def item_biases_broadcast(model: ItemBiasesModel, n_users: int) -> Broadcast:
+def _item_biases_broadcast(model: ItemBiasesModel, n_users: int) -> Broadcast:
     """Return what is known of the items; of no user anything is, so that everybody has the same prior."""
     biases = model.biases
     table = ItemTable(
         model.cuts,
-        biases.means,
+        biases.biases,
         np.sqrt(biases.variances),
         model.embedding.items,
-        np.zeros((biases.means.size, 0)),
-        *public_columns(model.embedding.popularity, model.catalogue),
+        np.zeros((len(biases.means), 0)),
+        *_public_columns(model.embedding.popularity, model.catalogue),
     )
     return Broadcast(table, np.zeros((n_users, 1)))
 
@@ -61,5 +186,5 @@ def broadcast_of(
     if isinstance(completed, CalibratedModel):
         return calibrated_broadcast(completed)
     if isinstance(completed, ItemBiasesModel):
-        return item_biases_broadcast(completed, observations.shape[0])
+        return _item_biases_broadcast(completed, observations.shape[0])
     return derived_broadcast(completed, observations, options, seed)

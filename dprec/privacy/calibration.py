@@ -15,7 +15,7 @@ from dprec.privacy.units import PrivacyUnit
 from dprec.randomness import even_share
 
 LARGEST_CELL_EPSILON = 20.0
-"""Largest loss of one cell for which integer weights out of 2**60 preserve the ratios that epsilon requires."""
+"""Largest loss of one cell for which integer weights out of 2**60 keep the ratios that epsilon requires."""
 
 DELTA = 1e-6
 """Default: less than one in the number of users of any data set here."""

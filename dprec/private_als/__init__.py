@@ -2,10 +2,10 @@
 
 from dprec.components import Registry
 from dprec.private_als.aggregation import Aggregation, TrustedAggregation
-from dprec.private_als.device import FactorizationOptions, ItemModel
+from dprec.private_als.device import FactorizationOptions, ItemModel, contributions_of, with_level
 from dprec.private_als.learner import ItemLearner
 from dprec.private_als.secure import SecureAggregation
-from dprec.private_als.statistics import Contributions, StatisticsLayout
+from dprec.private_als.statistics import TARGET_BITS, UNIT, UNIT_WEIGHT, Contributions, StatisticsLayout
 
 AGGREGATIONS: Registry[Aggregation] = Registry(
     "aggregation", Aggregation, [TrustedAggregation, SecureAggregation]
@@ -13,6 +13,9 @@ AGGREGATIONS: Registry[Aggregation] = Registry(
 
 __all__ = [
     "AGGREGATIONS",
+    "TARGET_BITS",
+    "UNIT",
+    "UNIT_WEIGHT",
     "Aggregation",
     "Contributions",
     "FactorizationOptions",
@@ -21,4 +24,6 @@ __all__ = [
     "SecureAggregation",
     "StatisticsLayout",
     "TrustedAggregation",
+    "contributions_of",
+    "with_level",
 ]

@@ -7,14 +7,191 @@ is joint: of each user against all the others (Chien et al. [chien2021], section
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dprec.arrays import offsets, places_of
 from dprec.completion import Profiles, solve_user_factors
-from dprec.private_als.device import FactorizationOptions, ItemModel
-from dprec.private_als.statistics import TARGET_BITS, Contributions, StatisticsLayout
+from dprec.components import Options, option
+from dprec.private_als.statistics import TARGET_BITS, UNIT_WEIGHT, Contributions, StatisticsLayout
 from dprec.randomness import uniforms
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactorizationOptions(Options):
+    """How item biases and factors are learned from sums over the users.
+
+    The rounds of Chien et al. [chien2021] with the weights of Krichene et al. [krichene2023]. Item biases
+    come first, from all items; factors follow, of items that are popular enough for the noise. Lengths are in
+    shares of the rating scale's span, so that the same settings serve every scale.
+    """
+
+    papers: ClassVar[tuple[str, ...]] = ("chien2021", "krichene2023")
+    rank: int = option("Number of factors; 0 for item biases alone.", 3, ge=0)
+    bias_rounds: int = option("Rounds in which item biases are learned.", 2, ge=1, le=1000)
+    factor_rounds: int = option("Rounds in which factors are learned, if there are any.", 8, ge=1, le=1000)
+    bias_share: float = option(
+        "Share of the squared distance of means that the rounds of item biases spend, if there are factors.",
+        0.4,
+        ge=1e-3,
+        le=0.999,
+    )
+    ratings_per_user: int = option("Most ratings of a user in a round, chosen on the device.", 200, ge=1)
+    sampling: Literal["uniform", "tail"] = option(
+        "How a device chooses: with equal chances, or in proportion to the items' weights.", "uniform"
+    )
+    weights: Literal["uniform", "adaptive"] = option(
+        "What a rating counts: the same for all, or its weight, with squares that sum to 1 for every user.",
+        "adaptive",
+    )
+    exponent: float = option(
+        "Power of an item's noisy count to which its weight is inversely proportional.", 0.5, ge=0, le=2
+    )
+    rating_clip: float = option("Largest target of the first round.", 0.5, ge=1e-3, le=1)
+    residual_clip: float = option("Largest target of later rounds.", 0.3, ge=1e-3, le=1)
+    matrix_share: float = option(
+        "Share of a contribution's squared norm that belongs to the Gram matrices.", 0.2, ge=1e-3, le=0.999
+    )
+    noise: float = option("Standard deviation of a rating about its prediction.", 0.22, ge=1e-6, le=1e3)
+    bias_deviation: float = option("Prior standard deviation of an item bias.", 0.1, ge=1e-6, le=1e3)
+    factor_deviation: float = option(
+        "Prior standard deviation of what the factors add to a prediction.", 0.25, ge=1e-6, le=1e3
+    )
+    level_ridge: float = option("Ratings that a user's own level is shrunk by.", 3.0, ge=1e-6, le=1e6)
+    search_ridge: float = option(
+        "Ratings that a user's factors are shrunk by while the items' are learned.", 30.0, ge=1e-6, le=1e6
+    )
+    predict_ridge: float = option(
+        "Squared deviations that a user's factors are shrunk by in predictions.", 0.1, ge=1e-6, le=1e6
+    )
+    length: float = option(
+        "Root mean square of the factors that are aimed at, before they are clipped to a norm of 1.",
+        1.2,
+        ge=1e-6,
+        le=1e3,
+    )
+    popular_from: float = option(
+        "Deviations of the noise that an item's count has to exceed for the item to have factors.", 6.0, ge=0
+    )
+
+    @property
+    def rounds(self) -> int:
+        """Number of rounds, each of them one release."""
+        return self.bias_rounds + (self.factor_rounds if self.rank else 0)
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Share of the squared distance of means that each round spends; their sum is 1."""
+        if not self.rank:
+            return (1 / self.bias_rounds,) * self.bias_rounds
+        biases = (self.bias_share / self.bias_rounds,) * self.bias_rounds
+        return biases + ((1 - self.bias_share) / self.factor_rounds,) * self.factor_rounds
+
+
+_NUMBER, _WEIGHT = np.dtype("<f4"), np.dtype("<u2")
+_HEADER = 2
+"""Numbers before those of the items: the mean and the gain."""
+
+
+@dataclass(frozen=True, eq=False)
+class ItemModel:
+    """What devices are sent."""
+
+    mean: float
+    """Of all ratings."""
+    biases: NDArray[np.float64]
+    """What is added to the mean; shape (items,)."""
+    weights: NDArray[np.int64]
+    """From 1 to `UNIT_WEIGHT` for items with factors, 0 for the others; shape (items,)."""
+    factors: NDArray[np.float64]
+    """In the order of the items; shape (items with factors, rank)."""
+    gain: float = 1.0
+    """What devices multiply their own factors by before they clip them."""
+
+    @classmethod
+    def begin(cls, n_items: int, rank: int, middle: float) -> ItemModel:
+        """Return what is public before the first round: the middle of the scale."""
+        nothing = np.zeros(n_items, dtype=np.int64)
+        return cls(middle, np.zeros(n_items), nothing, np.zeros((0, rank)))
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return self.biases.size
+
+    @property
+    def popular(self) -> NDArray[np.bool_]:
+        """Which items have factors, shape (items,)."""
+        return self.weights > 0
+
+    @property
+    def all_factors(self) -> NDArray[np.float64]:
+        """The factors of all items, 0 for those without, shape (items, rank)."""
+        factors = np.zeros((self.n_items, self.factors.shape[1]))
+        factors[self.popular] = self.factors
+        return factors
+
+    def layout(self, options: FactorizationOptions, round_index: int, span: float) -> StatisticsLayout:
+        """Return what is summed in a round.
+
+        Later rounds of item biases need no counts: these are of the same ratings, or of as many chosen at
+        random, so those of the first round serve all, and what was released costs nothing to use again. Gram
+        matrices of factors change with the users' factors, so every round releases them.
+
+        Parameters
+        ----------
+        round_index : int
+            From 1.
+        span : float
+            Of the rating scale.
+        """
+        limit = options.ratings_per_user if options.weights == "uniform" else None
+        clip = (options.rating_clip if round_index == 1 else options.residual_clip) * span
+        if round_index <= options.bias_rounds:
+            everything = np.full(self.n_items, UNIT_WEIGHT)
+            share = options.matrix_share if round_index == 1 else 0.0
+            return StatisticsLayout(everything, 0, 1.0, clip, share, limit)
+        own = self.weights[self.popular]
+        weights = own if options.weights == "adaptive" else np.full_like(own, UNIT_WEIGHT)
+        return StatisticsLayout(weights, options.rank, 1.0, clip, options.matrix_share, limit)
+
+    def encode(self) -> bytes:
+        """Return the bytes that are sent to the devices."""
+        numbers = np.concatenate([[self.mean, self.gain], self.biases]).astype(_NUMBER)
+        return (
+            numbers.tobytes()
+            + self.weights.astype(_WEIGHT).tobytes()
+            + self.factors.astype(_NUMBER).tobytes()
+        )
+
+    @classmethod
+    def decode(cls, data: bytes, n_items: int, rank: int) -> ItemModel:
+        """Read what `encode` returned; devices do not trust the server.
+
+        Raises
+        ------
+        ValueError
+            When it is of another length, or holds numbers that are out of range or not finite.
+        """
+        first = (_HEADER + n_items) * _NUMBER.itemsize
+        second = first + n_items * _WEIGHT.itemsize
+        if len(data) < second:
+            raise ValueError(f"{len(data)} bytes for {n_items} items")
+        weights = np.frombuffer(data[first:second], dtype=_WEIGHT).astype(np.int64)
+        popular = int((weights > 0).sum())
+        if len(data) != second + popular * rank * _NUMBER.itemsize:
+            raise ValueError(f"{len(data)} bytes for {n_items} items, {popular} of them with {rank} factors")
+        numbers = np.frombuffer(data[:first], dtype=_NUMBER).astype(np.float64)
+        factors = np.frombuffer(data[second:], dtype=_NUMBER).astype(np.float64).reshape(popular, rank)
+        if not (np.isfinite(numbers).all() and np.isfinite(factors).all()):
+            raise ValueError("item factors with numbers that are not finite")
+        if numbers[1] < 0 or (weights > UNIT_WEIGHT).any():
+            raise ValueError("weights of items out of range")
+        return cls(float(numbers[0]), numbers[_HEADER:], weights, factors, float(numbers[1]))
+
 
 _BELOW_ONE = 1 - 1e-6
 """What factors are clipped to, so that their norm is below 1 in single precision too."""
@@ -48,7 +225,7 @@ def contributions_of(
         candidates, places = np.ones(users.size, dtype=np.bool_), np.arange(profiles.n_items)
         factors = np.ones((profiles.n_users, 1), dtype=np.float32)
         # The first round estimates the mean, so it takes ratings as they are.
-        levels = own_levels(profiles, residuals, options) if round_index > 1 else np.zeros(profiles.n_users)
+        levels = _own_levels(profiles, residuals, options) if round_index > 1 else np.zeros(profiles.n_users)
         residuals = residuals + model.biases[profiles.items]
     else:
         candidates, places = model.popular[profiles.items], np.cumsum(model.popular) - 1
@@ -94,7 +271,7 @@ def chosen_ratings(
     return np.sort(order[places_of(counts) < limit])
 
 
-def own_levels(
+def _own_levels(
     profiles: Profiles, residuals: NDArray[np.float64], options: FactorizationOptions
 ) -> NDArray[np.float64]:
     """Return how far each user rates above the items' effects, shrunk, shape (users,)."""

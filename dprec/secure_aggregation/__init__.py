@@ -1,1 +1,42 @@
-"""Sums of which a server sees the total only: masks, shares, integers, noise, and the bytes of all."""
+"""Secure aggregation: sums over users of which nobody reads a summand."""
+
+from dprec.secure_aggregation.encoding import (
+    CountSketch,
+    Rotation,
+    centred,
+    check_modulus,
+    largest_number,
+    modulus_bits,
+    padded_size,
+    reduced,
+    rounded_rows,
+    steps_of_unit,
+)
+from dprec.secure_aggregation.graph import GraphSize, MaskGraph, graph_size
+from dprec.secure_aggregation.masking import MessageSizes, pack_vector, unpack_vector
+from dprec.secure_aggregation.noise import DISTANCE, MOST_VARIANCE, honest_shares, noise_rows
+from dprec.secure_aggregation.secrets import device_keys
+
+__all__ = [
+    "DISTANCE",
+    "MOST_VARIANCE",
+    "CountSketch",
+    "GraphSize",
+    "MaskGraph",
+    "MessageSizes",
+    "Rotation",
+    "centred",
+    "check_modulus",
+    "device_keys",
+    "graph_size",
+    "honest_shares",
+    "largest_number",
+    "modulus_bits",
+    "noise_rows",
+    "pack_vector",
+    "padded_size",
+    "reduced",
+    "rounded_rows",
+    "steps_of_unit",
+    "unpack_vector",
+]

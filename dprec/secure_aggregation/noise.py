@@ -1,15 +1,157 @@
-"""The noise that devices add: a total is private against the server and the devices that collude with it."""
+"""The shares of Skellam noise that devices add, drawn from their own random words.
+
+The difference of two Poisson numbers is a Skellam number; sums of such numbers are again Skellam, so shares
+add up to the noise that the accounting assumes, however many devices there are (Agarwal, Kairouz and Liu
+[agarwal2021], Section 3). A share is looked up in a table (Walker's alias method [walker1977]) by comparing
+integers of 128 bits: what floating point would do to the probabilities does not arise.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.secure_aggregation.noise import skellam_table
+from dprec.secure_aggregation.encoding import skellam_tail
 from dprec.secure_aggregation.secrets import derived_key, stream
+
+TOTAL_BITS = 128
+"""All probabilities are whole multiples of 2**-128; a table is off by less than `DISTANCE` in all."""
+
+DISTANCE = 2.0**-108
+"""Bound on the total variation distance between a table and the distribution that it stands for."""
+
+_WORD_BITS = 64
+_TAIL_BITS = 160
+_LOWEST_BITS = 256
+MOST_VARIANCE = 2.0**29
+"""So that a table has at most 2**20 values, each off by less than 2**-128."""
+
+
+@dataclass(frozen=True, eq=False)
+class SkellamTable:
+    """Skellam numbers of one variance, ready to be drawn."""
+
+    column_bits: int
+    """The table has 2**column_bits columns."""
+    high: NDArray[np.uint64]
+    low: NDArray[np.uint64]
+    """The draws of a column, of 2**(128 - column_bits), that yield its own value: the part that is compared
+    with the rest of a draw's first word, and the part for its second; shape (columns,).
+    """
+    own: NDArray[np.int32]
+    other: NDArray[np.int32]
+    """The value of these draws, and of the others; shape (columns,)."""
+
+    def draw(
+        self,
+        random_words: NDArray[np.uint64],
+        second_words: Callable[[NDArray[np.int64]], NDArray[np.uint64]],
+    ) -> NDArray[np.int32]:
+        """Map words to Skellam numbers.
+
+        Parameters
+        ----------
+        random_words : ndarray of uint64, shape (draws,)
+        second_words : callable
+            Given the draws that their first word does not decide, less than one in 2**32, returns a word for
+            each of them.
+
+        Returns
+        -------
+        ndarray of int32, shape (draws,)
+        """
+        rest_bits = np.uint64(_WORD_BITS - self.column_bits)
+        column = (random_words >> rest_bits).astype(np.intp)
+        rest = random_words & ((np.uint64(1) << rest_bits) - np.uint64(1))
+        limit = self.high[column]
+        is_own = rest < limit
+        undecided = np.flatnonzero(rest == limit)
+        if undecided.size:
+            is_own[undecided] = second_words(undecided) < self.low[column[undecided]]
+        drawn: NDArray[np.int32] = np.where(is_own, self.own[column], self.other[column])
+        return drawn
+
+
+@lru_cache(maxsize=4)
+def skellam_table(variance: float) -> SkellamTable:
+    """Return the table of one variance.
+
+    Parameters
+    ----------
+    variance : float
+        Above 0 and at most 2**29.
+
+    Raises
+    ------
+    ValueError
+        When it is not.
+    """
+    if not 0 < variance <= MOST_VARIANCE:
+        raise ValueError(f"Skellam noise of variance {variance:g}")
+    weights = _weights(Fraction(variance))
+    furthest = len(weights) - 1
+    values = list(range(-furthest, furthest + 1))
+    weights = weights[:0:-1] + weights
+    column_bits = max(1, (len(weights) - 1).bit_length())
+    own, other, limits = _columns(values, weights, column_bits)
+    mask = (1 << _WORD_BITS) - 1
+    return SkellamTable(
+        column_bits,
+        np.array([limit >> _WORD_BITS for limit in limits], dtype=np.uint64),
+        np.array([limit & mask for limit in limits], dtype=np.uint64),
+        np.array(own, dtype=np.int32),
+        np.array(other, dtype=np.int32),
+    )
+
+
+def _weights(variance: Fraction) -> list[int]:
+    """Return how many of 2**128 draws yield 0, 1 and so on; as many yield -1 and so on.
+
+    The probability of k is exp(-v) I_k(v). Going down, I_{k-1}(v) = I_{k+1}(v) + 2 k / v I_k(v) is stable,
+    and as a sum of positive numbers it cancels nothing.
+    """
+    furthest = _furthest(float(variance))
+    bessel = [0] * (furthest + 2)
+    bessel[furthest] = 1 << _LOWEST_BITS
+    for k in range(furthest, 0, -1):
+        bessel[k - 1] = bessel[k + 1] + 2 * k * variance.denominator * bessel[k] // variance.numerator
+    whole = bessel[0] + 2 * sum(bessel[1:])
+    weights = [(value << TOTAL_BITS) // whole for value in bessel[: furthest + 1]]
+    while len(weights) > 1 and weights[-1] == 0:
+        weights.pop()
+    weights[0] += (1 << TOTAL_BITS) - weights[0] - 2 * sum(weights[1:])
+    return weights
+
+
+def _furthest(variance: float) -> int:
+    """Return the number from which on the tails have probability below 2**-160."""
+    return skellam_tail(variance, 2.0**-_TAIL_BITS)
+
+
+def _columns(
+    values: list[int], weights: list[int], column_bits: int
+) -> tuple[list[int], list[int], list[int]]:
+    """Divide the draws of all values over columns of equally many draws, each of two values at most."""
+    columns, capacity = 1 << column_bits, 1 << (TOTAL_BITS - column_bits)
+    values = values + [0] * (columns - len(values))
+    left = weights + [0] * (columns - len(weights))
+    other, limits = list(values), [capacity] * columns
+    small = [column for column in range(columns) if left[column] < capacity]
+    large = [column for column in range(columns) if left[column] >= capacity]
+    while small:
+        column, giver = small.pop(), large[-1]
+        limits[column], other[column] = left[column], values[giver]
+        left[giver] -= capacity - left[column]
+        if left[giver] < capacity:
+            small.append(large.pop())
+    return values, other, limits
+
 
 _WORD = np.dtype("<u8")
 

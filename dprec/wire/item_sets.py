@@ -176,16 +176,7 @@ def _read_items(
     parameters: NDArray[np.int64],
     n_items: int,
 ) -> NDArray[np.int64]:
-    """Read the items of complete sets; items beyond the catalogue come out as ``n_items`` or more.
-
-    Parameters
-    ----------
-    ones : ndarray of int64, shape (cells,)
-        Position of the bit that ends each quotient, or that represents the item in a bitmap, by set.
-    sizes, bodies, remainders, parameters : ndarray of int64, shape (sets,)
-        Items of each set, its first bit after the header, the first bit of its remainders, and its
-        Rice parameter; 0 for a bitmap, which reads as gaps without remainders.
-    """
+    """Read the items of complete sets; items beyond the catalogue come out as ``n_items`` or more."""
     first_cells = offsets(sizes)[:-1]
     parameter_of = np.repeat(parameters, sizes)
     steps = np.diff(ones, prepend=0) - 1

@@ -3,17 +3,129 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dprec.errors import InputError
-from simulation.analysis.advice import AdviceLimits
-from simulation.analysis.gains import Gain, gain, not_significant, nothing_sent
+from dprec.privacy.guarantee import LEAST_TRUST_FIRST, Trust
+from dprec.privacy.units import COMPARABLE_UNITS, ComparableUnit
+from simulation.analysis.gains import NOTHING_SENT, Gain, gain, gain_digits, not_significant, nothing_sent
 from simulation.analysis.populations import courses, users_needed
 from simulation.analysis.protocol_results import ProtocolResult, metrics_of, read_results
-from simulation.analysis.vocabulary import Average, Metric
+from simulation.analysis.vocabulary import (
+    TRUST_IN_WORDS,
+    Average,
+    Metric,
+    listed,
+    loss,
+    spread_in_words,
+    with_spread,
+)
 from simulation.storage.directories import TABLE
+
+_AT_MOST_IN_WORDS: dict[Trust, str] = {
+    "local": "with nobody trusted",
+    "shuffle": "with nobody trusted but whoever shuffles",
+    "secure-aggregation": "without trusting the server",
+}
+"""What a limit of trust asks for; trusting the server asks for nothing."""
+
+
+@dataclass(frozen=True)
+class AdviceLimits:
+    """What may be spent."""
+
+    epsilon: float
+    """Largest privacy loss of any user."""
+    unit: ComparableUnit
+    """Unit of the loss."""
+    max_bytes: float
+    """Largest mean of the bytes of a user's messages, both directions together."""
+    trust: Trust = "central"
+    """The most that may be trusted: protocols that need more are left out."""
+    hide_items: bool = False
+    """Leave out protocols that show which items were rated."""
+    claimed: bool = False
+    """Count an epsilon that a paper claims like one that is proved; otherwise it bounds nothing."""
+    delta: float | None = None
+    """Largest delta with which losses per user may be composed; None counts their sum, which needs none."""
+
+    def __post_init__(self) -> None:
+        for option, value in (("--epsilon", self.epsilon), ("--max-bytes", self.max_bytes)):
+            if not (math.isfinite(value) and value > 0):
+                raise InputError(option, repr(value), "a number above 0")
+        if self.delta is None:
+            return
+        if not 0 < self.delta < 1:
+            raise InputError("--delta", repr(self.delta), "a number between 0 and 1")
+        if self.unit != "user":
+            raise InputError("--delta", f"{self.delta:g}, with --per {self.unit}", "--per user")
+
+    def allows(self, result: ProtocolResult) -> bool:
+        """Return whether a setting asks for no more trust, and shows no more of the rated items."""
+        trusts_more = LEAST_TRUST_FIRST.index(result.trust) > LEAST_TRUST_FIRST.index(self.trust)
+        return not trusts_more and (result.flag("hides_rated_items") or not self.hide_items)
+
+    def loss(self, result: ProtocolResult) -> float:
+        """Return the loss of a setting that counts; infinite without a bound."""
+        counted = _counted_loss(result, self.unit, claimed=self.claimed)
+        losses = [math.inf if counted is None else counted]
+        composed, delta = result.composed, result.delta
+        if self.delta is not None and composed is not None and delta is not None:
+            losses += [composed] * (result.status == "proved" and delta <= self.delta)
+        return min(losses)
+
+    @property
+    def privacy(self) -> str:
+        """The limit of the loss, in words."""
+        with_delta = "" if self.delta is None else f" with δ ≤ {self.delta:g}"
+        return f"ε ≤ {self.epsilon:g} per {self.unit}{with_delta}"
+
+    @property
+    def conditions(self) -> Iterator[str]:
+        """What else is asked for, in words."""
+        if self.trust in _AT_MOST_IN_WORDS:
+            yield _AT_MOST_IN_WORDS[self.trust]
+        if self.hide_items:
+            yield "with the rated items hidden"
+
+
+def privacy_unit(name: str) -> ComparableUnit:
+    """Return the privacy unit of that name.
+
+    Raises
+    ------
+    InputError
+    """
+    for unit in COMPARABLE_UNITS:
+        if unit == name:
+            return unit
+    raise InputError("--per", repr(name), " or ".join(COMPARABLE_UNITS))
+
+
+def most_trust(name: str) -> Trust:
+    """Return the limit of trust of that name.
+
+    Raises
+    ------
+    InputError
+    """
+    for trust in LEAST_TRUST_FIRST:
+        if trust == name:
+            return trust
+    raise InputError("--trust", repr(name), ", ".join(LEAST_TRUST_FIRST))
+
+
+def _counted_loss(result: ProtocolResult, unit: ComparableUnit, *, claimed: bool) -> float | None:
+    """Return the sum of losses that counts: what is proved, or also what is claimed; None without a bound."""
+    if result.status == "proved":
+        return result.epsilon(unit)
+    if not claimed:
+        return None
+    promised = result.claimed(unit)
+    return result.epsilon(unit) if promised is None else promised
+
 
 _SLACK = 1 + 1e-9
 """Losses that are claimed add up in floating point, and may exceed what was typed by its rounding."""
@@ -104,7 +216,7 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
         default=baseline,
     )
     if best is None:
-        raise InputError(str(directory), nothing_within(limits), least_needed(offers, limits))
+        raise InputError(str(directory), _nothing_within(limits), _least_needed(offers, limits))
     beating = {offer.result.name for offer in inside if offer in worthwhile}
     alike = _alike(best.result, comparable, chosen)
     better = [offer for offer in worthwhile if chosen.better(offer.accuracy.mean, best.accuracy.mean)]
@@ -215,13 +327,13 @@ def _composed_only(results: Sequence[ProtocolResult], metric: Metric, limits: Ad
     ]
 
 
-def nothing_within(limits: AdviceLimits) -> str:
+def _nothing_within(limits: AdviceLimits) -> str:
     """Say that nothing is within limits."""
     within = f"nothing within {limits.privacy} and {limits.max_bytes:,.0f} bytes per user"
     return " ".join([within, *limits.conditions])
 
 
-def least_needed(offers: Sequence[Offer], limits: AdviceLimits) -> str:
+def _least_needed(offers: Sequence[Offer], limits: AdviceLimits) -> str:
     """Return, in words, the nearest limits that could be met."""
     private = [offer for offer in offers if math.isfinite(offer.epsilon)]
     if not private:
@@ -241,3 +353,133 @@ def least_needed(offers: Sequence[Offer], limits: AdviceLimits) -> str:
             f"ε from {least.epsilon:.4g} and {math.ceil(least.bytes_per_user):,} bytes ({least.result.name})"
         )
     return ", or ".join(ways)
+
+
+def advice_lines(advice: Advice) -> list[str]:
+    """Return advice as lines for the terminal."""
+    limits, best = advice.limits, advice.best
+    answer = "send nothing: " if best.result.baseline == NOTHING_SENT else ""
+    within = [f"within {limits.privacy} and {limits.max_bytes:,.0f} bytes per user", *limits.conditions]
+    return [
+        f"{', '.join(within)}: {answer}{_named(best, advice)}",
+        f"  {TRUST_IN_WORDS[best.result.trust]}; the server sees {best.result.server_sees}; "
+        f"rounds: {_rounds(best.result):g}; runs: {best.accuracy.count}",
+        *_against_baseline(advice),
+        *_users_needed(advice),
+        *_alike_lines(advice),
+        *_left_out(advice),
+        *_next_better_lines(advice),
+    ]
+
+
+def _against_baseline(advice: Advice) -> Iterator[str]:
+    """Yield what is held against nothing sent, and by which rule."""
+    digits = gain_digits(advice.metric)
+    if advice.best.against_baseline:
+        against = advice.best.against_baseline
+        yield f"  against nothing sent: {against.written(digits)} ({_rule(against)})"
+    names = dict.fromkeys(offer.result.name for offer in advice.not_better)
+    if advice.best.result.baseline != NOTHING_SENT:
+        if names and advice.best.against_baseline:
+            yield f"  not better than nothing sent by more than their uncertainty: {listed(names)}"
+        return
+    if not names:
+        yield "  nothing else is within these limits"
+        return
+    yield f"  no system within these limits beats nothing sent by more than its uncertainty ({listed(names)})"
+    compared = [(offer, offer.against_baseline) for offer in advice.not_better if offer.against_baseline]
+    if compared:
+        offer, against = max(compared, key=lambda pair: pair[1].mean)
+        yield f"  nearest: {offer.result.name}, {against.written(digits)} ({_rule(against)})"
+
+
+def _users_needed(advice: Advice) -> Iterator[str]:
+    """Yield with how many users the best beats nothing sent, if that was tried."""
+    if advice.users_needed:
+        yield f"  users needed to beat nothing sent: {advice.users_needed}"
+
+
+def _alike_lines(advice: Advice) -> Iterator[str]:
+    """Yield what may be as good, within the limits and at the same budget."""
+    if advice.alike:
+        names = dict.fromkeys(offer.result.name for offer in advice.alike)
+        yield f"  not told apart from it by the 95 % interval over users: {listed(names)}"
+
+
+def _rule(against: Gain) -> str:
+    if against.half_width is None:
+        return "one run: the plain difference, nothing is known of its uncertainty"
+    return f"± is the {against.interval} of the paired difference"
+
+
+def _left_out(advice: Advice) -> Iterator[str]:
+    for word in ("claimed", "declared"):
+        own = [offer.result.name for offer in advice.claimed_only if offer.result.word == word]
+        if own:
+            names = listed(dict.fromkeys(own))
+            yield f"  left out, because ε is {word} and not proved: {names}; --claimed counts a claim"
+    needed = {offer.result.name: offer.result.delta or 0.0 for offer in advice.composed_only}
+    if needed:
+        yield (
+            f"  left out, because ε holds by composition only: {listed(needed)}; "
+            f"--delta {max(needed.values()):g} counts it"
+        )
+
+
+def _next_better_lines(advice: Advice) -> Iterator[str]:
+    limits = advice.limits
+    if advice.for_epsilon:
+        price = _price(advice.for_epsilon, limits)
+        yield f"next better for ε: {_named(advice.for_epsilon, advice)}: costs {price}"
+    if advice.for_bytes:
+        cost = advice.for_bytes.bytes_per_user - limits.max_bytes
+        yield f"next better for bytes: {_named(advice.for_bytes, advice)}: costs {cost:,.0f} more bytes"
+    if advice.for_both:
+        yield f"next better, beyond both limits: {_named(advice.for_both, advice)}"
+    if not (advice.for_epsilon or advice.for_bytes or advice.for_both):
+        yield "nothing in this comparison is more accurate"
+
+
+def _price(offer: Offer, limits: AdviceLimits) -> str:
+    """Say what an offer costs in privacy."""
+    if math.isfinite(offer.epsilon):
+        return f"{offer.epsilon - limits.epsilon:,.4g} more ε"
+    if offer.result.status in ("claimed", "declared"):
+        return f"the proof: its ε is only {offer.result.word}"
+    return "giving up privacy"
+
+
+def _named(offer: Offer, advice: Advice) -> str:
+    result, metric = offer.result, advice.metric
+    accuracy = with_spread(offer.accuracy, metric.digits)
+    spread = spread_in_words([offer.accuracy])
+    over = f" ({spread})" if spread else ""
+    return (
+        f"{result.name} {_privacy(result, advice.limits)}, {metric.label} {accuracy}{over}, "
+        f"{offer.bytes_per_user:,.0f} bytes per user{_on_the_network(result)}"
+    )
+
+
+def _on_the_network(result: ProtocolResult) -> str:
+    spent = result.network_bytes_per_user
+    return "" if spent is None else f" in messages, {spent:,.0f} on the network"
+
+
+def _privacy(result: ProtocolResult, limits: AdviceLimits) -> str:
+    per_rating = _counted_loss(result, "rating", claimed=True)
+    per_user = _counted_loss(result, "user", claimed=True)
+    mark = "" if result.status == "proved" else f" ({result.word}, not proved)"
+    losses = f"at ε {loss(per_rating)} per rating, {loss(per_user)} per user"
+    compared = result.profiles_compared(per_user, " on the ")
+    if result.composed is not None and (limits.delta is not None or per_user is None):
+        composed = f"{loss(result.composed)} per user with δ = {result.delta or 0.0:g}"
+        if per_user is None:
+            return f"at ε {composed}{result.profiles_compared(result.composed, ' on the ')}"
+        return f"{losses}, {composed}{compared}{mark}"
+    return "without privacy" if per_rating is None and per_user is None else f"{losses}{compared}{mark}"
+
+
+def _rounds(result: ProtocolResult) -> float:
+    """Return the mean number of rounds; a table without the column is one of reports that are sent once."""
+    rounds = result.mean("rounds")
+    return 1.0 if rounds is None else rounds

@@ -1,16 +1,25 @@
-"""The columns of a table of settings, each defined once for the pages and the terminal."""
+"""The columns of a table of settings, each defined once, and the tables of pages, terminal and notebooks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
 from dprec.privacy.units import ComparableUnit
 from simulation.analysis.gains import NOTHING_SENT, Gain, from_best, gain, gain_digits, is_best, nothing_sent
-from simulation.analysis.protocol_results import ProtocolResult
+from simulation.analysis.protocol_results import (
+    ProtocolResult,
+    at_reference,
+    by_evaluation,
+    distinguishing_words,
+    metrics_of,
+    results_of,
+)
 from simulation.analysis.vocabulary import (
     DASH,
     Metric,
+    headlines,
     loss,
     loss_per,
     number,
@@ -18,26 +27,81 @@ from simulation.analysis.vocabulary import (
     with_claim,
     with_spread,
 )
+from simulation.storage.summary import by_column
+from simulation.storage.tables import Row
+
+Line = TypeVar("Line")
+Other = TypeVar("Other")
 
 
 @dataclass(frozen=True)
-class ResultColumn:
-    """A column of a table with one line per setting."""
+class TableColumn(Generic[Line]):
+    """A column of a table: its heading, and what it says of each line."""
 
     title: str
     hint: str
     """Its unit, or how it is counted."""
-    value: Callable[[ProtocolResult], float | str | None]
-    """What a setting is sorted by; None if the column does not apply to it."""
-    text: Callable[[ProtocolResult], str]
+    value: Callable[[Line], float | str | None]
+    """What a line is sorted by; None if the column does not apply to it."""
+    text: Callable[[Line], str]
     """The same, as text for a reader."""
     numeric: bool = True
+
+    def of(self, part: Callable[[Other], Line]) -> TableColumn[Other]:
+        """Return the column of a table whose lines have what it speaks of as a part."""
+        return TableColumn(
+            self.title,
+            self.hint,
+            lambda line: self.value(part(line)),
+            lambda line: self.text(part(line)),
+            self.numeric,
+        )
+
+
+ResultColumn = TableColumn[ProtocolResult]
+"""A column of a table with one line per setting."""
+
+
+def text_column(title: str, text: Callable[[Line], object], hint: str = "") -> TableColumn[Line]:
+    """Return a column of text; a dash stands for None."""
+
+    def value(line: Line) -> str | None:
+        said = text(line)
+        return None if said is None else str(said)
+
+    def written(line: Line) -> str:
+        said = value(line)
+        return DASH if said is None else said
+
+    return TableColumn(title, hint, value, written, numeric=False)
+
+
+def figure_column(
+    title: str, hint: str, value: Callable[[Line], float | None], digits: int
+) -> TableColumn[Line]:
+    """Return a column of numbers with the given number of decimals."""
+    return written_column(title, value, lambda known: number(known, digits), hint)
+
+
+def written_column(
+    title: str,
+    value: Callable[[Line], float | None],
+    written: Callable[[float], str],
+    hint: str = "",
+) -> TableColumn[Line]:
+    """Return a column of numbers that are written in a way of their own; a dash stands for None."""
+
+    def text(line: Line) -> str:
+        known = value(line)
+        return DASH if known is None else written(known)
+
+    return TableColumn(title, hint, value, text)
 
 
 def accuracy_column(metric: Metric, *, direction: bool = False) -> ResultColumn:
     """Return the column of a measure, and whether it says which way is better."""
     hint = metric.direction if direction else ""
-    return mean_column(metric.label, hint, metric.column, metric.digits)
+    return _mean_column(metric.label, hint, metric.column, metric.digits)
 
 
 def spread_column(
@@ -47,8 +111,6 @@ def spread_column(
 
     Parameters
     ----------
-    settings : sequence of Setting
-        Those of the table.
     direction : bool
         Whether its heading says which way is better.
     """
@@ -62,13 +124,7 @@ def spread_column(
 
 
 def baseline_columns(metric: Metric, results: Sequence[ProtocolResult]) -> list[ResultColumn]:
-    """Return the column that holds every setting against nothing sent; none where that was not run.
-
-    Parameters
-    ----------
-    settings : sequence of Setting
-        Those that predict the same.
-    """
+    """Return the column that holds every setting against nothing sent; none where that was not run."""
     baseline = nothing_sent(results)
     if baseline is None:
         return []
@@ -95,8 +151,6 @@ def best_columns(metric: Metric, results: Sequence[ProtocolResult]) -> list[Resu
     ----------
     measure : Measure
         The main one.
-    settings : sequence of Setting
-        Those that predict the same.
     """
     compared, digits = [gain for each in results if (gain := from_best(each))], gain_digits(metric)
     if not compared:
@@ -125,26 +179,13 @@ def _hint(first: str, *spreads: str) -> str:
     return ", ".join(part for part in (first, f"± {named}" if named else "") if part)
 
 
-def figure_column(
-    title: str, hint: str, value: Callable[[ProtocolResult], float | None], digits: int
-) -> ResultColumn:
-    """Return a column of numbers with the given number of decimals."""
-    return ResultColumn(title, hint, value, lambda result: number(value(result), digits))
-
-
-def mean_column(title: str, hint: str, column: str, digits: int) -> ResultColumn:
+def _mean_column(title: str, hint: str, column: str, digits: int) -> ResultColumn:
     """Return a column of comparison.csv, averaged over folds and seeds."""
     return figure_column(title, hint, lambda result: result.mean(column), digits)
 
 
 def composed_column(results: Sequence[ProtocolResult]) -> ResultColumn:
-    """Return the column of the losses per user by composition; its hint has the delta with which they hold.
-
-    Parameters
-    ----------
-    settings : sequence of Setting
-        Those of the table.
-    """
+    """Return the column of losses per user by composition; its hint has the delta with which they hold."""
     deltas = sorted({delta for result in results if (delta := result.mean("delta")) is not None})
     return ResultColumn(
         f"{loss_per('user')}, composed",
@@ -155,13 +196,7 @@ def composed_column(results: Sequence[ProtocolResult]) -> ResultColumn:
 
 
 def trust_columns(results: Sequence[ProtocolResult]) -> list[ResultColumn]:
-    """Return the column of whom users trust; none where all protocols with a budget trust alike.
-
-    Parameters
-    ----------
-    settings : sequence of Setting
-        Those of the table.
-    """
+    """Return the column of whom users trust; none where all protocols with a budget trust alike."""
     return [TRUST] if len({result.trust for result in results if result.budget is not None}) > 1 else []
 
 
@@ -179,7 +214,7 @@ def _loss_column(unit: ComparableUnit, hint: str) -> ResultColumn:
 
 
 def _median_loss() -> ResultColumn:
-    plain = mean_column(loss_per("user"), "median", "epsilon_per_user_median", 1)
+    plain = _mean_column(loss_per("user"), "median", "epsilon_per_user_median", 1)
 
     def text(result: ProtocolResult) -> str:
         return plain.text(result) + result.profiles_compared(result.mean("epsilon_per_user_median"))
@@ -189,33 +224,203 @@ def _median_loss() -> ResultColumn:
 
 def _bytes_columns(title: str, direction: str) -> tuple[ResultColumn, ...]:
     return tuple(
-        mean_column(title, f"per user, {which}", f"{direction}_message_{statistic}_per_user", 0)
+        _mean_column(title, f"per user, {which}", f"{direction}_message_{statistic}_per_user", 0)
         for which, statistic in (("mean", "mean"), ("95th percentile", "p95"), ("largest", "max"))
     )
 
 
-BUDGET = ResultColumn(
-    "budget",
-    "ε",
-    lambda result: result.budget,
-    lambda result: DASH if result.budget is None else f"{result.budget:g}",
-)
+BUDGET: ResultColumn = written_column("budget", lambda result: result.budget, "{:g}".format, "ε")
 LOSSES = (_loss_column("rating", ""), _loss_column("user", "largest"))
 MEDIAN_LOSS = _median_loss()
-BYTES = figure_column("bytes", "per user", lambda result: result.bytes_per_user, 0)
+BYTES: ResultColumn = figure_column("bytes", "per user", lambda result: result.bytes_per_user, 0)
 BYTES_UP = _bytes_columns("bytes up", "uplink")
 BYTES_DOWN = _bytes_columns("bytes down", "downlink")
 NETWORK = tuple(
-    mean_column(f"network {way}", "per user, mean", f"{link}_network_mean_per_user", 0)
+    _mean_column(f"network {way}", "per user, mean", f"{link}_network_mean_per_user", 0)
     for way, link in (("up", "uplink"), ("down", "downlink"))
 )
-TOTAL_BYTES = mean_column("bytes in all", "messages, all users", "total_message_bytes", 0)
-ROUNDS = mean_column("rounds", "", "rounds", 0)
-RUNS = figure_column("runs", "", lambda result: len(result.rows), 0)
-STATUS = ResultColumn(
-    "privacy", "", lambda result: result.status, lambda result: result.status, numeric=False
-)
-TRUST = ResultColumn("trusted", "", lambda result: result.trust, lambda result: result.trust, numeric=False)
-SERVER_SEES = ResultColumn(
-    "server sees", "", lambda result: result.server_sees, lambda result: result.server_sees, numeric=False
-)
+TOTAL_BYTES = _mean_column("bytes in all", "messages, all users", "total_message_bytes", 0)
+ROUNDS = _mean_column("rounds", "", "rounds", 0)
+RUNS: ResultColumn = figure_column("runs", "", lambda result: len(result.rows), 0)
+STATUS: ResultColumn = text_column("privacy", lambda result: result.status)
+TRUST: ResultColumn = text_column("trusted", lambda result: result.trust)
+SERVER_SEES: ResultColumn = text_column("server sees", lambda result: result.server_sees)
+
+
+def every_column(metric: Metric, results: Sequence[ProtocolResult]) -> list[ResultColumn]:
+    """Return all that a table says of settings that predict the same, the main measure first.
+
+    A figure that is added to the summary of a run gets its column here.
+    """
+    metrics = [metric, *(other for other in metrics_of(results) if other != metric)]
+    main, *others = [spread_column(each, results, direction=True) for each in metrics]
+    return [
+        BUDGET,
+        main,
+        *baseline_columns(metric, results),
+        *best_columns(metric, results),
+        *others,
+        STATUS,
+        *trust_columns(results),
+        *LOSSES,
+        composed_column(results),
+        MEDIAN_LOSS,
+        SERVER_SEES,
+        ROUNDS,
+        *(*BYTES_UP, *BYTES_DOWN, *NETWORK),
+        TOTAL_BYTES,
+    ]
+
+
+MOST_ROWS = 10
+"""Rows that are shown before the rest is unfolded."""
+
+
+def headline_rows(
+    results: Sequence[ProtocolResult], metric: Metric
+) -> tuple[list[ProtocolResult], list[ProtocolResult]]:
+    """Return one setting per protocol, at the reference budget or its nearest, the most accurate first.
+
+    Returns
+    -------
+    tuple of list
+        Those that are shown, nothing sent always among them, and the others.
+    """
+    known = [
+        (metric.sort_key(accuracy), result.name, result)
+        for result in at_reference(results)
+        if (accuracy := result.mean(metric.column)) is not None
+    ]
+    ordered = [result for *_, result in sorted(known, key=lambda entry: entry[:2])]
+    baselines = [result for result in ordered if result.baseline == NOTHING_SENT]
+    others = [result for result in ordered if result not in baselines]
+    shown = [*baselines, *others[: MOST_ROWS - len(baselines)]]
+    return (
+        [result for result in ordered if result in shown],
+        [result for result in ordered if result not in shown],
+    )
+
+
+def headline_columns(
+    results: Sequence[ProtocolResult], metric: Metric, unit: ComparableUnit
+) -> list[ResultColumn]:
+    """Return the columns of the headline, after the name of the protocol."""
+    rounded = replace(metric, digits=gain_digits(metric))
+    return [
+        ResultColumn("ε asked", f"per {unit}", _asked, lambda result: _asked_in_words(result, unit)),
+        spread_column(rounded, results),
+        *baseline_columns(metric, results),
+        replace(LOSSES[1], hint="sum"),
+        replace(composed_column(results), title="ε composed"),
+        BYTES_UP[0],
+        BYTES_DOWN[0],
+        SERVER_SEES,
+    ]
+
+
+def _asked(result: ProtocolResult) -> float | None:
+    """Return the budget of a setting; 0 where nothing is spent."""
+    return 0.0 if result.budget is None and result.epsilon("user") == 0 else result.budget
+
+
+def _asked_in_words(result: ProtocolResult, unit: ComparableUnit) -> str:
+    asked = _asked(result)
+    if asked is None:
+        return DASH
+    if not result.falls_short:
+        return f"{asked:g}"
+    claimed = result.claimed(unit)
+    if claimed in (None, asked):
+        return f"{asked:g} {result.word}"
+    return (
+        f"{asked:g}, {result.word} {loss(claimed)}"
+        if result.status == "declared"
+        else (f"{asked:g}, claims {loss(claimed)}")
+    )
+
+
+_ASKED = replace(BUDGET, title="ε asked", hint="")
+_MAIN_COSTS = (BYTES_UP[0], BYTES_DOWN[0], SERVER_SEES)
+_BRIEF_COSTS = (replace(BYTES_UP[0], hint="per user"), replace(BYTES_DOWN[0], hint="per user"), SERVER_SEES)
+
+
+@dataclass(frozen=True)
+class SmallTable:
+    """A table with one line per setting."""
+
+    title: str | None
+    first: str
+    """Heading of the settings' names."""
+    columns: tuple[ResultColumn, ...]
+    """The most important first."""
+    results: tuple[ProtocolResult, ...]
+    brief: tuple[ResultColumn, ...] = ()
+    """The first columns as they are where there is little room: without the spread of the accuracy."""
+
+
+def run_table(summary: Mapping[str, Any]) -> SmallTable:
+    """Return a run as one line: accuracy, privacy and bytes side by side."""
+    result = _run_as_result(summary)
+    first, *others = [*map(accuracy_column, _metrics([result])), LOSSES[0]]
+    return SmallTable(None, "run", (first, *_MAIN_COSTS, *others, *_costs([result])), (result,))
+
+
+def tables_of_comparison(rows: Sequence[Row]) -> list[SmallTable]:
+    """Return one table per evaluation, with one line per protocol and epsilon.
+
+    Figures are averages over folds and seeds; only the main accuracy is shown with its spread.
+    """
+    groups = by_evaluation([each for each in results_of(rows) if each.population is None])
+    tables = []
+    for evaluation, results in groups.items():
+        main = evaluation.metric
+        others = [accuracy_column(each) for each in _metrics(results) if each != main]
+        against = baseline_columns(main, results)
+        brief = (_ASKED, accuracy_column(main), *against, *_BRIEF_COSTS)
+        first = (_ASKED, spread_column(main, results), *against, *_MAIN_COSTS)
+        columns = (*first, *best_columns(main, results), *others, LOSSES[0], *_costs(results))
+        title = ", ".join(distinguishing_words(evaluation, list(groups))) or None
+        tables.append(SmallTable(title, "protocol", columns, tuple(results), brief))
+    return tables
+
+
+def run_lines(summary: Mapping[str, Any]) -> str:
+    """Return the table of a run as text, with a line per figure."""
+    small = run_table(summary)
+    lines = [(small.first, small.results[0].name)]
+    lines += [(f"{each.title} {each.hint}".strip(), each.text(small.results[0])) for each in small.columns]
+    width = max(len(label) for label, _ in lines)
+    return "\n".join(f"{label:<{width}}  {value}" for label, value in lines)
+
+
+def _costs(results: Sequence[ProtocolResult]) -> tuple[ResultColumn, ...]:
+    """Return the columns of what comes after the main ones: how far ε carries, and bytes on a network."""
+    return STATUS, *trust_columns(results), LOSSES[1], composed_column(results), *NETWORK
+
+
+def _metrics(results: Sequence[ProtocolResult]) -> list[Metric]:
+    """Return the headline measures that any of the settings has."""
+    return headlines(metrics_of(results))
+
+
+def _run_as_result(summary: Mapping[str, Any]) -> ProtocolResult:
+    """Return a run as a setting with a single row."""
+    privacy, traffic = summary["privacy"], summary["traffic"]
+    row = {
+        **by_column(summary["accuracy"]),
+        "epsilon_per_rating": privacy["epsilon_per_rating"],
+        "epsilon_per_user_max": privacy["epsilon_per_user"]["max"],
+        "delta": privacy["delta"],
+        "epsilon_composed_max": privacy["epsilon_composed"]["max"],
+        "epsilon_claimed_per_rating": privacy["epsilon_claimed"]["per_rating"],
+        "epsilon_claimed_per_user": privacy["epsilon_claimed"]["per_user"],
+        "status": privacy["status"],
+        "uplink_message_mean_per_user": traffic["uplink"]["message_mean_per_user"],
+        "downlink_message_mean_per_user": traffic["downlink"]["message_mean_per_user"],
+        "uplink_network_mean_per_user": traffic["uplink"]["network_mean_per_user"],
+        "downlink_network_mean_per_user": traffic["downlink"]["network_mean_per_user"],
+        "trusts_server": privacy["trusts_server"],
+        "hides_rated_items": privacy["hides_rated_items"],
+        "unlinked": privacy.get("unlinked", False),
+    }
+    return ProtocolResult(summary["name"], None, (row,))

@@ -1,18 +1,33 @@
-"""The contents of a comparison directory: its settings, and the run directories of their cells."""
+"""The contents of a comparison directory: its settings, the runs of their cells, and audits beside them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+from pydantic import ConfigDict, Field
+
+from dprec.privacy.large_delta import note_on_delta
 from dprec.privacy.units import ComparableUnit, unit_from_text
 from simulation.analysis.protocol_results import ProtocolResult, read_results, read_rows, results_of
+from simulation.analysis.vocabulary import listed, loss
 from simulation.configuration.strict_yaml import read_yaml
-from simulation.storage.directories import CELLS, COMPARISON, SUMMARY, TABLE, TIMINGS, cell_key, check_table
-from simulation.storage.summary import Summary, read_summary
+from simulation.storage.directories import (
+    AUDIT,
+    AUDITS,
+    CELLS,
+    COMPARISON,
+    SUMMARY,
+    TABLE,
+    TIMINGS,
+    cell_key,
+    check_table,
+)
+from simulation.storage.files import Document, parse_document, read_text
+from simulation.storage.summary import OwnCode, Summary, read_summary
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,3 +131,80 @@ def read_comparison(directory: Path) -> ComparisonFiles:
         populations=[result for result in results if result.population is not None],
         timings=results_of(read_rows(timings, ("name", "epsilon"))) if timings.is_file() else [],
     )
+
+
+class _AuditBeside(Document):
+    """What is read of an audit."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore", allow_inf_nan=False)
+
+    holds: bool
+    promised: float
+    lower_bound: float
+    power: float
+    declared_by: Mapping[str, str] = Field(default_factory=dict)
+
+    @property
+    def words(self) -> str:
+        """What was found."""
+        found = f"at ε = {loss(self.promised)} at least {loss(self.lower_bound)} was measured"
+        if not self.holds:
+            return f"the audit contradicts it: {found}"
+        return f"the audit found no evidence against it: {found}, and a twofold leak would be seen with " + (
+            f"probability {self.power:.2f} or more"
+        )
+
+
+def _audits_in(directory: Path) -> list[_AuditBeside]:
+    """Return the audits in the folder audits of a directory, by the names of theirs.
+
+    Raises
+    ------
+    InputError
+        When one is damaged.
+    """
+    files = sorted((directory / AUDITS).glob(f"*/{AUDIT}"))
+    return [parse_document(_AuditBeside, read_text(file), str(file)) for file in files]
+
+
+def _declared_in_words(declared_by: Sequence[OwnCode], audits: Iterable[_AuditBeside]) -> str:
+    """Say on whose word a promise rests, and what audits of that code found."""
+    code = {own.component: own.source for own in declared_by}
+    found = [audit.words for audit in audits if dict(audit.declared_by) == code]
+    beside = "; ".join(found) if found else f"no audit of this code is in {AUDITS}/, and nothing is proved"
+    return f"ε is declared by {listed(code)}; {beside}."
+
+
+def declared_in_run(summary: Summary, directory: Path) -> tuple[str, ...]:
+    """Return what a run's page says of a promise that is declared; nothing of any other."""
+    own = summary.privacy.declared_by
+    return (_declared_in_words(own, _audits_in(directory)),) if own else ()
+
+
+def declared_in_comparison(files: ComparisonFiles) -> Iterator[tuple[str, str]]:
+    """Yield the protocols whose promise is declared, and what to say of it."""
+    declared = [result for result in files.results if result.status == "declared"]
+    audits = _audits_in(files.directory) if declared else []
+    said = dict.fromkeys(
+        (result.name, _declared_in_words(files.summary(cell).privacy.declared_by, audits))
+        for result in declared
+        for cell in files.cells(result)
+    )
+    yield from said
+
+
+def declared_lines(directory: Path) -> list[str]:
+    """Return, for the terminal, what a comparison has of promises that are declared.
+
+    Raises
+    ------
+    InputError
+    """
+    return [f"  {name}: {words}" for name, words in declared_in_comparison(read_comparison(directory))]
+
+
+def notes_on_delta(delta: float, results: Sequence[ProtocolResult]) -> Iterator[str]:
+    """Warn where the delta of a comparison is above one in the number of users of its largest population."""
+    users = [count for result in results if (count := result.mean("users")) is not None]
+    if users and (note := note_on_delta(delta, round(max(users)))):
+        yield note

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dprec.errors import InputError
+from dprec.errors import InputError, listed
 from dprec.privacy.guarantee import LEAST_TRUST_FIRST, Status, Trust
 from dprec.privacy.units import ComparableUnit
-from simulation.analysis.protocol_results import Evaluation
+from dprec.renamed import COLUMNS
 from simulation.analysis.vocabulary import (
     METRICS,
     Average,
@@ -27,38 +27,52 @@ from simulation.analysis.vocabulary import (
 )
 from simulation.protocols.floors import BASELINES
 from simulation.storage.directories import check_table
+from simulation.storage.summary import columns_of
 from simulation.storage.tables import Row, read_lines
 
-EPSILON_COLUMNS: dict[ComparableUnit, str] = {
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What was predicted and how it was measured; settings of two evaluations share no table and no axis."""
+
+    metric: Metric
+    dataset: str
+    """Kind of the data set."""
+    items: float | None
+    """Size of its catalogue."""
+    panel: str | None
+    """Panel in which the comparison shows it."""
+    population: str | None = None
+    """Of which population it is; None for the comparison's own ratings."""
+
+
+def distinguishing_words(evaluation: Evaluation, evaluations: Sequence[Evaluation]) -> list[str]:
+    """Return the words that distinguish an evaluation from the others of a comparison."""
+    described = [
+        (each.metric.label, each.dataset, f"{each.items or 0:.0f} items", each.panel or "others")
+        for each in evaluations
+    ]
+    own = described[evaluations.index(evaluation)]
+    return [
+        word for word, values in zip(own, zip(*described, strict=True), strict=True) if len(set(values)) > 1
+    ]
+
+
+_EPSILON_COLUMNS: dict[ComparableUnit, str] = {
     "rating": "epsilon_per_rating",
     "user": "epsilon_per_user_max",
 }
 
-CLAIM_COLUMNS: dict[ComparableUnit, str] = {
+_CLAIM_COLUMNS: dict[ComparableUnit, str] = {
     "rating": "epsilon_claimed_per_rating",
     "user": "epsilon_claimed_per_user",
 }
 
 _WEAKEST_FIRST: tuple[Status, ...] = ("none", "declared", "claimed", "proved")
 
-_TEXT = frozenset(
-    {
-        "name",
-        "panel",
-        "population",
-        "baseline",
-        "against",
-        "best_at_budget",
-        "composition",
-        "fold",
-        "seed",
-        "protocol",
-        "mechanism",
-        "completion",
-        "dataset",
-        "status",
-        "trust",
-    }
+_TEXT = columns_of(str).union(
+    ("name", "panel", "population", "baseline", "fold", "seed"),  # which cell it is
+    ("against", "best_at_budget"),  # what it is compared with
 )
 
 
@@ -68,7 +82,7 @@ _COUNTED = (
 )
 """Beginnings of the columns of losses, bytes, counts and rankings, which are never negative."""
 
-_FLAGS = frozenset({"hides_rated_items", "quick", "trusts_server", "unlinked"})
+_FLAGS = columns_of(bool) | {"quick"}
 """Columns that hold True or False."""
 
 _SIZES = frozenset({"users", "items", "train_ratings", "test_ratings"})
@@ -115,7 +129,7 @@ class ProtocolResult:
 
     def epsilon(self, unit: ComparableUnit) -> float | None:
         """Return the largest proved loss in a unit, over users and runs; None where there is none."""
-        return self._largest(EPSILON_COLUMNS[unit])
+        return self._largest(_EPSILON_COLUMNS[unit])
 
     @property
     def composed(self) -> float | None:
@@ -129,7 +143,7 @@ class ProtocolResult:
 
     def claimed(self, unit: ComparableUnit) -> float | None:
         """Return the largest loss in a unit that is claimed or declared and not proved; None where none."""
-        return self._largest(CLAIM_COLUMNS[unit])
+        return self._largest(_CLAIM_COLUMNS[unit])
 
     def _largest(self, column: str) -> float | None:
         values = [_finite(row.get(column)) for row in self.rows]
@@ -256,7 +270,9 @@ def read_rows(path: Path, needed: Sequence[str] = ()) -> list[Row]:
     InputError
     """
     lines = read_lines(path, needed, "a table that `dprec compare` wrote")
-    _, header = next(lines)
+    where, header = next(lines)
+    for column in COLUMNS.keys() & set(header):
+        raise InputError(f"{where}: {column}", "a column of an earlier version", COLUMNS[column])
     rows = [
         {column: _cell(column, text, where) for column, text in zip(header, cells, strict=True)}
         for where, cells in lines
@@ -292,6 +308,8 @@ def _cell(column: str, text: str, where: str) -> str | float | bool | None:
         raise InputError(f"{where}: {column}", repr(text), "a name of characters that can be printed")
     if column == "baseline" and text not in BASELINES:
         raise InputError(f"{where}: {column}", repr(text), f"{', '.join(BASELINES)}, or nothing")
+    if column == "trust" and text not in LEAST_TRUST_FIRST:
+        raise InputError(f"{where}: {column}", repr(text), listed(LEAST_TRUST_FIRST, text))
     if column in _FLAGS and text not in ("True", "False"):
         raise InputError(f"{where}: {column}", repr(text), "True, False, or nothing")
     if column in _TEXT or column in _FLAGS:
@@ -327,3 +345,44 @@ def by_protocol(results: Sequence[ProtocolResult]) -> dict[str, list[ProtocolRes
     for result in results:
         groups.setdefault(result.name, []).append(result)
     return groups
+
+
+def frontier(results: Sequence[ProtocolResult], metric: Metric) -> list[ProtocolResult]:
+    """Return the settings that none beats in both accuracy and bytes, by ascending bytes."""
+    known = [
+        (result.bytes_per_user, metric.sort_key(accuracy.mean), result)
+        for result in results
+        if result.bytes_per_user is not None and (accuracy := result.average(metric.column))
+    ]
+    unbeaten: list[ProtocolResult] = []
+    best = math.inf
+    for _, key, result in sorted(known, key=lambda entry: entry[:2]):
+        if key < best:
+            best = key
+            unbeaten.append(result)
+    return unbeaten
+
+
+def reference_budget(results: Sequence[ProtocolResult]) -> float | None:
+    """Return the budget that most protocols share; among several, the one nearest to 1."""
+    budgets = [result.budget for result in results if result.budget is not None]
+    if not budgets:
+        return None
+    return min(set(budgets), key=lambda budget: (-budgets.count(budget), abs(math.log(budget)), budget))
+
+
+def at_reference(results: Sequence[ProtocolResult]) -> list[ProtocolResult]:
+    """Return one setting per protocol: at the reference budget, or at its nearest."""
+    reference = reference_budget(results)
+    nearest: dict[str, ProtocolResult] = {}
+    for result in results:
+        other = nearest.get(result.name)
+        if other is None or _distance(result, reference) < _distance(other, reference):
+            nearest[result.name] = result
+    return list(nearest.values())
+
+
+def _distance(result: ProtocolResult, reference: float | None) -> float:
+    if result.budget is None or reference is None:
+        return 0.0
+    return abs(math.log(result.budget / reference))

@@ -1,11 +1,272 @@
-"""The words that tables, pages and advice share."""
+"""What figures are called and how they are written: measures, averages, numbers and shared words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import re
+import statistics
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from dprec.privacy.guarantee import Trust
 from dprec.privacy.units import PrivacyUnit
+from simulation.storage.tables import Row
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far a figure scatters when only one thing is changed."""
+
+    deviation: float
+    """Standard deviation, of a sample: with count - 1 in the denominator."""
+    count: int
+    """At least 2."""
+
+
+@dataclass(frozen=True)
+class Average:
+    """Mean and spreads of one figure over the folds and seeds of a protocol at one epsilon."""
+
+    mean: float
+    """Over all runs."""
+    count: int
+    """Number of runs."""
+    seeds: Spread | None = None
+    folds: Spread | None = None
+    """Over seeds, of the means over folds; and over folds, of the means over seeds. None for one only."""
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation over seeds, or over folds if there is one seed; 0 for a single run."""
+        spread = self.seeds or self.folds
+        return spread.deviation if spread else 0.0
+
+
+def average(rows: Sequence[Row], column: str) -> Average | None:
+    """Average the numbers of a column; None if there is none."""
+    numbers: list[float] = []
+    by_seed: dict[object, list[float]] = {}
+    by_fold: dict[object, list[float]] = {}
+    for row in rows:
+        if (value := row.get(column)) in (None, "") or not math.isfinite(number := float(value)):
+            continue
+        numbers.append(number)
+        by_seed.setdefault(row.get("seed"), []).append(number)
+        by_fold.setdefault(row.get("fold"), []).append(number)
+    if not numbers:
+        return None
+    seeds, folds = (_spread([statistics.fmean(own) for own in by.values()]) for by in (by_seed, by_fold))
+    return Average(statistics.fmean(numbers), len(numbers), seeds, folds)
+
+
+def _spread(means: Sequence[float]) -> Spread | None:
+    return Spread(statistics.stdev(means), len(means)) if len(means) > 1 else None
+
+
+def grouped(rows: Sequence[Row]) -> dict[tuple[str, float | None, str | None], list[Row]]:
+    """Group the lines by protocol, epsilon and population, in the order of the lines."""
+    groups: dict[tuple[str, float | None, str | None], list[Row]] = {}
+    for row in rows:
+        epsilon = None if row["epsilon"] in (None, "") else float(row["epsilon"])
+        groups.setdefault((row["name"], epsilon, row.get("population") or None), []).append(row)
+    return groups
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric."""
+
+    column: str
+    """Its column in comparison.csv and its key in summary.json."""
+    label: str
+    lower_is_better: bool
+    digits: int = 4
+    """Decimals worth showing."""
+
+    @property
+    def direction(self) -> str:
+        """Which way is better, in words."""
+        return "lower is better" if self.lower_is_better else "higher is better"
+
+    @property
+    def heading(self) -> str:
+        """Its name and which way is better, as on an axis."""
+        return f"{self.label} ({self.direction})"
+
+    def better(self, one: float, other: float) -> bool:
+        """Return whether one value is strictly better than another."""
+        return one < other if self.lower_is_better else one > other
+
+    def sort_key(self, value: float) -> float:
+        """Return what values are sorted by, the best first."""
+        return value if self.lower_is_better else -value
+
+    def best(self, values: Sequence[float]) -> float:
+        """Return the best of some values."""
+        return min(values) if self.lower_is_better else max(values)
+
+
+METRICS = (
+    Metric("rmse", "RMSE", True),
+    Metric("relative_error", "Relative error", True),
+    Metric("sign_accuracy", "Sign accuracy", False),
+    Metric("mae", "MAE", True),
+    Metric("f_score_at_k", "F-score", False),
+    Metric("precision_at_k", "Precision", False),
+    Metric("recall_at_k", "Recall", False),
+)
+"""The first of these that a protocol has is its main one."""
+
+_RANKING = re.compile(
+    r"(?P<sampled>sampled_)?ranking_(?P<name>ndcg|hit_rate|mrr|recall|precision|coverage)_at_(?P<cutoff>[1-9]\d*)"
+)
+"""Columns of lists from the catalogue, as `simulation.storage.summary.RankingSummary` makes them."""
+
+_OWN = re.compile(r"(?P<kind>errors|scores)_(?P<name>\w+)")
+"""Columns of measures of one's own."""
+
+_RANKING_LABELS = {
+    "ndcg": "NDCG",
+    "hit_rate": "Hit rate",
+    "mrr": "MRR",
+    "recall": "Recall",
+    "precision": "Precision",
+    "coverage": "Coverage",
+}
+
+
+def metrics_in(columns: Iterable[str]) -> list[Metric]:
+    """Return the measures among some columns: those of `METRICS`, then one's own, then those of rankings.
+
+    Parameters
+    ----------
+    columns : iterable of str
+        Of comparison.csv, or keys of `simulation.storage.summary.Accuracy.metrics`; each at most once.
+    """
+    names = list(columns)
+    rankings = [_of_ranking(match) for match in map(_RANKING.fullmatch, names) if match]
+    own = [
+        Metric(match[0], match["name"], lower_is_better=match["kind"] == "errors")
+        for match in map(_OWN.fullmatch, names)
+        if match
+    ]
+    return [*(metric for metric in METRICS if metric.column in names), *own, *rankings]
+
+
+def headlines(metrics: Sequence[Metric]) -> list[Metric]:
+    """Return the measures for a summary.
+
+    One's own are all there; the F-score stands for its precision and recall; NDCG and recall at the first
+    cutoff stand for a ranking.
+    """
+    first = {sampled: _first_cutoff(metrics, sampled) for sampled in (False, True)}
+    shown = {
+        f"{'sampled_' if sampled else ''}ranking_{name}_at_{cutoff}"
+        for sampled, cutoff in first.items()
+        for name in ("ndcg", "recall")
+    }
+    return [
+        metric
+        for metric in metrics
+        if (metric in METRICS and metric.column not in ("precision_at_k", "recall_at_k"))
+        or metric.column in shown
+        or _OWN.fullmatch(metric.column)
+    ]
+
+
+def _first_cutoff(metrics: Sequence[Metric], sampled: bool) -> str | None:
+    matches = (_RANKING.fullmatch(metric.column) for metric in metrics)
+    return next((match["cutoff"] for match in matches if match and bool(match["sampled"]) is sampled), None)
+
+
+def _of_ranking(match: re.Match[str]) -> Metric:
+    source = "sampled" if match["sampled"] else "catalogue"
+    label = f"{_RANKING_LABELS[match['name']]} at {match['cutoff']}, {source}"
+    return Metric(match[0], label, lower_is_better=False)
+
+
+def main_metric(accuracy: Mapping[str, Any]) -> Metric | None:
+    """Return the main measure of a run; None if nothing was measured.
+
+    Parameters
+    ----------
+    accuracy : mapping
+        As in summary.json.
+    """
+    return next((metric for metric in METRICS if accuracy.get(metric.column) is not None), None)
+
+
+DASH = "–"
+"""Stands for a value that does not apply."""
+
+THOUSANDS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k"))
+"""From which numbers on a suffix is written; "k" from 10,000 on."""
+
+SIZES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+"""The units of bytes, with decimal prefixes."""
+
+
+def number(value: float | None, digits: int) -> str:
+    """Write a number with the given decimals, or with two significant digits if it is too small for them."""
+    if value is None:
+        return DASH
+    return f"{value:,.{digits}f}" if value == 0 or abs(value) >= 0.5 * 10**-digits else f"{value:.2g}"
+
+
+def loss(epsilon: float | None) -> str:
+    """Write a privacy loss; in full if it is large."""
+    if epsilon is None:
+        return DASH
+    return f"{epsilon:,.0f}" if epsilon >= 1000 else f"{epsilon:.4g}"
+
+
+def with_claim(proved: float | None, claimed: float | None, word: str = "claimed") -> str:
+    """Write the privacy loss that is proved, and beside it the one that is claimed or declared, if any is."""
+    return loss(proved) if claimed is None else f"{loss(proved)} ({word} {loss(claimed)})"
+
+
+def with_spread(average: Average | None, digits: int) -> str:
+    """Write a mean with its standard deviations, over seeds and then over folds; a single run has none."""
+    if average is None:
+        return DASH
+    spreads = (spread for spread in (average.seeds, average.folds) if spread)
+    return number(average.mean, digits) + "".join(f" ± {spread.deviation:.{digits}f}" for spread in spreads)
+
+
+def spread_in_words(averages: Iterable[Average]) -> str:
+    """Say what every ± of `with_spread` is: how it is counted, and over what; empty over single runs."""
+    every = list(averages)
+    counts = {
+        "seeds": {average.seeds.count for average in every if average.seeds},
+        "folds": {average.folds.count for average in every if average.folds},
+    }
+    over = [f"over {_range(several)} {what}" for what, several in counts.items() if several]
+    return f"standard deviation {', then '.join(over)}" if over else ""
+
+
+def _range(counts: Collection[int]) -> str:
+    return f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
+
+
+def short(value: float) -> str:
+    """Write a number in about five characters: 0.25, 12.5, 340, 12.3k, 3.4M."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    for limit, suffix in THOUSANDS:
+        if abs(value) >= limit:
+            divisor = 1e3 if suffix == "k" else limit
+            return f"{value / divisor:.3g}{suffix}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def size(count: float) -> str:
+    """Write a number of bytes: 340 B, 1.2 kB, 3.4 MB (decimal prefixes)."""
+    for limit, unit in SIZES:
+        if abs(count) >= limit:
+            return f"{count / limit:.3g} {unit}" if count < 1000 * limit else f"{count / limit:,.0f} {unit}"
+    return f"{count:.3g} B" if count < 100 else f"{count:.0f} B"
+
 
 TRUST_IN_WORDS: dict[Trust, str] = {
     "central": "the server is trusted",

@@ -1,18 +1,24 @@
-"""From the definition of a comparison to its cells: every protocol at every epsilon, fold and seed."""
+"""From the definition of a comparison to its cells: every protocol at every epsilon, fold and seed.
+
+To its entries come the baselines, once for each thing that its protocols predict, and other populations.
+"""
 
 from __future__ import annotations
 
 import copy
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 
+from dprec.components import as_values
+from dprec.datasets import Synthetic
 from dprec.errors import InputError
-from simulation.comparison.definition import ComparisonConfig, Entry
-from simulation.comparison.planning import added_baselines, population_templates, predicted
+from dprec.splits import fitting_split
+from simulation.comparison.definition import ComparisonConfig, Entry, PopulationOptions
 from simulation.comparison.templates import (
     COMPOSITION,
     SHARED,
@@ -24,16 +30,145 @@ from simulation.comparison.templates import (
     suited,
     with_fitting_split,
 )
-from simulation.configuration.loading import replace_parts, replaces_dataset, replaces_split
-from simulation.configuration.models import SOURCES, validated, with_sources
-from simulation.configuration.presets import find_configuration
+from simulation.configuration.loading import changed, needs_fitting_split, replaces_dataset
+from simulation.configuration.models import SOURCES, RunConfig, parse_config, validated, with_sources
+from simulation.configuration.presets import find_configuration, presets
 from simulation.configuration.strict_yaml import (
-    apply_override,
     check_overrides,
     dump_yaml,
     flatten,
     read_yaml,
 )
+from simulation.protocols.floors import BASELINES, NOTHING_SENT, baseline_of
+
+_LONGEST_PANEL = 40
+"""Characters of a panel in a name; the names of runs are limited."""
+
+
+def _added_baselines(
+    templates: Sequence[Template], *, folds: bool, baselines: Sequence[str] = BASELINES
+) -> list[Template]:
+    """Return the baselines that a comparison's entries lack, of everything that they predict."""
+    groups: dict[str, list[Template]] = {}
+    for template in templates:
+        predicts = predicted(template.run, template.entry.panel, folds=folds)
+        groups.setdefault(predicts, []).append(template)
+    names = {template.entry.name for template in templates}
+    added = []
+    for group, words in zip(
+        groups.values(), _distinguishing([own[0] for own in groups.values()]), strict=True
+    ):
+        listed = {baseline_of(template.run.protocol) for template in group}
+        for baseline in baselines:
+            if baseline not in listed:
+                kind = group[0].run.dataset.kind
+                name = next(name for name in _names_of_baseline(baseline, words, kind) if name not in names)
+                names.add(name)
+                added.append(_baseline(baseline, name, group[0]))
+    return added
+
+
+def predicted(config: RunConfig, panel: str | None, *, folds: bool) -> str:
+    """Return what a configuration predicts, as text: ratings, how they are split and cut, and the panel.
+
+    Public data about the items change no rating, and neither does the fold of a comparison that has several.
+    """
+    values = config.model_dump(mode="json", include={"dataset", "split", "binarization"})
+    # In data that are drawn, it is the number of items.
+    if type(values["dataset"].get("items")) is not int:
+        values["dataset"].pop("items", None)
+    if folds:
+        del values["split"]["fold"]
+    return json.dumps([values, panel], sort_keys=True)
+
+
+def _distinguishing(firsts: Sequence[Template]) -> list[list[str]]:
+    """Return what tells each group from the others, in words, given a template of each."""
+    kinds = [template.run.dataset.kind for template in firsts]
+    signs = [template.run.binarization is not None for template in firsts]
+    panels = [template.entry.panel for template in firsts]
+    return [
+        [kind] * (kind != kinds[0])
+        + ["signs"] * (sign and not all(signs))
+        + [_slug_of_panel(panel)] * (panel is not None and len(set(panels)) > 1)
+        for kind, sign, panel in zip(kinds, signs, panels, strict=True)
+    ]
+
+
+def _slug_of_panel(panel: str | None) -> str:
+    """Return a panel as a part of a directory's name."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", panel or "")[:_LONGEST_PANEL].strip("-")
+
+
+def _names_of_baseline(baseline: str, words: Sequence[str], kind: str) -> Iterator[str]:
+    """Yield names for a baseline, the best first, without end."""
+    plain = "-".join(word for word in (baseline, *words) if word)
+    yield plain
+    if kind not in words:
+        yield f"{plain}-{kind}"
+    yield from (f"{plain}-{number}" for number in count(2))
+
+
+def _baseline(baseline: str, name: str, like: Template) -> Template:
+    """Return a baseline that predicts what another entry does."""
+    shared = {key: like.values[key] for key in SHARED if key in like.values}
+    values = {**read_yaml(presets()[baseline]), **copy.deepcopy(shared), "name": name}
+    entry = Entry(name=name, preset=baseline, panel=like.entry.panel)
+    return Template(entry, values, parse_config(values, like.where), like.where, like.population)
+
+
+def _population_templates(
+    config: ComparisonConfig, shared: Mapping[str, Any], source: Source
+) -> list[Template]:
+    """Return the entries of a comparison on each of its populations, and nothing sent if it has baselines.
+
+    An entry that does not suit the ratings of a population has no template there.
+    """
+    assert config.populations is not None
+    if not config.populations.users and not config.populations.datasets:
+        raise InputError(f"{source}: populations.users", "none", "numbers of users, or datasets")
+    names = [entry.name for entry in config.protocols]
+    wanted = config.populations.protocols or names
+    for name in wanted:
+        if name not in names:
+            raise InputError(f"{source}: populations.protocols", repr(name), ", ".join(names))
+    templates: list[Template] = []
+    for name, own in _populations(config.populations, config, shared, f"{source}: populations"):
+        made = [suited(each, own, source) for each in config.protocols if each.name in wanted]
+        of_one = [
+            replace(each, population=name, where=f"{each.where} ({name})")
+            for each in made
+            if isinstance(each, Template)
+        ]
+        templates += of_one
+        if config.baselines:
+            templates += _added_baselines(of_one, folds=False, baselines=(NOTHING_SENT,))
+    return templates
+
+
+def _populations(
+    options: PopulationOptions, config: ComparisonConfig, shared: Mapping[str, Any], where: str
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield names of populations, and what is shared on each, with its data set and split."""
+    drawn = options.dataset or config.dataset
+    if options.users and not isinstance(drawn, Synthetic):
+        accepted = "kind: synthetic, or populations.datasets, each with the users that it has"
+        raise InputError(f"{where}.dataset", repr(drawn.kind), accepted)
+    names = [str(users) for users in options.users] + [each.kind for each in options.datasets]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(where, f"{name} twice", "each population once")
+    sizes = [_sized(drawn, users) for users in options.users if isinstance(drawn, Synthetic)]
+    for name, dataset in zip(names, [*sizes, *options.datasets], strict=True):
+        fitting = fitting_split(dataset, options.split or config.split)
+        yield name, {**shared, "dataset": as_values(dataset), "split": as_values(fitting)}
+
+
+def _sized(dataset: Synthetic, users: int) -> Synthetic:
+    """Return synthetic data of so many users, who have as many ratings each."""
+    ratings = round(dataset.ratings / dataset.users * users)
+    return replace(dataset, users=users, ratings=min(max(ratings, 1), users * dataset.items))
+
 
 _WRITTEN = ("cells", "ratings", "left_out", SOURCES)
 """Keys that comparison.yaml adds to the configuration."""
@@ -125,16 +260,13 @@ def load_comparison(
     """
     check_overrides(overrides)
     values, source, replaced = _read(config)
-    replaced += [*(parts or {}), *(override.partition("=")[0] for override in overrides)]
-    replace_parts(values, parts or {})
-    for override in overrides:
-        apply_override(values, override)
+    replaced += changed(values, overrides, parts)
     entries = values.get("protocols")
     if isinstance(entries, list):
         values["protocols"] = [_as_entry(entry) for entry in entries]
     checked = validated(ComparisonConfig, values, str(source))
     other_data = replaces_dataset(replaced)
-    if other_data and not replaces_split(replaced):
+    if needs_fitting_split(replaced):
         checked = with_fitting_split(checked)
         values["split"] = checked.model_dump(mode="json")["split"]
     return _planned(checked, values, source, other_data)
@@ -188,9 +320,9 @@ def _planned(
         _check_entry(template, config, source)
     config = config.model_copy(update={"protocols": [template.entry for template in templates]})
     if config.baselines:
-        templates += added_baselines(templates, folds=config.folds is not None)
+        templates += _added_baselines(templates, folds=config.folds is not None)
     if config.populations is not None:
-        templates += population_templates(config, shared, source)
+        templates += _population_templates(config, shared, source)
     cells = [cell for template in templates for cell in _cells(template, config)]
     _check_keys(cells, source)
     return Comparison(config, tuple(cells), other_data, left_out)
@@ -260,6 +392,6 @@ def _check_changes(entry: Entry, config: ComparisonConfig, private: bool, where:
         # A change of the whole protocol may need a budget; there it is replaced without an error.
         raise InputError(f"{where}.set.{budgets[0]}", "a value that would be replaced", "epsilons, and match")
     for key, place in axes.items():
-        for changed in flatten(entry.changes):
-            if f"{changed}.".startswith(f"{key}."):
-                raise InputError(f"{where}.set.{changed}", "a value that would be replaced", place)
+        for own in flatten(entry.changes):
+            if f"{own}.".startswith(f"{key}."):
+                raise InputError(f"{where}.set.{own}", "a value that would be replaced", place)

@@ -121,8 +121,7 @@ def run_comparison(
     resume : bool
         Continue an interrupted comparison; its finished cells are kept.
     tabulated : callable, optional
-        Called with the directory now and then while cells run, when it holds the table of those that are
-        finished. Without it, the table is written at the end.
+        Called with the directory now and then while cells run, when it holds the table of the finished ones.
     announce : callable, optional
         Called with a sentence on what a long comparison may take, before its first run.
 
@@ -137,14 +136,18 @@ def run_comparison(
         raise InputError("jobs", str(jobs), "at least 1")
     comparison, directory, samples = _claimed(comparison, output, resume, progress)
     _say_what_it_takes(comparison, directory, samples, jobs, announce, progress)
-    course = _Course(comparison, directory)
+    table, failures = Tabulation(comparison.cells, directory), dict[str, str]()
+
+    def result() -> ComparisonResult:
+        return ComparisonResult(comparison, directory.path, *table.write(), failures)
+
     backend = comparison.config.simulation.backend
     try:
         with closing(run_cells(comparison.cells, directory.cells, jobs, backend)) as ended:
-            course.follow(ended, progress, tabulated)
+            _follow(ended, table, failures, progress, tabulated)
     except KeyboardInterrupt:
-        raise InterruptedComparison(course.result()) from None
-    return course.result()
+        raise InterruptedComparison(result()) from None
+    return result()
 
 
 def _claimed(
@@ -153,7 +156,7 @@ def _claimed(
     """Return what of a comparison suits the ratings, its directory, and samples of the ratings."""
     comparison, fingerprints, samples = _checked(comparison, progress)
     noise = sampled_noise(comparison)
-    directory = ComparisonDirectory.claim(output, comparison.to_yaml(fingerprints), resume=resume)
+    directory = ComparisonDirectory.claim_for(output, comparison.to_yaml(fingerprints), resume=resume)
     if noise:
         directory.write_noise(noise)
     return comparison, directory, samples
@@ -178,39 +181,26 @@ def _say_what_it_takes(
         announce(expected.words)
 
 
-class _Course:
-    """How the cells of a comparison have ended so far."""
-
-    def __init__(self, comparison: Comparison, directory: ComparisonDirectory) -> None:
-        self._comparison, self._directory = comparison, directory
-        self._table = Tabulation(comparison.cells, directory)
-        self._finished: set[str] = set()
-        self._failures: dict[str, str] = {}
-
-    def follow(
-        self,
-        ended: Iterable[tuple[Cell, Failure | None]],
-        progress: Progress,
-        tabulated: Callable[[Path], object] | None,
-    ) -> None:
-        """Note how every cell ends, and now and then write the table."""
-        pauses, planned = Pauses(), len(self._comparison.cells)
-        progress(_STAGE, 0, planned)
-        for cell, failure in ended:
-            if failure is None:
-                self._finished.add(cell.key)
-            else:
-                self._failures[cell.key] = failure
-            progress(_STAGE, len(self._finished) + len(self._failures), planned)
-            if tabulated is not None and self._finished and pauses.due:
-                with pauses.spending():
-                    self._table.write(self._finished)
-                    tabulated(self._directory.path)
-
-    def result(self) -> ComparisonResult:
-        """Write the table, and return it."""
-        rows, timings = self._table.write(self._finished)
-        return ComparisonResult(self._comparison, self._directory.path, rows, timings, self._failures)
+def _follow(
+    ended: Iterable[tuple[Cell, Failure | None]],
+    table: Tabulation,
+    failures: dict[str, str],
+    progress: Progress,
+    tabulated: Callable[[Path], object] | None,
+) -> None:
+    """Note how every cell ends, and now and then write the table."""
+    pauses, planned = Pauses(), len(table.cells)
+    progress(_STAGE, 0, planned)
+    for cell, failure in ended:
+        if failure is None:
+            table.finished.add(cell.key)
+        else:
+            failures[cell.key] = failure
+        progress(_STAGE, len(table.finished) + len(failures), planned)
+        if tabulated is not None and table.finished and pauses.due:
+            with pauses.spending():
+                table.write()
+                tabulated(table.directory.path)
 
 
 def _checked(
@@ -263,15 +253,7 @@ class _UnsuitedError(InputError):
 def _suitable_ratings(
     cells: Sequence[Cell], prepare: Callable[..., tuple[Ratings, Ratings]]
 ) -> tuple[Ratings, Ratings]:
-    """Return the ratings of a protocol's first cell, checked by the protocol at each of its budgets.
-
-    Raises
-    ------
-    _UnsuitedError
-        When the protocol, or what cuts the ratings into signs, refuses them.
-    InputError
-        When the ratings cannot be read.
-    """
+    """Return the ratings of a protocol's first cell, checked by the protocol at each of its budgets."""
     first = cells[0]
     with of_entry(first.where):
         readable = load_ratings(first.config.model_copy(update={"binarization": None}), prepare)

@@ -1,19 +1,261 @@
-"""The table of a comparison, from what is finished of it: at the end, and while it runs."""
+"""The tables of a comparison, from what is finished of it: at the end, and while it runs."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from simulation.comparison.tabulation import table_rows, user_errors, with_user_intervals
-from simulation.storage.directories import ComparisonDirectory
-from simulation.storage.tables import Row
+import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from simulation.comparison.templates import Cell
+from dprec.errors import InputError
+from dprec.metrics import interval, resampled_sums
+from simulation.analysis.gains import (
+    AGAINST,
+    BEHIND,
+    BEST,
+    Pairs,
+    gain_columns,
+    nothing_sent,
+    paired_rows,
+    rivals,
+)
+from simulation.analysis.protocol_results import ProtocolResult, by_evaluation, results_of
+from simulation.analysis.vocabulary import METRICS, Metric
+from simulation.comparison.templates import Cell
+from simulation.configuration.strict_yaml import flatten
+from simulation.storage.directories import SUMMARY, ComparisonDirectory, cell_key
+from simulation.storage.run_files import read_predictions
+from simulation.storage.summary import LEFT_OUT, Summary, column_of, read_summary
+from simulation.storage.tables import Columns, Row
+
+_TIMING = ("time.total_s", "time.startup_s", "time.clients_s", "time.server_s", "peak_memory_mb")
+
+
+def table_rows(cell: Cell, folder: Path) -> tuple[Row, Row]:
+    """Return the figures of a finished cell, and its timing.
+
+    Raises
+    ------
+    InputError
+        When its summary is damaged.
+    """
+    with _damaged(folder / cell.key):
+        summary = read_summary(folder / cell.key)
+    return _figures(cell, summary), _timing(cell, summary)
+
+
+def _user_errors(directory: Path) -> UserErrors:
+    """Return the errors of the predictions in a finished cell's directory, by user."""
+    with _damaged(directory):
+        return UserErrors.of(read_predictions(directory, read_summary(directory)))
+
+
+@contextmanager
+def _damaged(directory: Path) -> Iterator[None]:
+    """Say of a damaged cell how to go on."""
+    try:
+        yield
+    except InputError as error:
+        again = f"{error.accepted}; without {directory / SUMMARY}, --resume runs the cell again"
+        raise InputError(error.where, error.found, again) from None
+
+
+def _figures(cell: Cell, summary: Summary) -> Row:
+    """Return a cell's line of comparison.csv; lists have no column."""
+    figures = flatten(summary.as_json())
+    included = {key: value for key, value in figures.items() if not key.startswith(LEFT_OUT)}
+    row = {column_of(key): value for key, value in included.items() if not isinstance(value, list)}
+    row["scale_low"], row["scale_high"] = summary.dataset.scale
+    row["total_message_bytes"] = summary.traffic.total_message_bytes
+    row["baseline"] = cell.baseline
+    return {**_identity(cell), **row}
+
+
+def _timing(cell: Cell, summary: Summary) -> Row:
+    """Return the timing of a cell, which is never the same twice and has its own table."""
+    figures = flatten(summary.as_json())
+    seconds = {column_of(key): figures[key] for key in _TIMING}
+    return {
+        **_identity(cell),
+        **seconds,
+        "device_s_per_user": summary.time.clients_s / summary.traffic.users,
+    }
+
+
+def _identity(cell: Cell) -> Row:
+    row = {"name": cell.protocol, "epsilon": cell.epsilon, "fold": cell.fold, "seed": cell.seed}
+    row |= {"quick": True} if cell.quick else {}
+    row |= {} if cell.panel is None else {"panel": cell.panel}
+    return row if cell.population is None else {**row, "population": cell.population}
+
+
+_SUMS = 4
+"""Sums that are kept of every user: ratings, squared errors, absolute errors, signs that are right."""
+
+_Totals = NDArray[np.float64]
+"""Sums over users, shape (..., `_SUMS`)."""
+
+METRICS_OF_USERS: dict[str, Callable[[_Totals], NDArray[np.float64]]] = {
+    "rmse": lambda totals: np.sqrt(totals[..., 1] / totals[..., 0]),
+    "mae": lambda totals: totals[..., 2] / totals[..., 0],
+    "sign_accuracy": lambda totals: totals[..., 3] / totals[..., 0],
+}
+"""The measures that follow from such sums, by their columns in comparison.csv."""
+
+
+@dataclass(frozen=True, eq=False)
+class UserErrors:
+    """Sums of the users of one run's test ratings."""
+
+    users: NDArray[np.str_]
+    """Identifiers, ascending; shape (users,)."""
+    sums: NDArray[np.float64]
+    """As listed at `_SUMS`; shape (users, 4)."""
+
+    @classmethod
+    def of(cls, predictions: Columns) -> UserErrors:
+        """Add up the columns of predictions.csv."""
+        users, rows = np.unique(predictions["user"], return_inverse=True)
+        rating, prediction = predictions["rating"], predictions["prediction"]
+        errors = prediction - rating
+        parts = (np.ones_like(errors), errors**2, np.abs(errors), (prediction >= 0) == (rating > 0))
+        return cls(users, np.stack([np.bincount(rows, part, users.size) for part in parts], axis=1))
+
+    def among(self, users: NDArray[np.str_]) -> NDArray[np.float64]:
+        """Return the sums with a row for each of some users, ascending; zeros for those without ratings."""
+        placed = np.zeros((users.size, _SUMS))
+        placed[np.searchsorted(users, self.users)] = self.sums
+        return placed
+
+
+_DIGITS = 10
+"""Decimals of a difference: fewer than the order of a sum over users can change."""
+
+
+def with_user_intervals(rows: Sequence[Row], errors: Callable[[str], UserErrors]) -> list[Row]:
+    """Return the lines of a comparison with the columns that hold them against nothing sent.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        The lines of comparison.csv.
+    errors : callable
+        Returns the errors of a line, given the key of its cell; called for lines that are compared.
+
+    Returns
+    -------
+    list of dict
+        With the columns of `gain_columns` for the measures that are sums over users, where nothing sent was
+        run on the same ratings; and with those of `simulation.analysis.gains` for the main measure, where
+        several protocols were. Other lines are as they were.
+    """
+    added: dict[str, Row] = {}
+    for evaluation, results in by_evaluation(results_of(rows)).items():
+        measured = evaluation.metric.column in METRICS_OF_USERS
+        baseline, groups = nothing_sent(results), rivals(results, evaluation.metric) if measured else []
+        against = (
+            [] if baseline is None else [_Pairing.of(own, baseline) for own in results if own is not baseline]
+        )
+        behind = [(best, [_Pairing.of(each, best) for each in others]) for best, others in groups]
+        pairings = against + [pairing for _, own in behind for pairing in own]
+        used = {_key(row) for pairing in pairings for two in pairing.both for row in two}
+        if not used:
+            continue
+        drawn = _Drawn.of({key: errors(key) for key in sorted(used)})
+        for pairing in against:
+            pairing.add(added, _gains(pairing, drawn))
+        for best, own in behind:
+            if any(pairing.both for pairing in own):
+                for row in best.rows:
+                    added.setdefault(_key(row), {})[BEST] = best.name
+            for pairing in own:
+                pairing.add(added, _from_best(pairing, evaluation.metric, drawn))
+    return [{**row, **added.get(_key(row), {})} for row in rows]
+
+
+def _key(row: Row) -> str:
+    return cell_key(row["name"], row["epsilon"], row["fold"], row["seed"], row.get("population"))
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """Totals of runs over their users, and over users who are drawn again, the same for all runs."""
+
+    places: dict[str, int]
+    observed: _Totals
+    replicated: _Totals
+
+    @classmethod
+    def of(cls, errors: Mapping[str, UserErrors]) -> _Drawn:
+        users = np.unique(np.concatenate([own.users for own in errors.values()]))
+        sums = np.concatenate([own.among(users) for own in errors.values()], axis=1)
+        places = {key: place for place, key in enumerate(errors)}
+        observed, replicated = sums.sum(axis=0), resampled_sums(sums)
+        return cls(places, observed.reshape(1, -1, _SUMS), replicated.reshape(len(replicated), -1, _SUMS))
+
+
+@dataclass(frozen=True)
+class _Pairing:
+    """A setting and what it is held against, with their lines on the same ratings."""
+
+    result: ProtocolResult
+    other: ProtocolResult
+    pairs: Pairs
+
+    @classmethod
+    def of(cls, result: ProtocolResult, other: ProtocolResult) -> _Pairing:
+        return cls(result, other, paired_rows(result, other))
+
+    @property
+    def both(self) -> list[tuple[Row, Row]]:
+        """The pairs of lines of all folds."""
+        return [pair for same in self.pairs.values() for pair in same]
+
+    def add(self, added: dict[str, Row], columns: Row) -> None:
+        """Add columns to all lines of the setting."""
+        for row in self.result.rows:
+            added.setdefault(_key(row), {}).update(columns)
+
+    def better_by(self, metric: Metric, drawn: _Drawn) -> tuple[float, float, float]:
+        """Return how much better the setting is than the other, and the ends of the interval over users."""
+        weights = np.concatenate(
+            [np.full(len(same), 1 / len(self.pairs) / len(same)) for same in self.pairs.values()]
+        )
+        sign, of_totals = (1 if metric.lower_is_better else -1), METRICS_OF_USERS[metric.column]
+        own, base = ([drawn.places[_key(row)] for row in rows] for rows in zip(*self.both, strict=True))
+        with np.errstate(invalid="ignore"):
+            # Of a few users, none may be drawn, which leaves no rating to measure.
+            mean, gains = (
+                sign * (of_totals(totals[:, base]) - of_totals(totals[:, own])) @ weights
+                for totals in (drawn.observed, drawn.replicated)
+            )
+        low, high = interval(gains)
+        return round(float(mean[0]), _DIGITS), round(low, _DIGITS), round(high, _DIGITS)
+
+
+def _gains(pairing: _Pairing, drawn: _Drawn) -> Row:
+    """Return the columns that hold a setting against nothing sent."""
+    if not pairing.pairs:
+        return {}
+    columns: Row = {AGAINST: pairing.other.name}
+    for metric in METRICS:
+        if metric.column in METRICS_OF_USERS and pairing.result.average(metric.column):
+            columns |= zip(gain_columns(metric), pairing.better_by(metric, drawn), strict=True)
+    return columns
+
+
+def _from_best(pairing: _Pairing, metric: Metric, drawn: _Drawn) -> Row:
+    """Return the columns that hold a setting against the best of its budget."""
+    if not pairing.pairs:
+        return {}
+    mean, low, high = pairing.better_by(metric, drawn)
+    return {BEST: pairing.other.name, **dict(zip(BEHIND, (-mean, -high, -low), strict=True))}
+
 
 _FIRST_SECONDS = 10.0
 _SHARE = 0.02
@@ -26,26 +268,32 @@ class Tabulation:
     ----------
     cells : collection of Cell
         All of the comparison, in the order of its table.
+
+    Attributes
+    ----------
+    finished : set of str
+        Keys of the cells that the tables hold.
     """
 
     def __init__(self, cells: Collection[Cell], directory: ComparisonDirectory) -> None:
-        self._cells, self._directory = cells, directory
-        self._errors = cache(lambda key: user_errors(directory.cells / key))
+        self.cells, self.directory = cells, directory
+        self.finished: set[str] = set()
+        self._errors = cache(lambda key: _user_errors(directory.cells / key))
         self._rows = cache(lambda cell: table_rows(cell, directory.cells))
 
-    def write(self, finished: Collection[str]) -> tuple[list[Row], list[Row]]:
-        """Write the tables of the finished cells, which are given by their keys, and return their lines.
+    def write(self) -> tuple[list[Row], list[Row]]:
+        """Write the tables of the cells that are finished, and return their lines.
 
         Raises
         ------
         InputError
             When what a cell has stored is damaged.
         """
-        pairs = [self._rows(cell) for cell in self._cells if cell.key in finished]
+        pairs = [self._rows(cell) for cell in self.cells if cell.key in self.finished]
         rows = with_user_intervals([row for row, _ in pairs], self._errors)
         timings = [timing for _, timing in pairs]
         if rows:
-            self._directory.write_tables(rows, timings)
+            self.directory.write_tables(rows, timings)
         return rows, timings
 
 

@@ -1,40 +1,100 @@
 """The configuration of a run: one frozen model, read strictly, with one-line errors.
 
-Components describe themselves (see `dprec.components.options`); here they are put together and checked as a
-whole. Unknown keys are errors, and a number written as a string is not a number.
+Components describe themselves (see `dprec.components`); here they are put together and checked as a whole.
+Unknown keys are errors, and a number written as a string is not a number.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
+import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from clients.faults import FaultOptions
 from clients.places import is_url, place_of
 from dprec.components import (
+    Instances,
     Options,
     as_tuple,
     is_importable,
+    is_ours,
     one_of,
     option,
+    parse_json,
+    plain,
     reference_of,
     sources_of,
     sources_of_functions,
     user_defined_classes,
 )
-from dprec.errors import SettingError, within
+from dprec.errors import InputError, SettingError, within
 from dprec.metrics import check_names
 from dprec.wire import NetworkOptions
-from simulation.configuration.models import validated
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyBinarization, AnyDataset, AnySplit
+
+_ModelT = TypeVar("_ModelT", bound=BaseModel)
+
+_DEEPEST = 50
+"""Deepest nesting of mappings and lists; no configuration reaches ten."""
+
+
+def validated(model: type[_ModelT], values: Mapping[str, Any], source: str) -> _ModelT:
+    """Validate plain values against a model.
+
+    Parameters
+    ----------
+    values : mapping
+        As read from YAML; those made in Python may hold components and numbers of NumPy.
+    source : str
+        Where they come from, for the error.
+
+    Raises
+    ------
+    InputError
+        One line for the first error: the source and key, what was found and what is accepted.
+    """
+    instances = Instances()
+    try:
+        # As JSON, because only from JSON does a strict model take a mapping for a component.
+        plain_values = _plain(values, source, instances)
+        text = json.dumps(plain_values, default=str, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise InputError(source, "an unpaired Unicode surrogate", "valid Unicode text") from None
+    try:
+        return parse_json(model, text, instances)
+    except SettingError as error:
+        where = f"{source}: {error.key}" if error.key else source
+        raise InputError(where, error.found, error.accepted) from None
+
+
+def _plain(values: Any, source: str, instances: Instances, depth: int = 0) -> Any:
+    """Return plain values with every key as text: in YAML, a key may also be a number, a date or null.
+
+    Configurations made in Python may hold numbers and arrays of NumPy, settings, and components, of which
+    those from elsewhere stay instances: no name may lead to their class.
+    """
+    values = values.tolist() if isinstance(values, np.ndarray) else plain(values)
+    if isinstance(values, Options):
+        values = values.entries() if is_ours(type(values)) else instances.keep(values)
+    if depth > _DEEPEST:
+        raise InputError(source, "values nested too deeply", f"at most {_DEEPEST} levels")
+    if isinstance(values, Mapping):
+        return {str(key): _plain(value, source, instances, depth + 1) for key, value in values.items()}
+    return (
+        [_plain(value, source, instances, depth + 1) for value in values]
+        if isinstance(values, list)
+        else values
+    )
+
 
 if TYPE_CHECKING:
     AnyProtocol = Protocol
@@ -210,6 +270,10 @@ class RunConfig(BaseModel):
         values: dict[str, Any] = _without_nulls(self.with_absolute_paths().model_dump(mode="json"))
         return values
 
+    def written_values(self) -> dict[str, Any]:
+        """Return the same values with the digests of code from outside, which a run goes on with."""
+        return with_sources(self.plain_values(), self.sources)
+
     def to_yaml(self) -> str:
         """Return the configuration as YAML that can be run from any directory.
 
@@ -224,7 +288,7 @@ class RunConfig(BaseModel):
         notes = [
             f"# {name} is not at the top of a file, so this file alone does not run.\n" for name in passing
         ]
-        return "".join(notes) + dump_yaml(with_sources(self.plain_values(), self.sources))
+        return "".join(notes) + dump_yaml(self.written_values())
 
 
 def with_sources(values: dict[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:

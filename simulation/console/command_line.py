@@ -8,6 +8,8 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -17,7 +19,6 @@ import dprec
 import simulation
 from dprec.errors import InputError
 from dprec.progress import unheard
-from simulation.console.command_line import LISTINGS, listing, print_listing, tune
 from simulation.console.exit_codes import exit_code, interrupts_explained
 from simulation.console.parameters import (
     AuditSeed,
@@ -36,12 +37,28 @@ from simulation.console.parameters import (
     Resume,
     Track,
     Trials,
+    configurations,
+    integer,
     output_folder,
     presets_and_kinds,
     results_of,
 )
 from simulation.console.pilots import deploy, device
 from simulation.console.progress import progress_bar
+
+_REGISTRIES = {
+    "datasets": "dprec.datasets:DATASETS",
+    "splits": "dprec.splits:SPLITS",
+    "mechanisms": "dprec.mechanisms:MECHANISMS",
+    "completions": "dprec.completion:COMPLETIONS",
+    "gradients": "dprec.gradients:GRADIENTS",
+    "perturbations": "dprec.completion.one_bit.perturbation:PERTURBATIONS",
+    "binarizations": "dprec.binarization:BINARIZATIONS",
+    "protocols": "simulation.protocols:PROTOCOLS",
+}
+"""Where each registry of components is; it is imported only when it is listed, since that takes time."""
+
+LISTINGS = ("presets", *_REGISTRIES)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -285,7 +302,50 @@ def describe(
     describe_named(name, set_ or [], as_json=as_json)
 
 
-app.command(cls=PlainHelp)(tune)
+@app.command(cls=PlainHelp)
+def tune(
+    configs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="CONFIG...",
+            help="YAML configurations, or names of presets.",
+            autocompletion=configurations,
+        ),
+    ],
+    trials: Annotated[int, typer.Option(metavar="N", parser=integer, help="Trials of every configuration.")],
+    output: Output = None,
+    set_: Overrides = None,
+    space: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="YAML file of the settings that may be chosen.")
+    ] = None,
+    metric: Annotated[str | None, typer.Option(help="Column of comparison.csv to choose by.")] = None,
+    seed: Annotated[int, typer.Option(metavar="N", parser=integer, help="Seed of the choice.")] = 0,
+    resume: Resume = False,
+    quiet: Quiet = False,
+) -> None:
+    """Choose settings by trials on a validation part of the training ratings.
+
+    The test ratings are not used. Every trial spends its privacy budget again.
+    """
+    folder = output_folder(output, "tuning", resume, quiet)
+    with interrupts_explained(), progress_bar(quiet) as progress:
+        tuned = simulation.tune(
+            configs,
+            folder,
+            trials,
+            overrides=set_ or [],
+            space=space,
+            metric=metric,
+            seed=seed,
+            resume=resume,
+            progress=progress,
+        )
+    if not quiet:
+        from simulation.console.results import print_tuning
+
+        print_tuning(tuned, folder)
+
+
 app.add_typer(deploy, name="deploy")
 app.command(cls=PlainHelp)(device)
 
@@ -316,6 +376,41 @@ def fetch(
     with progress_bar(False, "downloading") as progress:
         folder = fetch_dataset(dataset, cache or Path.home() / ".cache" / "dprec", url=url, progress=progress)
     typer.echo(str(folder))
+
+
+def listing(what: str) -> list[tuple[str, str]]:
+    """Return names and descriptions.
+
+    Parameters
+    ----------
+    what : str
+        One of `LISTINGS`.
+    """
+    if what == "presets":
+        from simulation.configuration.presets import preset_summary, presets
+
+        return [(name, preset_summary(path)) for name, path in sorted(presets().items())]
+    from dprec.components import kind_of, summary_of
+
+    module, registry = _REGISTRIES[what].split(":")
+    components = getattr(import_module(module), registry)
+    lines = [(kind_of(component), summary_of(component)) for component in components]
+    for name in components.of_packages():
+        try:
+            lines.append((name, summary_of(components.find(name))))
+        except InputError as error:  # of one package, which must not hide the others
+            lines.append((name, f"cannot be used: {error.found}."))
+    return lines
+
+
+def print_listing(lines: Sequence[tuple[str, str]]) -> None:
+    """Print names and descriptions; without a terminal, each in one line."""
+    from simulation.console.terminal import Column, fitted, table_console, width_of
+
+    names, descriptions = zip(*lines, strict=True)
+    columns = [Column("", names, numeric=False), Column("", descriptions, numeric=False, wrapped=True)]
+    console = table_console(sum(max(map(len, each)) + 2 for each in (names, descriptions)))
+    console.print(fitted(columns, width_of(console)).table)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

@@ -9,20 +9,25 @@ from typing import Any
 
 import typer
 from rich import box
+from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from dprec.components import as_in_a_file
 from dprec.errors import InputError
+from dprec.privacy.units import UNITS_IN_WORDS
 from simulation.analysis import description as descriptions
 from simulation.analysis.description import (
+    REQUIRED,
     ComponentDescription,
     DescribedSetting,
+    Description,
     described_components,
 )
+from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, plural
 from simulation.configuration.loading import load
 from simulation.configuration.presets import find_configuration, preset_summary, presets
-from simulation.console.describing import print_description
 from simulation.console.terminal import narrow_console
 
 
@@ -53,7 +58,7 @@ def describe_named(name: str, overrides: Sequence[str], *, as_json: bool) -> Non
     if as_json:
         _print_json(descriptions.as_json(described))
     else:
-        print_description(described, preset_summary(path))
+        _print_description(described, preset_summary(path))
 
 
 def _print_json(values: Any) -> None:
@@ -90,3 +95,70 @@ def _table(settings: Sequence[DescribedSetting]) -> Table:
         default = getattr(each.line.default, "kind", as_in_a_file(each.line.default))
         table.add_row(each.line.key, default, each.accepts, Text(words))
     return table
+
+
+def _print_description(description: Description, summary: str) -> None:
+    """Print what a configuration is."""
+    console = narrow_console()
+    head = f"{description.name}: {summary}" if summary else description.name
+    console.print(Text(head), _facts(description), _settings(description), _beyond(description))
+
+
+def _facts(description: Description) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for part in description.parts:
+        papers = f" [{', '.join(part.papers)}]" if part.papers else ""
+        label = part.key or "protocol"
+        words = part.words if part.key == "" else f"{part.kind}: {part.words}"
+        table.add_row(Text(label), Text(words + papers))
+    guarantee = description.guarantee
+    table.add_row("a device sends", Text(_sent_in_words(description)))
+    table.add_row("guarantee", Text(f"{guarantee.status}: {guarantee.reason}"))
+    table.add_row("trust", f"{TRUST_IN_WORDS[guarantee.trust]}; the server sees {description.server_sees}")
+    for note in guarantee.notes:
+        table.add_row("", Text(note))
+    return table
+
+
+def _sent_in_words(description: Description) -> str:
+    sent, example = description.sent, description.example
+    if sent is None:
+        return "nothing"
+    answers = plural(sent.answers, "answer" if sent.symbols else "number")
+    answers += f" of {sent.symbols:,} symbols" if sent.symbols else ""
+    reports = "one report" if sent.reports == 1 else f"{sent.reports} reports, one a round, each"
+    loss = "not protected"
+    if sent.epsilon is not None:
+        loss = f"exact ε of an answer {sent.epsilon:.10g} {UNITS_IN_WORDS[sent.per]}"
+    user = f"{plural(example.ratings, 'rating')} on {plural(example.scale.levels, 'level')}"
+    return (
+        f"{reports} of {answers} in {sent.bits:,.0f} bits; {loss} (a user with {user}, "
+        f"one of {example.users:,} users x {example.items:,} items)"
+    )
+
+
+def _settings(description: Description) -> Table:
+    """Return one line per setting; what the paper has stands only where the paper fixes it."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table.add_column("setting", no_wrap=True)
+    for heading in ("value", "default, if another", "published"):
+        table.add_column(heading, overflow="fold")
+    for line in description.settings:
+        value, default = as_in_a_file(line.value), DASH
+        if line.default == REQUIRED or line.default != line.value:
+            default = as_in_a_file(line.default)
+        # The papers' keys stand beside the components.
+        place = line.source.partition(", ")[2]
+        published = " or ".join(map(as_in_a_file, line.published))
+        table.add_row(line.key, value, default, f"{published} ({place})" if line.source else DASH)
+    return table
+
+
+def _beyond(description: Description) -> RenderableType:
+    """Return what is beyond the paper, or that nothing is."""
+    if not description.beyond_the_paper:
+        return Text("beyond the paper: nothing")
+    lines = (Padding(Text(f"- {own}"), (0, 0, 0, 2)) for own in description.beyond_the_paper)
+    return Group(Text("beyond the paper:"), *lines)

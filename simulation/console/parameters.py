@@ -1,13 +1,60 @@
-"""Parameters that several commands share, and those that are long to declare."""
+"""Parameters of commands: how they are declared, completed, read and explained."""
 
 from __future__ import annotations
 
+import inspect
+import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args, get_origin, get_type_hints
 
+import click
 import typer
+from typer.core import TyperCommand
+from typer.models import ArgumentInfo
 
-from simulation.console.parameters import configurations, integer
+from dprec.errors import InputError
+
+
+def integer(text: str) -> int:
+    """Return an integer written as 100000, 100_000 or 1e5.
+
+    Raises
+    ------
+    typer.BadParameter
+    """
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not value.is_integer():
+        raise typer.BadParameter(f"{text!r} is not an integer, such as 100000 or 1e5")
+    return int(value)
+
+
+def configurations(incomplete: str) -> list[str]:
+    """Return the presets and the YAML files whose names begin with what is typed."""
+    from simulation.configuration.presets import presets
+
+    folder = Path(incomplete).parent if incomplete.rpartition("/")[1] else Path()
+    entries = sorted(folder.glob("*")) if folder.is_dir() else []
+    files = [f"{entry}/" if entry.is_dir() else str(entry) for entry in entries]
+    offered = [*presets(), *(file for file in files if file.endswith(("/", ".yaml", ".yml")))]
+    return [name for name in offered if name.startswith(incomplete)]
+
+
+def presets_and_kinds(incomplete: str) -> list[str]:
+    """Return the configurations, and the kinds of every component."""
+    from simulation.protocols import PROTOCOLS
+    from simulation.protocols.components import COMPONENT_REGISTRIES
+
+    kinds = {kind for registry in (*COMPONENT_REGISTRIES, PROTOCOLS) for kind in registry.kinds}
+    return [*configurations(incomplete), *sorted(kind for kind in kinds if kind.startswith(incomplete))]
+
 
 _CONFIG = "A YAML configuration, or the name of a preset."
 
@@ -53,3 +100,53 @@ Track = Annotated[
     list[str] | None,
     typer.Option(metavar="csv|mlflow|tensorboard|wandb", help="Record rounds there as they come."),
 ]
+
+
+def results_of(overrides: list[str] | None, population_dir: str | None) -> list[str]:
+    """Return all replacements of settings, among them that of the population's directory."""
+    if population_dir is None:
+        return overrides or []
+    return [*(overrides or []), f"simulation.population_dir={json.dumps(population_dir)}"]
+
+
+def output_folder(output: str | None, name: str, resume: bool, quiet: bool) -> Path:
+    """Return the directory to write to; print a note if there is nothing to resume in it."""
+    if output == "":
+        raise InputError("-o", "an empty name", "a directory")
+    if output is None:
+        if resume:
+            raise InputError("--resume", "no directory", "-o DIR, the one that was interrupted")
+        from simulation.storage.run_directory import timestamped
+
+        return timestamped(name)
+    folder = Path(output)
+    # Not an error: a command that is repeated until it succeeds may be killed before it writes anything.
+    resumable = any(folder.iterdir()) if folder.is_dir() else folder.exists()
+    if resume and not resumable and not quiet:
+        typer.echo(f"dprec: {folder}: nothing to resume, starting a new one", err=True)
+    return folder
+
+
+class PlainHelp(TyperCommand):
+    """A command whose help is printed as it is, and says what each argument means."""
+
+    def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write nothing: Typer writes the arguments together with the options."""
+
+    def get_help(self, ctx: click.Context) -> str:
+        """Return the help."""
+        # Click forgets what Typer's arguments say of themselves.
+        for name, help_ in _help_of_arguments(self.callback):
+            for parameter in self.params:
+                if parameter.name == name:
+                    parameter.help = help_
+        return super().get_help(ctx).replace(r"\[", "[")
+
+
+def _help_of_arguments(command: object) -> Iterator[tuple[str, str | None]]:
+    if callable(command):
+        for name, hint in get_type_hints(inspect.unwrap(command), include_extras=True).items():
+            if get_origin(hint) is Annotated:
+                yield from (
+                    (name, argument.help) for argument in get_args(hint) if isinstance(argument, ArgumentInfo)
+                )

@@ -20,14 +20,8 @@ _LINES_PER_STAGE = 10
 Clock = Callable[[], float]
 
 
-class Pace:
-    """How fast a stage goes, from its own beginning.
-
-    Parameters
-    ----------
-    clock : callable
-        Returns seconds.
-    """
+class _Pace:
+    """How fast a stage goes, from its own beginning."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -73,7 +67,7 @@ class Lines:
 
     def __init__(self, write: Callable[[str], object], clock: Clock = time.monotonic) -> None:
         self._write, self._clock = write, clock
-        self._pace = Pace(clock)
+        self._pace = _Pace(clock)
         self._written_at = clock()
         self._written = ("", 0)
 
@@ -126,7 +120,7 @@ def bar(console: Console, clock: Clock = time.monotonic) -> Iterator[Progress]:
     from rich import progress
     from rich.table import Column
 
-    pace = Pace(clock)
+    pace = _Pace(clock)
 
     class Left(progress.ProgressColumn):
         def render(self, task: progress.Task) -> str:

@@ -1,26 +1,171 @@
-"""What the commands "run", "compare" and "report" print, and how a comparison ends."""
+"""What commands print of their results: tables, notes beside them, and where everything is."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from dprec.errors import RunError
-from simulation.console.results import (
-    comparison_notes,
-    comparison_tables,
-    print_tables,
-    projection_table,
-    results_table,
-)
-from simulation.console.terminal import print_lines
-from simulation.storage.directories import REPORT, SUMMARY, TABLE
+from simulation.analysis.columns import ResultColumn, SmallTable, run_table, tables_of_comparison
+from simulation.analysis.comparison_files import notes_on_delta
+from simulation.analysis.populations import METHOD, Projection, population_words
+from simulation.analysis.protocol_results import ProtocolResult, results_of
+from simulation.analysis.vocabulary import QUICK_IN_WORDS, number
+from simulation.console.terminal import Column, Fitted, console, fitted, print_lines, table_console, width_of
+from simulation.storage.directories import AUDIT, REPORT, SUMMARY, TABLE
+from simulation.storage.tables import Row
+from simulation.tuning.trials import TABLE_OF_TRIALS
 
 if TYPE_CHECKING:
+    from simulation.auditing import Audit, PresetAudit
+    from simulation.auditing.result import Finding
     from simulation.comparison.running import ComparisonResult
     from simulation.result import RunResult
+    from simulation.tuning.running import Tuned
+    from simulation.tuning.trials import Trial
+
+
+def results_table(summary: Mapping[str, Any], width: int | None = None) -> Fitted:
+    """Return a run as one line: accuracy, privacy and bytes side by side."""
+    return _of_settings(run_table(summary), width)
+
+
+def comparison_tables(rows: Sequence[Row], width: int | None = None) -> list[Fitted]:
+    """Return one table per evaluation, with one line per protocol and epsilon.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        The lines of comparison.csv.
+    width : int, optional
+        Characters that there are; by default, enough.
+    """
+    return [_of_settings(table, width) for table in tables_of_comparison(rows)]
+
+
+def comparison_notes(result: ComparisonResult) -> Iterator[str]:
+    """Yield what a reader of the tables must know beside them."""
+    if result.comparison.config.quick:
+        yield f"Quick: {QUICK_IN_WORDS}"
+    if (delta := result.comparison.config.match.delta) is not None:
+        yield from notes_on_delta(delta, results_of(result.rows))
+    yield from result.notes_on_ratings()
+    yield from population_words(result.rows)
+
+
+def _audit_table(audit: Audit, width: int | None = None) -> Fitted:
+    """Return one line per test: the epsilon that is promised, its lower bound, and the verdict."""
+    findings = audit.findings
+    columns = [
+        Column("test", tuple(each.test for each in findings), numeric=False, wrapped=True),
+        Column("promised for a", tuple(each.unit for each in findings), numeric=False, rank=2),
+        _figures("ε promised", [each.promised for each in findings]),
+        _figures("ε charged", [each.charged for each in findings], rank=1),
+        _figures("ε at least", [each.at_least for each in findings]),
+        Column("verdict", tuple(map(_verdict, findings)), numeric=False, wrapped=True),
+    ]
+    people = f"{audit.trials:,} people per profile"
+    caption = f"{people}; all bounds hold together with probability {audit.confidence:g}"
+    return fitted(columns, width, caption=caption)
+
+
+def _verdict(finding: Finding) -> str:
+    return f"{finding.defect or 'no evidence against it'}; {finding.strength}"
+
+
+def _figures(heading: str, values: Iterable[float | None], digits: int = 4, rank: int = 0) -> Column:
+    return Column(heading, tuple(number(value, digits) for value in values), rank=rank)
+
+
+def _presets_table(presets: Sequence[PresetAudit], width: int | None = None) -> Fitted:
+    """Return one line per preset: what its audit found, or why there is none."""
+    columns = [
+        Column("preset", tuple(preset.name for preset in presets), numeric=False),
+        _figures("ε promised", [each.audit.promised if each.audit else None for each in presets]),
+        _figures("ε at least", [each.audit.lower_bound if each.audit else None for each in presets]),
+        _figures("seconds", [each.seconds if each.audit else None for each in presets], 1, rank=1),
+        Column("verdict", tuple(map(_preset_verdict, presets)), numeric=False, wrapped=True),
+    ]
+    return fitted(columns, width)
+
+
+def _preset_verdict(preset: PresetAudit) -> str:
+    if preset.audit is None:
+        return preset.reason
+    return preset.audit.verdict + (f" (as {preset.same_as})" if preset.same_as else "")
+
+
+_HEADING = 12
+"""Characters per line of a heading where there is room; where there is not, a line has at least a word."""
+
+
+def _of_settings(small: SmallTable, width: int | None) -> Fitted:
+    """Return a table whose last columns are left out first, brief if more of them fit then."""
+    rest = small.columns[len(small.brief) :]
+    whole, brief = (
+        _fitted_settings(small, columns, heading, width)
+        for columns, heading in ((small.columns, _HEADING), ((*small.brief, *rest), 1))
+    )
+    return whole if whole.left_out <= brief.left_out else brief
+
+
+def _fitted_settings(
+    small: SmallTable, columns: Sequence[ResultColumn], heading: int, width: int | None
+) -> Fitted:
+    names = Column(small.first, tuple(result.name for result in small.results), numeric=False)
+    ordered = [names, *(_of_column(column, small.results, heading) for column in columns)]
+    return fitted([replace(column, rank=place) for place, column in enumerate(ordered)], width, small.title)
+
+
+def _of_column(column: ResultColumn, results: Sequence[ProtocolResult], heading: int) -> Column:
+    """Return a column whose heading is as narrow as its cells, or as the given number of characters."""
+    cells = tuple(map(column.text, results))
+    words = max(map(len, f"{column.title} {column.hint}".split()))
+    room = max(heading, words, *map(len, cells))
+    return Column("\n".join([*wrap(column.title, room), *wrap(column.hint, room)]), cells, column.numeric)
+
+
+def projection_table(
+    rows: Sequence[tuple[str, Projection]], population: float, width: int | None = None
+) -> Fitted:
+    """Return the projected traffic of a population, one row per direction or protocol."""
+    projections = [projection for _, projection in rows]
+    columns = [
+        Column("", tuple(label for label, _ in rows), numeric=False),
+        _figures("bytes a day", [each.total for each in projections], 0),
+        _figures("from", [each.low for each in projections], 0, rank=1),
+        _figures("to", [each.high for each in projections], 0, rank=1),
+        _figures("mean Mbit/s", [each.bits_per_second / 1e6 for each in projections], 2),
+    ]
+    title = f"traffic of {population:,.0f} users a day, each taking part once"
+    return fitted(columns, width, title, METHOD)
+
+
+def print_tables(make: Callable[[int | None], Sequence[Fitted]], everything: str) -> None:
+    """Print tables; on a terminal they fit, and what is left out is said.
+
+    Parameters
+    ----------
+    make : callable
+        Returns the tables for a width.
+    everything : str
+        Where all columns are.
+    """
+    width = width_of(console())
+    tables = make(width)
+    shown = table_console(max((each.width for each in tables), default=0))
+    for place, each in enumerate(tables):
+        shown.print(*([""] if place else []), each.table)
+    narrowest = max(tables, key=lambda each: each.left_out, default=None)
+    if narrowest is not None and narrowest.left_out:
+        columns = f"{narrowest.left_out} of {narrowest.columns} columns"
+        print_lines([f"left out in a width of {width}: {columns}; all are in {everything}"])
 
 
 def print_run(result: RunResult, folder: Path, population: float | None) -> None:
@@ -28,7 +173,7 @@ def print_run(result: RunResult, folder: Path, population: float | None) -> None
     print_tables(lambda width: [results_table(result.summary, width)], str(folder / SUMMARY))
     print_lines(f"- {note}" for note in result.record.summary.notes)
     print_projection(folder, population)
-    print_places("run", folder)
+    _print_places("run", folder)
 
 
 def print_comparison(result: ComparisonResult, population: float | None) -> None:
@@ -38,7 +183,7 @@ def print_comparison(result: ComparisonResult, population: float | None) -> None
     print_lines(f"- {each.name} is left out: {each.reason}" for each in result.comparison.left_out)
     if result.rows:
         print_projection(result.directory, population)
-    print_places("comparison", result.directory)
+    _print_places("comparison", result.directory)
 
 
 def check_complete(result: ComparisonResult) -> None:
@@ -64,7 +209,7 @@ def print_projection(folder: Path, population: float | None) -> None:
         print_tables(lambda width: [projection_table(rows, population, width)], str(folder / REPORT))
 
 
-def print_places(what: str, folder: Path) -> None:
+def _print_places(what: str, folder: Path) -> None:
     """Print where the page of a directory is, if it was drawn, and where the rest."""
     if (folder / REPORT).is_file():
         typer.echo(f"page: {folder / REPORT}")
@@ -75,3 +220,83 @@ def _where(folder: Path) -> str:
     """Return where every column of a comparison is."""
     page = folder / REPORT
     return f"{folder / TABLE} and {page}" if page.is_file() else str(folder / TABLE)
+
+
+def conclude(audit: Audit, folder: Path, *, as_json: bool, quiet: bool) -> None:
+    """Print an audit.
+
+    Raises
+    ------
+    RunError
+        When the promise is broken.
+    """
+    _show_audit(lambda width: _audit_table(audit, width), audit.to_json, folder, as_json, quiet)
+    if not audit.holds:
+        raise RunError(audit.verdict)
+
+
+def conclude_presets(presets: Sequence[PresetAudit], folder: Path, *, as_json: bool, quiet: bool) -> None:
+    """Print the audits of all presets.
+
+    Raises
+    ------
+    RunError
+        When one of the promises is broken.
+    """
+
+    def to_json() -> str:
+        return json.dumps([preset.values() for preset in presets], indent=2) + "\n"
+
+    _show_audit(lambda width: _presets_table(presets, width), to_json, folder, as_json, quiet)
+    broken = [preset.name for preset in presets if preset.audit is not None and not preset.audit.holds]
+    if broken:
+        raise RunError(f"{len(broken)} of {len(presets)} presets break a promise: {', '.join(broken)}")
+
+
+def _show_audit(
+    table: Callable[[int | None], Fitted],
+    to_json: Callable[[], str],
+    folder: Path,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    if as_json:
+        typer.echo(to_json(), nl=False)
+    elif not quiet:
+        print_tables(lambda width: [table(width)], f"{folder / AUDIT} and {folder / REPORT}")
+        _print_places("audit", folder)
+
+
+def print_tuning(tuned: Sequence[Tuned], folder: Path) -> None:
+    """Print a tuning: a line per configuration, what its trials cost, and where everything is."""
+    print_tables(lambda width: [_tuning_table(tuned, width)], str(folder / TABLE_OF_TRIALS))
+    print_lines(f"- {each.privacy_note}" for each in tuned)
+    typer.echo(f"tuning directory: {folder}")
+
+
+def _tuning_table(tuned: Sequence[Tuned], width: int | None) -> Fitted:
+    def values(trials: Iterable[Trial | None]) -> tuple[str, ...]:
+        pairs = zip(tuned, trials, strict=True)
+        return tuple(
+            number(None if trial is None else trial.judgement.value, each.metric.digits)
+            for each, trial in pairs
+        )
+
+    columns = [
+        Column("configuration", tuple(each.config.name for each in tuned), numeric=False),
+        Column("trials", tuple(str(len(each.trials)) for each in tuned), rank=1),
+        Column("could not run", tuple(str(each.failed) for each in tuned), rank=1),
+        Column("metric", tuple(each.metric.label for each in tuned), numeric=False),
+        Column("as it was", values(each.start for each in tuned)),
+        Column("best", values(each.best for each in tuned)),
+        Column("best settings", tuple(map(_chosen, tuned)), numeric=False, wrapped=True),
+    ]
+    return fitted(columns, width)
+
+
+def _chosen(tuned: Tuned) -> str:
+    results = {} if tuned.best is None else tuned.best.settings
+    return ", ".join(
+        f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
+        for key, value in results.items()
+    )

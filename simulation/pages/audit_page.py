@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
+from simulation.analysis.columns import TableColumn, text_column, written_column
 from simulation.analysis.vocabulary import DASH, listed, loss, plural
-from simulation.pages.page import Cell, Column, Section, page, paragraph, render_template, table, text_cell
+from simulation.pages.page import Section, page, paragraph, render_template, table
 
-_STRENGTH = Column("strength", "probability of seeing a twofold leak", numeric=False)
-
-_COLUMNS = (
-    Column("test", numeric=False),
-    Column("promise per", numeric=False),
-    Column("ε promised"),
-    Column("ε charged", "by the ledger"),
-    Column("ε at least", "measured"),
-    Column("verdict", numeric=False),
-    _STRENGTH,
-)
-
-_PRESET_COLUMNS = (
-    Column("preset", numeric=False),
-    Column("ε promised"),
-    Column("ε at least", "measured"),
-    _STRENGTH,
-    Column("verdict", numeric=False),
-)
+_Values = Mapping[str, Any]
 
 _STANDS = "not broken"
 
@@ -61,12 +45,12 @@ def audit_page(values: Mapping[str, Any]) -> str:
         _reading(values),
     ]
     answer = render_template(
-        "answered.html", sentence=audit_sentence(values), picture="", tiles=_tiles(values)
+        "answered.html", sentence=_audit_sentence(values), picture="", tiles=_tiles(values)
     )
     return page(values["name"], "dprec audit", words, [_NO_PROOF], sections, answer)
 
 
-def audit_sentence(values: Mapping[str, Any]) -> str:
+def _audit_sentence(values: Mapping[str, Any]) -> str:
     """Return what an audit found, in a sentence or two."""
     broken = [each for each in values["findings"] if not each["holds"]]
     if broken:
@@ -94,8 +78,8 @@ def presets_page(presets: Sequence[Mapping[str, Any]]) -> str:
         For each, its name, the contents of its audit.json or None, and the reason why there is none.
     """
     audits = [each["audit"] for each in presets if each["audit"]]
-    overview = table("All presets", _PRESET_COLUMNS, [_preset_row(each) for each in presets])
-    answer = render_template("answered.html", sentence=presets_sentence(presets), picture="", tiles="")
+    overview = table("All presets", _PRESET_COLUMNS, presets)
+    answer = render_template("answered.html", sentence=_presets_sentence(presets), picture="", tiles="")
     sections = [Section("presets", "What every preset promises", (overview,))]
     measured = [
         _findings_table(each["name"], each["audit"])
@@ -109,7 +93,7 @@ def presets_page(presets: Sequence[Mapping[str, Any]]) -> str:
     return page("All presets", "dprec audit", words, [_NO_PROOF] if audits else [], sections, answer)
 
 
-def presets_sentence(presets: Sequence[Mapping[str, Any]]) -> str:
+def _presets_sentence(presets: Sequence[Mapping[str, Any]]) -> str:
     """Return what an audit of all presets found, in a sentence or two."""
     audits = [each["audit"] for each in presets if each["audit"]]
     broken = [audit["name"] for audit in audits if not audit["holds"]]
@@ -147,28 +131,20 @@ def _reading(values: Mapping[str, Any]) -> Section:
 
 
 def _findings_table(name: str, values: Mapping[str, Any]) -> str:
-    rows = [
-        (
-            text_cell(each["test"]),
-            text_cell(each["unit"]),
-            *(Cell(loss(each[key]), each[key]) for key in ("promised", "charged", "at_least")),
-            text_cell(each["defect"] or _STANDS),
-            Cell("exact", 1.0) if each["exact"] else _strength_cell(each["power"]),
-        )
-        for each in values["findings"]
-    ]
-    return table(f"Tests of {name}", _COLUMNS, rows)
+    return table(f"Tests of {name}", _COLUMNS, values["findings"])
 
 
-def _preset_row(preset: Mapping[str, Any]) -> tuple[Cell, ...]:
-    audit, name = preset["audit"], text_cell(preset["name"])
+def _audited(key: str) -> Callable[[_Values], float | None]:
+    return lambda preset: preset["audit"] and preset["audit"][key]
+
+
+def _preset_verdict(preset: _Values) -> str:
+    audit = preset["audit"]
     if audit is None:
         reason, _, _ = preset["reason"].partition("; accepted")
-        return name, Cell(DASH), Cell(DASH), Cell(DASH), text_cell(f"not audited: {reason}")
+        return f"not audited: {reason}"
     same = f" (sends the same as {preset['same_as']})" if preset["same_as"] else ""
-    verdict = _STANDS if audit["holds"] else audit["verdict"]
-    figures = (Cell(loss(audit[key]), audit[key]) for key in ("promised", "lower_bound"))
-    return name, *figures, _strength_cell(audit["power"]), text_cell(verdict + same)
+    return (_STANDS if audit["holds"] else audit["verdict"]) + same
 
 
 def _nearest(values: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -195,5 +171,31 @@ def _probability(power: float) -> str:
     return "above 0.99" if power >= 0.995 else f"{power:.2f} or more"
 
 
-def _strength_cell(power: float) -> Cell:
-    return Cell(f"{_word(power)}, {_probability(power)}", power)
+def _strength(power: float | None) -> str:
+    return DASH if power is None else f"{_word(power)}, {_probability(power)}"
+
+
+_STRENGTH = "strength", "probability of seeing a twofold leak"
+
+_COLUMNS: tuple[TableColumn[_Values], ...] = (
+    text_column("test", itemgetter("test")),
+    text_column("promise per", itemgetter("unit")),
+    written_column("ε promised", itemgetter("promised"), loss),
+    written_column("ε charged", itemgetter("charged"), loss, "by the ledger"),
+    written_column("ε at least", itemgetter("at_least"), loss, "measured"),
+    text_column("verdict", lambda finding: finding["defect"] or _STANDS),
+    TableColumn(
+        *_STRENGTH,
+        lambda finding: 1.0 if finding["exact"] else finding["power"],
+        lambda finding: "exact" if finding["exact"] else _strength(finding["power"]),
+        numeric=False,
+    ),
+)
+
+_PRESET_COLUMNS: tuple[TableColumn[_Values], ...] = (
+    text_column("preset", itemgetter("name")),
+    written_column("ε promised", _audited("promised"), loss),
+    written_column("ε at least", _audited("lower_bound"), loss, "measured"),
+    TableColumn(*_STRENGTH, _audited("power"), lambda preset: _strength(_audited("power")(preset)), False),
+    text_column("verdict", _preset_verdict),
+)

@@ -1,14 +1,26 @@
-"""Builds report.html and figures/ from the files of a directory alone."""
+"""Builds report.html and figures/ from the files of a directory alone, and what notebooks show."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
+from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.progress import Progress, silent
+from dprec.reports import DeviceChannel
+from simulation.analysis.columns import (
+    ResultColumn,
+    SmallTable,
+    run_table,
+    tables_of_comparison,
+    text_column,
+)
 from simulation.analysis.comparison_files import declared_in_run, read_comparison
 from simulation.analysis.populations import Projection, check_population
 from simulation.pages.comparison_page import comparison_page, evaluation_plots
@@ -16,13 +28,16 @@ from simulation.pages.deployment import comparison_projections, reference_traffi
 from simulation.pages.evaluation_parts import evaluation_parts, representative_runs
 from simulation.pages.figures.labels import titled
 from simulation.pages.figures.looks import looks_of
+from simulation.pages.figures.noise import draw_noise
 from simulation.pages.figures.panels import MUTED, WIDE
 from simulation.pages.figures.rendering import Draw, Plot, Rendered, render
 from simulation.pages.figures.users import draw_summary
+from simulation.pages.page import table
 from simulation.pages.run_page import run_page
 from simulation.storage.directories import CONFIG, FIGURES, REPORT
 from simulation.storage.files import unusable, write_atomically
 from simulation.storage.run_files import RunFiles, RunRecord, holds_comparison, read_run
+from simulation.storage.tables import Row
 
 _NOT_DRAWN = (
     f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 40"><text x="8" y="24" fill="{MUTED}" '
@@ -146,3 +161,26 @@ def _keeping(folder: Path, progress: Progress) -> Draw:
         return rendered
 
     return draw
+
+
+def plot_channel(channel: Channel | DeviceChannel) -> Figure:
+    """Draw what a channel sends for every true rating, and its mean."""
+    noise = channel if isinstance(channel, DeviceChannel) else DeviceChannel(channel, 1, per_user=False)
+    return draw_noise(WIDE, noise)
+
+
+def run_html(summary: Mapping[str, Any]) -> str:
+    """Return the table of a run as HTML."""
+    return _html(run_table(summary), str(summary["name"]))
+
+
+def comparison_html(rows: Sequence[Row], name: str) -> str:
+    """Return the tables of a comparison as HTML, one per evaluation."""
+    return "".join(_html(each, name) for each in tables_of_comparison(rows))
+
+
+def _html(small: SmallTable, name: str) -> str:
+    first: ResultColumn = text_column(small.first, lambda result: result.name)
+    # Not to be sorted, each is what it shows.
+    columns = [first, *(replace(column, value=column.text) for column in small.columns)]
+    return str(table(small.title or name, columns, small.results, sortable=False))

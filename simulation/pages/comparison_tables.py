@@ -3,38 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
 from simulation.analysis.columns import (
-    BUDGET,
     BYTES,
-    BYTES_DOWN,
-    BYTES_UP,
     LOSSES,
-    MEDIAN_LOSS,
-    NETWORK,
-    ROUNDS,
     RUNS,
-    SERVER_SEES,
     STATUS,
-    TOTAL_BYTES,
     ResultColumn,
+    TableColumn,
     accuracy_column,
     baseline_columns,
-    best_columns,
-    composed_column,
+    every_column,
     figure_column,
-    spread_column,
+    headline_columns,
+    headline_rows,
+    text_column,
     trust_columns,
 )
 from simulation.analysis.comparison_files import ComparisonFiles
-from simulation.analysis.gains import is_best, not_significant
-from simulation.analysis.protocol_results import ProtocolResult, at_reference, frontier, metrics_of
+from simulation.analysis.gains import NOTHING_SENT, is_best, not_significant
+from simulation.analysis.protocol_results import ProtocolResult, at_reference, frontier, reference_budget
+from simulation.analysis.vocabulary import number
 from simulation.configuration.strict_yaml import at
-from simulation.pages.comparison_tables import heading, named_cell, result_cell
-from simulation.pages.evaluation_parts import EvaluationPart
-from simulation.pages.page import Cell, Column, Section, number_cell, paragraph, table, text_cell
+from simulation.pages.evaluation_parts import EvaluationPart, RunLinks
+from simulation.pages.figures.looks import Looks
+from simulation.pages.figures.panels import SERIES
+from simulation.pages.page import Section, cells_of, paragraph, render_template, table
+
+
+def named_column(looks: Looks, links: RunLinks, title: str = "protocol") -> ResultColumn:
+    """Return the column of names, with the colour of their lines, as links where their runs have pages."""
+
+    def named(result: ProtocolResult) -> Markup:
+        colour = looks[result.name].colour
+        look = str(SERIES.index(colour)) if colour in SERIES else "reference"
+        address = links.get((result.name, result.budget))
+        name = Markup('<a href="{}">{}</a>').format(address, result.name) if address else result.name
+        chip = Markup('<span class="chip look-{}" aria-hidden="true"></span>{}')
+        return chip.format(look, name)
+
+    return TableColumn(title, "", lambda result: result.name, named, numeric=False)
+
+
+def headline_table(part: EvaluationPart) -> Markup:
+    """Return the headline of one evaluation; rows after the first ten are folded."""
+    shown, others = headline_rows(part.results, part.metric)
+    costs = headline_columns(part.results, part.metric, part.files.matched_unit)
+    columns = [named_column(part.looks, part.links), *costs]
+    budget = reference_budget(part.results)
+    at = "" if budget is None else f" at ε = {budget:g} per {part.files.matched_unit}, or the nearest it has"
+    return render_template(
+        "headline.html",
+        caption=f"Each protocol{at}; the most accurate first",
+        columns=columns,
+        shown=[_row(result, columns) for result in shown],
+        others=[_row(result, columns) for result in others],
+        summary=_summary(others, part) if others else "",
+        table=f"table{part.suffix}",
+    )
+
+
+def _row(result: ProtocolResult, columns: Sequence[ResultColumn]) -> tuple[str, str, Any]:
+    """Return the kind of a row in words and for its style, and its cells."""
+    words = "baseline" if result.baseline else "no privacy" if result.reference else ""
+    return words, "base" if result.baseline == NOTHING_SENT else "", cells_of(columns, result)
+
+
+def _summary(results: Sequence[ProtocolResult], part: EvaluationPart) -> str:
+    """Say what is folded."""
+    metric = part.metric
+    first, last = (number(results[place].mean(metric.column), metric.digits - 1) for place in (0, -1))
+    return f"{len(results)} more, {metric.label} {first} to {last}"
 
 
 def best_table(part: EvaluationPart) -> Markup:
@@ -48,35 +90,38 @@ def best_table(part: EvaluationPart) -> Markup:
     given = sorted({result.budget for result in competing if result.budget is not None})
     without = [None] if any(result.budget is None for result in competing) else []
     tested = any(is_best(result) for result in competing)
-    rows = []
-    for budget in [*given, *without]:
-        best = frontier([result for result in competing if result.budget == budget], metric)
-        if not best:
-            continue
-        accurate, cheap = best[-1], best[0]
-        rows.append(
-            [
-                Cell("none" if budget is None else f"ε {budget:g}", budget),
-                named_cell(accurate, part.looks, part.links),
-                *(result_cell(column, accurate) for column in of_accurate),
-                *([text_cell(_alike(accurate, competing))] if tested else []),
-                named_cell(cheap, part.looks, part.links),
-                *(result_cell(column, cheap) for column in of_cheap),
-            ]
-        )
-    columns = [
-        Column("budget", numeric=False),
-        Column("most accurate", numeric=False),
-        *map(heading, of_accurate),
-        *([Column("not told apart from it", numeric=False)] if tested else []),
-        Column("fewest bytes", numeric=False),
-        *map(heading, of_cheap),
-    ]
-    return table(
-        "Most accurate, and fewest bytes on the frontier, at each budget",
-        columns,
-        rows,
+    frontiers = (
+        (budget, frontier([result for result in competing if result.budget == budget], metric))
+        for budget in [*given, *without]
     )
+    lines = [_AtBudget(budget, best[-1], best[0]) for budget, best in frontiers if best]
+    alike: TableColumn[ProtocolResult] = text_column(
+        "not told apart from it", lambda each: _alike(each, competing)
+    )
+    accurate = [named_column(part.looks, part.links, "most accurate"), *of_accurate, *([alike] * tested)]
+    columns = [
+        TableColumn[_AtBudget](
+            "budget",
+            "",
+            lambda line: line.budget,
+            lambda line: "none" if line.budget is None else f"ε {line.budget:g}",
+            numeric=False,
+        ),
+        *(column.of(lambda line: line.accurate) for column in accurate),
+        *(
+            column.of(lambda line: line.cheap)
+            for column in (named_column(part.looks, part.links, "fewest bytes"), *of_cheap)
+        ),
+    ]
+    return table("Most accurate, and fewest bytes on the frontier, at each budget", columns, lines)
+
+
+class _AtBudget(NamedTuple):
+    """The most accurate setting of a budget, and the one on its frontier with the fewest bytes."""
+
+    budget: float | None
+    accurate: ProtocolResult
+    cheap: ProtocolResult
 
 
 def _alike(best: ProtocolResult, results: Sequence[ProtocolResult]) -> str:
@@ -86,37 +131,13 @@ def _alike(best: ProtocolResult, results: Sequence[ProtocolResult]) -> str:
 def results_table(part: EvaluationPart) -> Markup:
     """Return every figure of every protocol, one line per budget."""
     results, metric = part.results, part.metric
-    metrics = [metric, *(other for other in metrics_of(results) if other != metric)]
-    main, *others = [spread_column(each, results, direction=True) for each in metrics]
     columns = [
-        BUDGET,
-        main,
-        *baseline_columns(metric, results),
-        *best_columns(metric, results),
-        *others,
-        STATUS,
-        *trust_columns(results),
-        *LOSSES,
-        composed_column(results),
-        MEDIAN_LOSS,
-        SERVER_SEES,
-        ROUNDS,
+        named_column(part.looks, part.links),
+        *every_column(metric, results),
+        *_timing_columns(part.files),
+        RUNS,
     ]
-    columns += [*BYTES_UP, *BYTES_DOWN, *NETWORK, TOTAL_BYTES, *_timing_columns(part.files), RUNS]
-    return table(
-        "Means over seeds and folds; ε is the largest proved of any run",
-        [_PROTOCOL, *map(heading, columns)],
-        [
-            [
-                named_cell(result, part.looks, part.links),
-                *(result_cell(column, result) for column in columns),
-            ]
-            for result in results
-        ],
-    )
-
-
-_PROTOCOL = Column("protocol", numeric=False)
+    return table("Means over seeds and folds; ε is the largest proved of any run", columns, results)
 
 
 def _timing_columns(files: ComparisonFiles) -> list[ResultColumn]:
@@ -145,57 +166,53 @@ def published_section(files: ComparisonFiles) -> list[Section]:
     if not isinstance(published, list):
         return []
     measured = {result.name: result for result in at_reference(files.results)}
+
+    def stated(key: str) -> Callable[[Any], object]:
+        return lambda line: at(line, key)
+
+    def figure(
+        title: str, hint: str, value: Callable[[ProtocolResult], float | None], digits: int = 0
+    ) -> _Published:
+        def of_line(line: Any) -> float | None:
+            result = measured.get(str(at(line, "label")))
+            return None if result is None else value(result)
+
+        return figure_column(title, hint, of_line, digits)
+
+    def a_round(way: str, what: str) -> _Published:
+        column = f"{way}link_{what}"
+        hint = f"{what} bytes per user and round"
+        return figure(f"measured, {way}", hint, lambda result: _a_round(result, column))
+
     columns = [
-        Column("protocol", numeric=False),
-        Column("published, up", "as printed", numeric=False),
-        Column("measured, up", "payload bits per rating"),
-        Column("measured, up", "payload bytes per user and round"),
-        Column("measured, up", "message bytes per user and round"),
-        Column("published, down", "as printed", numeric=False),
-        Column("measured, down", "payload bytes per user and round"),
-        Column("measured, down", "message bytes per user and round"),
-        Column("rounds"),
-        Column("source", numeric=False),
+        text_column("protocol", stated("label")),
+        text_column("published, up", stated("up"), "as printed"),
+        figure("measured, up", "payload bits per rating", _bits_per_rating, 2),
+        a_round("up", "payload"),
+        a_round("up", "message"),
+        text_column("published, down", stated("down"), "as printed"),
+        a_round("down", "payload"),
+        a_round("down", "message"),
+        figure("rounds", "", lambda result: result.mean("rounds")),
+        text_column("source", stated("source")),
     ]
-    rows = []
-    for line in published:
-        label, up, down, source = (at(line, key) for key in ("label", "up", "down", "source"))
-        result = measured.get(str(label))
-        rounds = result.mean("rounds") if result else None
-        rows.append(
-            [
-                text_cell(label),
-                text_cell(up),
-                number_cell(_bits_per_rating(result), 2),
-                *(number_cell(_a_round(result, f"uplink_{what}"), 0) for what in ("payload", "message")),
-                text_cell(down),
-                *(number_cell(_a_round(result, f"downlink_{what}"), 0) for what in ("payload", "message")),
-                number_cell(rounds, 0),
-                text_cell(source),
-            ]
-        )
     words = (
         "What the papers state for one round, beside what was counted here. A payload is the encoded report "
         "alone; a message is everything that is sent."
     )
-    return [
-        Section(
-            "published",
-            "Published costs beside measured ones",
-            (paragraph(words), table("Cost of one round", columns, rows)),
-        )
-    ]
+    content = paragraph(words), table("Cost of one round", columns, published)
+    return [Section("published", "Published costs beside measured ones", content)]
 
 
-def _bits_per_rating(result: ProtocolResult | None) -> float | None:
-    if result is None:
-        return None
+_Published = TableColumn[Any]
+_Figure = Callable[[ProtocolResult], float | None]
+
+
+def _bits_per_rating(result: ProtocolResult) -> float | None:
     sent, ratings, rounds = (result.mean(key) for key in ("uplink_payload_bytes", "train_ratings", "rounds"))
     return 8 * sent / ratings / rounds if sent is not None and ratings and rounds else None
 
 
-def _a_round(result: ProtocolResult | None, what: str) -> float | None:
-    if result is None:
-        return None
+def _a_round(result: ProtocolResult, what: str) -> float | None:
     spent, rounds = result.mean(f"{what}_mean_per_user"), result.mean("rounds")
     return spent / rounds if spent is not None and rounds else None

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from simulation.analysis.columns import TableColumn, figure_column, text_column, written_column
 from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.populations import METHOD, Projection, project
 from simulation.analysis.protocol_results import ProtocolResult, at_reference, reference_budget
-from simulation.analysis.vocabulary import DASH, size
-from simulation.pages.page import Cell, Column, Section, number_cell, paragraph, table
+from simulation.analysis.vocabulary import size
+from simulation.pages.page import Section, paragraph, table
 from simulation.pages.words import label_of
 from simulation.storage.run_files import RunFiles, network_bytes_per_user, read_traffic
 from simulation.storage.tables import Columns
@@ -67,26 +68,12 @@ def projection_sections(rows: Sequence[tuple[str, Projection]], population: floa
         f"{population:,.0f} users a day, each taking part once, with as many bytes per user as the simulated "
         f"ones. {METHOD}. {_NETWORK}"
     )
-    content = (paragraph(words), projection_table(rows, population))
-    return [Section("projection", "Traffic of a deployment", content)]
-
-
-def projection_table(rows: Sequence[tuple[str, Projection]], population: float) -> Markup:
-    """Return projections as a table."""
-    columns = [
-        Column("traffic", numeric=False),
-        Column("per day"),
-        Column("from", "95 % interval"),
-        Column("to", "95 % interval"),
-        Column("mean rate", "Mbit/s"),
+    columns: list[TableColumn[tuple[str, Projection]]] = [
+        text_column("traffic", lambda row: row[0]),
+        written_column("per day", lambda row: row[1].total, size),
+        written_column("from", lambda row: row[1].low, size, "95 % interval"),
+        written_column("to", lambda row: row[1].high, size, "95 % interval"),
+        figure_column("mean rate", "Mbit/s", lambda row: row[1].bits_per_second / 1e6, 2),
     ]
-    lines = [
-        [
-            Cell(label, label),
-            Cell(size(projection.total), projection.total),
-            *(Cell(DASH if end is None else size(end), end) for end in (projection.low, projection.high)),
-            number_cell(projection.bits_per_second / 1e6, 2),
-        ]
-        for label, projection in rows
-    ]
-    return table(f"Projected traffic of {population:,.0f} users a day", columns, lines)
+    projected = table(f"Projected traffic of {population:,.0f} users a day", columns, rows)
+    return [Section("projection", "Traffic of a deployment", (paragraph(words), projected))]

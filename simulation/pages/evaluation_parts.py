@@ -1,22 +1,48 @@
-"""What a comparison's page shows of one evaluation: its settings, their looks, and its names."""
+"""What a comparison's page shows of one evaluation: its settings, their looks, their runs, and its names."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
 
 from simulation.analysis.answer import Answer, answer_to, by_trust
 from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.protocol_results import (
     Evaluation,
     ProtocolResult,
+    at_reference,
     by_evaluation,
     distinguishing_words,
 )
 from simulation.analysis.vocabulary import Metric
-from simulation.pages.evaluation_parts import RunLinks, run_links
 from simulation.pages.figures.looks import Looks
+from simulation.storage.directories import REPORT
+
+RunLinks = Mapping[tuple[str, float | None], str]
+"""Addresses of the pages of runs, from the comparison's page, by protocol and budget."""
+
+
+def representative_runs(files: ComparisonFiles) -> dict[tuple[str, float | None], Path]:
+    """Return a run directory for each protocol: at the reference budget, of the first fold and seed.
+
+    Baselines are left out: what they are needs no page.
+    """
+    results: list[ProtocolResult] = []
+    for own in by_evaluation(files.results).values():
+        results += [result for result in at_reference(own) if result.baseline is None]
+    return {(result.name, result.budget): cells[0] for result in results if (cells := files.cells(result))}
+
+
+def _run_links(files: ComparisonFiles) -> RunLinks:
+    """Return the addresses of those pages of runs that exist."""
+    return {
+        key: quote((folder / REPORT).relative_to(files.directory).as_posix())
+        for key, folder in representative_runs(files).items()
+        if (folder / REPORT).is_file()
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,14 +77,8 @@ class EvaluationPart:
 
 
 def evaluation_parts(files: ComparisonFiles, looks: Looks) -> list[EvaluationPart]:
-    """Return the parts of a comparison, the main one first; none where no accuracy was measured.
-
-    Parameters
-    ----------
-    looks : mapping
-        Of all protocols of the page.
-    """
-    groups, links = by_evaluation(files.results), run_links(files)
+    """Return the parts of a comparison, the main one first; none where no accuracy was measured."""
+    groups, links = by_evaluation(files.results), _run_links(files)
     per_user = files.matched_unit == "user"
     parts: list[EvaluationPart] = []
     for evaluation, own in groups.items():

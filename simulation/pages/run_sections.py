@@ -1,20 +1,35 @@
-"""The sections of a run's page about its users, its mechanism's noise and its rounds."""
+"""The sections of a run's page about its users, its mechanism's noise, its rounds and its completion."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from simulation.analysis.vocabulary import METRICS, loss, main_metric, number, profiles_compared, size
+from simulation.analysis.columns import TableColumn, figure_column, text_column, written_column
+from simulation.analysis.vocabulary import (
+    DASH,
+    METRICS,
+    Metric,
+    loss,
+    main_metric,
+    number,
+    profiles_compared,
+    size,
+)
+from simulation.pages.figures.completions import cross_domain_plots, draw_completion, numbers
 from simulation.pages.figures.noise import draw_noise
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.figures.users import draw_rounds_figure, evaluated_rounds
-from simulation.pages.page import Cell, Column, Section, figures, number_cell, paragraph, table, text_cell
+from simulation.pages.page import Section, figures, paragraph, table
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import RankingSummary
+from strategies.round_record import RoundRecord
 
 _USER_COUNTS = (
     ("ratings", "number of ratings"),
@@ -35,20 +50,37 @@ _STATISTICS = ("mean", "smallest", "5th percentile", "median", "95th percentile"
 
 def user_table(run: RunFiles) -> Markup:
     """Return how every figure that applies is distributed over the users."""
-    columns = [Column("per user", numeric=False), *map(Column, _STATISTICS)]
     privacy = run.summary.privacy
     compared = profiles_compared(privacy.epsilon_per_user.max, hides_rated_items=privacy.hides_rated_items)
     losses = (
         ("epsilon_per_rating", "ε per rating"),
         *((name, f"{label}{compared}") for name, label in _USER_LOSSES),
     )
-    rows = [
-        [Cell(label, label), *(Cell(written(value), value) for value in statistics)]
+    lines = [
+        _UserFigures(label, statistics, written)
         for figures_per_user, written in ((_USER_COUNTS, _count), (losses, loss))
         for column, label in figures_per_user
         if (statistics := _spread(run.traffic[column]))
     ]
-    return table(f"How {run.summary.traffic.users:,} users differ", columns, rows)
+    columns = [text_column("per user", lambda line: line.label), *map(_statistic, range(len(_STATISTICS)))]
+    return table(f"How {run.summary.traffic.users:,} users differ", columns, lines)
+
+
+class _UserFigures(NamedTuple):
+    """How a figure is distributed over the users: its statistics, and how they are written."""
+
+    label: str
+    statistics: Sequence[float]
+    written: Callable[[float], str]
+
+
+def _statistic(place: int) -> TableColumn[_UserFigures]:
+    return TableColumn(
+        _STATISTICS[place],
+        "",
+        lambda line: line.statistics[place],
+        lambda line: line.written(line.statistics[place]),
+    )
 
 
 def _spread(values: NDArray[Any]) -> list[float]:
@@ -68,12 +100,13 @@ def example_sections(run: RunFiles) -> list[Section]:
     """Return the section with some predictions of one user, if anybody has enough test ratings."""
     if run.example is None:
         return []
-    columns = [Column("item", numeric=False), Column("true rating"), Column("prediction")]
-    rows = [
-        [text_cell(run.summary.item_names.get(item, item)), Cell(f"{rating:g}", rating), number_cell(said, 2)]
-        for item, rating, said in run.example.predicted
+    names = run.summary.item_names
+    columns: list[TableColumn[tuple[str, float, float]]] = [
+        text_column("item", lambda line: names.get(line[0], line[0])),
+        written_column("true rating", lambda line: line[1], "{:g}".format),
+        figure_column("prediction", "", lambda line: line[2], 2),
     ]
-    shown = table(f"Test ratings of user {run.example.user}", columns, rows)
+    shown = table(f"Test ratings of user {run.example.user}", columns, run.example.predicted)
     return [Section("example", "Predictions for one user", (shown,))]
 
 
@@ -107,9 +140,16 @@ def _ranking_table(title: str, ranking: RankingSummary) -> Markup:
         ("precision", ranking.precision_at),
         ("coverage of the catalogue", ranking.coverage_at),
     )
-    columns = [Column("metric", numeric=False), *(Column(f"at {cutoff}") for cutoff in ranking.ndcg_at)]
-    rows = [[Cell(label, label), *(number_cell(value, 4) for value in at.values())] for label, at in measured]
-    return table(f"{title}; means over {ranking.users:,} users with a relevant test rating", columns, rows)
+    columns: list[TableColumn[tuple[str, Mapping[int, float | None]]]] = [
+        text_column("metric", lambda line: line[0]),
+        *(figure_column(f"at {cutoff}", "", partial(_at_cutoff, cutoff), 4) for cutoff in ranking.ndcg_at),
+    ]
+    of = f"means over {ranking.users:,} users with a relevant test rating"
+    return table(f"{title}; {of}", columns, measured)
+
+
+def _at_cutoff(cutoff: int, line: tuple[str, Mapping[int, float | None]]) -> float | None:
+    return line[1][cutoff]
 
 
 def noise_sections(run: RunFiles, draw: Draw) -> list[Section]:
@@ -159,23 +199,85 @@ def rounds_sections(run: RunFiles, draw: Draw) -> list[Section]:
 
 def _rounds_table(run: RunFiles) -> Markup:
     metrics = [
-        metric
-        for metric in METRICS
-        if any((record.accuracy or {}).get(metric.column) is not None for record in run.rounds)
+        metric for metric in METRICS if any(_measured(metric, record) is not None for record in run.rounds)
     ]
-    columns = [Column("round"), Column("replies"), Column("failures")]
-    columns += [Column(metric.label) for metric in metrics]
-    columns += [Column("up", "message bytes"), Column("down", "message bytes"), Column("seconds")]
+    columns: list[TableColumn[RoundRecord]] = [
+        figure_column("round", "", lambda record: record.round, 0),
+        figure_column("replies", "", lambda record: record.replies, 0),
+        figure_column("failures", "", lambda record: record.failures, 0),
+        *(figure_column(each.label, "", partial(_measured, each), each.digits) for each in metrics),
+        figure_column("up", "message bytes", lambda record: record.uplink_message_bytes, 0),
+        figure_column("down", "message bytes", lambda record: record.downlink_message_bytes, 0),
+        figure_column("seconds", "", lambda record: record.seconds, 2),
+    ]
+    return table("Rounds, all users together", columns, run.rounds)
+
+
+def _measured(metric: Metric, record: RoundRecord) -> float | None:
+    return (record.accuracy or {}).get(metric.column)
+
+
+def completion_sections(run: RunFiles, draw: Draw) -> list[Section]:
+    """Return the section on the completion's diagnostics, with their figures, if it reports any."""
+    diagnostics = run.summary.completion_diagnostics
+    if not diagnostics:
+        return []
+    content: list[str] = []
+    trace = numbers(diagnostics.get("log_likelihood"))
+    pi, sigma = numbers(diagnostics.get("pi")), numbers(diagnostics.get("sigma"))
+    drawn = len(trace) > 1 and len(pi) == len(sigma) > 0 and min(sigma) > 0
+    if drawn:
+        widest = max(range(len(pi)), key=pi.__getitem__)
+        plot = Plot(
+            "completion",
+            "How the mixture was fitted",
+            "The log-likelihood must never fall. The mixture is the completion's estimate of the noise.",
+            f"Left: the log-likelihood rises from {trace[0]:,.0f} to {trace[-1]:,.0f} in {len(trace)} steps. "
+            f"Right: {len(pi)} Gaussians around 0; the one with the largest share, {pi[widest]:.2f}, has a "
+            f"standard deviation of {sigma[widest]:.2f}.",
+            lambda style: draw_completion(style, trace, pi, sigma),
+            full_width=True,
+        )
+        content.append(figures([draw(plot)]))
+    plots = cross_domain_plots(_with_names(diagnostics, run.summary.item_names))
+    if plots:
+        content.append(figures([draw(plot) for plot in plots]))
     rows = [
-        [
-            number_cell(record.round, 0),
-            number_cell(record.replies, 0),
-            number_cell(record.failures, 0),
-            *(number_cell((record.accuracy or {}).get(metric.column), metric.digits) for metric in metrics),
-            number_cell(record.uplink_message_bytes, 0),
-            number_cell(record.downlink_message_bytes, 0),
-            number_cell(record.seconds, 2),
-        ]
-        for record in run.rounds
+        (_label(key), _shown(value))
+        for key, value in diagnostics.items()
+        if not (drawn and key == "log_likelihood") and not (plots and isinstance(value, dict))
     ]
-    return table("Rounds, all users together", columns, rows)
+    columns: list[TableColumn[tuple[str, str | None]]] = [
+        text_column("diagnostic", itemgetter(0)),
+        text_column("value", itemgetter(1)),
+    ]
+    content.append(table("Diagnostics", columns, rows, sortable=False))
+    heading = f"What the completion learned ({run.summary.completion})"
+    return [Section("completion-section", heading, tuple(content))]
+
+
+def _with_names(diagnostics: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Return diagnostics in which the items of an AlterEgo are called by their names."""
+    ego = diagnostics.get("alter_ego")
+    if not ego:
+        return diagnostics
+    named = {
+        side: [[names.get(item, item), rating] for item, rating in ego[side]] for side in ("before", "after")
+    }
+    return {**diagnostics, "alter_ego": {**ego, **named}}
+
+
+def _label(key: str) -> str:
+    """Write the name of a diagnostic in words."""
+    return key.replace("x_sim", "X-Sim").replace("_", " ")
+
+
+def _shown(value: Any) -> str | None:
+    if isinstance(value, list):
+        few = [_shown(entry) or DASH for entry in value[:8]]
+        return ", ".join(few) + (f", … ({len(value)} in all)" if len(value) > len(few) else "")
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.5g}"
+    return None if value is None else str(value)

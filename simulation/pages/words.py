@@ -23,7 +23,7 @@ def run_in_words(run: RunFiles) -> str:
     """Describe a run: its population, and how devices and server work together."""
     summary = run.summary
     data = summary.dataset
-    people = population(data.model_dump())
+    people = _population(data.model_dump())
     if summary.devices == "deployed":
         people = f"Deployed: {data.users:,} people are enrolled, each with a device; {data.items:,} items."
     return f"{people} {_about(PROTOCOLS, summary.protocol)}"
@@ -77,13 +77,13 @@ def data_in_words(files: ComparisonFiles) -> str:
 
 def _population_of(row: Row) -> str:
     counts = {key: int(row[key]) for key in _POPULATION if isinstance(row.get(key), float)}
-    return population({"kind": row.get("dataset"), **counts})
+    return _population({"kind": row.get("dataset"), **counts})
 
 
 _POPULATION = ("users", "items", "train_ratings", "test_ratings")
 
 
-def population(dataset: Mapping[str, Any]) -> str:
+def _population(dataset: Mapping[str, Any]) -> str:
     """Describe the population and its ratings."""
     users, items, train, test = (dataset.get(key) for key in _POPULATION)
     if users is None or items is None or train is None or test is None:

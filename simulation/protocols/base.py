@@ -14,6 +14,7 @@ from dprec.privacy.calibration import DELTA, PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.ratings import Ratings
+from dprec.renamed import first_names
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.sent import Example, Sent
 from simulation.protocols.task import Task
@@ -46,8 +47,8 @@ class Protocol(Options):
     @property
     def identity(self) -> str:
         """All settings that devices' draws depend on, as text: not what becomes of their reports."""
-        values = as_values(self)
-        return json.dumps({key: value for key, value in values.items() if key not in _AFTER_REPORTS})
+        values = {key: value for key, value in as_values(self).items() if key not in _AFTER_REPORTS}
+        return json.dumps(first_names(values))
 
     @property
     def picked(self) -> Protocol:

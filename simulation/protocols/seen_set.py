@@ -58,8 +58,9 @@ def notes_on_table(
     )
     return (
         "All users are sent a table with noise on how often items are rated, and by the same people: "
-        f"epsilon = {embedding_release.epsilon:g} with delta = {embedding_release.delta:g} holds against all of them "
-        f"together, for an item set or none ({embedding_release.epsilon_between_profiles:.4g} between any two), "
+        f"epsilon = {embedding_release.epsilon:g} with delta = {embedding_release.delta:g} holds against all "
+        "of them together, for an item set or none "
+        f"({embedding_release.epsilon_between_profiles:.4g} between any two), "
         "and is part of epsilon_per_user. The server, which sees the item sets as they are, adds the noise. "
         f"An item whose noisy count is below {least}, or within the noise, has no place. {groups}{rest}",
     )

@@ -1,17 +1,29 @@
-"""The contents of a run directory, read from its files alone and checked against the summary."""
+"""The contents of a run directory: as a run makes them, and read back, checked against the summary."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby, islice
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
+from dprec.channel import Channel
 from dprec.errors import InputError
+from dprec.privacy.ledger import PrivacyLedger
+from dprec.privacy.ledger_arrays import ledger_arrays, ledger_from_arrays
+from dprec.randomness import DRAW_BITS, DRAWS
+from dprec.ratings import Ratings
 from dprec.reports import DeviceChannel
+from dprec.wire import NetworkOptions, network_bytes
+from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import read_yaml
+from simulation.protocols.outcome import ServerOutcome
 from simulation.storage.directories import (
     CHANNEL,
     COMPARISON,
@@ -23,25 +35,293 @@ from simulation.storage.directories import (
     TABLE,
     TRAFFIC,
 )
-from simulation.storage.files import FROM_RUN, check_recorded, read_text
-from simulation.storage.run_files import ExampleUser, RunRecord, parse_rounds, read_channel, read_example
+from simulation.storage.files import (
+    FROM_RUN,
+    Document,
+    FileSummary,
+    check_recorded,
+    parse_document,
+    read_archive,
+    read_text,
+    write_archive,
+)
 from simulation.storage.summary import Summary, read_summary
-from simulation.storage.tables import Columns, read_columns
+from simulation.storage.tables import Columns, read_columns, read_lines
 from strategies.round_record import RoundRecord
+
+
+@dataclass(frozen=True, eq=False)
+class RunRecord:
+    """What a run produces."""
+
+    config: RunConfig
+    summary: Summary
+    predictions: Columns
+    traffic: Columns
+    """The columns of predictions.csv and traffic.csv."""
+    rounds: tuple[RoundRecord, ...]
+    channel: DeviceChannel | None
+    """The channel that the devices applied to their ratings; None if it adds no noise."""
+    privacy: PrivacyLedger
+    """Every charge to a user's privacy, round by round."""
+
+
+def prediction_columns(test: Ratings, predictions: NDArray[np.float64]) -> Columns:
+    """Return the columns of predictions.csv."""
+    return {
+        "user": test.user_ids[test.users],
+        "item": test.item_ids[test.items],
+        "rating": test.values,
+        "prediction": predictions,
+    }
+
+
+def traffic_columns(
+    users: NDArray[Any],
+    counts: NDArray[Any],
+    outcome: ServerOutcome,
+    composed: NDArray[np.float64],
+    network: NetworkOptions,
+) -> Columns:
+    """Return the columns of traffic.csv; a number that does not apply is NaN or infinite.
+
+    Parameters
+    ----------
+    users, counts : ndarray, shape (users,)
+        The data set's own ids, and the ratings of each user; NaN where nobody knows them.
+    composed : ndarray of float64, shape (users,)
+        The users' losses by composition.
+    """
+    traffic, privacy = outcome.traffic, outcome.privacy
+    up, down = network_bytes(traffic, network.contacts(traffic.requests))
+    return {
+        "user": users,
+        "ratings": counts,
+        **{f"{name}_bytes": getattr(traffic, name) for name in _CHARGED},
+        "uplink_network_bytes": up,
+        "downlink_network_bytes": down,
+        "messages": traffic.messages,
+        "epsilon_per_rating": privacy.per_rating,
+        "epsilon_per_user": privacy.per_user,
+        "epsilon_composed": composed,
+    }
+
+
+_CHARGED = ("uplink_payload", "uplink_message", "downlink_payload", "downlink_message")
+"""Bytes of the traffic ledger that have a column each."""
 
 _TRAFFIC_TYPES: dict[str, type[np.number[Any]]] = {
     "ratings": np.float64,
-    "uplink_payload_bytes": np.int64,
-    "uplink_message_bytes": np.int64,
-    "downlink_payload_bytes": np.int64,
-    "downlink_message_bytes": np.int64,
-    "uplink_network_bytes": np.int64,
-    "downlink_network_bytes": np.int64,
+    **{f"{name}_bytes": np.int64 for name in (*_CHARGED, "uplink_network", "downlink_network")},
     "messages": np.int64,
-    "epsilon_per_rating": np.float64,
-    "epsilon_per_user": np.float64,
-    "epsilon_composed": np.float64,
+    **dict.fromkeys(("epsilon_per_rating", "epsilon_per_user", "epsilon_composed"), np.float64),
 }
+"""The numeric columns of traffic.csv, as they are read."""
+
+
+class _Bytes(Document):
+    payload_bytes: int
+    message_bytes: int
+
+
+class _RoundLine(Document):
+    round: int
+    replies: int
+    failures: int
+    accuracy: dict[str, float | None] | None
+    uplink: _Bytes
+    downlink: _Bytes
+    seconds: float
+    causes: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+
+
+_SIDES = ("uplink", "downlink")
+
+
+def line_of(record: RoundRecord) -> dict[str, Any]:
+    """Return the contents of a round's line."""
+    sides = {
+        side: {name: getattr(record, f"{side}_{name}") for name in ("payload_bytes", "message_bytes")}
+        for side in _SIDES
+    }
+    return {
+        "round": record.round,
+        "replies": record.replies,
+        "failures": record.failures,
+        **({"causes": record.causes} if record.causes else {}),
+        "accuracy": record.accuracy,
+        **sides,
+        "seconds": record.seconds,
+    }
+
+
+def written_rounds(records: Sequence[RoundRecord]) -> Iterator[str]:
+    """Yield the lines of rounds.jsonl."""
+    return (json.dumps(line_of(record)) + "\n" for record in records)
+
+
+def parse_rounds(text: str, where: str) -> tuple[RoundRecord, ...]:
+    """Parse the lines of rounds.jsonl.
+
+    Raises
+    ------
+    InputError
+        Naming the line.
+    """
+    return tuple(
+        _record_of(parse_document(_RoundLine, line, f"{where}, line {position}"))
+        for position, line in enumerate(text.splitlines(), start=1)
+    )
+
+
+def _record_of(line: _RoundLine) -> RoundRecord:
+    values = line.model_dump()
+    sides = {f"{side}_{name}": sent for side in _SIDES for name, sent in values.pop(side).items()}
+    return RoundRecord(**values, **sides)
+
+
+_ACCEPTED_CHANNEL = "the channel that `dprec run` wrote"
+
+
+def write_channel(directory: Path, device: DeviceChannel) -> FileSummary:
+    """Write channel.npz: the arrays of the channel, and what it is calibrated to."""
+    channel = device.channel
+    arrays = {
+        "weights": channel.weights,
+        "inputs": channel.inputs,
+        "values": channel.values,
+        "cells": np.array(device.cells, dtype=np.int64),
+        "per_user": np.array(device.per_user),
+    }
+    return write_archive(directory / CHANNEL, arrays)
+
+
+def read_channel(directory: Path) -> DeviceChannel:
+    """Read channel.npz.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read or holds no channel.
+    """
+    path = directory / CHANNEL
+    arrays = _arrays(path)
+    weights, inputs, values = arrays["weights"], arrays["inputs"], arrays["values"]
+    cells = int(arrays["cells"])
+    if weights.shape != (inputs.size, values.size) or inputs.size < 2 or values.size < 1:
+        raise InputError(f"{path}: weights", f"shape {weights.shape}", f"({inputs.size}, {values.size})")
+    ratings = inputs[1:] if np.isnan(inputs[0]) else inputs
+    if not (np.isfinite(ratings).all() and (np.diff(ratings) > 0).all()):
+        raise InputError(
+            f"{path}: inputs", str(inputs.tolist()), "ascending ratings, after NaN for not rated"
+        )
+    if np.isinf(values).any():
+        raise InputError(f"{path}: values", "an infinite value", "numbers, or NaN for not rated")
+    # Each weight is checked on its own first, so that the sum of a row cannot overflow unnoticed.
+    total = np.uint64(DRAWS)
+    if (weights > total).any() or (weights.astype(object).sum(axis=1) != int(total)).any():
+        raise InputError(f"{path}: weights", "a row with another sum", f"rows that sum to 2**{DRAW_BITS}")
+    if cells < 1:
+        raise InputError(f"{path}: cells", str(cells), "at least 1")
+    return DeviceChannel(Channel(weights, inputs, values), cells, bool(arrays["per_user"]))
+
+
+_STORED = {
+    "weights": (np.dtype(np.uint64), 2),
+    "inputs": (np.dtype(np.float64), 1),
+    "values": (np.dtype(np.float64), 1),
+    "cells": (np.dtype(np.int64), 0),
+    "per_user": (np.dtype(np.bool_), 0),
+}
+"""Type and number of dimensions of every array of the file."""
+
+
+def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+    arrays = read_archive(path, _ACCEPTED_CHANNEL)
+    for name, (dtype, dimensions) in _STORED.items():
+        array = arrays.get(name)
+        if array is None or array.dtype != dtype or array.ndim != dimensions:
+            stored = "nothing" if array is None else f"{array.dtype} in {array.ndim} dimensions"
+            raise InputError(f"{path}: {name}", stored, f"{dtype} in {dimensions} dimensions")
+    return arrays
+
+
+_ACCEPTED_LEDGER = "the privacy ledger that `dprec run` wrote"
+
+
+def write_ledger(directory: Path, ledger: PrivacyLedger) -> FileSummary:
+    """Write ledger.npz: the ledger's history, which determines its sums."""
+    return write_archive(directory / LEDGER, ledger_arrays(ledger))
+
+
+def read_ledger(directory: Path) -> PrivacyLedger:
+    """Read ledger.npz.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read or holds no ledger.
+    """
+    path = directory / LEDGER
+    arrays = read_archive(path, _ACCEPTED_LEDGER)
+    try:
+        return ledger_from_arrays(arrays)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise InputError(str(path), str(error), _ACCEPTED_LEDGER) from None
+
+
+_LEAST_RATINGS, _MOST_RATINGS = 5, 10
+"""Test ratings that the user has at least, and of which more are not shown."""
+
+
+@dataclass(frozen=True)
+class ExampleUser:
+    """The first user with at least five test ratings, and ten of them at most."""
+
+    user: str
+    predicted: tuple[tuple[str, float, float], ...]
+    """Items with their true ratings and predictions."""
+
+
+def read_example(path: Path) -> ExampleUser | None:
+    """Read the example from the beginning of predictions.csv; None if there is no such user."""
+    lines = read_lines(path, ("user", "item", "rating", "prediction"), FROM_RUN)
+    _, header = next(lines)
+    places = [header.index(name) for name in ("user", "item", "rating", "prediction")]
+    rows = ([cells[place] for place in places] for _, cells in lines)
+    for user, own in groupby(rows, key=lambda row: row[0]):
+        first = list(islice(own, _MOST_RATINGS))
+        if len(first) >= _LEAST_RATINGS:
+            predicted = ((item, _number(rated), _number(said)) for _, item, rated, said in first)
+            return ExampleUser(user, tuple(predicted))
+    return None
+
+
+def _number(cell: str) -> float:
+    return float(cell or "nan")
+
+
+def shown_names(names: Mapping[str, str], test: Ratings, diagnostics: Mapping[str, Any]) -> dict[str, str]:
+    """Return the names of the items that a page shows: those of the example and of an AlterEgo.
+
+    Parameters
+    ----------
+    names : mapping
+        Those of all items, by identifier.
+    diagnostics : mapping
+        As in summary.json.
+    """
+    shown: list[str] = []
+    users = np.flatnonzero(test.counts >= _LEAST_RATINGS)
+    if users.size:
+        start = test.indptr[users[0]]
+        stop = min(test.indptr[users[0] + 1], start + _MOST_RATINGS)
+        shown += map(str, test.item_ids[test.items[start:stop]].tolist())
+    ego = diagnostics.get("alter_ego") or {}
+    shown += [item for side in ("before", "after") for item, _ in ego.get(side, ())]
+    return {item: names[item] for item in shown if item in names}
+
+
 _PREDICTION_TYPES: dict[str, type[np.number[Any]]] = {"rating": np.float64, "prediction": np.float64}
 
 

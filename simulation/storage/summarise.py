@@ -1,11 +1,11 @@
-"""Turns the outcome of a protocol into the summary of the run."""
+"""Turns the outcome of a protocol into the summary of the run, simulated or deployed."""
 
 from __future__ import annotations
 
 import math
 import platform
 import resource
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from importlib.metadata import version
@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 
 from dprec.binarization import is_binary
 from dprec.components import deviations, sources_of
+from dprec.datasets import Dataset
 from dprec.privacy.large_delta import note_on_delta
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.shuffling import ShuffledReports
-from dprec.ratings import Ratings
+from dprec.ratings import Ratings, RatingScale
 from dprec.wire import NetworkOptions, TrafficLedger, network_bytes
 from simulation.configuration.models import RunConfig
 from simulation.protocols import Outcome
 from simulation.protocols.declared import declaring
 from simulation.protocols.outcome import ServerOutcome
-from simulation.storage.summarise import notes_on_own_ratings
 from simulation.storage.summary import (
     Accuracy,
     ClaimedLoss,
@@ -168,8 +168,8 @@ def _declared_by(config: RunConfig) -> tuple[OwnCode, ...]:
 def _notes(config: RunConfig, train: Ratings, test: Ratings) -> tuple[str, ...]:
     """Note what a reader must know of the ratings, the evaluation and the randomness of a simulation."""
     return (
-        *notes_on_own_ratings(config, train, test),
-        *notes_on_composition(config, train.n_users),
+        *_notes_on_own_ratings(config, train, test),
+        *_notes_on_composition(config, train.n_users),
         *_note_on_signs(config, train),
         *_note_on_test_lists(config, train),
         *_note_on_ranking(config, train),
@@ -197,7 +197,7 @@ def _claimed(ledger: PrivacyLedger | None) -> ClaimedLoss:
     return ClaimedLoss(per_rating=_largest(ledger.per_rating), per_user=_finite(ledger.per_user.max()))
 
 
-def notes_on_composition(config: RunConfig, users: int) -> tuple[str, ...]:
+def _notes_on_composition(config: RunConfig, users: int) -> tuple[str, ...]:
     """Note where what is asked for per user holds by composition, and whether its delta is too large."""
     privacy = config.protocol.privacy
     if privacy is None or privacy.composition == "sum":
@@ -302,3 +302,112 @@ def _largest(per_rating: NDArray[np.float64]) -> float | None:
 
 def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
+
+
+_LEDGERS = (
+    "Deployed: losses are those that follow from what the server was sent. What a device has spent is in its "
+    "own ledger, with answers that came to nothing."
+)
+_SECRETS = "Every device drew its noise from a secret of its own."
+_SEEDED = "A test: devices drew from the seed of the configuration; who knows it can remove the noise."
+
+
+def summarise_deployed(
+    config: RunConfig,
+    scale: RatingScale,
+    n_items: int,
+    outcome: ServerOutcome,
+    composed: NDArray[np.float64],
+    *,
+    seeded: bool,
+    total_seconds: float,
+) -> Summary:
+    """Return the summary of a deployed run that is not stored yet.
+
+    Parameters
+    ----------
+    composed : ndarray of float64, shape (users,)
+        The users' losses by composition.
+    seeded : bool
+        Whether devices drew from a seed.
+    """
+    dataset = DatasetSummary(
+        kind="deployed",
+        users=composed.size,
+        items=n_items,
+        train_ratings=None,
+        test_ratings=None,
+        scale=(scale.low, scale.high),
+        levels=tuple(scale.values.tolist()),
+        binarized_above=scale.cut,
+        users_only_in_test=None,
+        items_only_in_test=None,
+    )
+    summary = summary_of(
+        config,
+        dataset,
+        Accuracy.model_validate({"rmse": None, "mae": None}),
+        outcome,
+        composed,
+        (_LEDGERS, _SEEDED if seeded else _SECRETS, *_notes_on_composition(config, composed.size)),
+        startup_seconds=0.0,
+        total_seconds=total_seconds,
+    )
+    return summary.model_copy(update={"devices": "deployed"})
+
+
+_SCALE, _SAME = "Scale: ", "All ratings are the same"
+
+_MANY = 0.4
+"""Share of ratings of 0 or less, all of them alike, that suggests that they are none."""
+
+
+def _notes_on_own_ratings(config: RunConfig, train: Ratings, test: Ratings) -> Iterator[str]:
+    """Yield how somebody's own ratings were understood; nothing of a data set that is public."""
+    if not config.dataset.own:
+        return
+    if config.binarization is None:
+        yield _note_on_scale(config.dataset, train.scale)
+    yield from _notes_on_values(config.dataset, train, test)
+    chosen = [f"{name} {value}" for name, value in asdict(config.split).items() if name != "kind"]
+    split = " ".join([config.split.kind, *chosen])
+    yield f"To test on: {test.count:,} of {train.count + test.count:,} ratings (split: {split})."
+
+
+def of_all_protocols(notes: Sequence[str]) -> list[str]:
+    """Return the notes of a run that hold of its ratings, so of every protocol of a comparison."""
+    return [note for note in notes if note.startswith((_SCALE, _SAME))]
+
+
+def _note_on_scale(dataset: Dataset, scale: RatingScale) -> str:
+    """Say which scale it is, and where the ratings decided on it, what that reveals and how to avoid it."""
+    words, found = scale.describe(), dataset.read_off()
+    if not found:
+        return f"{_SCALE}{words} (as given)."
+    levels = scale.values
+    step = {} if scale.continuous else {"step": float(levels[-1] - levels[0]) / (levels.size - 1)}
+    slider = {"continuous": True} if scale.continuous else {}
+    settings = {"low": scale.low, "high": scale.high, **step, **slider}
+    public = dataset.written(settings)
+    return (
+        f"{_SCALE}{words}, read off the private ratings ({', '.join(found)}). No epsilon covers that: a "
+        f"single rating can change the scale, which everybody sees. Given, it is public: {public}"
+    )
+
+
+def _notes_on_values(dataset: Dataset, train: Ratings, test: Ratings) -> Iterator[str]:
+    """Yield what looks wrong: ratings that do not differ, or mostly stand for none."""
+    values, scale = np.concatenate([train.values, test.values]), train.scale
+    if not values.size:
+        return
+    if values.min() == values.max():
+        yield (
+            f"{_SAME}, {values[0]:g}: there is nothing to predict, and what the figures of accuracy measure "
+            "is noise."
+        )
+    share = float(np.mean(values == scale.low))
+    if not is_binary(scale) and scale.low <= 0 and _MANY < share < 1:
+        yield (
+            f"Of all ratings, {share:.0%} are {scale.low:g}: if that means not rated, "
+            f"{dataset.written({'missing': [scale.low]})} leaves them out."
+        )

@@ -6,18 +6,17 @@ A key that does not apply is null; one that was not set is not written.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import Field
 
 from dprec.privacy.guarantee import Status, Trust
 from simulation.configuration.strict_yaml import flatten
 from simulation.storage.directories import SUMMARY
-from simulation.storage.files import Document, parse_document, read_text, write_atomically
-
-Count = Annotated[int, Field(ge=0)]
+from simulation.storage.files import Count, Document, FileSummary, parse_document, read_text, write_atomically
 
 
 class DatasetSummary(Document):
@@ -126,7 +125,7 @@ class PrivacySummary(Document):
     epsilon_per_rating: float | None = Field(description="Largest proved loss of one rating, of any user.")
     epsilon_per_user: LossSpread = Field(
         description="Sum of the proved losses of everything a user sends, for profiles of the same items if "
-        "they are seen, and of what everybody is sent about it with noise (item_embeddings.epsilon, with its delta)."
+        "they are seen, and of what everybody is sent about it with noise (item_embeddings.epsilon, delta)."
     )
     epsilon_composed: LossSpread = Field(
         description="The same by composition: holds with delta, where the sum holds without."
@@ -198,18 +197,11 @@ class TimeSummary(Document):
     server_s: float = Field(description="The protocol outside its rounds.")
 
 
-class FileSummary(Document):
-    """A file beside the summary, at the time it was written."""
-
-    rows: Count | None = Field(description="Lines without the header; null for a file without lines.")
-    sha256: str = Field(pattern="^[0-9a-f]{64}$", description="SHA-256 of its bytes, in hexadecimal.")
-
-
 class Summary(Document):
     """The figures of a run."""
 
-    schema_version: Literal[1] = Field(
-        default=1, alias="schema", description="Raised when a key changes its meaning or is removed."
+    schema_version: Literal[2] = Field(
+        default=2, alias="schema", description="Raised when a key changes its meaning or is removed."
     )
     name: str = Field(description="Name of the configuration.")
     protocol: str = Field(description="Kind of the protocol.")
@@ -248,6 +240,54 @@ class Summary(Document):
         """Return the contents of summary.json."""
         dumped = self.model_dump(mode="json", by_alias=True, exclude_unset=True)
         return {"schema": self.schema_version, **dumped}
+
+
+LEFT_OUT = (
+    "schema",
+    "name",
+    "time",
+    "peak_memory_mb",
+    "environment",
+    "completion_diagnostics",
+    "item_names",
+    "nothing_sent",
+    "privacy.notes",
+    "files",
+)
+"""Keys that are not figures of a protocol, or differ from one machine to the next.
+
+What is reached with nothing sent is a line of its own.
+"""
+
+_PREFIXES = ("accuracy.", "privacy.", "traffic.", "dataset.", "time.")
+"""Beginnings of keys that the names of columns do without."""
+
+
+def column_of(key: str) -> str:
+    """Return the name of the column for a key of the summary."""
+    if key == "dataset.kind":
+        return "dataset"
+    prefix = next((prefix for prefix in _PREFIXES if key.startswith(prefix)), "")
+    return key.removeprefix(prefix).replace(".", "_")
+
+
+def columns_of(type_: type) -> frozenset[str]:
+    """Return the columns of comparison.csv that follow from values of a type, such as text."""
+    return frozenset(
+        column_of(key) for key, held in _types(Summary) if held is type_ and not key.startswith(LEFT_OUT)
+    )
+
+
+def _types(model: type[Document], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Yield the dotted keys of a summary with the types of their values, which may be null besides."""
+    for name, field in model.model_fields.items():
+        held: Any = field.annotation
+        for each in get_args(held) if isinstance(held, UnionType) else (held,):
+            if isinstance(each, type) and issubclass(each, Document):
+                yield from _types(each, f"{prefix}{name}.")
+            else:
+                words = get_origin(each) is Literal
+                yield f"{prefix}{name}", str if words else each
 
 
 def write_summary(directory: Path, summary: Summary) -> None:

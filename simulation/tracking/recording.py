@@ -12,8 +12,7 @@ from dprec.errors import InputError, RunError, listed
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import flatten
 from simulation.storage.run_files import RunRecord, line_of
-from simulation.tracking import TRACKERS
-from simulation.tracking.trackers import PACKAGES, Scalar, Tracker, required
+from simulation.tracking.trackers import PACKAGES, TRACKERS, Scalar, Tracker, required
 from strategies.round_record import RoundRecord
 
 _FINAL = ("accuracy", "privacy", "traffic", "time", "peak_memory_mb")

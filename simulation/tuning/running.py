@@ -7,27 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from dprec.binarization import is_binary
 from dprec.components import is_ours
-from dprec.errors import InputError, RunError
+from dprec.errors import InputError, RunError, within
 from dprec.exchange import is_integer
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings
+from dprec.splits import Holdout, RandomSplit
 from simulation.analysis.vocabulary import Metric, metrics_in
 from simulation.configuration.loading import load
-from simulation.configuration.models import RunConfig, with_sources
+from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import dump_yaml
-from simulation.execution import run_prepared
-from simulation.tuning.running import validation_parts
-from simulation.tuning.space import (
-    Choices,
-    Scalar,
-    Space,
-    applicable,
-    current,
-    derived_space,
-    read_space,
-)
+from simulation.execution import load_ratings, run_prepared
+from simulation.tuning.space import Scalar, Space, applicable, current, derived_space, read_space
 from simulation.tuning.trials import (
     Judgement,
     Study,
@@ -37,6 +31,33 @@ from simulation.tuning.trials import (
     check_installed,
     check_replayed,
 )
+
+_SHARE = 0.1
+"""Share of the training ratings that are held back where the split chooses nothing at random."""
+
+
+def validation_parts(config: RunConfig, seed: int) -> tuple[Ratings, Ratings]:
+    """Return the training ratings that trials learn from, and those that judge them.
+
+    The configuration's split is applied once more, to its training ratings; of a predefined split, a random
+    tenth of these is held back. The test ratings are left out of both.
+
+    Parameters
+    ----------
+    seed : int
+        Of the second split.
+
+    Raises
+    ------
+    InputError
+        When nothing would be left.
+    """
+    train, _ = load_ratings(config)
+    again = config.split if isinstance(config.split, RandomSplit) else Holdout(test_fraction=_SHARE)
+    judging = np.zeros(train.count, dtype=np.bool_)
+    with within("split"):
+        judging[again.test_rows(train, seed)] = True
+    return train.select(~judging), train.select(judging)
 
 
 @dataclass(frozen=True)
@@ -166,16 +187,8 @@ def _trials(
 
 def _request(configs: Mapping[str, RunConfig], spaces: Mapping[str, Space], tuning: Tuning) -> str:
     """Return what decides every trial; how many there are does not."""
-    plain = {
-        name: {
-            key: list(part.values)
-            if isinstance(part, Choices)
-            else {"low": part.low, "high": part.high, "log": part.log}
-            for key, part in space.items()
-        }
-        for name, space in spaces.items()
-    }
-    values = {name: with_sources(config.plain_values(), config.sources) for name, config in configs.items()}
+    plain = {name: {key: part.as_written() for key, part in space.items()} for name, space in spaces.items()}
+    values = {name: config.written_values() for name, config in configs.items()}
     request = {"seed": tuning.seed, "space": plain, "configurations": values}
     return dump_yaml(request if tuning.metric is None else {"metric": tuning.metric, **request})
 
@@ -198,14 +211,18 @@ def _judged(
         trial = load(config, [*overrides, "simulation.backend=local"])
         summary = run_prepared(trial, fit, judging, None).summary
     except (InputError, RunError) as error:
-        return Judgement(None, str(error))
+        return Judgement(value=None, reason=str(error))
     measured = summary.accuracy.metrics()
     value = measured.get(metric.column)
     if value is None:
         known = ", ".join(each.column for each in metrics_in(measured))
         raise InputError("metric", f"{metric.column}, which {config.name} does not have", known)
     privacy = summary.privacy
-    return Judgement(value, "", privacy.epsilon_per_rating, privacy.epsilon_per_user.max)
+    return Judgement(
+        value=value,
+        epsilon_per_rating=privacy.epsilon_per_rating,
+        epsilon_per_user=privacy.epsilon_per_user.max,
+    )
 
 
 def _tuned(

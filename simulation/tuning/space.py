@@ -7,12 +7,15 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dprec.components import Options, option
 from dprec.errors import InputError, SettingError, listed
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import flatten, read_yaml
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
 
 Scalar = bool | int | float | str
 
@@ -44,12 +47,42 @@ class Range(Options):
         if self.log and self.low <= 0:
             raise SettingError("low", f"{self.low:g}", "more than 0, with log: true")
 
+    def holds(self, value: object) -> bool:
+        """Return whether a value may be chosen."""
+        return isinstance(value, int | float) and self.low <= value <= self.high
+
+    def as_written(self) -> dict[str, Any]:
+        """Return the range as a file has it."""
+        return {"low": self.low, "high": self.high, "log": self.log}
+
+    def distribution(self) -> BaseDistribution:
+        """Return what Optuna draws from."""
+        from optuna.distributions import FloatDistribution, IntDistribution
+
+        if isinstance(self.low, int) and isinstance(self.high, int):
+            return IntDistribution(self.low, self.high, log=self.log)
+        return FloatDistribution(self.low, self.high, log=self.log)
+
 
 @dataclass(frozen=True)
 class Choices:
     """Some values, each as likely."""
 
     values: tuple[Scalar, ...]
+
+    def holds(self, value: object) -> bool:
+        """Return whether a value may be chosen."""
+        return value in self.values
+
+    def as_written(self) -> list[Scalar]:
+        """Return the choices as a file has them."""
+        return list(self.values)
+
+    def distribution(self) -> BaseDistribution:
+        """Return what Optuna draws from."""
+        from optuna.distributions import CategoricalDistribution
+
+        return CategoricalDistribution(self.values)
 
 
 Space = dict[str, Range | Choices]
@@ -119,13 +152,7 @@ def _settings(config: RunConfig) -> dict[str, Any]:
 def current(config: RunConfig, space: Space) -> dict[str, Scalar]:
     """Return the configured values of a space's settings, where the space has them."""
     values = _settings(config)
-    return {key: values[key] for key in space if _holds(space[key], values[key])}
-
-
-def _holds(part: Range | Choices, value: Any) -> bool:
-    if isinstance(part, Choices):
-        return value in part.values
-    return isinstance(value, int | float) and part.low <= value <= part.high
+    return {key: values[key] for key in space if space[key].holds(values[key])}
 
 
 def derived_space(config: RunConfig) -> Space:

@@ -1,4 +1,4 @@
-"""Trials of one configuration: what is tried next, and what each has shown.
+"""Trials of one configuration: what is tried next, what each has shown, and the directory that keeps them.
 
 Optuna chooses (Akiba et al. [akiba2019]): the first trial has the configured settings, nine follow at random,
 and a tree-structured Parzen estimator chooses the others. The same seed and figures give the same trials, so
@@ -7,39 +7,39 @@ that an interrupted study is continued by telling a new one what the old one has
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from dprec.errors import InputError
-from simulation.tuning.space import Choices, Range, Scalar, Space
+from simulation.storage.directories import COMPARISON, CONFIG, SUMMARY, TABLE, ClaimedDirectory
+from simulation.storage.files import Document, parse_document, read_text, write_files
+from simulation.storage.tables import csv_of_rows
+from simulation.tuning.space import Scalar, Space
 
 if TYPE_CHECKING:
-    from optuna.distributions import BaseDistribution
+    pass
 
-Judge = Callable[[dict[str, Scalar]], "Judgement"]
+
+_Judge = Callable[[dict[str, Scalar]], "Judgement"]
 """Runs a configuration with some settings."""
 
 
-@dataclass(frozen=True)
-class Judgement:
+class Judgement(Document):
     """What a trial has shown."""
 
-    value: float | None
-    """Its accuracy on the validation ratings; None if it could not be run."""
-    reason: str = ""
-    """Why it could not be run; empty otherwise."""
-    epsilon_per_rating: float | None = None
-    epsilon_per_user: float | None = None
-    """Largest proved losses of its run; None where there is no bound."""
+    value: float | None = Field(description="Accuracy on the validation ratings; None if it could not run.")
+    reason: str = Field(default="", description="Why it could not be run; empty otherwise.")
+    epsilon_per_rating: float | None = Field(default=None, description="Largest proved loss of a rating.")
+    epsilon_per_user: float | None = Field(default=None, description="Largest proved loss of a user.")
 
 
-@dataclass(frozen=True)
-class Trial:
+class Trial(Document):
     """One trial."""
 
-    settings: dict[str, Scalar]
-    """By dotted key."""
+    settings: dict[str, Scalar] = Field(description="Settings by dotted key.")
     judgement: Judgement
 
 
@@ -70,31 +70,21 @@ class Study:
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._failed = optuna.trial.TrialState.FAIL
-        self._distributions = {key: _distribution(part) for key, part in space.items()}
+        self._distributions = {key: part.distribution() for key, part in space.items()}
         self._study = optuna.create_study(
             direction="minimize" if lower_is_better else "maximize",
             sampler=optuna.samplers.TPESampler(seed=seed % 2**32),
         )
         self._study.enqueue_trial(start)
 
-    def trial(self, judge: Judge) -> Trial:
+    def trial(self, judge: _Judge) -> Trial:
         """Carry out the next trial."""
         asked = self._study.ask(self._distributions)
         settings = dict(asked.params)
         judgement = judge(settings)
         state = self._failed if judgement.value is None else None
         self._study.tell(asked, judgement.value, state=state)
-        return Trial(settings, judgement)
-
-
-def _distribution(part: Range | Choices) -> BaseDistribution:
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
-    if isinstance(part, Choices):
-        return CategoricalDistribution(part.values)
-    if isinstance(part.low, int) and isinstance(part.high, int):
-        return IntDistribution(part.low, part.high, log=part.log)
-    return FloatDistribution(part.low, part.high, log=part.log)
+        return Trial(settings=settings, judgement=judgement)
 
 
 def best_trial(trials: Sequence[Trial], *, lower_is_better: bool) -> Trial | None:
@@ -104,3 +94,87 @@ def best_trial(trials: Sequence[Trial], *, lower_is_better: bool) -> Trial | Non
     ]
     sign = 1 if lower_is_better else -1
     return min(judged, key=lambda pair: sign * pair[0])[1] if judged else None
+
+
+TUNING, TRIALS, TABLE_OF_TRIALS = "tuning.yaml", "trials.json", "trials.csv"
+
+
+class _StoredTrials(Document):
+    trials: dict[str, tuple[Trial, ...]] = Field(description="Those of every configuration, by its name.")
+
+
+class TuningDirectory(ClaimedDirectory):
+    """A directory that a tuning writes to."""
+
+    claimed_by, held = TUNING, "a tuning already"
+    others = (CONFIG, SUMMARY, COMPARISON, TABLE, TRIALS, TABLE_OF_TRIALS)
+
+    @classmethod
+    def claim(cls, path: str | Path, request: str, names: Iterable[str], *, resume: bool) -> TuningDirectory:
+        """Claim a directory for what is asked for, as YAML; see `claim_for`.
+
+        Raises
+        ------
+        InputError
+            Also when one of the configurations, after which files are named, has the name of another file.
+        """
+        written = [_file_of(name) for name in names]
+        if TUNING in written:
+            accepted = f"another name, as {TUNING} is what was asked for"
+            raise InputError("name", repr(TUNING.removesuffix(".yaml")), accepted)
+        return cls.claim_for(path, request, resume=resume, others=written)
+
+    def read(self) -> dict[str, list[Trial]]:
+        """Return the trials that were carried out, by the names of the configurations.
+
+        Raises
+        ------
+        InputError
+            When the file is damaged.
+        """
+        path = self.path / TRIALS
+        if not path.is_file():
+            return {}
+        stored = parse_document(_StoredTrials, read_text(path), str(path))
+        return {name: list(trials) for name, trials in stored.trials.items()}
+
+    def write(self, trials: Mapping[str, Sequence[Trial]]) -> None:
+        """Write all trials, as JSON and as a table.
+
+        Raises
+        ------
+        InputError, RunError
+            When the directory cannot be written to.
+        """
+        stored = _StoredTrials(trials={name: tuple(own) for name, own in trials.items()})
+        text = stored.model_dump_json(indent=2) + "\n"
+        table = "".join(csv_of_rows(list(_rows(trials))))
+        write_files(self.path, {TRIALS: text, TABLE_OF_TRIALS: table})
+
+    def write_configuration(self, name: str, text: str) -> Path:
+        """Write a configuration that can be run; return its path."""
+        write_files(self.path, {_file_of(name): text})
+        return self.path / _file_of(name)
+
+
+def _file_of(name: str) -> str:
+    """Return the file of a configuration."""
+    return f"{name}.yaml"
+
+
+def _rows(trials: Mapping[str, Sequence[Trial]]) -> Iterable[dict[str, object]]:
+    for name, own in trials.items():
+        for place, trial in enumerate(own):
+            yield {"name": name, "trial": place, **trial.judgement.model_dump(), **trial.settings}
+
+
+def check_replayed(trial: Trial, stored: Trial, path: Path) -> None:
+    """Refuse stored trials that this tuning would not have chosen.
+
+    Raises
+    ------
+    InputError
+    """
+    if trial.settings != stored.settings:
+        accepted = "trials of the same version of Optuna, or a new directory"
+        raise InputError(str(path / TRIALS), "other settings than would be tried", accepted)

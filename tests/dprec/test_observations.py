@@ -1,5 +1,7 @@
 """What item sets may say to everybody: settings and what they cost."""
 
+from __future__ import annotations
+
 import pytest
 
 from dprec.errors import SettingError

@@ -89,7 +89,7 @@ def test_no_word_is_drawn_in_two_runs() -> None:
 
 @pytest.mark.parametrize("again", [True, False])
 def test_a_word_that_is_drawn_twice_is_noticed(again: bool) -> None:
-    from dprec import randomness
+    from dprec.randomness import counters as randomness
 
     with recording() as drawn:
         for start in (0, 3 if again else 4):

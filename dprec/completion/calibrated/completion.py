@@ -18,7 +18,7 @@ from dprec.completion.calibrated.item_biases import SymbolTables, clear_reports
 from dprec.completion.calibrated.latent_ratings import Cells, CountLikelihood, LatentRatings, LookedUp
 from dprec.completion.calibrated.learned_histogram import learned_shares
 from dprec.completion.calibrated.profile_biases import ProfileFit
-from dprec.completion.calibrated.regressions import RegressedBiases, RegressedVectors
+from dprec.completion.calibrated.regressions import Regressed
 from dprec.completion.calibrated.residual_biases import fitted_to_residuals
 from dprec.components import option
 from dprec.errors import InputError, SettingError
@@ -61,12 +61,12 @@ class CalibratedModel(Completed):
     scale: RatingScale
 
     @property
-    def users(self) -> RegressedBiases:
+    def users(self) -> Regressed:
         """Biases of the users."""
         return self.latent.users
 
     @property
-    def items(self) -> RegressedBiases:
+    def items(self) -> Regressed:
         """Biases of the items."""
         return self.latent.items
 
@@ -192,7 +192,7 @@ class Calibrated(Completion):
         fit = HiddenSetFit.of(
             observations, reports, cuts, self.dimensions, self.features, self.sweeps, seed, progress
         )
-        latent = LatentRatings.of_biases(fit.users.biases, fit.items.biases)
+        latent = LatentRatings.of_biases(fit.users, fit.items)
         return CalibratedModel(
             latent, fit.embedding, observations.catalogue, cuts, scale, diagnostics=fit.diagnostics
         )
@@ -234,17 +234,15 @@ class Calibrated(Completion):
         return LatentRatings(
             users,
             items,
-            RegressedVectors.at(
+            Regressed.at(
                 np.zeros((n_users, embeddings.shape[1])),
                 of_users,
                 variance=_SLOPE_SPREAD,
                 spread=_SLOPE_SPREAD,
             ),
             embeddings,
-            RegressedVectors.at(user_factors, of_users, variance=_START_VARIANCE, spread=1.0),
-            RegressedVectors.at(
-                np.zeros((n_items, factors)), of_items, variance=0.0, spread=_ITEM_FACTOR_SPREAD
-            ),
+            Regressed.at(user_factors, of_users, variance=_START_VARIANCE, spread=1.0),
+            Regressed.at(np.zeros((n_items, factors)), of_items, variance=0.0, spread=_ITEM_FACTOR_SPREAD),
         )
 
     def _swept(
@@ -328,10 +326,10 @@ def _model(
     """Return the model of reports that show which items were rated, with what was learned."""
     users, items = latent.users, latent.items
     learned = {
-        "user_spread": users.spread,
-        "item_spread": items.spread,
-        "user_coefficients": users.coefficients.tolist(),
-        "item_coefficients": items.coefficients.tolist(),
+        "user_spread": float(users.spreads[0]),
+        "item_spread": float(items.spreads[0]),
+        "user_coefficients": users.coefficients[:, 0].tolist(),
+        "item_coefficients": items.coefficients[:, 0].tolist(),
         "slope_spreads": latent.slopes.spreads.tolist(),
         "factor_spreads": (latent.user_factors.spreads * latent.item_factors.spreads).tolist(),
     }

@@ -2,6 +2,27 @@
 
 The singular vectors of the normalised 0/1 matrix of ratings place items that the same people rate next to
 each other. Taste shows in what people choose, so their ratings vary smoothly over these places.
+
+What everybody's item sets say together, with noise: how often items are rated, and by the same people.
+
+With x_u the 0/1 row of a user's n_u rated items, two sums over users are released. The first is of
+
+    min(1, sqrt(k / n_u)) x_u,
+
+which has a norm of at most sqrt(k). Items whose sum stands out from its noise are kept; p holds their shares
+of it. Of those items alone, the second sum is of
+
+    y_u y_u^T,    y_u = (x_u - n_u p) / ||x_u - n_u p||,
+
+which has a Frobenius norm of 1: where a user's choice among the items differs from their popularity. So one
+profile more or less moves the first sum by sqrt(k) at most and the second by 1. Two profiles in place of each
+other move them by sqrt(2) times as much, as ||a - b||^2 <= ||a||^2 + ||b||^2 for rows without negative
+numbers, and ||y y^T - z z^T||^2 = 2 - 2 (y . z)^2. With Gaussian noise the two releases compose exactly
+(`dprec.privacy.gaussian`); that the second is chosen by the outcome of the first makes no difference.
+
+What noise does to singular values and vectors: how large the ones, how far turned the others.
+
+Places of users and items from item sets, within what these may say to everybody who is sent the places.
 """
 
 from __future__ import annotations
@@ -9,10 +30,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dprec.completion.spectral import SparsePlusLowRank
+from dprec.observations import EmbeddingRelease
+from dprec.randomness import generator, seed_for
 
 _DAMPING = 0.3
 """Each row and column of the 0/1 matrix is divided by this power of its number of ratings."""
@@ -87,8 +111,8 @@ class ItemSetEmbedding:
         unused = ((0, 0), (0, dimensions - kept))
         spreads = np.sqrt(values * (values > _NOISE) / max(values.max(initial=0.0), _NOISE))
         return cls(
-            np.pad(standardised(user_embeddings, of_user) * spreads, unused),
-            np.pad(standardised(item_embeddings, of_item) * spreads, unused),
+            np.pad(_standardised(user_embeddings, of_user) * spreads, unused),
+            np.pad(_standardised(item_embeddings, of_item) * spreads, unused),
             *all_counts,
         )
 
@@ -103,10 +127,10 @@ def _counted(
 
 def standardised_logarithms(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return log(1 + counts) with mean 0 and variance 1 over the ratings; 0 where nothing is counted."""
-    return standardised(np.log1p(counts)[:, None], counts)[:, 0]
+    return _standardised(np.log1p(counts)[:, None], counts)[:, 0]
 
 
-def standardised(columns: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def _standardised(columns: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the columns with mean 0 and variance 1 over the ratings; rows without ratings are 0."""
     shares = counts / max(int(counts.sum()), 1)
     centred = (columns - shares @ columns) * (counts > 0)[:, None]
@@ -114,3 +138,243 @@ def standardised(columns: NDArray[np.float64], counts: NDArray[np.int64]) -> NDA
     spread_out = deviations > _NOISE * np.abs(columns).max(axis=0, initial=0.0)
     standard: NDArray[np.float64] = centred * spread_out / np.where(spread_out, deviations, 1.0)
     return standard
+
+
+RATINGS_PER_USER = 32
+"""Ratings k of a user from which on each counts for less: many more would need more noise."""
+
+_SHARE_OF_COUNTS = 0.3
+"""Share of the budget, as a squared distance of two means, that goes to the first sum."""
+
+_CLEAR = 3.0
+"""Standard deviations of the noise by which an item's sum has to exceed 0 for the item to be kept."""
+
+_MOST_KEPT = 2000
+"""Most items of the second sum, which is a square matrix."""
+
+_LEAST_REST = 1e-3
+"""Share of ||x_u||^2 up to which a difference from popularity is left out, lest rounding count."""
+
+_MARGIN = 1 + 1e-9
+"""Rows are scaled in floating point, so their norms may exceed the bounds by very little."""
+
+
+@dataclass(frozen=True, eq=False)
+class NoisySets:
+    """The two sums with their noise."""
+
+    counts: NDArray[np.float64]
+    """The first sum, which may be negative; shape (items,)."""
+    count_noise: float
+    """Standard deviation of the noise on each count."""
+    kept: NDArray[np.int64]
+    """Items of the second sum, ascending; shape (kept,)."""
+    together: NDArray[np.float64]
+    """The second sum, symmetric; shape (kept, kept)."""
+    pair_noise: float
+    """Standard deviation of the noise on each entry off its diagonal; that on the diagonal is sqrt(2) times
+    as large.
+    """
+
+    @classmethod
+    def released(
+        cls, rated: sp.csr_array, distance: float, least_raters: int, random: np.random.Generator
+    ) -> NoisySets:
+        """Release the sums.
+
+        Parameters
+        ----------
+        rated : sparse array of 0 and 1, shape (users, items)
+        distance : float
+            What both releases together cost: how many standard deviations apart they are, as two means, with
+            and without a profile; see `dprec.privacy.gaussian`.
+        least_raters : int
+            Least count, noise included, of an item that is kept.
+        random : Generator
+            Of the noise.
+        """
+        count_noise = _MARGIN * np.sqrt(RATINGS_PER_USER / _SHARE_OF_COUNTS) / distance
+        counts = weighted_counts(rated) + count_noise * random.standard_normal(rated.shape[1])
+        kept = _kept(counts, max(float(least_raters), _CLEAR * count_noise))
+        pair_noise = _MARGIN / np.sqrt(2 * (1 - _SHARE_OF_COUNTS)) / distance
+        together = sums_of_squares(rated[:, kept], counts[kept])
+        noise = random.standard_normal(together.shape)
+        # Symmetric, and as large in every direction of the symmetric matrices.
+        together += (noise + noise.T) * (pair_noise / np.sqrt(2))
+        return cls(counts, float(count_noise), kept, together, float(pair_noise))
+
+
+def weighted_counts(rated: sp.csr_array) -> NDArray[np.float64]:
+    """Return how often each item is rated, by users of many ratings less, shape (items,); the first sum.
+
+    Parameters
+    ----------
+    rated : sparse array of 0 and 1, shape (users, items)
+    """
+    sizes = np.asarray(rated.sum(axis=1)).ravel()
+    weights = np.minimum(1.0, np.sqrt(RATINGS_PER_USER / np.maximum(sizes, 1)))
+    counts: NDArray[np.float64] = rated.T @ weights
+    return counts
+
+
+def sums_of_squares(rated: sp.csr_array, counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sum over users of y_u y_u^T, shape (kept, kept); the second sum.
+
+    Parameters
+    ----------
+    rated : sparse array of 0 and 1, shape (users, kept)
+    counts : ndarray, shape (kept,)
+        Of the items that are kept, above 0.
+    """
+    shares = counts / max(float(counts.sum()), np.finfo(float).tiny)
+    sizes = np.asarray(rated.sum(axis=1)).ravel()
+    squares = sizes - 2 * sizes * (rated @ shares) + sizes**2 * (shares @ shares)
+    left = squares > _LEAST_REST * sizes
+    inverse = left / np.where(left, squares, 1.0)
+    # Written out, so that no row of numbers per user is ever dense.
+    together: NDArray[np.float64] = (rated.T @ (sp.diags_array(inverse) @ rated)).toarray()
+    across = np.outer(rated.T @ (inverse * sizes), shares)
+    together += np.outer(shares, shares) * float(inverse @ sizes**2) - across - across.T
+    return together
+
+
+def _kept(counts: NDArray[np.float64], least: float) -> NDArray[np.int64]:
+    """Return the items whose counts are at least so large, the most frequent if they are too many."""
+    frequent = np.argsort(-counts, kind="stable")[:_MOST_KEPT]
+    return np.sort(frequent[counts[frequent] >= least])
+
+
+_EDGE_MARGIN = 1.02
+"""Factor by which a singular value has to exceed the largest that is expected of noise."""
+
+_POINTS = 500
+
+
+def noise_edge(row_weights: NDArray[np.float64], column_weights: NDArray[np.float64]) -> float:
+    """Return the largest singular value to be expected of independent noise, in the limit of large matrices.
+
+    With entries a_i b_j g_ij and g_ij of variance 1, squared singular values beyond the noise are
+    t / (p q), where sum_i a_i^2 p / (1 - a_i^2 p) = t = sum_j b_j^2 q / (1 - b_j^2 q); the edge is the least
+    of them over t (Paul and Silverstein [paul2009]).
+
+    Parameters
+    ----------
+    row_weights, column_weights : ndarray, shapes (rows,) and (columns,)
+        The factors a and b.
+    """
+    curves = []
+    for weights in (row_weights, column_weights):
+        squares = weights[weights > 0] ** 2
+        if squares.size == 0:
+            return 0.0
+        points = -np.expm1(np.linspace(-14, -1e-6, _POINTS)[:, None]) / squares.max()
+        curves.append((points[::-1, 0], (points * squares / (1 - points * squares)).sum(axis=1)[::-1]))
+    (rows, of_rows), (columns, of_columns) = curves
+    ends = max(of_rows[0], of_columns[0]), min(of_rows[-1], of_columns[-1])
+    at = np.geomspace(*ends, _POINTS)
+    squared = at / (np.interp(at, of_rows, rows) * np.interp(at, of_columns, columns))
+    return float(np.sqrt(squared.min()))
+
+
+def expected_cosines(values: NDArray[np.float64], edge: float) -> NDArray[np.float64]:
+    """Return the expected cosines between singular vectors and those without noise, 0 at the edge and below.
+
+    A value s = edge (x + 1 / x) / 2 comes from a signal x times as strong as the least that can be seen, and
+    its vector has cosine^2 = 1 - 1 / x^2 (Benaych-Georges and Nadakuditi [benaych2012], section 3.1, square
+    matrices). The same holds of eigenvalues above the noise of a symmetric matrix.
+
+    Parameters
+    ----------
+    values : ndarray, shape (values,)
+    edge : float
+        See `noise_edge`; above 0. Values have to exceed it by 2 %.
+    """
+    ratios = np.maximum(values / (_EDGE_MARGIN * edge), 1.0)
+    strengths = ratios + np.sqrt(ratios**2 - 1)
+    cosines: NDArray[np.float64] = np.sqrt(1 - 1 / strengths**2)
+    return cosines
+
+
+def embedded(
+    users: NDArray[np.integer],
+    items: NDArray[np.integer],
+    shape: tuple[int, int],
+    embedding_release: EmbeddingRelease,
+    dimensions: int,
+    seed: int,
+) -> ItemSetEmbedding:
+    """Place users and items; see `ItemSetEmbedding.of`.
+
+    With noise, places and counts of the items, and the axes along which users are placed, follow from
+    `NoisySets` alone. A user's own place follows from these and its own items.
+
+    Parameters
+    ----------
+    users, items : ndarray of int, shape (cells,)
+    shape : tuple of int
+    seed : int
+        Of the server.
+    """
+    if embedding_release.epsilon is None:
+        return ItemSetEmbedding.of(users, items, shape, dimensions, seed, embedding_release.least_raters)
+    rated = sp.csr_array((np.ones(users.size), (users, items)), shape=shape)
+    # Another budget draws other noise: two releases whose noise is in proportion would tell it.
+    drawn_for = np.array([embedding_release.distance, embedding_release.least_raters])
+    random = generator(seed_for(seed, users, items, drawn_for), "noise of item sets")
+    released = NoisySets.released(rated, embedding_release.distance, embedding_release.least_raters, random)
+    return _placed_by(released, rated, dimensions)
+
+
+def _placed_by(released: NoisySets, rated: sp.csr_array, dimensions: int) -> ItemSetEmbedding:
+    """Place items by what was released, and users by their items.
+
+    Dimensions whose eigenvalues do not stand out from the noise are 0. Over the ratings, the others have
+    standard deviations of the cosine to be expected between an eigenvector and that without noise, times the
+    fourth root of the eigenvalue relative to the largest, as without noise.
+    """
+    kept, n_items = released.kept, rated.shape[1]
+    used = min(dimensions, kept.size)
+    counts = np.rint(np.maximum(released.counts, 0.0)).astype(np.int64)
+    among = np.zeros(n_items, dtype=np.int64)
+    among[kept] = counts[kept]
+    axes, scales = np.zeros((n_items, dimensions)), np.zeros(dimensions)
+    if used:
+        last = [kept.size - used, kept.size - 1]
+        values, vectors = scipy.linalg.eigh(released.together, subset_by_index=last)
+        # The first are those of the largest eigenvalues.
+        axes[kept, :used] = vectors[:, ::-1] / np.sqrt(released.counts[kept])[:, None]
+        # What every direction has in common says nothing about who rates what together.
+        values = values - np.trace(released.together) / kept.size
+        scales[:used] = _scales(values[::-1], 2 * released.pair_noise * np.sqrt(kept.size))
+    of_user = np.asarray(rated.sum(axis=1)).ravel().astype(np.int64)
+    own = np.asarray(rated[:, kept].sum(axis=1)).ravel()
+    along = (rated @ axes) / (own + SHRINKAGE)[:, None]
+    return ItemSetEmbedding(
+        _standardised(along, of_user) * scales,
+        _standardised(axes, among) * scales,
+        of_user,
+        counts,
+        _reliability(released),
+    )
+
+
+def _scales(values: NDArray[np.float64], edge: float) -> NDArray[np.float64]:
+    """Return the standard deviation of each dimension, from its eigenvalue, descending."""
+    above = np.maximum(values, edge)
+    # The eigenvalue t without noise makes one of t + (edge / 2)^2 / t.
+    strengths = (above + np.sqrt(above**2 - edge**2)) / 2
+    scales: NDArray[np.float64] = expected_cosines(values, edge) * np.sqrt(strengths / strengths.max())
+    return scales
+
+
+def _reliability(released: NoisySets) -> float:
+    """Return the correlation to be expected of log(1 + count) with and without noise, over the ratings.
+
+    The variance of the noise on a logarithm is s^2 / (1 + count)^2, to first order, and at most 4.
+    """
+    counts = np.maximum(released.counts, 0.0)
+    shares = counts / max(float(counts.sum()), np.finfo(float).tiny)
+    logarithms = np.log1p(counts)
+    whole = float(shares @ (logarithms - shares @ logarithms) ** 2)
+    noise = float(shares @ np.minimum((released.count_noise / (1 + counts)) ** 2, 4.0))
+    return float(np.sqrt(max(0.0, 1 - noise / max(whole, float(np.finfo(float).tiny)))))

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
 from dprec.completion.calibrated.embedding import ItemSetEmbedding, standardised_logarithms
-from dprec.completion.calibrated.regressions import RegressedBiases
+from dprec.completion.calibrated.regressions import Expected, Regressed
 
 _USER_SPREAD, ITEM_SPREAD = 0.2, 0.06
 """Expected variances of the effects around what features say, in units of the noise on a latent rating."""
@@ -18,7 +18,7 @@ _POPULARITY, _ITS_SQUARE = 5.0, 0.3
 
 def prior_biases(
     embedding: ItemSetEmbedding, catalogue: Catalogue | None, width: int
-) -> tuple[RegressedBiases, RegressedBiases]:
+) -> tuple[Regressed, Regressed]:
     """Return the prior of the users' effects and of the items', regressed on the features of this module.
 
     Parameters
@@ -28,8 +28,8 @@ def prior_biases(
     """
     of_users, of_items = user_features(embedding, width), item_features(embedding, catalogue, width)
     return (
-        RegressedBiases.at_zero(of_users, _USER_SPREAD, intercept=False),
-        RegressedBiases.at_zero(of_items, ITEM_SPREAD, intercept=True),
+        Regressed.prior(of_users, Expected(spread=(_USER_SPREAD,), intercepts=None)),
+        Regressed.prior(of_items, Expected(spread=(ITEM_SPREAD,))),
     )
 
 

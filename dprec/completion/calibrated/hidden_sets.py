@@ -1,33 +1,243 @@
 """Fits users and items to reports that hide which items were rated.
 
-Every cell of the catalogue has a symbol, and whether it is rated is integrated out (`cell_likelihood.py`).
+Every cell of the catalogue has a symbol, and whether it is rated is integrated out (`CellLikelihood`).
 Each half sweep is a step of Fisher scoring for the propensities and effects of one side, with the other side
 in bins, so that a step costs little more than counting the symbols. Scores are averaged over the posterior of
 the propensity, as in a Gaussian variational approximation (Opper and Archambeau [opper2009]): at the means
 alone, users and items that noise makes look active would count most, and ratings would seem frequent.
+
+Reports on every cell of the catalogue, which hide the cells that were rated, counted by bins.
+
+The likelihood of a symbol of a cell that may or may not be rated, and its slopes.
+
+With sigma the logistic function, a cell is rated with probability sigma(a) at a propensity a, and then at
+latent rating t it has level x with probability p_x(t) (`dprec.ordinal`); so
+
+    Pr(z | a, t) = (1 - sigma(a)) Q[0, z] + sigma(a) sum_x p_x(t) Q[x, z].
+
+Places of items from noisy reports of what is rated: what propensities alone do not explain.
+
+A user's scores of the propensities, each divided by the root of its information, are a matrix of noise with
+variance 1 where users and items are independent given their propensities. Tastes stand out from that noise as
+singular values above the largest one that noise has. Below it nothing is known, and places are 0.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from dprec.completion.calibrated.embedding import ItemSetEmbedding
+from dprec.completion.calibrated.embedding import ItemSetEmbedding, expected_cosines, noise_edge
 from dprec.completion.calibrated.features import catalogue_features
-from dprec.completion.calibrated.hidden_sets import CellLikelihood, HiddenReports, hidden_embeddings
-from dprec.completion.calibrated.regressions import JointBiases, PropensityBins
+from dprec.completion.calibrated.regressions import Expected, PropensityBins, Regressed
+from dprec.completion.spectral import SparsePlusLowRank
 from dprec.observations import Observations, RowReports
+from dprec.ordinal import level_probabilities
 from dprec.progress import Progress
 
-_USERS, _ITEMS = ((0.0, 0.0), (1.0, 0.25)), ((-3.0, 0.0), (1.5, 0.3))
-"""Means and variances of propensities and effects that are expected of users and of items.
+_MOST_SYMBOLS = 16
+"""Symbols beyond these are merged with their neighbours."""
 
-A cell is rated with a probability of about 5 %. Both are averaged with what the reports say.
-"""
+
+@dataclass(frozen=True, eq=False)
+class HiddenReports:
+    """The symbols of all cells of the users who reported.
+
+    Symbol 0 stands for whatever is not sent. Those of a fine grid are merged, which no likelihood suffers
+    from but by telling less.
+    """
+
+    users: NDArray[np.int32]
+    items: NDArray[np.int32]
+    """The cells with a symbol other than 0; shape (cells,)."""
+    symbols: NDArray[np.int64]
+    """Shape (cells,)."""
+    rated: NDArray[np.float64]
+    """Pr(symbol | level); shape (levels, symbols)."""
+    unrated: NDArray[np.float64]
+    """Pr(symbol | not rated); shape (symbols,)."""
+    reported: NDArray[np.bool_]
+    """Shape (users,)."""
+    n_items: int
+
+    @classmethod
+    def of(cls, observations: Observations, reports: RowReports) -> HiddenReports:
+        """Return the reports behind observations."""
+        rated = reports.channels[0]
+        merged = np.zeros(reports.unrated.size, dtype=np.int64)
+        sent = np.flatnonzero(~reports.unsent)
+        # About as many answers of each merged symbol, whether a cell is rated or not.
+        shares = (rated.mean(axis=0) + reports.unrated)[sent]
+        below = (np.cumsum(shares) - shares / 2) / max(float(shares.sum()), np.finfo(float).tiny)
+        if sent.size < _MOST_SYMBOLS:
+            merged[sent] = 1 + np.arange(sent.size)
+        else:
+            merged[sent] = 1 + np.unique((below * (_MOST_SYMBOLS - 1)).astype(int), return_inverse=True)[1]
+        total = np.eye(int(merged.max(initial=0)) + 1)[merged]
+        return cls(
+            observations.users,
+            observations.items,
+            merged[reports.symbols],
+            rated @ total,
+            reports.unrated @ total,
+            reports.reported,
+            observations.shape[1],
+        )
+
+    def of_items(self, bin_of_user: NDArray[np.int64], bins: int) -> NDArray[np.float64]:
+        """Count the symbols on each item from the users of each bin, shape (items, bins, symbols)."""
+        sizes = np.bincount(bin_of_user[self.reported], minlength=bins)
+        return self._counted(self.items, self.n_items, bin_of_user[self.users], sizes)
+
+    def of_users(self, bin_of_item: NDArray[np.int64], bins: int) -> NDArray[np.float64]:
+        """Count the symbols of each user on the items of each bin, shape (users, bins, symbols)."""
+        sizes = np.bincount(bin_of_item, minlength=bins)
+        counts = self._counted(self.users, self.reported.size, bin_of_item[self.items], sizes)
+        return counts * self.reported[:, None, None]
+
+    def _counted(
+        self,
+        owners: NDArray[np.int32],
+        n_owners: int,
+        bin_of_cell: NDArray[np.int64],
+        sizes: NDArray[np.int64],
+    ) -> NDArray[np.float64]:
+        """Return counts of symbols per owner and bin, those that are not sent being the rest of the bin."""
+        shape = (n_owners, sizes.size, self.unrated.size)
+        embeddings = (owners * np.int64(sizes.size) + bin_of_cell) * self.unrated.size + self.symbols
+        counts = np.bincount(embeddings, minlength=int(np.prod(shape))).reshape(shape).astype(np.float64)
+        counts[:, :, 0] = sizes - counts[:, :, 1:].sum(axis=2)
+        return counts
+
+
+_LEAST = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class CellLikelihood:
+    """Probabilities of symbols at propensities and latent ratings, and their derivatives by both."""
+
+    probabilities: NDArray[np.float64]
+    """Shape (..., symbols)."""
+    by_propensity: NDArray[np.float64]
+    by_latent: NDArray[np.float64]
+
+    @classmethod
+    def at(
+        cls,
+        propensity: NDArray[np.float64],
+        latent: NDArray[np.float64],
+        channel: tuple[NDArray[np.float64], NDArray[np.float64]],
+        cuts: NDArray[np.float64],
+        variance: float = 0.0,
+    ) -> CellLikelihood:
+        """Evaluate the likelihood.
+
+        Parameters
+        ----------
+        propensity, latent : ndarray
+            Of shapes that broadcast, the latent rating's without leading axes of length 1.
+        channel : pair of ndarray, shapes (symbols,) and (levels, symbols)
+            Pr(symbol | not rated) and Pr(symbol | level).
+        cuts : ndarray, shape (levels - 1,)
+        variance : float
+            Of the latent rating around the given one, over which the likelihood is averaged.
+        """
+        unrated, rated = channel
+        spread = np.sqrt(1 + variance)
+        levels, slopes = level_probabilities(latent.ravel() / spread, cuts / spread)
+        given = (levels @ rated).reshape(*latent.shape, -1)
+        moved = (slopes @ rated).reshape(given.shape) / spread
+        share = expit(propensity)[..., None]
+        probabilities = np.maximum((1 - share) * unrated + share * given, _LEAST)
+        return cls(probabilities, share * (1 - share) * (given - unrated), share * moved)
+
+
+def hidden_embeddings(
+    reports: HiddenReports,
+    users: Regressed,
+    items: Regressed,
+    cuts: NDArray[np.float64],
+    dimensions: int,
+    seed: int,
+) -> NDArray[np.float64]:
+    """Place items that the same people rate next to each other, shape (items, dimensions).
+
+    Rows and columns are weighted by the fourth root of their mean information, so that users and items of
+    whom little is known add less noise. Over the ratings, a dimension has mean 0, and its standard
+    deviation is the cosine of the angle to be expected between the singular vector and that without noise.
+
+    Parameters
+    ----------
+    users, items : Regressed
+        As fitted.
+    cuts : ndarray, shape (levels - 1,)
+    seed : int
+        Seed of the initial Lanczos vector of large matrices.
+    """
+    sizes = (reports.reported.size, reports.n_items)
+    kept = max(0, min(dimensions, min(sizes) - 1))
+    matrix, weights = _weighted_scores(reports, users, items, cuts)
+    edge = noise_edge(*weights)
+    if kept == 0 or edge == 0:
+        return np.zeros((sizes[1], dimensions))
+    leading = matrix.leading(kept, seed)
+    shares = np.exp(items.means[:, 0])
+    axes = leading.right - (shares / shares.sum()) @ leading.right
+    deviations = np.sqrt((shares / shares.sum()) @ axes**2)
+    scaled = axes / np.maximum(deviations, np.finfo(float).tiny) * expected_cosines(leading.values, edge)
+    return np.pad(scaled, ((0, 0), (0, dimensions - kept)))
+
+
+def _weighted_scores(
+    reports: HiddenReports, users: Regressed, items: Regressed, cuts: NDArray[np.float64]
+) -> tuple[SparsePlusLowRank, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Return the weighted matrix of scores, and the weights of its rows and columns.
+
+    Users and items are in bins, so that the cells without a symbol are of low rank. How far each is from its
+    bin moves its scores by as much as their information, to first order.
+    """
+    of_user = PropensityBins.by_rank(users, reports.reported)
+    of_item = PropensityBins.by_rank(items, np.ones(reports.n_items, dtype=np.bool_))
+    at = of_user.means[:, None, :] + of_item.means
+    likelihood = CellLikelihood.at(at[..., 0], at[..., 1], (reports.unrated, reports.rated), cuts)
+    scores = likelihood.by_propensity / likelihood.probabilities
+    information = (scores * likelihood.by_propensity).sum(axis=2)
+    roots = np.sqrt(information)
+    scores /= np.maximum(roots, np.sqrt(np.finfo(float).tiny))[..., None]
+    row_weights = _root_of_share(information @ of_item.sizes)[of_user.of] * reports.reported
+    column_weights = _root_of_share(of_user.sizes @ information)[of_item.of]
+    cells = of_user.of[reports.users], of_item.of[reports.items]
+    weights = row_weights[reports.users] * column_weights[reports.items]
+    sent = (scores[*cells, reports.symbols] - scores[*cells, 0]) * weights
+    shape = (row_weights.size, column_weights.size)
+    sparse = sp.csr_array((sent, (reports.users, reports.items)), shape=shape)
+    by_user = scores[..., 0][of_user.of] - roots[of_user.of] * of_user.deviations[:, None]
+    left = np.hstack([by_user, roots[of_user.of]]) * row_weights[:, None]
+    members = np.eye(of_item.sizes.size)[of_item.of]
+    right = np.hstack([members, -members * of_item.deviations[:, None]]) * column_weights[:, None]
+    return SparsePlusLowRank(sparse, left, right), (row_weights, column_weights)
+
+
+def _root_of_share(information: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the fourth root of each share of the information; 1 where there is none at all."""
+    shares = information / max(float(information.mean()), np.finfo(float).tiny)
+    weights: NDArray[np.float64] = shares**0.25 if information.any() else np.ones_like(information)
+    return weights
+
+
+def _expected(propensity: float, spread: tuple[float, float]) -> Expected:
+    """Return what is expected of propensities and effects: effects near 0, as the histogram is public."""
+    return Expected(centre=(propensity, 0.0), spread=spread, intercepts=(1.0, 0.09), coefficients=(0.5, 0.05))
+
+
+_USERS, _ITEMS = _expected(0.0, (1.0, 0.25)), _expected(-3.0, (1.5, 0.3))
+"""A cell is rated with a probability of about 5 %."""
 
 _LONGEST_STEP = 1.0
 """Log odds, or units of the noise on a latent rating, by which one step may move a user or an item."""
@@ -43,8 +253,8 @@ _NUMBERS = 1 << 22
 class HiddenSetFit:
     """What the reports say about users and items."""
 
-    users: JointBiases
-    items: JointBiases
+    users: Regressed
+    items: Regressed
     embedding: ItemSetEmbedding
     """The places of the items; users have none. Counts of ratings are expected ones, rounded."""
 
@@ -73,11 +283,11 @@ class HiddenSetFit:
             Before the items are placed; a third as many follow.
         """
         reports = HiddenReports.of(observations, received)
-        users = JointBiases.at_centre(np.zeros((reports.reported.size, 0)), *_USERS)
+        users = Regressed.prior(np.zeros((reports.reported.size, 0)), _USERS)
         features = [np.ones((reports.n_items, 1))]
         if observations.catalogue is not None:
             features.append(catalogue_features(observations.catalogue, np.ones(reports.n_items, dtype=int)))
-        items = JointBiases.at_centre(np.hstack(features), *_ITEMS)
+        items = Regressed.prior(np.hstack(features), _ITEMS)
         again = -(-sweeps // 3)
         for sweep in range(sweeps):
             users, items = _swept(users, items, reports, cuts)
@@ -98,14 +308,14 @@ class HiddenSetFit:
             "expected_ratings": int(self.embedding.item_counts.sum()),
             "user_spread": self.users.spread.tolist(),
             "item_spread": self.items.spread.tolist(),
-            "item_coefficients": self.items.coefficients.tolist(),
+            "item_coefficients": self.items.coefficients.T.tolist(),
             "dimensions_above_noise": int(self.embedding.items.any(axis=0).sum()),
         }
 
 
 def _swept(
-    users: JointBiases, items: JointBiases, reports: HiddenReports, cuts: NDArray[np.float64]
-) -> tuple[JointBiases, JointBiases]:
+    users: Regressed, items: Regressed, reports: HiddenReports, cuts: NDArray[np.float64]
+) -> tuple[Regressed, Regressed]:
     """Solve the items given the users, then the users given the items."""
     bins = PropensityBins.by_rank(users, reports.reported)
     items = _solved(items, bins, reports.of_items(bins.of, bins.sizes.size), reports, cuts)
@@ -114,12 +324,12 @@ def _swept(
 
 
 def _solved(
-    side: JointBiases,
+    side: Regressed,
     others: PropensityBins,
     counts: NDArray[np.float64],
     reports: HiddenReports,
     cuts: NDArray[np.float64],
-) -> JointBiases:
+) -> Regressed:
     """Solve one side given the bins of the other side and the symbols counted by bin."""
     precision = np.empty((len(counts), 2, 2))
     slopes = np.empty((len(counts), 2))
@@ -140,11 +350,11 @@ def _solved(
     target = (precision @ side.means[:, :, None])[:, :, 0] + slopes
     solved = side.solved(precision, target)
     change = np.clip(solved.means - side.means, -_LONGEST_STEP, _LONGEST_STEP)
-    return solved.moved_to(side.means + change)
+    return replace(solved, means=side.means + change)
 
 
 def _embedding(
-    users: JointBiases, items: JointBiases, embeddings: NDArray[np.float64], reports: HiddenReports
+    users: Regressed, items: Regressed, embeddings: NDArray[np.float64], reports: HiddenReports
 ) -> ItemSetEmbedding:
     """Return places with expected counts of ratings, and how far those of the items are more than noise."""
     typical = PropensityBins.by_rank(items, np.ones(len(embeddings), dtype=np.bool_))

@@ -1,7 +1,8 @@
-"""Biases of items alone, from reports of which nobody needs to know whose they are."""
+"""Biases of items alone, from the likelihood of symbols of which nobody needs to know whose they are."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -12,21 +13,120 @@ from dprec.catalogue import Catalogue
 from dprec.completion.base import Completed, Completion
 from dprec.completion.calibrated.embedding import ItemSetEmbedding, embedded
 from dprec.completion.calibrated.features import ITEM_SPREAD, item_features
-from dprec.completion.calibrated.item_biases import SymbolTables
-from dprec.completion.calibrated.regressions import RegressedBiases
+from dprec.completion.calibrated.regressions import Expected, Regressed
 from dprec.components import option
 from dprec.errors import SettingError
 from dprec.observations import Evidence, Observations, RatedSets, SymbolReports
-from dprec.ordinal import Histogram, cut_points, expected_rating, level_shares
+from dprec.ordinal import Histogram, cut_points, expected_rating, level_probabilities, level_shares
 from dprec.progress import Progress, silent
 from dprec.ratings import RatingScale
+
+_REACH, _POINTS = 8.0, 401
+"""The latent ratings for which tables are made: from -8 to 8, in steps of 0.04."""
+
+_LEAST = 1e-300
+
+_STEEPEST = 1e4
+"""No slope of a likelihood on the grid is steeper for cut points below 1,000: see `SymbolTables.of`."""
+
+
+@dataclass(frozen=True, eq=False)
+class SymbolTables:
+    """Slopes and information of every symbol's log likelihood, on a grid of latent ratings."""
+
+    slopes: NDArray[np.float64]
+    """The derivative of log Pr(symbol | latent rating), for all symbols of all channels;
+    shape (points, columns).
+    """
+    information: NDArray[np.float64]
+    """Fisher information of a report through each channel; shape (points, channels)."""
+    first: NDArray[np.int64]
+    """The column of each channel's first symbol; shape (channels,)."""
+
+    @classmethod
+    def of(cls, channels: Sequence[NDArray[np.float64]], cuts: NDArray[np.float64]) -> SymbolTables:
+        """Tabulate all symbols.
+
+        Parameters
+        ----------
+        channels : sequence of ndarray, each of shape (levels, symbols)
+            Pr(symbol | level).
+        cuts : ndarray, shape (levels - 1,)
+            Where the latent rating changes level.
+
+        Notes
+        -----
+        A slope is the mean of what lies between two cut points, seen from the latent rating, and no report
+        tells more than the latent rating with noise of variance 1, so information is between 0 and 1. These
+        bounds matter only where cut points are so close together, or so far apart, that rounding leaves
+        nothing of a level: with them, what is computed from any cut points is finite.
+        """
+        grid = np.linspace(-_REACH, _REACH, _POINTS)
+        probabilities, derivatives = level_probabilities(grid, cuts)
+        slopes, information = [], []
+        for channel in channels:
+            # A symbol as likely at every level says nothing, and not as much as rounding does either.
+            moved = derivatives @ channel * (np.ptp(channel, axis=0) > 0)
+            steep = moved / np.maximum(probabilities @ channel, _LEAST)
+            slopes.append(np.clip(steep, -_STEEPEST, _STEEPEST))
+            information.append(np.clip((slopes[-1] * moved).sum(axis=1), 0.0, 1.0))
+        first = np.cumsum([0, *(channel.shape[1] for channel in channels[:-1])])
+        return cls(np.hstack(slopes), np.column_stack(information), first)
+
+    def at(
+        self,
+        latent: NDArray[np.float64],
+        symbols: NDArray[np.int64],
+        channel_of: NDArray[np.int64] | Literal[0] = 0,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the slope of each symbol and the information of its channel, interpolated linearly.
+
+        Parameters
+        ----------
+        symbols, channel_of : ndarray of int64, same shape
+        """
+        lower, share = _places(latent)
+
+        def between(
+            table: NDArray[np.float64], columns: NDArray[np.int64] | Literal[0]
+        ) -> NDArray[np.float64]:
+            below, above = table[lower, columns], table[lower + 1, columns]
+            mixed: NDArray[np.float64] = below + share * (above - below)
+            return mixed
+
+        return between(self.slopes, self.first[channel_of] + symbols), between(self.information, channel_of)
+
+    def everywhere(self, latent: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the slopes of all symbols and the information of all channels at latent ratings.
+
+        Parameters
+        ----------
+        latent : ndarray of float64, shape (places,)
+
+        Returns
+        -------
+        slopes, information : ndarray of float64, shapes (places, columns) and (places, channels)
+        """
+        lower, share = _places(latent)
+        slopes, information = (
+            table[lower] + share[:, None] * (table[lower + 1] - table[lower])
+            for table in (self.slopes, self.information)
+        )
+        return slopes, information
+
+
+def _places(latent: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the point of the grid below each latent rating, and the share of the way to the next."""
+    embeddings = np.clip((latent + _REACH) * ((_POINTS - 1) / (2 * _REACH)), 0, _POINTS - 1.001)
+    lower = embeddings.astype(np.int64)
+    return lower, embeddings - lower
 
 
 @dataclass(frozen=True, eq=False)
 class ItemBiasesModel(Completed):
     """What the reports say about the items."""
 
-    biases: RegressedBiases
+    biases: Regressed
     """On the latent rating."""
     embedding: ItemSetEmbedding
     """How often the items are reported on, and their places if these are known."""
@@ -45,7 +145,7 @@ class ItemBiasesModel(Completed):
 
     def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Predict the expected ratings of the given cells, shape (cells,): the same for every user."""
-        latent, variances = self.biases.means[items], self.biases.variances[items] + self.user_variance
+        latent, variances = self.biases.biases[items], self.biases.variances[items] + self.user_variance
         return expected_rating(latent, variances, self.cuts, self.scale.values)
 
 
@@ -109,18 +209,19 @@ class ItemBiases(Completion):
         seen = counts.sum(axis=1)
         embedding = self._embedding(observations, seen, seed)
         features = item_features(embedding, observations.catalogue, self.features)
-        biases = RegressedBiases.at_zero(features, ITEM_SPREAD / coarse**2, intercept=True)
+        biases = Regressed.prior(features, Expected(spread=(ITEM_SPREAD / coarse**2,)))
         for sweep in range(self.sweeps):
-            precision, slope = _likelihood(tables, counts, biases.means)
-            biases = biases.solved(precision, slope + precision * biases.means)
+            precision, slope = _likelihood(tables, counts, biases.biases)
+            target = slope + precision * biases.biases
+            biases = biases.solved(precision[:, None, None], target[:, None])
             progress("completing", sweep + 1, self.sweeps)
         diagnostics = {
             "cut_points": cuts.tolist(),
-            "item_spread": biases.spread * coarse**2,
-            "item_coefficients": (biases.coefficients * coarse).tolist(),
+            "item_spread": float(biases.spreads[0]) * coarse**2,
+            "item_coefficients": (biases.coefficients[:, 0] * coarse).tolist(),
             "items_without_reports": int((seen == 0).sum()),
         }
-        biases = replace(biases, means=biases.means * coarse, variances=biases.variances * coarse**2)
+        biases = replace(biases, means=biases.means * coarse, covariances=biases.covariances * coarse**2)
         return ItemBiasesModel(
             biases,
             embedding,
@@ -153,14 +254,7 @@ def clear_reports(observations: Observations) -> SymbolReports:
 def _likelihood(
     tables: SymbolTables, counts: NDArray[np.int64], latent: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the information about every effect, and the slope of its log likelihood, shape (items,).
-
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (items, columns of the tables)
-    latent : ndarray of float64, shape (items,)
-        Where.
-    """
+    """Return the information about every effect, and the slope of its log likelihood, shape (items,)."""
     slopes, information = tables.everywhere(latent)
     through = np.add.reduceat(counts, tables.first, axis=1)
     return (through * information).sum(axis=1), (counts * slopes).sum(axis=1)

@@ -4,18 +4,191 @@ theta_ui = b_u + c_i + s_u . g_i + p_u . q_i: biases of the user and of the item
 item's known place, and factors of both. Everything is regressed on features, so that factors have a direction
 before they have much evidence. The posterior is a product of those of the five parts; each is solved given
 the moments of the others, as in variational matrix factorisation (Lim and Teh [lim2007], section 3).
+
+A row counts how many of some cells' ratings reach a level. Given the latent ratings it is a sum of
+independent coins, nearly normal, plus noise that is nearly Laplace's: a mixture of normals of several
+variances (Andrews and Mallows [andrews1974]). A step of EM over that mixture replaces the count by an
+observation with normal noise. Unlike Fisher scoring, it never overshoots the peak of Laplace's density.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.special import log_ndtr, ndtr
 
-from dprec.completion.calibrated.latent_ratings import Cells, CountLikelihood
-from dprec.completion.calibrated.regressions import RegressedBiases, RegressedVectors
+from dprec.arrays import offsets
+from dprec.completion.calibrated.regressions import Regressed
+from dprec.observations import NoisyCounts
+
+_LEAST_VARIANCE = 0.01
+"""Variance that a count has at least beside its noise, so that its density is smooth."""
+
+_LEAST_RESIDUAL = 1e-4
+"""Residuals, in scales of the noise, that are not told apart from 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class _CountSlopes:
+    """What noisy counts say at some latent ratings."""
+
+    slopes: NDArray[np.float64]
+    """By how much an expected count grows with the latent rating of each of its cells;
+    shape (counted cells,).
+    """
+    scores: NDArray[np.float64]
+    information: NDArray[np.float64]
+    """The derivative of each count's log likelihood by its expectation, and the precision of the normal
+    observation that replaces it; shape (rows,).
+    """
+
+
+@dataclass(frozen=True, eq=False)
+class CountLikelihood:
+    """The likelihood of noisy counts."""
+
+    counts: NoisyCounts
+    cut: float
+    """The latent rating at which the lowest counted level begins."""
+
+    @classmethod
+    def of(cls, counts: NoisyCounts, cuts: NDArray[np.float64]) -> Self:
+        """Return the likelihood, given where the latent rating changes level, shape (levels - 1,)."""
+        return cls(counts, float(cuts[counts.least_level - 2]))
+
+    def at(self, latent: NDArray[np.float64]) -> _CountSlopes:
+        """Return what the counts say at the latent ratings of all observed cells, shape (cells,)."""
+        offsets = latent[self.counts.cells] - self.cut
+        shares = ndtr(offsets)
+        slopes = np.exp(-(offsets**2) / 2) / np.sqrt(2 * np.pi)
+        expected, variances = self.sums(shares), np.maximum(self.sums(shares * (1 - shares)), _LEAST_VARIANCE)
+        epsilons = self.counts.epsilons
+        residuals = (self.counts.values - expected) * epsilons
+        residuals = np.where(np.abs(residuals) < _LEAST_RESIDUAL, _LEAST_RESIDUAL, residuals)
+        scores = _scores(residuals, variances * epsilons**2)
+        return _CountSlopes(slopes, epsilons * scores, epsilons**2 * scores / residuals)
+
+    def sums(self, of_cells: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Add up numbers of the counted cells by row, shape (rows,)."""
+        rows = self.counts.sizes.size
+        return np.bincount(self.counts.row_of, weights=of_cells, minlength=rows).astype(np.float64)
+
+    def _row_sums(self, of_cells: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Add up vectors of the counted cells by row, shape (rows, dimensions)."""
+        sums = [self.sums(column) for column in of_cells.T]
+        return np.stack(sums, axis=1) if sums else np.zeros((self.counts.sizes.size, 0))
+
+    def about_users(
+        self, linearised: _CountSlopes, designs: NDArray[np.float64], vectors: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what the counts add to the normal equations of users' vectors.
+
+        Parameters
+        ----------
+        designs : ndarray, shape (counted cells, dimensions)
+            By what a user's vector is multiplied in the latent rating of each counted cell.
+        vectors : ndarray, shape (users, dimensions)
+
+        Returns
+        -------
+        precision : ndarray, shape (users, dimensions, dimensions)
+        target : ndarray, shape (users, dimensions)
+        """
+        owners = self.counts.users
+        rows = self._row_sums(linearised.slopes[:, None] * designs)
+        products = (rows * vectors[owners]).sum(axis=1)
+        precision, target = np.zeros((*vectors.shape, vectors.shape[1])), np.zeros_like(vectors)
+        np.add.at(
+            precision, owners, linearised.information[:, None, None] * rows[:, :, None] * rows[:, None, :]
+        )
+        np.add.at(target, owners, (linearised.information * products + linearised.scores)[:, None] * rows)
+        return precision, target
+
+    def about_coefficients(
+        self,
+        linearised: _CountSlopes,
+        features: NDArray[np.float64],
+        coefficients: NDArray[np.float64],
+        variances: NDArray[np.float64],
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what the counts add to the normal equations of a regression of the item biases.
+
+        Parameters
+        ----------
+        features : ndarray, shape (counted cells, features)
+            Those of each counted cell's item.
+        coefficients : ndarray, shape (features,)
+        variances : ndarray, shape (users,)
+            How uncertain the users' effects are: a count says less about items where they are.
+
+        Returns
+        -------
+        precision : ndarray, shape (features, features)
+        target : ndarray, shape (features,)
+        """
+        rows = self._row_sums(linearised.slopes[:, None] * features)
+        uncertain = self.sums(linearised.slopes) ** 2 * variances[self.counts.users]
+        known = 1 / (1 + linearised.information * uncertain)
+        precision = (rows * (known * linearised.information)[:, None]).T @ rows
+        return precision, rows.T @ (known * linearised.scores) + precision @ coefficients
+
+
+def _scores(residuals: NDArray[np.float64], variances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return minus the derivative of the log density of Laplace(0, 1) plus Normal(0, variance) noise."""
+    spreads = np.sqrt(variances)
+    # The logarithms of the density's two parts, with Laplace noise above 0 and below.
+    above = -residuals + log_ndtr(residuals / spreads - spreads)
+    below = residuals + log_ndtr(-residuals / spreads - spreads)
+    scores: NDArray[np.float64] = np.tanh((above - below) / 2)
+    return scores
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Rated cells, by user."""
+
+    users: NDArray[np.integer]
+    items: NDArray[np.integer]
+    """Users ascending; shape (cells,)."""
+    shape: tuple[int, int]
+    """Users and items of the whole catalogue."""
+
+    def by_user(self, weights: NDArray[np.float64], of_items: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return for each user the sum of weight times what belongs to the item, over the user's cells.
+
+        Parameters
+        ----------
+        weights : ndarray, shape (cells,)
+        of_items : ndarray, shape (items, ...)
+
+        Returns
+        -------
+        ndarray, shape (users, ...)
+        """
+        return _cells_times(self._matrix(weights), of_items)
+
+    def by_item(self, weights: NDArray[np.float64], of_users: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return for each item the same sum over its cells, shape (items, ...)."""
+        return _cells_times(self._matrix(weights).T, of_users)
+
+    @cached_property
+    def _indptr(self) -> NDArray[np.int64]:
+        return offsets(np.bincount(self.users, minlength=self.shape[0]))
+
+    def _matrix(self, weights: NDArray[np.float64]) -> sp.csr_array:
+        return sp.csr_array((weights, self.items, self._indptr), shape=self.shape)
+
+
+def _cells_times(matrix: sp.csr_array, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    sums: NDArray[np.float64] = matrix @ values.reshape(len(values), -1)
+    return sums.reshape(matrix.shape[0], *values.shape[1:])
+
 
 LookedUp = Callable[[NDArray[np.float64]], tuple[NDArray[np.float64], NDArray[np.float64]]]
 """From latent ratings of all cells to the slope of each report's log likelihood, and its information."""
@@ -25,30 +198,30 @@ LookedUp = Callable[[NDArray[np.float64]], tuple[NDArray[np.float64], NDArray[np
 class LatentRatings:
     """A posterior of all latent ratings."""
 
-    users: RegressedBiases
-    items: RegressedBiases
+    users: Regressed
+    items: Regressed
     """Effects b and c."""
-    slopes: RegressedVectors
+    slopes: Regressed
     """Of users, s."""
     embeddings: NDArray[np.float64]
     """Known, g; shape (items, places)."""
-    user_factors: RegressedVectors
-    item_factors: RegressedVectors
+    user_factors: Regressed
+    item_factors: Regressed
     """Factors of users, p, and of items, q."""
 
     @classmethod
-    def of_biases(cls, users: RegressedBiases, items: RegressedBiases) -> LatentRatings:
+    def of_biases(cls, users: Regressed, items: Regressed) -> LatentRatings:
         """Return latent ratings that are sums of two effects alone."""
-        n_users, n_items = users.means.size, items.means.size
-        of_users = RegressedVectors.at(np.zeros((n_users, 0)), users.features, variance=1.0, spread=1.0)
-        of_items = RegressedVectors.at(np.zeros((n_items, 0)), items.features, variance=1.0, spread=1.0)
+        n_users, n_items = len(users.means), len(items.means)
+        of_users = Regressed.at(np.zeros((n_users, 0)), users.features, variance=1.0, spread=1.0)
+        of_items = Regressed.at(np.zeros((n_items, 0)), items.features, variance=1.0, spread=1.0)
         return cls(users, items, of_users, np.zeros((n_items, 0)), of_users, of_items)
 
     def means(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the means of the latent ratings of cells, shape (cells,)."""
         latent: NDArray[np.float64] = (
-            self.users.means[users]
-            + self.items.means[items]
+            self.users.biases[users]
+            + self.items.biases[items]
             + _dots(self.slopes.means[users], self.embeddings[items])
             + _dots(self.user_factors.means[users], self.item_factors.means[items])
         )
@@ -78,7 +251,7 @@ class LatentRatings:
             features = self.items.features[cells.items[counts.counts.cells]]
             linearised = counts.at(latent)
             rows = counts.about_coefficients(
-                linearised, features, self.items.coefficients, self.users.variances
+                linearised, features, self.items.coefficients[:, 0], self.users.variances
             )
         return replace(self, items=self.items.solved(precision, target, rows))
 
@@ -88,8 +261,8 @@ class LatentRatings:
         """Solve the users' effects."""
         latent = self.means(cells.users, cells.items)
         precision, target = _sums(self.users, cells.users, latent, looked_up)
-        more = _counted(cells, latent, counts, np.ones((cells.shape[1], 1)), self.users.means[:, None])
-        return replace(self, users=self.users.solved(precision + more[0][:, 0, 0], target + more[1][:, 0]))
+        more = _counted(cells, latent, counts, np.ones((cells.shape[1], 1)), self.users.means)
+        return replace(self, users=self.users.solved(precision + more[0], target + more[1]))
 
     def with_slopes(
         self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
@@ -101,14 +274,14 @@ class LatentRatings:
         outer = self.embeddings[:, :, None] * self.embeddings[:, None, :]
         precision, target = cells.by_user(information, outer), cells.by_user(score, self.embeddings)
         more = _counted(cells, latent, counts, self.embeddings, self.slopes.means)
-        slopes = self.slopes.solved(precision + more[0], target + more[1]).learned()
+        slopes = self.slopes.posterior(precision + more[0], target + more[1]).learned()
         return replace(self, slopes=slopes)
 
     def with_item_factors(self, cells: Cells, looked_up: LookedUp, *, learn: bool) -> LatentRatings:
         """Solve the items' factors; learn their variances if asked to."""
         latent = self.means(cells.users, cells.items)
         score, information = _scored(latent, looked_up, self._products(cells))
-        item_factors = self.item_factors.solved(
+        item_factors = self.item_factors.posterior(
             cells.by_item(information, self.user_factors.second_moments),
             cells.by_item(score, self.user_factors.means),
         )
@@ -123,7 +296,7 @@ class LatentRatings:
         precision = cells.by_user(information, self.item_factors.second_moments)
         target = cells.by_user(score, self.item_factors.means)
         more = _counted(cells, latent, counts, self.item_factors.means, self.user_factors.means)
-        user_factors = self.user_factors.solved(precision + more[0], target + more[1]).learned()
+        user_factors = self.user_factors.posterior(precision + more[0], target + more[1]).learned()
         scale = np.sqrt(user_factors.spreads + user_factors.regressed.var(axis=0))
         return replace(
             self, user_factors=user_factors.scaled(1 / scale), item_factors=self.item_factors.scaled(scale)
@@ -134,14 +307,14 @@ class LatentRatings:
 
 
 def _sums(
-    side: RegressedBiases, owners: NDArray[np.integer], latent: NDArray[np.float64], looked_up: LookedUp
+    side: Regressed, owners: NDArray[np.integer], latent: NDArray[np.float64], looked_up: LookedUp
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the precision and the target of each effect of a side."""
-    score, information = _scored(latent, looked_up, side.means[owners])
+    score, information = _scored(latent, looked_up, side.biases[owners])
     precision, target = (
-        np.bincount(owners, weights=weights, minlength=side.means.size) for weights in (information, score)
+        np.bincount(owners, weights=weights, minlength=len(side.means)) for weights in (information, score)
     )
-    return precision.astype(np.float64), target.astype(np.float64)
+    return precision.astype(np.float64)[:, None, None], target.astype(np.float64)[:, None]
 
 
 def _counted(

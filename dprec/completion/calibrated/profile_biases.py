@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dprec.catalogue import Catalogue
 from dprec.completion.calibrated.embedding import ItemSetEmbedding
 from dprec.completion.calibrated.features import catalogue_features
-from dprec.completion.calibrated.regressions import RegressedBiases
+from dprec.completion.calibrated.regressions import Expected, Regressed
 from dprec.observations import ProfileReports
 from dprec.progress import Progress
 
@@ -116,10 +116,11 @@ class ProfileFit:
         }
 
     @property
-    def biases(self) -> RegressedBiases:
+    def biases(self) -> Regressed:
         """The biases of the items."""
-        start = RegressedBiases.at_zero(self.features, _BIAS, intercept=True)
-        return replace(start, means=self.means, variances=self.variances, spread=self.around)
+        start = Regressed.prior(self.features, Expected(spread=(_BIAS,)))
+        covariances, spread = self.variances[:, None, None], np.array([[self.around]])
+        return replace(start, means=self.means[:, None], covariances=covariances, spread=spread)
 
     def embedding(self, n_users: int) -> ItemSetEmbedding:
         """Return what is known of popularity; nothing places items, or tells users apart."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from dprec.completion.calibrated.features import expected_coefficients
-from dprec.completion.calibrated.regressions import RegressedBiases
+from dprec.completion.calibrated.regressions import Regressed
 from dprec.observations import Observations, ResidualReports
 from dprec.ordinal import INVERSE_SQRT_2_PI
 from dprec.progress import Progress
@@ -94,20 +94,20 @@ class _Posterior:
 
 
 def fitted_to_residuals(
-    start: RegressedBiases, seen: Observations, reports: ResidualReports, sweeps: int, progress: Progress
-) -> RegressedBiases:
+    start: Regressed, seen: Observations, reports: ResidualReports, sweeps: int, progress: Progress
+) -> Regressed:
     """Return the posterior of the item biases.
 
     Parameters
     ----------
-    start : RegressedEffects
+    start : Regressed
         The prior. An intercept stays 0, as residuals do not depend on it.
     sweeps : int
         Steps of Fisher scoring.
     """
     answers = ResidualAnswers.of(seen, reports, start.features)
     n_items, width = start.features.shape
-    expected = start.expected_spread
+    expected = start.expected.spread[0]
     posterior = _Posterior(
         np.zeros(width), np.zeros(n_items), np.full(n_items, expected), _COEFFICIENT_VARIANCE, expected
     )
@@ -117,11 +117,11 @@ def fitted_to_residuals(
         progress("completing", sweep + 1, sweeps)
     return replace(
         start,
-        means=start.features @ posterior.weights + posterior.deviations,
-        variances=posterior.variances,
-        coefficients=posterior.weights,
-        spread=posterior.spread,
-        coefficient_variance=posterior.coefficient_variance,
+        means=(start.features @ posterior.weights + posterior.deviations)[:, None],
+        covariances=posterior.variances[:, None, None],
+        coefficients=posterior.weights[:, None],
+        spread=np.array([[posterior.spread]]),
+        coefficient_variances=np.array([posterior.coefficient_variance]),
     )
 
 

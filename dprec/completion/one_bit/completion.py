@@ -1,9 +1,19 @@
-"""Completion of a matrix of signs: the hidden low-rank matrix that makes them most likely."""
+"""Completion of a matrix of signs: the hidden low-rank matrix that makes them most likely.
+
+A nuclear ball shrinks what all ratings share as much as what is peculiar to a few, which costs most
+when privacy noise leaves room for little else. Effects with a ridge of their own do not compete
+with the rest; they are an addition to Li et al. [li2021].
+
+Where devices send true signs, the fit depends on no draw: runs that differ in their seed, or in the noise
+that a server adds to the estimate afterwards, have one fit in common.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -12,7 +22,6 @@ from numpy.typing import NDArray
 from dprec.binarization import check_binary
 from dprec.completion.base import Completed, Completion
 from dprec.completion.factors import inner_products
-from dprec.completion.one_bit.completion import Biases, fit_biases, last_or_new
 from dprec.completion.one_bit.links import Link, LinkKind, link_of
 from dprec.completion.one_bit.projections import BoundedNuclearBall, Domain, NuclearBall
 from dprec.completion.one_bit.solver import SignLikelihood, Solution, minimise, minimise_bounded
@@ -23,6 +32,144 @@ from dprec.observations import Observations
 from dprec.predictions import Predict
 from dprec.progress import Progress, silent
 from dprec.ratings import RatingScale
+
+_SWEEPS = 3
+_ITERATIONS = 300
+_SETTLED = 1e-6
+"""Relative decrease of the objective at which the fit of the effects ends."""
+
+
+@dataclass(frozen=True, eq=False)
+class Biases:
+    """The matrix mean + user bias + item bias."""
+
+    mean: float
+    users: NDArray[np.float64]
+    items: NDArray[np.float64]
+    """Shapes (users,) and (items,)."""
+
+    @classmethod
+    def zero(cls, shape: tuple[int, int]) -> Biases:
+        """Return effects of 0."""
+        return cls(0.0, np.zeros(shape[0]), np.zeros(shape[1]))
+
+    def at(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return the entries of the given cells, shape (cells,)."""
+        entries: NDArray[np.float64] = self.mean + self.users[users] + self.items[items]
+        return entries
+
+    def penalty(self, ridge: float) -> float:
+        """Return what the ridge adds to an objective."""
+        return float(ridge * ((self.users**2).sum() + (self.items**2).sum())) / 2
+
+    def stepped(
+        self,
+        users: NDArray[np.integer],
+        items: NDArray[np.integer],
+        slopes: NDArray[np.float64],
+        curvature: float,
+        ridge: float,
+    ) -> tuple[Biases, NDArray[np.float64]]:
+        """Minimise a quadratic model of the objective in the effects.
+
+        Parameters
+        ----------
+        users, items : ndarray of int, shape (cells,)
+        slopes : ndarray of float64, shape (cells,)
+            Derivative of the objective in each cell.
+        curvature : float
+            Its second derivative, the same in every cell.
+
+        Returns
+        -------
+        Effects
+        ndarray of float64, shape (cells,)
+            The slopes that the model predicts afterwards.
+        """
+        biases, left = self, slopes.copy()
+        if not slopes.size:
+            return biases, left
+        rated = np.bincount(users, minlength=self.users.size) * curvature + ridge
+        raters = np.bincount(items, minlength=self.items.size) * curvature + ridge
+        for _ in range(_SWEEPS):
+            move = -float(left.mean()) / curvature
+            biases = replace(biases, mean=biases.mean + move)
+            left += curvature * move
+            sums = np.bincount(users, weights=left, minlength=rated.size) + ridge * biases.users
+            biases = replace(biases, users=biases.users - sums / rated)
+            left -= curvature * (sums / rated)[users]
+            sums = np.bincount(items, weights=left, minlength=raters.size) + ridge * biases.items
+            biases = replace(biases, items=biases.items - sums / raters)
+            left -= curvature * (sums / raters)[items]
+        return biases, left
+
+
+def fit_biases(
+    likelihood: SignLikelihood,
+    users: NDArray[np.integer],
+    items: NDArray[np.integer],
+    shape: tuple[int, int],
+    ridge: float,
+) -> Biases:
+    """Return the effects that minimise a likelihood's objective plus ridge / 2 x their squares.
+
+    Parameters
+    ----------
+    users, items : ndarray of int, shape (cells,)
+    shape : tuple of int
+        Users and items.
+    ridge : float
+        Above 0; the mean is not penalised.
+    """
+    biases = Biases.zero(shape)
+    value, slopes = likelihood.value_and_slopes(biases.at(users, items))
+    if not slopes.size:
+        return biases
+    curvature = likelihood.information
+    for _ in range(_ITERATIONS):
+        candidate, _ = biases.stepped(users, items, slopes, curvature, ridge)
+        reached, slopes_there = likelihood.value_and_slopes(candidate.at(users, items))
+        reached += candidate.penalty(ridge)
+        if not reached <= value:
+            curvature *= 2  # With enough curvature, the model bounds the objective from above.
+            if curvature > 1e6 * likelihood.link.largest_curvature:
+                break
+            continue
+        settled = value - reached <= _SETTLED * max(abs(value), 1.0)
+        biases, value, slopes = candidate, reached, slopes_there
+        if settled:
+            break
+    return biases
+
+
+Fit = tuple[Biases, Solution[Any]]
+
+_LAST: dict[bytes, Fit] = {}
+
+
+def _last_or_new(
+    settings: str,
+    data: tuple[NDArray[np.generic] | None, ...],
+    fit: Callable[[], Fit],
+    progress: Progress = silent,
+) -> Fit:
+    """Return the last fit if it was of the same settings and data, or a new one."""
+    digest = hashlib.blake2b(settings.encode())
+    for array in data:
+        if array is None:
+            digest.update(b"none")
+        else:
+            digest.update(f"{array.dtype}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).data)
+    key = digest.digest()
+    found = _LAST.get(key)
+    if found is None:
+        _LAST.clear()  # before a new one takes memory
+        found = _LAST[key] = fit()
+    else:
+        progress("completing", 1, 1)
+    return found
+
 
 _LARGEST = 1e9
 """Largest entry, and largest noise of the link: keeps the solver from overflowing."""
@@ -184,7 +331,7 @@ class OneBit(Completion):
             raise RunError("one-bit completion cannot start: values that are not finite")
         link, shape = self.link_function, observations.shape
         users, items = observations.users, observations.items
-        likelihood = likelihood_of(link, observations, linear)
+        likelihood = _likelihood_of(link, observations, linear)
         domain = self.domain(users, items, shape, seed)
         limits: Any = {"iterations": self.iterations, "tolerance": self.tolerance, "progress": progress}
 
@@ -199,7 +346,7 @@ class OneBit(Completion):
 
         drawn = seed if isinstance(domain, NuclearBall) and not domain.small else None
         data = users, items, likelihood.given_plus, likelihood.given_minus, linear
-        biases, solution = last_or_new(f"{self} {shape} {drawn}", data, fit, progress)
+        biases, solution = _last_or_new(f"{self} {shape} {drawn}", data, fit, progress)
         return self._completed(observations, link, biases, solution)
 
     def _completed(
@@ -230,7 +377,7 @@ class OneBit(Completion):
         )
 
 
-def likelihood_of(
+def _likelihood_of(
     link: Link, observations: Observations, linear: NDArray[np.float64] | None = None
 ) -> SignLikelihood:
     """Return the likelihood of what was received."""

@@ -2,6 +2,9 @@
 
 Both links are distribution functions of symmetric noise, so Pr(-1 | x) = h(-x). Everything is
 computed from log h and from the ratio h'/h, neither of which loses precision in the tails.
+
+Entries are rounded to fixed levels on [-C, C], so that noise and clamping together are a channel
+with an exact privacy loss, as for ratings.
 """
 
 from __future__ import annotations
@@ -14,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf, erfcx, expit, log_ndtr, ndtr
 
+from dprec.channel import Channel
 from dprec.errors import InputError
+from dprec.mechanisms.laplace import cell_probabilities, wide_grid
 
 LinkKind = Literal["logistic", "gaussian"]
 
@@ -141,45 +146,49 @@ def link_of(kind: LinkKind, sigma: float) -> Link:
     return Gaussian(sigma)
 
 
-def steepness(link: Link, alpha: float, flips: tuple[float, float] = (0.0, 0.0)) -> float:
-    """Return L = sup over |x| <= alpha of |c'(x)| / (c(x) (1 - c(x))) (Li et al. [li2021], section 3.1).
+def steepness(link: Link, alpha: float) -> float:
+    """Return L = sup over |x| <= alpha of |h'(x)| / (h(x) (1 - h(x))) (Li et al. [li2021], section 3.1).
 
     Parameters
     ----------
     alpha : float
         Largest entry of the hidden matrix, above 0.
-    flips : tuple of float
-        Probabilities p1 and p2 with which a +1 and a -1 are flipped; c(x) is then
-        h(x) (1 - p1) + (1 - h(x)) p2, and h itself by default.
 
     Notes
     -----
-    Without flips the supremum is attained at alpha; it is 1 for the logistic link.
+    The supremum is attained at alpha; it is 1 for the logistic link.
     """
-    slope, chance, other = _flipped(link, alpha, flips)
-    return float(np.max(np.abs(slope) / np.maximum(chance * other, _TINY)))
-
-
-def flatness(link: Link, alpha: float, flips: tuple[float, float] = (0.0, 0.0)) -> float:
-    """Return beta = sup over |x| <= alpha of c(x) (1 - c(x)) / c'(x)^2 (Li et al. [li2021], section 3.1).
-
-    See `steepness` for the parameters. For the logistic link without flips this is (1 + e^alpha)^2 /
-    e^alpha, as in Davenport et al. [davenport2014]; the e^alpha of Li et al. [li2021], Appendix A,
-    is its leading term. With flips of probability p it is at most beta + p (1 - p) / ((1 - 2 p) min
-    h')^2; the bound in the appendix omits the h'.
-    """
-    slope, chance, other = _flipped(link, alpha, flips)
-    with np.errstate(divide="ignore"):
-        return float(np.max(chance * other / slope**2))
-
-
-def _flipped(
-    link: Link, alpha: float, flips: tuple[float, float]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return c', c and 1 - c on a grid over [-alpha, alpha]."""
     if not alpha > 0:
         raise InputError("alpha", repr(alpha), "greater than 0")
-    p1, p2 = flips
     x = np.linspace(-alpha, alpha, _GRID)
-    plus, minus = link.probability(x), link.probability(-x)
-    return (1 - p1 - p2) * link.density(x), plus * (1 - p1) + minus * p2, plus * p1 + minus * (1 - p2)
+    chances = link.probability(x) * link.probability(-x)
+    return float(np.max(np.abs(link.density(x)) / np.maximum(chances, _TINY)))
+
+
+_LEVELS = 129
+"""Levels C / 64 apart: far below the noise of any budget that protects anything."""
+
+
+def slope_channel(clamp: float, symbols: int, epsilon: float) -> Channel:
+    """Return the channel of one gradient entry at the budget of one round.
+
+    Laplace noise of scale 2 C / epsilon, where epsilon is a K-th of the whole budget: the 2 C K / epsilon
+    of Li et al. [li2021], section 4.3, in terms of the whole. Cut into cells, its loss is exactly epsilon.
+
+    Parameters
+    ----------
+    clamp : float
+        C, the largest entry that is sent.
+    symbols : int
+        Cells of the grid on which the noisy entry is sent.
+    """
+    levels = np.linspace(-clamp, clamp, _LEVELS)
+    b = 2 * clamp / epsilon
+    edges, values = wide_grid(-clamp, clamp, b, symbols)
+    return Channel.from_probabilities(cell_probabilities(edges, levels, b), levels, values, epsilon)
+
+
+def levels_of(slopes: NDArray[np.float64], clamp: float) -> NDArray[np.uint8]:
+    """Return the input level, from 1, that stands for each entry."""
+    inside = np.clip(slopes, -clamp, clamp)
+    return (np.rint((inside / clamp + 1) * ((_LEVELS - 1) / 2)) + 1).astype(np.uint8)

@@ -1,7 +1,29 @@
-"""Noise that a trusted server adds, to the objective that it minimises or to its estimate."""
+"""Noise that a trusted server adds, to the objective that it minimises or to its estimate.
+
+``published`` follows Li et al. [li2021] to the letter. ``sound`` adds what a proof needs:
+
+*Output.* Theorem 4 takes 2 alpha as the L1 sensitivity of the whole estimate. That is the most by which
+one entry can move, but one changed rating may move all entries. The estimates lie in a set of L1
+diameter at most 2 alpha m n, and at most 2 tau sqrt(m n) because the Frobenius norm never exceeds the
+nuclear one. Noise for the smaller of the two protects against any change of the ratings, even of whole
+profiles.
+
+*Objective.* The proof of Theorem 2 sets the gradient to zero, which need not hold for an optimum on the
+boundary of the constraints, and it omits the Jacobian of the map between the noise matrices.
+
+- With the logistic link the ratings enter the objective only through the sum of (H - Y) X, with Y being 1
+  or 0. The solution is therefore a function of Y - H, the Laplace mechanism on the bits, and the
+  published scale 1 / epsilon suffices, with or without constraints, however the problem is solved.
+- With the Gaussian link, the H' that gives the same minimiser for a neighbouring Y' differs from H
+  only in the changed cell, by at most Delta if entries stay within +-alpha. The determinant of
+  H -> H' lies between 1 and l''(x) / l''(-x), with l = -log h. With J the largest absolute logarithm of
+  that ratio, noise of scale Delta / (epsilon - J) guarantees epsilon, for the exact minimiser over the
+  ball that bounds the entries.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
@@ -10,19 +32,162 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
-from dprec.completion.one_bit.links import Logistic
-from dprec.completion.one_bit.perturbation import (
-    BIT,
-    CalibratedNoise,
-    Calibration,
-    SlopeBound,
-    objective_noise,
-    output_noise,
-)
+from dprec.completion.one_bit.links import Link, Logistic, steepness
 from dprec.components import Options, Registry, option
+from dprec.errors import SettingError
 from dprec.observations import Observations
 from dprec.progress import Progress, silent
 from dprec.randomness import NoiseGrid
+
+Calibration = Literal["published", "sound"]
+
+SlopeBound = Literal["published", "tight"]
+
+BIT = 1.0
+"""By how much a changed rating moves Y - H with the logistic link; Delta is the same."""
+
+_WIDEST = "the noise covers the largest L1 distance between any two estimates, so it hides whole profiles"
+_ONE_ENTRY = "one changed rating can move every entry of the estimate, and the noise is that of one entry"
+_ON_BITS = "the ratings enter the objective only together with the noise, a Laplace mechanism on the bits"
+_BOUNDARY = "the paper's proof needs a gradient of zero at the optimum, and omits a Jacobian"
+_EXACT_MINIMISER = "the exact minimiser would keep {:.6g}, and a solver only approximates it"
+
+
+@dataclass(frozen=True)
+class CalibratedNoise:
+    """Laplace noise and its guarantee."""
+
+    grid: NoiseGrid
+    """Of the noise, in units of the hidden matrix (output) or of its inverse (objective)."""
+    per_rating: float
+    """Loss when one rating changes its value, as far as there is a proof; infinite if there is none."""
+    reason: str
+    """What the proof rests on, or what is missing from one of the epsilon that was asked for."""
+    whole_profile: bool = False
+    """Whether the same loss is proven when all of a user's ratings change their values."""
+    exact_minimiser: bool = False
+    """Whether the proof is for the exact minimiser alone, which a solver only approximates."""
+
+    @property
+    def scale(self) -> float:
+        """Scale of the noise, in units of the grid's."""
+        return self.grid.scale
+
+    @property
+    def proved(self) -> float:
+        """Loss per rating that is proved of what is released; infinite if nothing is."""
+        return math.inf if self.exact_minimiser else self.per_rating
+
+
+def output_sensitivity(shape: tuple[int, int], alpha: float, radius: float | None) -> float:
+    """Return an upper bound on the L1 distance between any two estimates.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        m users and n items.
+    alpha : float
+        Bound of every entry.
+    radius : float or None
+        Bound tau of the nuclear norm, if there is one.
+    """
+    m, n = shape
+    bound = 2 * alpha * m * n
+    return bound if radius is None else min(bound, 2 * radius * math.sqrt(m * n))
+
+
+def output_noise(
+    shape: tuple[int, int], alpha: float, radius: float | None, epsilon: float, calibration: Calibration
+) -> CalibratedNoise:
+    """Return the noise of output perturbation (Li et al. [li2021], Algorithm 4); see `output_sensitivity`."""
+    sensitivity, cells = output_sensitivity(shape, alpha, radius), shape[0] * shape[1]
+    sound = calibration == "sound"
+    grid = _grid(sensitivity, epsilon, cells) if sound else _grid(2 * alpha, epsilon, 1)
+    reason = _WIDEST if sound else _ONE_ENTRY
+    return CalibratedNoise(grid, grid.loss(sensitivity, cells), reason, whole_profile=True)
+
+
+def _grid(sensitivity: float, epsilon: float, rounded: int) -> NoiseGrid:
+    """Return the grid of the noise; see `NoiseGrid.of`."""
+    try:
+        return NoiseGrid.of(sensitivity, epsilon, rounded)
+    except ValueError as error:
+        raise SettingError("privacy.epsilon", str(error), "a larger epsilon") from None
+
+
+def curvature_ratio(link: Link, alpha: float) -> float:
+    """Return J, the largest |log(l''(x) / l''(-x))| over |x| <= alpha, with l = -log h; 0 for logistic."""
+    x = np.linspace(0.0, alpha, 2001)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.abs(np.log(link.curvature(x) / link.curvature(-x)))
+    # If both curvatures underflow, nothing is known about their ratio.
+    return float(np.nan_to_num(ratios, nan=np.inf).max())
+
+
+def slope_bound_of(link: Link, alpha: float, slope_bound: SlopeBound) -> float:
+    """Return Delta, a bound of h' / (h (1 - h)) on [-alpha, alpha] (Li et al. [li2021], section 4.2).
+
+    Parameters
+    ----------
+    slope_bound : {"published", "tight"}
+        The paper's, 1 for the logistic link and 2 h'(0) / h(-alpha) for the Gaussian one, or the maximum.
+    """
+    if slope_bound == "tight":
+        return steepness(link, alpha)
+    if isinstance(link, Logistic):
+        return 1.0
+    slope, chance = link.density(np.zeros(1)), link.probability(np.array([-alpha]))
+    # As in `steepness`: a chance that underflows must not divide by zero.
+    return float((2 * slope / np.maximum(chance, np.finfo(np.float64).tiny))[0])
+
+
+def objective_noise(
+    link: Link,
+    alpha: float,
+    epsilon: float,
+    calibration: Calibration,
+    *,
+    bounded: bool,
+    slope_bound: SlopeBound = "published",
+) -> CalibratedNoise:
+    """Return the noise of objective perturbation (Li et al. [li2021], Theorem 2).
+
+    Parameters
+    ----------
+    link, alpha, slope_bound
+        As `slope_bound_of`; what is proved follows from the maximum in either case.
+    calibration : {"published", "sound"}
+    bounded : bool
+        Whether only the constrained problem is solved, with entries held within +-alpha.
+
+    Raises
+    ------
+    SettingError
+        When the sound calibration has no proof, or epsilon is too small for it; its keys are relative
+        to the owner of both the perturbation and the budget.
+    """
+    delta = slope_bound_of(link, alpha, slope_bound)
+    if isinstance(link, Logistic):
+        grid = _grid(BIT, epsilon, 1)
+        return CalibratedNoise(grid, grid.loss(BIT, 1), _ON_BITS)
+    jacobian = curvature_ratio(link, alpha)
+    if calibration == "published":
+        grid = _grid(delta, epsilon, 0)
+        if not bounded:
+            return CalibratedNoise(grid, math.inf, _BOUNDARY)
+        kept = steepness(link, alpha) / grid.scale + jacobian
+        return CalibratedNoise(grid, kept, _EXACT_MINIMISER.format(kept), exact_minimiser=True)
+    if not bounded:
+        raise SettingError(
+            "perturbation.calibration",
+            "'sound', with a Gaussian link and entries that are not held within alpha",
+            "bounded: true and effects: false in the completion, or link: logistic",
+        )
+    if epsilon <= jacobian:
+        accepted = f"more than {jacobian:.4g}, which the Gaussian link costs at alpha = {alpha:g}"
+        raise SettingError("privacy.epsilon", f"{epsilon:g}", accepted)
+    grid = _grid(delta, epsilon - jacobian, 0)
+    return CalibratedNoise(grid, epsilon, _EXACT_MINIMISER.format(epsilon), exact_minimiser=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ _MARGIN = 1 + 1e-8
 """Factor that covers what rounding does to probabilities and gains before they are summed."""
 
 _DIGITS = 12
-"""Decimals of the logarithms in which pairs of rows are compared: integer weights make more of no difference."""
+"""Decimals of the logarithms in which pairs of rows are compared: more would be noise of the weights."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,9 +1,10 @@
-"""Labels at the ends of lines, moved apart if they would touch, and legends."""
+"""Labels of lines and points that do not touch, legends, and what is shown of a place pointed at."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,8 +12,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from simulation.pages.figures.panels import BACKING, INK, Style
+from simulation.analysis.protocol_results import ProtocolResult
+from simulation.analysis.vocabulary import Metric, loss, size, with_spread
+from simulation.pages.figures.panels import BACKING, INK, Style, note, printable
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 
@@ -40,11 +44,6 @@ def direct_labels(ax: Axes, style: Style, ends: Sequence[PointLabel]) -> None:
 
     A line that ends near the right edge is labelled beyond it, any other beside its end; one that ends above
     or below the panel is not labelled.
-
-    Parameters
-    ----------
-    ax : Axes
-        Its limits are final.
     """
     beside: list[tuple[float, float, PointLabel]] = []
     beyond: list[tuple[float, float, PointLabel]] = []
@@ -61,18 +60,7 @@ def direct_labels(ax: Axes, style: Style, ends: Sequence[PointLabel]) -> None:
         group.sort(key=lambda entry: entry[0])
         places = spread_out([up for up, _, _ in group], gap)
         for (height, across, end), up in zip(group, places, strict=True):
-            ax.text(
-                across,
-                up,
-                end.label,
-                transform=ax.transAxes,
-                va="center",
-                ha="left",
-                fontsize=style.points - 0.5,
-                color=end.colour,
-                bbox=BACKING,
-                parse_math=False,
-            )
+            note(ax, across, up, end.label, style, color=end.colour, bbox=BACKING)
             if abs(up - height) > gap / 4:
                 hairlines.append([(across - 0.024, height), (across - 0.004, up)])
                 colours.append(end.colour)
@@ -142,3 +130,100 @@ def legend_below(figure: Figure, style: Style, handles: Sequence[Any], columns: 
     )
     for text in legend.get_texts():
         text.set_parse_math(False)
+
+
+_PREFIX = "shows: "
+_GROUP = re.compile(rf'<g id="{_PREFIX}([^"]*)">')
+
+
+def show_on_hover(ax: Axes, places: Iterable[tuple[float, float, str]]) -> None:
+    """Have places of a panel show words when pointed at.
+
+    Each is a marker that cannot be seen, whose name in the SVG is what it shows: a page makes targets of them
+    (`inline_svg`), and a file titles (`titled`).
+
+    Parameters
+    ----------
+    ax : Axes
+        Its limits are final; a place beyond them is left out.
+    places : iterable of (float, float, str)
+        In data coordinates, with the words.
+    """
+    (left, right), (low, high) = sorted(ax.get_xlim()), sorted(ax.get_ylim())
+    for x, y, words in places:
+        if left <= x <= right and low <= y <= high:
+            ax.add_artist(Line2D([x], [y], marker="o", markersize=10, alpha=0, zorder=5, gid=_PREFIX + words))
+
+
+def shown_by(identifier: str) -> str | None:
+    """Return what a group of an SVG shows when pointed at, by its identifier; None for any other group."""
+    return identifier.removeprefix(_PREFIX) if identifier.startswith(_PREFIX) else None
+
+
+def titled(svg: str) -> str:
+    """Return an SVG file in which places have titles, which browsers show, for names."""
+    return _GROUP.sub(r"<g><title>\1</title>", svg)
+
+
+def result_in_words(result: ProtocolResult, metric: Metric) -> str:
+    """Return a protocol, its budget, its accuracy and its bytes in one line."""
+    budget = "" if result.budget is None else f", ε {loss(result.budget)}"
+    accuracy = with_spread(result.average(metric.column), metric.digits)
+    spent = "" if result.bytes_per_user is None else f", {size(result.bytes_per_user)} per user"
+    return f"{printable(result.name)}{budget}: {metric.label} {accuracy}{spent}"
+
+
+_BESIDE_LETTER, _BESIDE_LINE, _APART, _MARKER = 0.62, 1.05, 6.0, 5.0
+"""Size of text relative to the font size; distance from a point, and half a marker's size, in points."""
+
+_BESIDE_PANEL = 0.78, 0.7
+"""Width and height of a panel as shares of the figure's."""
+
+_Box = tuple[float, float, float, float]
+
+
+def label_points(ax: Axes, style: Style, labels: Sequence[PointLabel]) -> None:
+    """Write labels beside their points, the first ones first; what has no room is left out.
+
+    Parameters
+    ----------
+    labels : sequence of PointLabel
+        One for every point.
+    """
+    size = style.points - 2
+    width, height = (
+        72 * side * share for side, share in zip((style.width, style.height), _BESIDE_PANEL, strict=True)
+    )
+    to_panel = ax.transData + ax.transAxes.inverted()
+    places = [to_panel.transform((label.x, label.y)) * (width, height) for label in labels]
+    taken: list[_Box] = [(x - _MARKER, y - _MARKER, x + _MARKER, y + _MARKER) for x, y in places]
+    for label, (x, y) in zip(labels, places, strict=True):
+        wide, high = len(label.label) * _BESIDE_LETTER * size, _BESIDE_LINE * size
+        if not (0 <= x <= width and 0 <= y <= height):
+            continue
+        # To the right, to the left, above and below.
+        for left, low in (
+            (_APART, -high / 2),
+            (-_APART - wide, -high / 2),
+            (-wide / 2, _APART),
+            (-wide / 2, -_APART - high),
+        ):
+            box = (x + left, y + low, x + left + wide, y + low + high)
+            if box[0] >= 0 and box[2] <= width and not any(_overlap(box, other) for other in taken):
+                taken.append(box)
+                ax.annotate(
+                    label.label,
+                    (label.x, label.y),
+                    (left + wide / 2, low + high / 2),
+                    textcoords="offset points",
+                    ha="center",
+                    va="center",
+                    fontsize=size,
+                    color=label.colour,
+                    parse_math=False,
+                )
+                break
+
+
+def _overlap(one: _Box, other: _Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]

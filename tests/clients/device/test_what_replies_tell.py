@@ -48,7 +48,8 @@ from dprec.personalization import Devices, OrdinalProcess
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.ratings import Ratings
 from dprec.reports import CellFamily, CountFamily, DrawsFor, Profiles
-from dprec.wire import ItemTable, encode_broadcast, item_table
+from dprec.wire import ItemTable, encode_broadcast
+from dprec.wire import downlink as item_table
 from tests.clients.device.devices import (
     ITEMS,
     UNLIMITED,

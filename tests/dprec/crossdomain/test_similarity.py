@@ -1,10 +1,20 @@
-"""Similarities and edges against their definitions, one pair at a time."""
+"""Similarities and edges against their definitions, one pair at a time.
+
+Similarity-based sensitivity against the removal of every single user.
+"""
+
+from __future__ import annotations
 
 import numpy as np
 import pytest
 
 from dprec.crossdomain import RatedItems
-from dprec.crossdomain.similarity import dense_similarities, edges_between, global_sensitivity
+from dprec.crossdomain.similarity import (
+    dense_similarities,
+    edges_between,
+    global_sensitivity,
+    largest_sensitivities,
+)
 
 
 def by_definition(dense, one, other, kind):
@@ -69,3 +79,37 @@ def test_nothing_to_compare() -> None:
 def test_ranges() -> None:
     assert global_sensitivity("adjusted-cosine") == 2
     assert global_sensitivity("cosine") == 1
+
+
+def without(items: RatedItems, user: int) -> RatedItems:
+    """Return the items with one user's deviations gone; the other users' means do not change."""
+    kept = items.deviations.tocsr(copy=True)
+    kept.data[kept.indptr[user] : kept.indptr[user + 1]] = 0.0
+    deviations = kept.tocsc()
+    norms = np.sqrt(np.asarray(deviations.multiply(deviations).sum(axis=0)).ravel())
+    return RatedItems(deviations, items.rated, items.opinions, norms, items.raters, items.means)
+
+
+def by_removal(items: RatedItems) -> np.ndarray:
+    everything = np.arange(items.n_items)
+    before = dense_similarities(items, everything, everything)
+    largest = np.zeros_like(before)
+    for user in range(items.deviations.shape[0]):
+        after = dense_similarities(without(items, user), everything, everything)
+        largest = np.maximum(largest, np.abs(before - after))
+    np.fill_diagonal(largest, 0.0)
+    return largest
+
+
+@pytest.mark.parametrize("kind", ["adjusted-cosine", "cosine"])
+@pytest.mark.parametrize("seed", range(20))
+def test_it_is_the_largest_change_over_all_users(random_ratings, sparse, kind, seed) -> None:
+    items = RatedItems.of(sparse(random_ratings(seed, 14, 9, 0.2 + 0.03 * seed)), kind)
+    np.testing.assert_allclose(largest_sensitivities(items), by_removal(items).max(axis=1), atol=1e-9)
+
+
+def test_items_in_stretches(random_ratings, sparse, monkeypatch) -> None:
+    items = RatedItems.of(sparse(random_ratings(1, 20, 11, 0.5)))
+    monkeypatch.setattr("dprec.crossdomain.similarity._ITEMS_AT_ONCE", 2)
+    largest = by_removal(items).max(axis=1)
+    np.testing.assert_allclose(largest_sensitivities(items), largest, atol=1e-9)

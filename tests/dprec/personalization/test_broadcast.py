@@ -1,12 +1,24 @@
-"""What devices are sent of a calibrated model: the same latent ratings, in other units."""
+"""What devices are sent of a calibrated model: the same latent ratings, in other units.
+
+Tables of items from the predictions of a completion that states no uncertainty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from dprec.completion import Calibrated, CalibratedModel
+from dprec.catalogue import Catalogue
+from dprec.completion import Calibrated, CalibratedModel, Completed
+from dprec.errors import SettingError
 from dprec.observations import Observations, SymbolReports
+from dprec.ordinal import expected_rating
 from dprec.personalization import TableOptions, broadcast_of
-from dprec.personalization.broadcast import calibrated_broadcast
+from dprec.personalization.broadcast import calibrated_broadcast, derived_broadcast
 from dprec.ratings import RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)
@@ -40,7 +52,7 @@ def test_devices_expect_what_the_model_does_before_it_reads_a_users_ratings(mode
         + broadcast.priors[:, 1:] @ broadcast.table.item_factors.T
     )
     products = latent.user_factors.regressed @ latent.item_factors.means.T
-    theirs = latent.items.means + latent.users.regressed[:, None] + products
+    theirs = latent.items.biases + latent.users.regressed + products
     np.testing.assert_allclose(ours, theirs, atol=1e-12)
 
 
@@ -63,4 +75,113 @@ def test_a_calibrated_model_is_broadcast_as_it_is_without_the_options_of_other_c
 ) -> None:
     other = broadcast_of(model, seen, TableOptions(dimensions=0), seed=1)
     np.testing.assert_array_equal(other.table.embeddings, model.embedding.items)
-    np.testing.assert_array_equal(other.table.means, model.items.means)
+    np.testing.assert_array_equal(other.table.means, model.items.biases)
+
+
+USERS, ITEMS = 200, 40
+OPTIONS = TableOptions(histogram=(0.05, 0.1, 0.25, 0.35, 0.25), dimensions=4, features=2)
+CUTS = OPTIONS.cuts(STARS)
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted(Completed):
+    """Knows the rating of every cell."""
+
+    ratings: NDArray[np.float64]
+
+    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+        predictions: NDArray[np.float64] = self.ratings[users, items]
+        return predictions
+
+
+def planted(spread: float = 1.0, **given: Any) -> tuple[Predicted, Observations, NDArray[np.float64]]:
+    """Return predictions with the biases of items, reports of a third of the cells, and the effects."""
+    random = np.random.default_rng(0)
+    biases, levels = random.normal(0, 0.4, ITEMS), random.normal(0, 0.8, USERS)
+    biases[0] = 0.6
+    latent = biases + levels[:, None]
+    ratings = expected_rating(latent.ravel(), np.zeros(latent.size), CUTS, STARS.values).reshape(latent.shape)
+    # Nobody reports item 0, and more and more the later ones; every second one is for those who rate high.
+    chances = np.linspace(0, 0.6, ITEMS) * np.where(np.arange(ITEMS) % 2, 1, 1 + np.sign(levels)[:, None])
+    users, items = np.nonzero(random.random((USERS, ITEMS)) < chances)
+    values = ratings[users, items] + random.normal(0, spread, users.size)
+    shape = (USERS, ITEMS)
+    seen = Observations(users.astype(np.int32), items.astype(np.int32), values, shape, STARS, **given)
+    return Predicted(ratings), seen, biases
+
+
+def predicted_latent(completed: Predicted, seen: Observations) -> NDArray[np.float64]:
+    """Return the latent prediction of every reported cell."""
+    grid = np.linspace(-3, 3, 2001)
+    ratings = expected_rating(grid, np.zeros(grid.size), CUTS, STARS.values)
+    latent: NDArray[np.float64] = np.interp(completed.ratings[seen.users, seen.items], ratings, grid)
+    return latent
+
+
+def test_the_biases_of_items_are_separated_from_those_of_users() -> None:
+    completed, seen, biases = planted()
+    broadcast = derived_broadcast(completed, seen, OPTIONS, seed=0)
+    counts, latent = np.bincount(seen.items, minlength=ITEMS), predicted_latent(completed, seen)
+    averages = np.bincount(seen.items, weights=latent, minlength=ITEMS) / np.maximum(counts, 1)
+    known = counts >= 40
+    # Compared by their spread, since an overall level may move between users and items.
+    errors, naive = (own[known] - biases[known] for own in (broadcast.table.means, averages))
+    assert errors.std() < 0.5 * naive.std()
+    assert broadcast.table.embeddings.shape == (ITEMS, 4)
+    assert broadcast.priors.shape == (USERS, 1)
+    np.testing.assert_array_equal(broadcast.table.cuts, CUTS)
+
+
+def test_deviations_follow_from_the_reports_and_their_spread() -> None:
+    precisions = []
+    for spread in (1.0, 3.0):
+        completed, seen, _ = planted(spread)
+        table = derived_broadcast(completed, seen, OPTIONS, seed=0).table
+        counts, precision = np.bincount(seen.items, minlength=ITEMS), 1 / table.deviations**2
+        # Precisions are straight lines in the number of reports.
+        slope, prior = np.polyfit(counts, precision, 1)
+        np.testing.assert_allclose(precision, prior + slope * counts, rtol=1e-6)
+        precisions.append(slope * seen.values.var())
+    # A report's precision is inverse to the spread of the values, at the slope of the expected rating.
+    assert precisions[0] == pytest.approx(precisions[1])
+    around = predicted_latent(completed, seen).mean() + np.array([-0.01, 0.01])
+    low, high = expected_rating(around, np.zeros(2), CUTS, STARS.values)
+    assert precisions[0] == pytest.approx(((high - low) / 0.02) ** 2, rel=0.01)
+
+
+def test_reports_that_say_nothing_leave_the_prior() -> None:
+    completed, seen, _ = planted()
+    same = Observations(seen.users, seen.items, np.full(seen.items.size, 3.0), seen.shape, STARS)
+    broadcast = derived_broadcast(completed, same, OPTIONS, seed=0)
+    np.testing.assert_array_equal(broadcast.table.means, 0)
+    assert np.unique(broadcast.table.deviations).size == 1
+    np.testing.assert_array_equal(broadcast.priors, 0)
+
+
+def test_predictions_far_off_the_scale_are_as_good_as_certain() -> None:
+    completed, seen, _ = planted()
+    table = derived_broadcast(Predicted(1e12 * (completed.ratings - 3)), seen, OPTIONS, seed=0).table
+    assert np.isfinite(table.means).all()
+    assert np.abs(table.means).max() < 6
+
+
+def test_an_item_without_reports_has_the_bias_of_its_category() -> None:
+    completed, seen, biases = planted()
+    good = (biases > 0)[:, None]
+    catalogue = Catalogue(np.zeros((ITEMS, 0)), good, (), ("good",))
+    known = Observations(seen.users, seen.items, seen.values, seen.shape, STARS, catalogue=catalogue)
+    with_data = derived_broadcast(completed, known, OPTIONS, seed=0).table.means
+    without = derived_broadcast(completed, seen, OPTIONS, seed=0).table.means
+    assert not (seen.items == 0).any()
+    assert abs(with_data[0] - biases[0]) < abs(without[0] - biases[0])
+
+
+def test_where_rated_items_are_hidden_there_are_no_places() -> None:
+    completed, seen, _ = planted()
+    table = derived_broadcast(completed, seen, TableOptions(dimensions=0), seed=0).table
+    assert table.embeddings.shape == (ITEMS, 0)
+
+
+def test_a_histogram_belongs_to_the_scale() -> None:
+    with pytest.raises(SettingError, match="histogram: 2 shares"):
+        TableOptions(histogram=(0.5, 0.5)).cuts(STARS)

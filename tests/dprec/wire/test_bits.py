@@ -1,8 +1,13 @@
+"""Rows of numbers in fields of one width."""
+
+from __future__ import annotations
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.wire import BitStream
+from dprec.wire import BitStream, FixedFields
 from dprec.wire.bits import MAX_FIELD_BITS, put
 
 FIELDS = st.lists(
@@ -51,3 +56,36 @@ def test_a_stream_is_its_reports_end_to_end(reports: list[bytes]) -> None:
 def test_past_the_end_of_the_stream_is_zero(report: bytes, beyond: int, width: int) -> None:
     stream = BitStream([report])
     assert stream.peek(stream.ends + beyond, width).tolist() == [0]
+
+
+ROWS = np.array([[0, 5, 1682], [1682, 1, 0]])
+
+
+def test_rows_are_read_as_they_were_written() -> None:
+    codec = FixedFields(3, 1682)
+    pieces = codec.encode(ROWS)
+    assert (codec.width, codec.size, [len(piece) for piece in pieces]) == (11, 5, [5, 5])
+    valid, rows = codec.decode(pieces)
+    assert valid.all()
+    assert rows.tolist() == ROWS.tolist()
+
+
+@pytest.mark.parametrize(("fields", "largest"), [(4, 0), (4, 1), (1, 255)])
+def test_the_narrowest_rows(fields: int, largest: int) -> None:
+    codec, rows = FixedFields(fields, largest), np.full((2, fields), largest)
+    valid, read = codec.decode(codec.encode(rows))
+    assert valid.all()
+    assert read.tolist() == rows.tolist()
+    assert codec.encode(rows[:0]) == []
+    assert codec.decode([])[1].shape == (0, fields)
+
+
+def test_malformed_rows_are_rejected_alone() -> None:
+    codec = FixedFields(3, 1682)
+    good = codec.encode(ROWS)[0]
+    too_large = codec.encode(np.array([[0, 1683, 0]]))[0]
+    padding = good[:-1] + bytes([good[-1] | 1])
+    valid, rows = codec.decode([good[:-1], too_large, good, padding, b"", good + b"\0"])
+    assert valid.tolist() == [False, False, True, False, False, False]
+    assert rows[2].tolist() == ROWS[0].tolist()
+    assert not np.delete(rows, 2, axis=0).any()

@@ -1,6 +1,21 @@
-import numpy as np
+"""
 
-from dprec.wire import WITHOUT_RECORD, TrafficLedger
+What a network carries is counted from messages, visits and polls.
+
+The size of an onion is that of layers that are really sealed, and none of it says what is inside.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from dprec.wire import WITHOUT_RECORD, NetworkOptions, TrafficLedger, network_bytes, onion_bytes, record_bytes
+from dprec.wire.traffic import KEY_BYTES, MEASURED, Contacts
 
 
 def test_each_direction_is_charged_apart() -> None:
@@ -29,3 +44,106 @@ def test_millions_of_bytes_times_millions_of_users_do_not_overflow() -> None:
     ledger = TrafficLedger(2)
     ledger.charge_uplink(slice(None), 2**40, 2**41)
     assert ledger.uplink_message.sum() == 2**42
+
+
+NO_CONTACTS = Contacts(connections=0, polls=0, heartbeats=0)
+ROUND = 1.0
+"""Bytes by which a sum of measured parts may miss a whole."""
+
+
+@pytest.fixture
+def reported() -> TrafficLedger:
+    """Return the traffic of a user who is asked for a report of 80 bytes, beside one who is not asked."""
+    ledger = TrafficLedger(2)
+    ledger.charge_downlink(np.array([0]), 0, 110, objects=WITHOUT_RECORD)
+    ledger.charge_uplink(np.array([0]), 80, 240)
+    return ledger
+
+
+def test_who_is_not_asked_costs_nothing(reported: TrafficLedger) -> None:
+    up, down = network_bytes(reported, NetworkOptions(minutes_per_round=1).contacts(reported.requests))
+    assert up[0] > 0
+    assert down[0] > 0
+    assert (up[1], down[1]) == (0, 0)
+
+
+def test_a_report_costs_eight_requests(reported: TrafficLedger) -> None:
+    """A poll, two objects, a confirmation, an envelope and three objects: some 1,000 bytes up for each."""
+    up, down = network_bytes(reported, NO_CONTACTS)
+    assert 8 * 900 < up[0] - 240 < 8 * 1250
+    assert 8 * 150 < down[0] - 110 < 8 * 350
+
+
+def test_a_visit_adds_a_handshake_a_heartbeat_and_a_last_poll(reported: TrafficLedger) -> None:
+    alone = network_bytes(reported, NO_CONTACTS)
+    visiting = network_bytes(reported, NetworkOptions().contacts(reported.requests))
+    for way in (0, 1):
+        added = MEASURED.handshake[way] + MEASURED.heartbeat[way] + MEASURED.poll[way]
+        assert visiting[way][0] - alone[way][0] == pytest.approx(added, abs=ROUND)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "polls", "connections", "heartbeats"),
+    [(3.0, 20, 1, 3), (0.5, 120, 1, 3), (5.0, 12, 13, 3), (7.0, 8, 9, 3), (40.0, 1, 2, 1), (90.0, 1, 2, 1)],
+)
+def test_polls_fill_the_minutes_and_connect_anew_when_they_are_rare(
+    seconds: float, polls: int, connections: int, heartbeats: int
+) -> None:
+    options = NetworkOptions(minutes_per_round=1, poll_seconds=seconds)
+    contacts = options.contacts(np.array([0, 1, 2]))
+    assert np.array_equal(contacts.polls, np.array([0, polls, 2 * polls]))
+    assert np.array_equal(contacts.connections, np.array([0, connections, 2 * connections]))
+    assert np.array_equal(contacts.heartbeats, np.array([0, heartbeats, 2 * heartbeats]))
+
+
+def test_a_longer_message_costs_its_own_bytes_more(reported: TrafficLedger) -> None:
+    before = network_bytes(reported, NO_CONTACTS)
+    reported.uplink_message[0] += 5_000
+    reported.downlink_message[0] += 70
+    after = network_bytes(reported, NO_CONTACTS)
+    assert (after[0][0] - before[0][0], after[1][0] - before[1][0]) == (5_000, 70)
+
+
+def sealing_key(own: X25519PrivateKey, other: X25519PublicKey, ephemeral: bytes) -> ChaCha20Poly1305:
+    """Return the cipher of a layer, whose key is used once."""
+    key = HKDF(SHA256(), 32, None, b"layer" + ephemeral).derive(own.exchange(other))
+    return ChaCha20Poly1305(key)
+
+
+def sealed(content: bytes, recipient: X25519PublicKey) -> bytes:
+    """Return a layer around some content."""
+    own = X25519PrivateKey.generate()
+    ephemeral = own.public_key().public_bytes_raw()
+    return ephemeral + sealing_key(own, recipient, ephemeral).encrypt(bytes(12), content, None)
+
+
+def opened(layer: bytes, recipient: X25519PrivateKey) -> bytes:
+    """Return what is in a layer."""
+    ephemeral, rest = layer[:KEY_BYTES], layer[KEY_BYTES:]
+    sender = X25519PublicKey.from_public_bytes(ephemeral)
+    return sealing_key(recipient, sender, ephemeral).decrypt(bytes(12), rest, None)
+
+
+@pytest.mark.parametrize("hops", [1, 3])
+def test_sealed_layers_have_the_size_that_is_charged_and_open_to_the_report(hops: int) -> None:
+    size = record_bytes(1682, 2)
+    keys = [X25519PrivateKey.generate() for _ in range(hops + 1)]
+    for item, symbol in ((0, 0), (1681, 1), (700, 1)):
+        record = (item << 1 | symbol).to_bytes(size, "big")
+        onion = record
+        for key in reversed(keys):
+            onion = sealed(onion, key.public_key())
+        assert len(onion) == onion_bytes(size, hops)
+        for passed, key in enumerate(keys, 1):
+            onion = opened(onion, key)
+            assert len(onion) == onion_bytes(size, hops - passed)
+        assert onion == record
+
+
+def test_a_record_has_room_for_every_item_and_symbol() -> None:
+    for items, symbols in ((1, 2), (2, 2), (128, 2), (129, 2), (1682, 5), (60_000, 256)):
+        largest = (items - 1 << (symbols - 1).bit_length()) + symbols - 1
+        assert largest < 1 << 8 * record_bytes(items, symbols)
+    assert record_bytes(1682, 2) == 2
+    assert record_bytes(128, 2) == 1
+    assert np.diff([onion_bytes(2, hops) for hops in range(4)]).tolist() == [48, 48, 48]

@@ -12,8 +12,8 @@ import pytest
 
 from dprec.errors import InputError
 from simulation.analysis.advice import AdviceLimits, advice_lines, advise, privacy_unit
-from simulation.analysis.vocabulary import TRUST_IN_WORDS
 from simulation.storage.tables import csv_of_rows
+from tests.approved import check
 
 
 def line(
@@ -70,16 +70,12 @@ def test_best_within_the_limits_and_the_price_of_the_next(table: Table) -> None:
     assert advice.for_bytes is not None
     assert (advice.for_bytes.result.name, advice.for_bytes.bytes_per_user) == ("dear", 5100.0)
     assert advice.for_both is None
-    words = "\n".join(advice_lines(advice))
-    assert "costs 2 more ε" in words
-    assert "costs 4,100 more bytes" in words
 
 
 def test_beyond_every_budget_lies_giving_up_privacy(table: Table) -> None:
     advice = advise(table(), AdviceLimits(3.0, "rating", 10_000))
     assert advice.for_epsilon is not None
     assert advice.for_epsilon.result.name == "plain"
-    assert "giving up privacy" in "\n".join(advice_lines(advice))
 
 
 def test_only_beyond_both_limits(table: Table) -> None:
@@ -92,7 +88,7 @@ def test_only_beyond_both_limits(table: Table) -> None:
 
 def test_nothing_is_better_than_the_best(table: Table) -> None:
     advice = advise(table([line("a", 1.0, 1.2)]), AdviceLimits(1.0, "rating", 500))
-    assert advice_lines(advice)[-1] == "nothing in this comparison is more accurate"
+    assert (advice.for_epsilon, advice.for_bytes, advice.for_both) == (None, None, None)
 
 
 def test_units_are_told_apart(table: Table) -> None:
@@ -240,15 +236,6 @@ def test_what_is_worse_than_nothing_sent_is_not_recommended(table: Table) -> Non
     assert {offer.result.name for offer in advice.not_better} == {"cheap", "dear"}
     assert advice.for_epsilon is not None
     assert (advice.for_epsilon.result.name, advice.for_epsilon.epsilon) == ("cheap", 3.0)
-    words = advice_lines(advice)
-    assert words[0].startswith(
-        "within ε ≤ 1 per rating and 10,000 bytes per user: send nothing: quiet at ε 0 per rating, 0 per "
-        "user on the same items, RMSE 1.0500 ± 0.0000 (standard deviation over 3 seeds), 0 bytes per user"
-    )
-    assert words[2:4] == [
-        "  no system within these limits beats nothing sent by more than its uncertainty (cheap and dear)",
-        "  nearest: dear, 0.050 ± 0.002 worse (± is the 95 % interval over 3 seeds of the paired difference)",
-    ]
 
 
 def test_what_is_better_by_less_than_its_uncertainty_is_not_recommended(table: Table) -> None:
@@ -256,7 +243,9 @@ def test_what_is_better_by_less_than_its_uncertainty_is_not_recommended(table: T
     for spread, name in ((0.02, "quiet"), (0.001, "noisy")):
         advice = advise(table(repeated(rows, spread)), AdviceLimits(1.0, "rating", 1000))
         assert advice.best.result.name == name
-    assert "  against nothing sent: 0.010 ± 0.002 better (± is the" in "\n".join(advice_lines(advice))
+    against = advice.best.against_baseline
+    assert against is not None
+    assert (against.mean, against.half_width) == (pytest.approx(0.01), pytest.approx(0.0025, abs=5e-4))
 
 
 def test_the_best_of_those_beyond_doubt_is_recommended(table: Table) -> None:
@@ -265,30 +254,29 @@ def test_the_best_of_those_beyond_doubt_is_recommended(table: Table) -> None:
     rows = [*repeated([steady, quiet(1.05)]), *seeds]
     advice = advise(table(rows), AdviceLimits(1.0, "rating", 1000))
     assert advice.best.result.name == "steady"
-    others = "  not better than nothing sent by more than their uncertainty: noisy"
-    assert others in advice_lines(advice)
+    assert [offer.result.name for offer in advice.not_better] == ["noisy"]
 
 
 def test_a_protocol_that_beats_nothing_sent_at_one_budget_is_not_listed_as_worse(table: Table) -> None:
     rows = repeated(
         [line("better", 1.0, 1.0), line("better", 0.5, 1.2), line("worse", 1.0, 1.2), quiet(1.05)]
     )
-    words = "\n".join(advice_lines(advise(table(rows), AdviceLimits(1.0, "rating", 1000))))
-    assert "by more than their uncertainty: worse" in words
+    advice = advise(table(rows), AdviceLimits(1.0, "rating", 1000))
+    assert [offer.result.name for offer in advice.not_better] == ["worse"]
 
 
 def test_one_run_is_weighed_by_its_plain_difference_and_says_so(table: Table) -> None:
     advice = advise(table([line("a", 1.0, 1.0), quiet(1.05)]), AdviceLimits(1.0, "rating", 1000))
-    assert advice.best.result.name == "a"
-    remark = "0.050 better (one run: the plain difference, nothing is known of its uncertainty)"
-    assert f"  against nothing sent: {remark}" in advice_lines(advice)
+    against = advice.best.against_baseline
+    assert against is not None
+    assert (advice.best.result.name, against.mean, against.half_width) == ("a", pytest.approx(0.05), None)
 
 
 def test_nothing_sent_is_within_every_limit(table: Table) -> None:
     strict = AdviceLimits(0.01, "user", 1, trust="local", hide_items=True)
     advice = advise(table([*ROWS, quiet(1.5)]), strict)
     assert advice.best.result.name == "quiet"
-    assert "  nothing else is within these limits" in advice_lines(advice)
+    assert advice.not_better == ()
 
 
 def test_what_ran_on_other_seeds_cannot_be_told_to_be_better(table: Table) -> None:
@@ -302,16 +290,12 @@ def test_only_what_is_proved_counts_unless_claims_are_asked_for(table: Table) ->
     rows = [line("sound", 1.0, 1.0), line("paper", 1.0, 0.9, **claim, **promised), quiet(1.05)]
     advice = advise(table(rows), AdviceLimits(1.0, "rating", 1000))
     assert advice.best.result.name == "sound"
-    words = "\n".join(advice_lines(advice))
-    assert "left out, because ε is claimed and not proved: paper; --claimed counts a claim" in words
-    assert (
-        "next better for ε: paper at ε 1 per rating, 50 per user on the same items (claimed, not proved)"
-        in words
-    )
-    assert "costs the proof: its ε is only claimed" in words
+    assert [offer.result.name for offer in advice.claimed_only] == ["paper"]
+    assert advice.for_epsilon is not None
+    assert (advice.for_epsilon.result.name, advice.for_epsilon.epsilon) == ("paper", math.inf)
     counted = advise(table(rows), AdviceLimits(1.0, "rating", 1000, claimed=True))
     assert (counted.best.result.name, counted.best.epsilon) == ("paper", 1.0)
-    assert "left out" not in "\n".join(advice_lines(counted))
+    assert counted.claimed_only == ()
 
 
 def test_a_loss_that_is_proved_beside_a_claim_does_not_count_as_a_proof_of_what_was_asked(
@@ -353,7 +337,6 @@ def test_what_may_be_as_good_is_named(table: Table) -> None:
     ]
     advice = advise(table(rows), AdviceLimits(1.0, "rating", 1000))
     assert [offer.result.name for offer in advice.alike] == ["near"]
-    assert "not told apart from it by the 95 % interval over users: near" in "\n".join(advice_lines(advice))
 
 
 TRUSTS = ("local", "shuffle", "secure-aggregation", "central")
@@ -368,7 +351,7 @@ def trusting(name: str, trust: str, budget: float, rmse: float, *, up: float = 3
 
 @pytest.mark.parametrize("reached", [1.5, 1.062, 0.5], ids=["all beat it", "some beat it", "none beats it"])
 @pytest.mark.parametrize("most", TRUSTS)
-def test_every_word_of_advice_within_a_trust_is_in_the_table(table: Table, most: Any, reached: float) -> None:
+def test_advice_within_a_trust_is_that_of_the_table(table: Table, most: Any, reached: float) -> None:
     rows = [
         trusting(f"{trust}-{kind}", trust, budget, 1.1 - 0.02 * place - 0.01 * budget + extra, up=up)
         for place, trust in enumerate(TRUSTS)
@@ -376,58 +359,80 @@ def test_every_word_of_advice_within_a_trust_is_in_the_table(table: Table, most:
         for kind, extra, up in (("a", 0.0, 300.0), ("b", 0.005, 250.0), ("dear", -0.01, 9000.0))
     ]
     rows = repeated([*rows, quiet(reached)])
-    lines = advice_lines(advise(table(rows), AdviceLimits(1.0, "user", 1000, trust=most, delta=1e-6)))
+    advice = advise(table(rows), AdviceLimits(1.0, "user", 1000, trust=most, delta=1e-6))
     allowed = TRUSTS[: TRUSTS.index(most) + 1]
     inside = [
         row
         for row in rows
-        if row["seed"] == 2
+        if (row["seed"], row["epsilon"]) == (2, 1.0)
         and row.get("trust") in allowed
-        and row["epsilon"] == 1.0
         and "dear" not in row["name"]
     ]
     best = min(
         (row for row in inside if row["rmse"] < reached - 0.01), key=lambda row: row["rmse"], default=None
     )
-    words = {
-        "local": ", with nobody trusted",
-        "shuffle": ", with nobody trusted but whoever shuffles",
-        "secure-aggregation": ", without trusting the server",
-        "central": "",
-    }[most]
-    opening = f"within ε ≤ 1 per user with δ ≤ 1e-06 and 1,000 bytes per user{words}: "
+    found = advice.best
     if best is None:
-        silent = " on the same items"  # as the table has it
-        assert lines[0].startswith(
-            f"{opening}send nothing: quiet at ε 0 per rating, 0 per user{silent}, RMSE {reached:.4f}"
-        )
-        assert lines[1].startswith("  nobody is trusted; the server sees nothing; rounds: 0; runs: 3")
-        assert all(row["name"] in lines[2] for row in inside)
-        nearest = min(inside, key=lambda row: row["rmse"])
-        assert lines[3].startswith(f"  nearest: {nearest['name']}, {nearest['rmse'] - reached:.3f} ± ")
-        return
-    spent = best["uplink_message_mean_per_user"] + 100
-    compared = "" if best["hides_rated_items"] else " on the same items"
-    assert lines[0] == (
-        f"{opening}{best['name']} at ε 1 per rating, 5 per user, 0.998 per user with δ = 1e-06{compared}, "
-        f"RMSE {best['rmse']:.4f} ± 0.0010 (standard deviation over 3 seeds), {spent:,.0f} bytes per user"
-    )
-    trusted = TRUST_IN_WORDS[best["trust"]]
-    sees = {"central": "true ratings", "secure-aggregation": "noisy sums only"}.get(
-        best["trust"], "rated items, noise"
-    )
-    assert lines[1] == f"  {trusted}; the server sees {sees}; rounds: 1; runs: 3"
-    assert lines[2].startswith(f"  against nothing sent: {reached - best['rmse']:.3f} ± ")
-    named = {name for row in rows for name in [row["name"]] if any(name in each for each in lines)}
-    assert named <= {row["name"] for row in rows if row.get("trust") in allowed}
+        assert (found.result.baseline, found.accuracy.mean) == ("nothing-sent", reached)
+        assert {offer.result.name for offer in advice.not_better} == {row["name"] for row in inside}
+    else:
+        spent = best["uplink_message_mean_per_user"] + 100
+        assert (found.result.name, found.epsilon, found.bytes_per_user) == (best["name"], 0.998, spent)
+        assert found.accuracy.mean == pytest.approx(best["rmse"])
+        assert found.against_baseline is not None
+        assert found.against_baseline.mean == pytest.approx(reached - best["rmse"])
+    offers = (*advice.not_better, *advice.alike, *advice.claimed_only, *advice.composed_only)
+    named = [*offers, found, advice.for_epsilon, advice.for_bytes, advice.for_both]
+    assert {each.result.trust for each in named if each and not each.result.baseline} <= set(allowed)
+
+
+def test_advice_is_told_as_approved(table: Table) -> None:
+    claim = {"status": "claimed", "epsilon_per_rating": None, "epsilon_per_user_max": None}
+    promised = {"epsilon_claimed_per_rating": 1.0, "epsilon_claimed_per_user": 50.0}
+    paper = line("paper", 1.0, 0.8, **claim, **promised)
+    near = {"behind_best": 0.001, "behind_best_low": -0.01, "behind_best_high": 0.02}
+    best = {"best_at_budget": "best"}
+    alike = [line("best", 1.0, 1.0, **best), line("near", 1.0, 1.001, **best, **near)]
+    limits = AdviceLimits(1.0, "rating", 1000)
+    cases: dict[str, tuple[list[dict[str, Any]], AdviceLimits]] = {
+        "the price of the next": (ROWS, limits),
+        "giving up privacy": (ROWS, AdviceLimits(3.0, "rating", 10_000)),
+        "beyond both": (
+            [line("a", 1.0, 1.2), line("b", 2.0, 1.0, up=9000.0)],
+            AdviceLimits(1.0, "rating", 500),
+        ),
+        "nothing better": ([line("a", 1.0, 1.2)], limits),
+        "send nothing": (repeated([*ROWS, quiet(1.05)]), AdviceLimits(1.0, "rating", 10_000)),
+        "nothing else": ([*ROWS, quiet(1.5)], AdviceLimits(0.01, "user", 1, trust="local", hide_items=True)),
+        "beyond doubt": (repeated([line("good", 1.0, 1.0), line("bad", 1.0, 1.3), quiet(1.05)]), limits),
+        "one run": ([line("a", 1.0, 1.0), quiet(1.05)], limits),
+        "a claim": ([line("sound", 1.0, 1.0), paper, quiet(1.05)], limits),
+        "a claim that counts": (
+            [line("sound", 1.0, 1.0), paper, quiet(1.05)],
+            AdviceLimits(1.0, "rating", 1000, claimed=True),
+        ),
+        "alike": (alike, limits),
+        "composed": (
+            [trusting("composed", "secure-aggregation", 1.0, 0.9), line("summed", 0.01, 1.0)],
+            AdviceLimits(1.0, "user", 1000),
+        ),
+        "with a delta": (
+            [trusting("composed", "shuffle", 1.0, 0.9), quiet(1.05)],
+            AdviceLimits(1.0, "user", 1000, trust="secure-aggregation", delta=1e-5),
+        ),
+    }
+    told = [
+        "\n".join([f"# {name}", *advice_lines(advise(table(rows), within))])
+        for name, (rows, within) in cases.items()
+    ]
+    check("advice", "\n".join(told))
 
 
 def test_what_holds_by_composition_only_counts_with_a_delta(table: Table) -> None:
     rows = [trusting("composed", "secure-aggregation", 1.0, 0.9), line("summed", 0.01, 1.0)]
     advice = advise(table(rows), AdviceLimits(1.0, "user", 1000))
     assert advice.best.result.name == "summed"
-    left_out = "  left out, because ε holds by composition only: composed; --delta 1e-06 counts it"
-    assert left_out in advice_lines(advice)
+    assert [offer.result.name for offer in advice.composed_only] == ["composed"]
     assert advise(table(rows), AdviceLimits(1.0, "user", 1000, delta=1e-5)).best.result.name == "composed"
     assert advise(table(rows), AdviceLimits(1.0, "user", 1000, delta=1e-7)).best.result.name == "summed"
 
@@ -442,10 +447,8 @@ def test_how_many_users_the_best_needs_is_said_where_it_was_tried(table: Table) 
         table([*rows, *crowd(1000, 1.15), *crowd(100_000, 0.95)]), AdviceLimits(1.0, "rating", 1000)
     )
     assert (tried.best.result.name, tried.best.result.population) == ("cheap", None)
-    assert "  users needed to beat nothing sent: about 10,000" in advice_lines(tried)
-    assert "users needed" not in "\n".join(
-        advice_lines(advise(table(rows), AdviceLimits(1.0, "rating", 1000)))
-    )
+    assert tried.users_needed == "about 10,000"
+    assert advise(table(rows), AdviceLimits(1.0, "rating", 1000)).users_needed is None
 
 
 @pytest.mark.parametrize(

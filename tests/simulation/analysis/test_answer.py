@@ -6,7 +6,6 @@ import csv
 import re
 from collections.abc import Callable
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from simulation.analysis.protocol_results import ProtocolResult, read_results
 from simulation.analysis.sentences import answer_sentences, trust_sentences
 from simulation.analysis.vocabulary import METRICS, Metric
 from simulation.storage.tables import csv_of_rows
+from tests.approved import check
 
 RMSE, SIGNS = METRICS[0], METRICS[2]
 BASELINE = {RMSE: 1.063, SIGNS: 0.64}
@@ -170,35 +170,6 @@ def test_what_is_claimed_only_is_no_answer(tmp_path: Path) -> None:
     assert "1, claims 2" in {asked.text(each) for each in shown}
 
 
-def test_what_cannot_be_told_apart_from_the_best_is_named_beside_it(tmp_path: Path) -> None:
-    rows = [line(RMSE, name, 1.0, 1, 0.9 + place / 100) for place, name in enumerate("abcdef")]
-    for place, row in enumerate(rows):
-        behind = (place / 100, -0.001 if place < 3 else 0.001, 0.1) if place else (None, None, None)
-        columns = ("behind_best", "behind_best_low", "behind_best_high")
-        row |= {"best_at_budget": "a", **dict(zip(columns, behind, strict=True))}
-    path = tmp_path / "comparison.csv"
-    path.write_text("".join(csv_of_rows(rows)))
-    assert "budget is a (not told apart: b and c): it reaches" in sentences(path, RMSE)[0]
-    path.write_text(
-        "".join(csv_of_rows([rows[0], *({**row, "behind_best_low": -0.001} for row in rows[1:])]))
-    )
-    assert "budget is a (not told apart: 5 protocols): it reaches" in sentences(path, RMSE)[0]
-
-
-def test_what_beats_nothing_sent_by_a_claim_is_not_said_to_be_nothing(tmp_path: Path) -> None:
-    rows = [
-        baseline(RMSE, "nothing-sent", 1.0),
-        line(RMSE, "proved", 1.0, 1, 1.2),
-        line(RMSE, "claimed", 1.0, 1, 0.8),
-    ]
-    rows[-1]["status"] = "claimed"
-    (tmp_path / "comparison.csv").write_text("".join(csv_of_rows(rows)))
-    assert sentences(tmp_path / "comparison.csv", RMSE) == (
-        "At ε = 1 per rating no protocol that is proved to keep its budget beats sending nothing: every "
-        "device alone reaches RMSE 1.000, and the nearest protocol, proved, is 0.200 worse.",
-    )
-
-
 def intervals(rows: list[dict[str, Any]], base: float, half_width: float = 0.02) -> list[dict[str, Any]]:
     """Return lines with the interval of how much lower their error is than a baseline's."""
     ends = ((-1, "low"), (1, "high"))
@@ -208,86 +179,78 @@ def intervals(rows: list[dict[str, Any]], base: float, half_width: float = 0.02)
     ]
 
 
-def test_the_nearest_to_the_baseline_may_be_one_that_only_claims(tmp_path: Path) -> None:
-    rows = [line(RMSE, "proved", 1.0, 1, 1.2), {**line(RMSE, "claimed", 1.0, 1, 1.1), "status": "claimed"}]
-    path = tmp_path / "comparison.csv"
-    path.write_text("".join(csv_of_rows(intervals([baseline(RMSE, "nothing-sent", 1.0), *rows], 1.0))))
-    assert sentences(path, RMSE)[0].endswith(
-        "the nearest protocol, claimed (claimed, not proved), is 0.100 ± 0.020 worse."
-    )
+def alike(most: int) -> list[dict[str, Any]]:
+    """Return lines of six protocols, of which so many may be as good as the best."""
+    rows = [
+        {**line(RMSE, name, 1.0, 1, 0.9 + place / 100), "best_at_budget": "a"}
+        for place, name in enumerate("abcdef")
+    ]
+    for place, row in enumerate(rows[1:], start=1):
+        ends = {"behind_best_low": -0.001 if place <= most else 0.001, "behind_best_high": 0.1}
+        row |= {"behind_best": place / 100, **ends}
+    return rows
 
 
-def test_what_was_not_held_against_the_baseline_is_not_said_to_be_beaten_by_it(tmp_path: Path) -> None:
-    rows = [baseline(RMSE, "nothing-sent", 1.0), line(RMSE, "protocol-3", 1.0, 2, 0.9)]
-    path = tmp_path / "comparison.csv"
-    path.write_text("".join(csv_of_rows(rows)))
-    said = sentences(path, RMSE)
-    assert len(said) == 1
-    assert "that is proved to keep its budget is protocol-3: it reaches RMSE 0.900, for 410 bytes" in said[0]
-
-
-def test_a_protocol_that_is_passed_by_one_in_doubt_is_not_called_the_most_accurate(tmp_path: Path) -> None:
-    sure = intervals([baseline(RMSE, "nothing-sent", 1.0), line(RMSE, "sure", 1.0, 1, 0.95)], 1.0)
-    path = tmp_path / "comparison.csv"
-    path.write_text("".join(csv_of_rows([*sure, *intervals([line(RMSE, "rash", 1.0, 1, 0.9)], 1.0, 0.2)])))
-    assert (
-        "the most accurate protocol that is proved to keep its budget and beats nothing sent beyond doubt is "
-        "sure: it reaches RMSE 0.950, 0.050 ± 0.020 better"
-    ) in sentences(path, RMSE)[0]
-
-
-def test_without_budgets_and_without_baselines_there_is_an_answer(tmp_path: Path) -> None:
-    path = tmp_path / "comparison.csv"
-    path.write_text(
-        "".join(csv_of_rows([line(RMSE, "clear", None, 1, 0.9), line(RMSE, "other", None, 1, 1.0)]))
-    )
-    assert sentences(path, RMSE) == ("No protocol here has a budget; clear reaches RMSE 0.900.",)
-    path.write_text("".join(csv_of_rows([line(RMSE, "noisy", 1.0, 1, 0.9)])))
-    assert sentences(path, RMSE)[0].endswith(
-        "is noisy: it reaches RMSE 0.900, for 405 bytes up and 25,001 down per user; "
-        "the server sees rated items, noise."
-    )
-
-
-def test_for_whole_users_there_is_a_line_for_each_trust(tmp_path: Path) -> None:
-    rows = [baseline(RMSE, "nothing-sent", 1.0), baseline(RMSE, "sets-only", 0.94)]
+QUIET = baseline(RMSE, "nothing-sent", 1.0)
+CLAIMED = {"status": "claimed"}
+TRUSTING = [
+    {
+        **line(RMSE, name, 4.0, 1, value),
+        "trust": trust,
+        "hides_rated_items": hides,
+        "epsilon_per_user_max": 4.0,
+    }
     for name, trust, hides, value in (
         ("local", "local", True, 1.1),
         ("central", "central", True, 0.9),
         ("values", "local", False, 0.92),
-    ):
-        shown = {"trust": trust, "hides_rated_items": hides, "epsilon_per_user_max": 4.0}
-        rows.append({**line(RMSE, name, 4.0, 1, value), **shown})
-    path = tmp_path / "comparison.csv"
-    path.write_text("".join(csv_of_rows(rows)))
-    results = read_results(path)
-    answer = answer_to(results, RMSE, ())
-    lead, *lines = trust_sentences(answer, at_each_trust(results, RMSE, budgets=[4.0]), 1e-6)
-    assert lead.startswith("At ε = 4 per user with δ = 1e-06, ")
-    assert lead.endswith("nothing sent reaches RMSE 1.000.")
-    assert lines == [
-        "Nobody is trusted (ratings and rated items protected): the most accurate does not surely beat "
-        "sending nothing: local, RMSE 1.100, 0.100 worse.",
-        "The server is trusted (ratings and rated items protected): central, RMSE 0.900, 0.100 better, for "
-        "407 bytes up and 25,001 down per user; the server sees true ratings.",
-        "Nobody is trusted (ratings protected, rated items seen): values, RMSE 0.920, 0.080 better, for 406 "
-        "bytes up and 25,001 down per user; the server sees rated items, noise; the rated items alone, "
-        "which the server sees and a table tells all users something of, give 0.940 (sets-only).",
-    ]
-    assert trust_sentences(answer, [], None) == answer_sentences(answer, "user")
-
-
-def test_of_a_single_trust_nothing_depends_on_it_and_another_budget_is_named(tmp_path: Path) -> None:
-    rows = [line(RMSE, "values", epsilon, 1, value) for epsilon, value in ((2.0, 0.9), (4.0, 0.95))]
-    path = tmp_path / "comparison.csv"
-    path.write_text("".join(csv_of_rows([*rows, line(RMSE, "other", 4.0, 1, 0.99)])))
-    results = read_results(path)
-    lead, only = trust_sentences(
-        answer_to(results, RMSE, ()), at_each_trust(results, RMSE, budgets=[4.0]), None
     )
-    same = "every protocol here that is proved to keep its budget asks for the same trust"
-    assert lead == f"At ε = 4 per user, {same}."
-    assert ": values at ε = 2, RMSE 0.900, for 406 bytes up" in only
+]
+CASES: dict[str, list[dict[str, Any]]] = {
+    "two alike": alike(2),
+    "many alike": alike(5),
+    "better by a claim": [
+        QUIET,
+        line(RMSE, "proved", 1.0, 1, 1.2),
+        line(RMSE, "claimed", 1.0, 1, 0.8) | CLAIMED,
+    ],
+    "the nearest only claims": intervals(
+        [QUIET, line(RMSE, "proved", 1.0, 1, 1.2), line(RMSE, "claimed", 1.0, 1, 1.1) | CLAIMED], 1.0
+    ),
+    "not held against the baseline": [QUIET, line(RMSE, "protocol-3", 1.0, 2, 0.9)],
+    "passed by one in doubt": [
+        *intervals([QUIET, line(RMSE, "sure", 1.0, 1, 0.95)], 1.0),
+        *intervals([line(RMSE, "rash", 1.0, 1, 0.9)], 1.0, 0.2),
+    ],
+    "no budget": [line(RMSE, "clear", None, 1, 0.9), line(RMSE, "other", None, 1, 1.0)],
+    "no baseline": [line(RMSE, "noisy", 1.0, 1, 0.9)],
+    "means over seeds": [
+        *({**QUIET, "seed": seed} for seed in (1, 2)),
+        *(line(RMSE, "noisy", 1.0, seed, value) for seed, value in ((1, 0.849), (2, 0.851))),
+    ],
+}
+OF_USERS: dict[str, tuple[list[dict[str, Any]], float | None]] = {
+    "a line for each trust": ([QUIET, baseline(RMSE, "sets-only", 0.94), *TRUSTING], 1e-6),
+    "a single trust, another budget": (
+        [line(RMSE, "values", epsilon, 1, value) for epsilon, value in ((2.0, 0.9), (4.0, 0.95))]
+        + [line(RMSE, "other", 4.0, 1, 0.99)],
+        None,
+    ),
+}
+
+
+def test_answers_are_told_as_approved(tmp_path: Path) -> None:
+    path, told = tmp_path / "comparison.csv", []
+    for case, rows in CASES.items():
+        path.write_text("".join(csv_of_rows(rows)))
+        told.append("\n".join([f"# {case}", *sentences(path, RMSE)]))
+    for case, (rows, delta) in OF_USERS.items():
+        path.write_text("".join(csv_of_rows(rows)))
+        results = read_results(path)
+        answer, at_trusts = answer_to(results, RMSE, ()), at_each_trust(results, RMSE, budgets=[4.0])
+        told.append("\n".join([f"# {case}", *trust_sentences(answer, at_trusts, delta)]))
+        assert trust_sentences(answer, [], None) == answer_sentences(answer, "user")
+    check("answers", "\n".join(told))
 
 
 def test_the_headline_has_a_row_per_protocol_by_accuracy_and_always_the_baseline(tmp_path: Path) -> None:
@@ -314,12 +277,3 @@ def test_the_headline_has_a_row_per_protocol_by_accuracy_and_always_the_baseline
     for result in shown:
         row = lines[result.name, "" if result.budget is None else "1.0"]
         assert written["RMSE"](result) == f"{float(row['rmse']):.3f}"
-
-
-def test_statements_are_means_over_seeds(tmp_path: Path) -> None:
-    rows = [{**baseline(RMSE, "nothing-sent", 1.0), "seed": seed} for seed in (1, 2)]
-    rows += [line(RMSE, "noisy", 1.0, seed, value) for seed, value in ((1, 0.849), (2, 0.851))]
-    path = tmp_path / "comparison.csv"
-    path.write_text("".join(csv_of_rows(rows)))
-    reached = fmean(float(each["rmse"]) for each in lines_of(path) if each["name"] == "noisy")
-    assert f"it reaches RMSE {reached:.3f}, " in sentences(path, RMSE)[0]

@@ -1,12 +1,22 @@
-"""From how many users on a protocol beats nothing sent, from lines that are made up."""
+"""From how many users on a protocol beats nothing sent, and the traffic of as many as one likes."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
 import pytest
 
-from simulation.analysis.populations import courses, population_sentences, population_words, users_needed
+from dprec.errors import InputError
+from simulation.analysis.populations import (
+    check_population,
+    courses,
+    population_sentences,
+    population_words,
+    project,
+    users_needed,
+)
 from simulation.analysis.protocol_results import results_of
 from simulation.analysis.vocabulary import METRICS
 
@@ -108,3 +118,37 @@ def test_a_sentence_for_every_protocol_says_from_when_on_at_which_budget() -> No
         "b does not beat nothing sent with up to 10,000 users at ε = 1 and 4 (synthetic ratings).",
     ]
     assert population_words([{**row, "population": None} for row in rows]) == []
+
+
+def test_total_and_rate() -> None:
+    projection = project(np.array([100.0, 300.0]), 1e6)
+    assert projection.total == 200e6
+    assert projection.bits_per_second == pytest.approx(8 * 200e6 / 86_400)
+
+
+def test_users_who_are_all_alike_leave_nothing_open() -> None:
+    projection = project(np.full(50, 110.0), 1e6)
+    assert (projection.low, projection.high) == (110e6, 110e6)
+
+
+def test_one_user_has_no_interval() -> None:
+    projection = project(np.array([100.0]), 10)
+    assert (projection.total, projection.low, projection.high) == (1000.0, None, None)
+
+
+@pytest.mark.parametrize("population", [20, 1_000])
+def test_the_interval_holds_as_often_as_it_says(population: int) -> None:
+    draw = np.random.default_rng(5)
+    held = 0
+    for _ in range(600):
+        projection = project(draw.gamma(4.0, 50.0, 80), population)
+        assert projection.low is not None
+        assert projection.high is not None
+        held += projection.low <= draw.gamma(4.0, 50.0, population).sum() <= projection.high
+    assert 0.92 <= held / 600 <= 0.98
+
+
+@pytest.mark.parametrize("population", [0, 0.5, -3, math.nan, math.inf])
+def test_what_is_no_population(population: float) -> None:
+    with pytest.raises(InputError, match="population"):
+        check_population(population)

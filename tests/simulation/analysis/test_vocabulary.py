@@ -1,8 +1,11 @@
-"""The words and numbers that every table, page and advice share."""
+"""Measures, averages, and the words and numbers that every table, page and advice share."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -23,9 +26,12 @@ from simulation.analysis.vocabulary import (
     METRICS,
     Average,
     Spread,
+    average,
+    headlines,
     listed,
     loss,
     main_metric,
+    metrics_in,
     number,
     plural,
     profiles_compared,
@@ -183,65 +189,95 @@ def test_the_main_measure_is_the_first_that_was_measured(
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
+    ("write", "texts"),
     [
-        (None, "–"),
-        (0.0, "0.000"),
-        (0.0005, "0.001"),
-        (0.00049, "0.00049"),
-        (1.25e-7, "1.2e-07"),
-        (-1e-5, "-1e-05"),
-        (1234.5, "1,234.500"),
+        (
+            partial(number, digits=3),
+            {
+                None: "–",
+                0.0: "0.000",
+                0.0005: "0.001",
+                0.00049: "0.00049",
+                1.25e-7: "1.2e-07",
+                -1e-5: "-1e-05",
+                1234.5: "1,234.500",
+            },
+        ),
+        (loss, {None: "–", 0.5: "0.5", 999.96: "1000", 12_345.6: "12,346"}),
+        (
+            partial(with_spread, digits=2),
+            {None: "–", Average(1.0, 1): "1.00", Average(1.0, 3, seeds=Spread(0.25, 3)): "1.00 ± 0.25"},
+        ),
+        (short, {0: "0", 0.25: "0.25", 340: "340", 1234: "1,234", 12_345: "12.3k", 3.4e6: "3.4M", 2e9: "2G"}),
+        (size, {0: "0 B", 340: "340 B", 1234: "1.23 kB", 6.8e7: "68 MB", 4e12: "4 TB"}),
+        (partial(plural, noun="run"), {0: "0 runs", 1: "1 run", 1200: "1,200 runs"}),
+        (listed, {(): "", ("a",): "a", ("a", "b"): "a and b", ("a", "b", "c"): "a, b and c"}),
     ],
 )
-def test_small_numbers_keep_their_digits(value: float | None, text: str) -> None:
-    assert number(value, 3) == text
+def test_what_is_written_of_a_value(write: Callable[[Any], str], texts: dict[Any, str]) -> None:
+    assert {value: write(value) for value in texts} == texts
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "text"), [(None, "–"), (0.5, "0.5"), (999.96, "1000"), (12_345.6, "12,346")]
-)
-def test_large_losses_are_written_in_full(epsilon: float | None, text: str) -> None:
-    assert loss(epsilon) == text
+def rows(*values: Any) -> list[dict[str, Any]]:
+    return [{"seed": seed, "fold": None, "rmse": value} for seed, value in enumerate(values)]
 
 
-def test_a_single_value_has_no_spread() -> None:
-    assert with_spread(Average(1.0, 1), 2) == "1.00"
-    assert with_spread(Average(1.0, 3, seeds=Spread(0.25, 3)), 2) == "1.00 ± 0.25"
-    assert with_spread(None, 2) == "–"
+def test_the_deviation_is_that_of_a_sample() -> None:
+    found = average(rows(1.0, "3", None, "", math.inf), "rmse")
+    assert found == Average(2.0, 2, seeds=Spread(math.sqrt(2), 2))
+    assert found.deviation == math.sqrt(2)
 
 
-@pytest.mark.parametrize(
-    ("value", "written"),
-    [
-        (0, "0"),
-        (0.25, "0.25"),
-        (340, "340"),
-        (1234, "1,234"),
-        (12_345, "12.3k"),
-        (3.4e6, "3.4M"),
-        (2e9, "2G"),
-    ],
-)
-def test_short_numbers(value: float, written: str) -> None:
-    assert short(value) == written
+def test_a_single_value_does_not_deviate_and_none_has_no_average() -> None:
+    found = average(rows(4), "rmse")
+    assert found == Average(4.0, 1)
+    assert found.deviation == 0
+    assert average(rows("", None), "rmse") is None
+    assert average(rows(4), "mae") is None
 
 
-@pytest.mark.parametrize(
-    ("count", "written"), [(0, "0 B"), (340, "340 B"), (1234, "1.23 kB"), (6.8e7, "68 MB"), (4e12, "4 TB")]
-)
-def test_sizes(count: float, written: str) -> None:
-    assert size(count) == written
-
-
-def test_counts_with_their_nouns() -> None:
-    assert [plural(count, "run") for count in (0, 1, 1200)] == ["0 runs", "1 run", "1,200 runs"]
-
-
-def test_lists_in_words() -> None:
-    assert [listed(words) for words in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == [
-        "",
-        "a",
-        "a and b",
-        "a, b and c",
+def test_folds_deviate_apart_from_seeds_and_show_where_there_is_one_seed() -> None:
+    folds = [
+        {"seed": 1, "fold": fold, "rmse": value} for fold, value in (("u1", 1.0), ("u2", 2.0), ("u3", 3.0))
     ]
+    found = average(folds, "rmse")
+    assert found == Average(2.0, 3, folds=Spread(1.0, 3))
+    assert found.deviation == pytest.approx(1.0)
+
+
+RANKED = [f"ranking_{name}_at_{k}" for name in ("ndcg", "recall", "coverage") for k in (10, 20)]
+COLUMNS = [
+    "name",
+    *RANKED,
+    "sampled_ranking_ndcg_at_5",
+    "ranking_users",
+    "f_score_at_k",
+    "recall_at_k",
+    "rmse",
+]
+
+
+def test_rankings_are_metrics_after_the_others() -> None:
+    metrics = metrics_in(COLUMNS)
+    assert [metric.column for metric in metrics] == [
+        *("rmse", "f_score_at_k", "recall_at_k"),
+        *RANKED,
+        "sampled_ranking_ndcg_at_5",
+    ]
+    assert (metrics[3].label, metrics[3].lower_is_better) == ("NDCG at 10, catalogue", False)
+    assert metrics[-1].label == "NDCG at 5, sampled"
+    assert main_metric(dict.fromkeys(RANKED, 0.5)) is None
+
+
+def test_a_summary_shows_the_first_cutoff() -> None:
+    assert [metric.column for metric in headlines(metrics_in(COLUMNS))] == [
+        *("rmse", "f_score_at_k"),
+        *("ranking_ndcg_at_10", "ranking_recall_at_10", "sampled_ranking_ndcg_at_5"),
+    ]
+    assert METRICS[0] in headlines(METRICS)
+
+
+def test_what_only_looks_like_a_ranking_is_none() -> None:
+    assert (
+        metrics_in(["ranking_ndcg_at_0", "ranking_ndcg_at_x", "my_ranking_ndcg_at_1", "ranking_ndcg"]) == []
+    )

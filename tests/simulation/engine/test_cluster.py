@@ -17,7 +17,7 @@ import simulation
 from dprec.datasets import InMemory
 from dprec.errors import InputError, RunError
 from dprec.exchange import TRAIN
-from simulation.comparison import ray_workers
+from simulation.comparison import cell_runs
 from simulation.configuration.models import RunConfig, SimulationOptions
 from simulation.configuration.strict_yaml import parse_yaml
 from simulation.engine import ray_cluster
@@ -206,7 +206,7 @@ def test_a_cell_whose_node_dies_runs_again_elsewhere(
     }
     two_nodes.complete()
     (tmp_path / ENDS).write_text(f"{two_nodes.second.node_id} cell")
-    monkeypatch.setattr(ray_workers, "CellWorker", EndingWorker)
+    monkeypatch.setattr(cell_runs, "CellWorker", EndingWorker)
     joined = simulation.compare(values, tmp_path / "ray", page=False)
     assert not two_nodes.second_lives
     assert not joined.failures

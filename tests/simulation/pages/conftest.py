@@ -216,7 +216,7 @@ def write_comparison(
         **config,
         "cells": {key: {} for key in cells},
     }
-    comparison = ComparisonDirectory.claim(directory, yaml.safe_dump(values, sort_keys=False))
+    comparison = ComparisonDirectory.claim_for(directory, yaml.safe_dump(values, sort_keys=False))
     for key, (_, results) in cells.items():
         write_run(comparison.cells / key, **results)
     both = [table_rows(cell, comparison.cells) for cell, _ in cells.values()]

@@ -18,17 +18,19 @@ from matplotlib.figure import Figure
 
 from dprec.errors import InputError
 from simulation import compare, run
+from simulation.analysis.columns import TableColumn, figure_column, text_column
 from simulation.analysis.comparison_files import read_comparison
-from simulation.analysis.protocol_results import read_rows
 from simulation.pages import projected, report
 from simulation.pages.comparison_page import comparison_page
 from simulation.pages.figures.rendering import Plot, Rendered
-from simulation.pages.page import Cell, Column, Section, page, table
-from simulation.pages.run_page import run_page
+from simulation.pages.page import Section, page, table
+from simulation.pages.run_page import answer_sentence, run_page
 from simulation.pages.run_sections import example_sections
 from simulation.pages.words import merged_notes
 from simulation.storage.run_files import ExampleUser, holds_comparison, read_run
+from simulation.storage.summary import read_summary
 from simulation.storage.tables import csv_of_rows
+from tests.approved import check, words_of_page
 
 Directories = Callable[..., Path]
 
@@ -135,6 +137,56 @@ def test_hostile_comparisons_are_text(comparison_directory: Directories) -> None
     assert "<img src=x" not in page
 
 
+def _claims(directory: Path) -> Path:
+    """Make a protocol of a comparison one that only claims, and a run of it one that is not finished."""
+    table = directory / "comparison.csv"
+    table.write_text(re.sub(r"(?m)^(two,.*),proved,", r"\1,claimed,", table.read_text()))
+    (directory / "tables.json").unlink()
+    planned = yaml.safe_load((directory / "comparison.yaml").read_text())
+    planned["cells"]["lost-eps1-seed9"] = {}
+    (directory / "comparison.yaml").write_text(yaml.safe_dump(planned))
+    return directory
+
+
+NOTED: list[dict[str, Any]] = [
+    {"name": "one", "rmse": 1.0, "notes": ["Of both.", "Of one."], "completion": "mf"},
+    {"name": "two", "rmse": 1.1, "notes": ["Of both."], "altered": {"privacy.status": "claimed"}},
+    {"name": "plain", "rmse": 0.9, "notes": [], "epsilon": None, "mechanism": "none", "completion": "mf"},
+]
+TRUSTED: list[dict[str, Any]] = [
+    {"name": "local", "per": "user", "rmse": 1.2},
+    {"name": "central", "per": "user", "rmse": 0.9, "trust": "central"},
+]
+PUBLISHED = [
+    {"label": "blp-mog-mf", "up": "1 bit", "down": "No transfer", "source": "Neera et al., Table 4"},
+    {"label": "unknown", "up": "1 bit", "down": "0.15MB", "source": "Neera et al., Table 4"},
+]
+
+
+@pytest.mark.parametrize(
+    "name", ["run", "run-in-rounds", "comparison", "comparison-per-user", "comparison-noted"]
+)
+def test_a_page_is_as_approved(tmp_path: Path, writers: dict[str, Directories], name: str) -> None:
+    run, comparison, floored = (writers[key] for key in ("run", "comparison", "baseline"))
+    matched = {"epsilon": "user", "delta": 1e-6}
+    left_out = {"other": "5 domains; accepted: 2 <domains>"}
+    make: dict[str, Callable[[Path], Path]] = {
+        "run": lambda path: run(path, completion="mf", notes=["Mind the gap."]),
+        "run-in-rounds": lambda path: run(path, protocol="iterative", rounds=6, per="user"),
+        "comparison": lambda path: floored(
+            floored(floored(comparison(path, published=PUBLISHED), 1.1), 1.05, "item-average"),
+            0.95,
+            "sets-only",
+        ),
+        "comparison-per-user": lambda path: floored(comparison(path, TRUSTED, match=matched), 1.1),
+        "comparison-noted": lambda path: _claims(
+            comparison(path, NOTED, epsilons=[1.0], seeds=[1], left_out=left_out)
+        ),
+    }
+    words = words_of(make[name](tmp_path / "study"), 1e6)
+    check(f"page-{name}", words_of_page(words.text))
+
+
 def test_what_does_not_apply_is_a_dash_or_absent(run_directory: Directories) -> None:
     page = words_of(
         run_directory(mechanism="none", epsilon=None, completion="mf", notes=["No privacy."])
@@ -145,25 +197,6 @@ def test_what_does_not_apply_is_a_dash_or_absent(run_directory: Directories) -> 
     assert ">Traffic of a deployment</h2>" not in page
     assert "--population 10e6</code> adds the traffic of a deployment" in page
     assert ">nan<" not in page
-
-
-def test_the_answer_comes_first_then_the_notes_and_the_rest_is_folded(run_directory: Directories) -> None:
-    page = words_of(run_directory(notes=["Mind the gap."])).text
-    order = ["RMSE 1.100 on 400 held-out ratings", "The run at a glance", "<dl", "Mind the gap.", '"folded"']
-    assert order == sorted(order, key=page.index)
-    assert page.count("<section") == page.count('"folded"') + 1
-
-
-def test_what_is_beyond_the_paper_is_said_of_a_run_and_once_for_a_comparison(
-    run_directory: Directories, comparison_directory: Directories
-) -> None:
-    note = "completion.kind is mf, which is ours: no paper has it as it is."
-    page = words_of(run_directory(completion="mf")).text
-    assert page.index(f"Beyond the paper: {note}") < page.index('"folded"')
-    others = [{"name": name, "completion": "mf", "rmse": 1.0} for name in ("one", "two")]
-    compared = words_of(comparison_directory([*others, {"name": "three", "rmse": 1.1}])).text
-    assert compared.count(note) == 1
-    assert f"<strong>one and two:</strong> Beyond the paper: {note}" in compared
 
 
 def test_items_are_called_by_their_names(run_directory: Directories, hostile: str) -> None:
@@ -178,39 +211,22 @@ def test_items_are_called_by_their_names(run_directory: Directories, hostile: st
     assert ">3.46</td>" in section.content[0]
 
 
-def test_an_iterative_run_shows_its_course(run_directory: Directories) -> None:
-    words = words_of(run_directory(protocol="iterative", rounds=6, per="user"))
-    assert "rounds" in words.plots
-    assert "after round 6" in words.plots["rounds"].alt
-    assert words.text.count("<tr>") > 6
-
-
-def test_accuracies_of_two_kinds_share_no_figure(comparison_directory: Directories) -> None:
+@pytest.mark.parametrize(
+    ("other", "kinds"),
+    [
+        ({"metric": "sign_accuracy", "completion": "mf"}, ("rmse", "sign-accuracy")),
+        ({"altered": {"dataset.kind": "movielens-genres"}}, ("synthetic", "movielens-genres")),
+    ],
+)
+def test_accuracies_of_two_things_share_no_figure(
+    comparison_directory: Directories, other: dict[str, Any], kinds: tuple[str, str]
+) -> None:
     words = words_of(
-        comparison_directory(
-            [
-                {"name": "blp", "rmse": 1.0},
-                {"name": "bits", "rmse": 0.7, "metric": "sign_accuracy", "completion": "mf"},
-            ]
-        )
+        comparison_directory([{"name": "blp", "rmse": 1.0}, {"name": "bits", "rmse": 0.7, **other}])
     )
-    assert "blp" not in words.plots["accuracy-bytes-sign-accuracy"].alt
-    assert "bits" not in words.plots["accuracy-bytes-rmse"].alt
-    assert "Every protocol, every figure (Sign accuracy)" in words.text
-
-
-def test_accuracies_on_two_data_sets_share_no_figure(comparison_directory: Directories) -> None:
-    words = words_of(
-        comparison_directory(
-            [
-                {"name": "blp", "rmse": 1.0},
-                {"name": "x-map", "rmse": 0.7, "altered": {"dataset.kind": "movielens-genres"}},
-            ]
-        )
-    )
-    assert "blp" not in words.plots["accuracy-bytes-movielens-genres"].alt
-    assert "x-map" not in words.plots["accuracy-bytes-synthetic"].alt
-    assert "Every protocol, every figure (movielens-genres)" in words.text
+    for kind, drawn, elsewhere in zip(kinds, ("blp", "bits"), ("bits", "blp"), strict=True):
+        alt = words.plots[f"accuracy-bytes-{kind}"].alt
+        assert (drawn in alt, elsewhere in alt) == (True, False)
 
 
 def test_figures_of_a_hostile_table_stay_in_their_directory(comparison_directory: Directories) -> None:
@@ -230,121 +246,10 @@ def test_figures_of_groups_with_like_names_do_not_overwrite_each_other(
     assert {f"accuracy-bytes-1{end}" for end in ("", "-2", "-3")} <= set(words.plots)
 
 
-def test_one_shot_and_iterative_by_round(comparison_directory: Directories) -> None:
-    described = words_of(comparison_directory()).plots["accuracy-rounds"].alt
-    assert "pg-mf 2.645 to 1.565 in 10 rounds and 683 kB" in described
-    assert "isgd 1.215 in one round" in described
-
-
-def test_alternative_texts_say_what_is_seen(comparison_directory: Directories) -> None:
-    described = words_of(comparison_directory()).plots["accuracy-epsilon-per-rating"].alt
-    assert "isgd 1.415 at 0.5 to 1.082 at 3" in described
-    assert "plain-mf 0.945 without privacy, as a horizontal line" in described
-
-
-def test_the_answer_says_first_that_nothing_is_better_than_nothing_sent(
-    comparison_directory: Directories, floored: Directories
-) -> None:
-    words = words_of(floored(comparison_directory(), 1.1))
-    first = words.text.split("<p>")[1]
-    assert first.startswith(
-        "At ε = 1 per rating nothing here beats sending nothing: every device alone reaches RMSE 1.100, and "
-        "the nearest protocol, isgd, is 0.115 ± 0.064 worse.</p>"
-    )
-    assert (
-        "At ε = 0.5, 1 and 3 per rating, none of the 4 private protocols beats nothing sent (RMSE 1.100) by "
-        "more than the uncertainty of the difference (nearest at ε = 3: isgd, 0.018 ± 0.064 better)."
-    ) in words.text.split('id="best">')[1]
-    assert "5 protocols beside 1 baseline at 3 budgets" in words.text
-    assert "At each trust" not in words.text
-
-
-def test_tables_and_figures_hold_everything_against_nothing_sent(
-    comparison_directory: Directories, floored: Directories
-) -> None:
-    directory = floored(floored(comparison_directory(), 1.1), 1.05, "item-average")
-    words = words_of(directory)
-    # Twice in the table of the best, for the most accurate and for the cheapest.
-    assert words.text.count("<span>against nothing sent</span>") == 3
-    assert "<small>RMSE, ± 95 % interval over 2 seeds</small>" in words.text
-    assert ">0.115 ± 0.064 worse</td>" in words.text
-    for name in ("accuracy-epsilon-per-rating", "accuracy-bytes", "accuracy-rounds"):
-        assert "item-average 1.050, a baseline, as a horizontal line" in words.plots[name].alt
-        assert "nothing-sent solid and item-average dotted. Shaded: worse" in words.plots[name].caption
-    assert ">item-average</th>" in words.text
-
-
-def test_a_comparison_per_user_answers_at_each_trust(
-    comparison_directory: Directories, floored: Directories
-) -> None:
-    protocols = [
-        {"name": "local", "per": "user", "rmse": 1.2},
-        {"name": "central", "per": "user", "rmse": 0.9, "trust": "central"},
-    ]
-    matched = {"epsilon": "user", "delta": 1e-6}
-    directory = floored(comparison_directory(protocols, match=matched), 1.1)
-    words = words_of(directory)
-    section = words.text.split("At each trust</h2>")[1].split("<h2")[0]
-    lines = [line.split("</tr>")[0] for line in section.split("<tr")[2:]]
-    assert [re.findall(r"nobody is trusted|the server is trusted", line)[0] for line in lines] == [
-        *["nobody is trusted"] * 3,
-        *["the server is trusted"] * 3,
-    ]
-    assert [("central" in line, ">yes<" in line) for line in lines] == [
-        *[(False, False)] * 3,
-        (True, False),
-        *[(True, True)] * 2,
-    ]
-    assert "accuracy-epsilon-per-rating" not in words.plots
-    assert "ε per user at δ = 1e-06" in words.plots["accuracy-epsilon-per-user"].alt
-    assert "Colours and families of markers say whom users trust." in words.plots["accuracy-bytes"].caption
-
-
-def test_a_note_of_every_protocol_is_not_one_of_a_baseline(comparison_directory: Directories) -> None:
-    directory = comparison_directory(
-        [
-            {"name": "a", "rmse": 1.0},
-            {"name": "b", "rmse": 1.1, "notes": ["Of b alone."]},
-            {"name": "item-average", "rmse": 1.2},
-        ]
-    )
-    table = directory / "comparison.csv"
-    rows = read_rows(table)
-    for row in rows:
-        row["baseline"] = "item-average" if row["name"] == "item-average" else None
-    table.write_text("".join(csv_of_rows(rows)))
-    (directory / "tables.json").unlink()
-    page = words_of(directory).text
-    assert "<strong>a and item-average:</strong> Which items" in page
-    assert "<strong>Every protocol and every baseline:</strong> Proved: as made up." in page
-
-
-def test_a_comparison_says_what_the_visible_set_alone_gives(
-    comparison_directory: Directories, floored: Directories
-) -> None:
-    words = words_of(floored(floored(comparison_directory(), 1.1), 0.95, "sets-only"))
-    assert (
-        "<p>The rated items alone, without values, give RMSE 0.950 (sets-only), against 1.100 with nothing "
-        "sent; the server sees them, and the table" in words.text.split('id="best">')[1]
-    )
-
-
 def test_a_table_without_baselines_is_held_against_none(comparison_directory: Directories) -> None:
     words = words_of(comparison_directory())
     assert "nothing sent" not in words.text
     assert not any("baseline" in plot.caption + plot.alt for plot in words.plots.values())
-
-
-def test_unfinished_runs_are_named(comparison_directory: Directories) -> None:
-    directory = comparison_directory()
-    config = yaml.safe_load((directory / "comparison.yaml").read_text())
-    config["cells"]["lost-eps1-seed9"] = {}
-    (directory / "comparison.yaml").write_text(yaml.safe_dump(config))
-    planned = len(config["cells"])
-    expected = (
-        f"{planned - 1} of {planned} runs are finished, without lost-eps1-seed9. While the comparison runs"
-    )
-    assert expected in words_of(directory).text
 
 
 def test_a_table_without_its_runs_makes_a_page(comparison_directory: Directories, tmp_path: Path) -> None:
@@ -378,43 +283,6 @@ def test_a_table_without_accuracy_makes_a_page_without_an_answer(tmp_path: Path)
     text = words_of(tmp_path).text
     assert "How it was made" in text
     assert 'id="answer"' not in text
-
-
-def test_notes_of_the_whole_comparison_come_first_and_those_of_protocols_last(
-    comparison_directory: Directories,
-) -> None:
-    protocols = [
-        {"name": "one", "rmse": 1.0, "notes": ["Of both.", "Of one."]},
-        {"name": "two", "rmse": 1.1, "notes": ["Of both."], "altered": {"privacy.status": "claimed"}},
-        {"name": "plain", "rmse": 0.9, "notes": [], "epsilon": None, "mechanism": "none", "completion": "mf"},
-    ]
-    directory = comparison_directory(
-        protocols, epsilons=[1.0], seeds=[1], left_out={"other": "5 domains; accepted: 2 <domains>"}
-    )
-    table = directory / "comparison.csv"
-    table.write_text(re.sub(r"(?m)^(two,.*),proved,", r"\1,claimed,", table.read_text()))
-    (directory / "tables.json").unlink()
-    text = words_of(directory).text
-    first, last = (text.index(part) for part in ("Read this first", 'id="notes-of-protocols"'))
-    order = [
-        "other: 5 domains; accepted: 2 &lt;domains&gt;",
-        "<strong>two:</strong> the ε is claimed",
-        "Of both.",
-    ]
-    places = [first, *(text.index(note) for note in order), last, text.index("<strong>one:</strong> Of one.")]
-    assert places == sorted(places)
-    assert "<strong>Every protocol with a budget:</strong> Of both." in text
-
-
-def test_published_costs_stand_beside_measured_ones(comparison_directory: Directories) -> None:
-    published = [
-        {"label": "blp-mog-mf", "up": "1 bit", "down": "No transfer", "source": "Neera et al., Table 4"},
-        {"label": "unknown", "up": "1 bit", "down": "0.15MB", "source": "Neera et al., Table 4"},
-    ]
-    page = words_of(comparison_directory(published=published)).text
-    assert "Published costs beside measured ones" in page
-    assert "No transfer" in page
-    assert ">unknown</th>" in page
 
 
 def test_projection_on_page_and_terminal(
@@ -537,22 +405,19 @@ def test_a_comparison_leaves_a_page_and_one_of_each_protocol_to_which_it_links(t
 
 
 def test_templates_escape_what_is_not_markup() -> None:
-    shown = table(
-        '"&', [Column("<b>", "<i>", numeric=False)], [[Cell("<u>", "<u>")], [Cell(Markup("<u>&amp;</u>"))]]
-    )
+    named: TableColumn[str] = TableColumn("<b>", "<i>", lambda line: line or None, lambda line: line, False)
+    shown = table('"&', [named], ["<u>", Markup("<u>&amp;</u>")])
     assert "<caption>&#34;&amp;</caption>" in shown
     assert 'aria-label="&#34;&amp;"' in shown
     assert "<span>&lt;b&gt;</span> <small>&lt;i&gt;</small>" in shown
     assert '<th scope="row" data-value="&lt;u&gt;">&lt;u&gt;</th>' in shown
-    assert '<th scope="row"><u>&amp;</u></th>' in shown
+    assert "<u>&amp;</u></th>" in shown
 
 
 def test_tables_name_rows_and_sort_by_values() -> None:
-    shown = table(
-        "t",
-        [Column("a", numeric=False), Column("b")],
-        [[Cell("x", "x"), Cell("–")], [Cell("y", "y"), Cell("1,000", 1000.0)]],
-    )
+    figures: dict[str, float | None] = {"x": None, "y": 1000.0}
+    columns = [text_column("a", lambda line: line), figure_column("b", "", figures.__getitem__, 0)]
+    shown = table("t", columns, list(figures))
     assert '<th scope="row" data-value="x">x</th><td class="number">–</td>' in shown
     assert 'data-value="1000.0">1,000</td>' in shown
 
@@ -586,3 +451,43 @@ def test_notes_that_differ_in_numbers_are_merged() -> None:
         ("b", "Other."),
     ]
     assert merged_notes(notes) == [(["a", "b"], "94 of 1,200 are fake.", 1), (["b"], "Other.", 0)]
+
+
+_UNKNOWN = {"privacy.epsilon_per_rating": None, "privacy.epsilon_per_user.max": None}
+_ONE = {"privacy.epsilon_composed.max": 1.0}
+_CLAIMED = {"privacy.status": "claimed"}
+RUNS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "per rating": ({}, {}),
+    "per user": ({"per": "user"}, _ONE),
+    "without privacy": (
+        {"mechanism": "none", "epsilon": None, "completion": "mf"},
+        {"privacy.epsilon_composed.max": None},
+    ),
+    "by composition only": ({"trust": "sum"}, {**_UNKNOWN, "privacy.hides_rated_items": True}),
+    "claimed": (
+        {"trust": "central"},
+        {**_UNKNOWN, **_CLAIMED, "privacy.epsilon_claimed": {"per_rating": 2.0, "per_user": 1154.2}},
+    ),
+    "claimed beside a proof of less": (
+        {"trust": "central"},
+        {
+            **_CLAIMED,
+            "privacy.epsilon_per_rating": 900.0,
+            "privacy.epsilon_claimed": {"per_rating": 1.0, "per_user": None},
+        },
+    ),
+    "nothing sent": ({}, {"traffic.uplink.message_bytes": 0}),
+    "deployed": ({"per": "user"}, {"devices": "deployed", "accuracy": {"rmse": None}, **_ONE}),
+    "signs": (
+        {"metric": "sign_accuracy", "per": "user"},
+        {"accuracy.sign_accuracy": 0.7, "nothing_sent": 0.64, **_ONE},
+    ),
+}
+
+
+def test_a_run_is_answered_in_a_sentence(tmp_path: Path, writers: dict[str, Directories]) -> None:
+    said = []
+    for name, (settings, altered) in RUNS.items():
+        summary = read_summary(writers["run"](tmp_path / name, **settings, altered=altered))
+        said.append(f"{name}: {answer_sentence(summary)}")
+    check("answers-of-runs", "\n".join(said))

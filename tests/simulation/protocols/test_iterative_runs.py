@@ -14,7 +14,7 @@ from dprec.errors import InputError, RunError
 from simulation import run
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.console import command_line
-from simulation.storage import checkpoints
+from simulation.storage import run_directory
 from strategies.iterative import IterativeFactorization
 
 ROUNDS = 6
@@ -142,9 +142,9 @@ def test_a_run_killed_in_any_round_ends_with_the_same_bits(
     if early_stopping:
         rounds["protocol"]["early_stopping"] = early_stopping
     run(rounds, tmp_path / "alone", page=False)
-    saved = checkpoints.Checkpoints.save
+    saved = run_directory.Checkpoints.save
 
-    def dying(self: checkpoints.Checkpoints, state: Any) -> None:
+    def dying(self: run_directory.Checkpoints, state: Any) -> None:
         # Alternately with the state of the round kept, and lost.
         if state.rounds_done % 2:
             saved(self, state)
@@ -154,7 +154,7 @@ def test_a_run_killed_in_any_round_ends_with_the_same_bits(
         saved(self, state)
 
     lives = [False, True] * ROUNDS
-    monkeypatch.setattr(checkpoints.Checkpoints, "save", dying)
+    monkeypatch.setattr(run_directory.Checkpoints, "save", dying)
     deaths = 0
     for _ in range(3 * ROUNDS):
         try:

@@ -12,10 +12,10 @@ import pytest
 from dprec.errors import InputError
 from simulation import load, run, tune
 from simulation.execution import load_ratings
-from simulation.tuning import validation
+from simulation.tuning import running
 from simulation.tuning.running import validation_parts
 from simulation.tuning.space import Choices, Range, applicable, derived_space, read_space
-from simulation.tuning.trials import Judgement
+from simulation.tuning.trials import Judgement, Trial
 
 SPACE = """
 protocol.completion.rank: {low: 1, high: 6}
@@ -50,7 +50,7 @@ def test_the_test_ratings_are_not_read(
     tmp_path: Path, quick: dict[str, Any], space: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (before,) = tune([quick], tmp_path / "before", 2, space=space)
-    monkeypatch.setattr(validation, "load_ratings", lambda config: (load_ratings(config)[0], Untouchable()))
+    monkeypatch.setattr(running, "load_ratings", lambda config: (load_ratings(config)[0], Untouchable()))
     (after,) = tune([quick], tmp_path / "after", 2, space=space)
     assert after.trials == before.trials
 
@@ -111,7 +111,7 @@ def test_trials_on_private_ratings_are_added_up(tmp_path: Path, quick: dict[str,
     quick["dataset"] = {"kind": "movielens-100k", "path": "unread"}
     note = replace(tuned, config=load(quick)).privacy_note
     assert "2 trials spend ε = 2 per rating" in note
-    lost = replace(tuned.trials[0], judgement=Judgement(None, "too few replies"))
+    lost = Trial(settings=tuned.trials[0].settings, judgement=Judgement(value=None, reason="too few replies"))
     note = replace(tuned, config=load(quick), trials=(*tuned.trials, lost)).privacy_note
     assert "its 2 trials spend ε = 2 per rating" in note
     assert "without 1 that did not end" in note

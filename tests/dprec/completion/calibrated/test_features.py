@@ -53,6 +53,6 @@ def test_the_prior_rests_on_these_features_and_gives_items_alone_an_intercept() 
     users, items = prior_biases(GEOMETRY, CATALOGUE, 2)
     np.testing.assert_array_equal(users.features, user_features(GEOMETRY, 2))
     np.testing.assert_array_equal(items.features, item_features(GEOMETRY, CATALOGUE, 2))
-    assert (users.intercept, items.intercept) == (False, True)
-    assert items.expected_spread < users.expected_spread
+    assert [side.expected.intercepts for side in (users, items)] == [None, (100.0,)]
+    assert items.expected.spread < users.expected.spread
     np.testing.assert_array_equal(users.means, 0.0)

@@ -1,5 +1,7 @@
 """Calibrated completion of reports that hide which items were rated, on planted ratings."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 import numpy as np
@@ -7,9 +9,11 @@ import pytest
 
 from dprec.catalogue import Catalogue
 from dprec.completion import Calibrated
+from dprec.completion.calibrated.hidden_sets import CellLikelihood, HiddenReports
+from dprec.errors import RunError
 from dprec.mechanisms import HiddenThreshold, Mechanism, ZhengLaplace, ZhengRandomizedResponse
 from dprec.observations import RowReports
-from tests.dprec.completion.calibrated.hidden_worlds import SHARES, planted_levels, reported
+from tests.dprec.completion.calibrated.hidden_worlds import CUTS, SHARES, STARS, planted_levels, reported
 
 COMPLETION = Calibrated(histogram=SHARES, dimensions=3, sweeps=8)
 USERS, ITEMS = 400, 90
@@ -19,7 +23,7 @@ USERS, ITEMS = 400, 90
 def test_biases_and_their_uncertainty_are_learned_through_any_channel(mechanism: Mechanism) -> None:
     levels, biases, _ = planted_levels(USERS, ITEMS)
     model = COMPLETION.fit(reported(levels, mechanism, 3.0), 1)
-    errors = model.items.means - biases
+    errors = model.items.biases - biases
     assert np.mean(errors**2) < 0.5 * biases.var()
     assert 0.6 < np.mean(errors**2 / model.items.variances) < 1.5
 
@@ -34,7 +38,7 @@ def test_ratings_do_not_seem_more_frequent_for_the_noise() -> None:
 def test_a_budget_that_says_nothing_leaves_the_prior() -> None:
     levels = planted_levels(USERS, ITEMS)[0]
     model = COMPLETION.fit(reported(levels, HiddenThreshold(), 1e-6), 1)
-    np.testing.assert_allclose(model.items.means, 0, atol=1e-3)
+    np.testing.assert_allclose(model.items.biases, 0, atol=1e-3)
     np.testing.assert_allclose(model.items.variances, 0.3, atol=1e-3)
     assert not model.embedding.items.any()
     # What is noise in the counts is no popularity.
@@ -69,9 +73,9 @@ def test_users_whose_report_was_not_accepted_say_nothing() -> None:
     )
     alone = COMPLETION.fit(reported(levels[:200], HiddenThreshold(), 2.0), 1)
     model = COMPLETION.fit(half, 1)
-    np.testing.assert_allclose(model.users.means[200:], 0, atol=1e-12)
+    np.testing.assert_allclose(model.users.biases[200:], 0, atol=1e-12)
     # The users who say nothing are prior entities, which changes what is learned of the spread a little.
-    assert np.corrcoef(model.items.means, alone.items.means)[0, 1] > 0.98
+    assert np.corrcoef(model.items.biases, alone.items.biases)[0, 1] > 0.98
 
 
 def test_public_features_say_most_where_reports_say_little() -> None:
@@ -79,16 +83,17 @@ def test_public_features_say_most_where_reports_say_little() -> None:
     seen = reported(levels, HiddenThreshold(), 1.0)
     known = Catalogue((biases / biases.std())[:, None], np.zeros((ITEMS, 0), dtype=np.bool_), ("mood",), ())
     plain, informed = (COMPLETION.fit(replace(seen, catalogue=public), 1) for public in (None, known))
-    assert np.mean((informed.items.means - biases) ** 2) < 0.6 * np.mean((plain.items.means - biases) ** 2)
+    worse, better = (np.mean((model.items.biases - biases) ** 2) for model in (plain, informed))
+    assert better < 0.6 * worse
 
 
 def test_biases_are_regressed_on_the_places() -> None:
     levels, biases, side = planted_levels(USERS, ITEMS, taste=1.5, better=0.6)
     model = COMPLETION.fit(reported(levels, HiddenThreshold(), 2.0), 1)
-    assert model.items.coefficients.size == 2
-    assert np.corrcoef(model.items.regressed, side)[0, 1] ** 2 > 0.4
+    assert model.items.coefficients.shape == (2, 2)
+    assert np.corrcoef(model.items.regressed[:, -1], side)[0, 1] ** 2 > 0.4
     between = np.mean(biases[side > 0]) - np.mean(biases[side < 0])
-    found = np.mean(model.items.means[side > 0]) - np.mean(model.items.means[side < 0])
+    found = np.mean(model.items.biases[side > 0]) - np.mean(model.items.biases[side < 0])
     assert found > 0.5 * between
 
 
@@ -108,3 +113,71 @@ def test_differences_within_a_bin_are_no_tastes() -> None:
     levels = planted_levels(1500, 200)[0]
     model = COMPLETION.fit(reported(levels, HiddenThreshold(), 6.0), 1)
     assert not model.embedding.items.any()
+
+
+def test_symbols_are_counted_by_bin_with_those_that_are_not_sent() -> None:
+    seen = reported(planted_levels(30, 20)[0], HiddenThreshold(), 1.0)
+    reports = HiddenReports.of(seen)
+    table = np.zeros((30, 20), dtype=np.int64)
+    table[reports.users, reports.items] = reports.symbols
+    bins = np.arange(30) % 4
+    counts = reports.of_items(bins, 4)
+    expected = [[[(table[bins == b, i] == z).sum() for z in range(3)] for b in range(4)] for i in range(20)]
+    np.testing.assert_array_equal(counts, expected)
+    by_user = reports.of_users(np.arange(20) % 3, 3)
+    np.testing.assert_array_equal(
+        by_user.sum(axis=1), [[(row == z).sum() for z in range(3)] for row in table]
+    )
+
+
+def test_the_symbols_of_a_fine_grid_are_merged_and_keep_their_likelihood() -> None:
+    seen = reported(planted_levels(30, 20)[0], ZhengLaplace(), 1.0)
+    reports = HiddenReports.of(seen)
+    assert reports.unrated.size == 16
+    assert reports.symbols.min() > 0
+    np.testing.assert_allclose(reports.rated.sum(axis=1), 1)
+    assert reports.unrated.sum() == pytest.approx(1)
+    # "?" stays as it is, and neighbours stay in order.
+    assert reports.unrated[0] == pytest.approx(1 / (1 + np.exp(-0.5)))
+    assert (np.diff(reports.symbols[np.argsort(seen.values)]) >= 0).all()
+
+
+def test_reports_of_visible_sets_are_refused() -> None:
+    seen = reported(planted_levels(5, 4)[0], HiddenThreshold(), 1.0)
+    with pytest.raises(RunError, match="not rated"):
+        HiddenReports.of(type(seen)(seen.users, seen.items, seen.values, seen.shape, seen.scale))
+
+
+CHANNEL = ZhengRandomizedResponse().channel(STARS, 1.0).probabilities
+ROWS = CHANNEL[0], CHANNEL[1:]
+PROPENSITY, LATENT = np.array([-4.0, 0.0, 1.0]), np.array([-1.0, 0.3, 2.0])
+
+
+def test_probabilities_sum_to_one_and_slopes_are_their_derivatives() -> None:
+    at = CellLikelihood.at(PROPENSITY, LATENT, ROWS, CUTS, 0.4)
+    np.testing.assert_allclose(at.probabilities.sum(axis=-1), 1)
+    step = 1e-5
+    for slopes, moves in ((at.by_propensity, (step, 0.0)), (at.by_latent, (0.0, step))):
+        ahead, behind = (
+            CellLikelihood.at(PROPENSITY + sign * moves[0], LATENT + sign * moves[1], ROWS, CUTS, 0.4)
+            for sign in (1, -1)
+        )
+        np.testing.assert_allclose(
+            (ahead.probabilities - behind.probabilities) / (2 * step), slopes, atol=1e-9
+        )
+
+
+def test_the_extremes_are_the_rows_of_the_channel() -> None:
+    never = CellLikelihood.at(np.array([-50.0]), np.array([0.0]), ROWS, CUTS)
+    np.testing.assert_allclose(never.probabilities[0], CHANNEL[0], atol=1e-12)
+    always = CellLikelihood.at(np.array([50.0]), np.array([30.0]), ROWS, CUTS)
+    np.testing.assert_allclose(always.probabilities[0], CHANNEL[5], atol=1e-12)
+
+
+def test_uncertain_latent_ratings_are_averaged_over() -> None:
+    nodes, masses = np.polynomial.hermite_e.hermegauss(30)
+    drawn = CellLikelihood.at(np.full(30, 0.5), 0.3 + 0.8 * nodes, ROWS, CUTS)
+    averaged = CellLikelihood.at(np.array([0.5]), np.array([0.3]), ROWS, CUTS, 0.64)
+    np.testing.assert_allclose(
+        averaged.probabilities[0], masses @ drawn.probabilities / masses.sum(), rtol=1e-9
+    )

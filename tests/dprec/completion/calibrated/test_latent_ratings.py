@@ -1,11 +1,25 @@
-"""Latent ratings of several parts, solved in turn."""
+"""Latent ratings of several parts, solved in turn.
+
+The likelihood of noisy counts against sums over all outcomes, and what it adds to normal equations.
+
+Sums over the rated cells of users and items.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
-from dprec.completion.calibrated.latent_ratings import Cells, LatentRatings
-from dprec.completion.calibrated.regressions import RegressedBiases, RegressedVectors
+from dprec.completion import Calibrated, Observations, Regressed
+from dprec.completion.calibrated.latent_ratings import Cells, CountLikelihood, LatentRatings
+from dprec.completion.calibrated.regressions import Expected
+from dprec.mechanisms.thresholds import ThresholdBit
+from dprec.observations import NoisyCounts, SymbolReports
+from dprec.ratings import RatingScale
 
 USERS, ITEMS = 60, 40
 
@@ -21,12 +35,12 @@ def start(factors: int, slopes: int) -> LatentRatings:
     random = np.random.default_rng(3)
     of_users, of_items = random.standard_normal((USERS, 2)), np.ones((ITEMS, 1))
     return LatentRatings(
-        RegressedBiases.at_zero(of_users, 0.2, intercept=False),
-        RegressedBiases.at_zero(of_items, 0.2, intercept=True),
-        RegressedVectors.at(np.zeros((USERS, slopes)), of_users, variance=0.1, spread=0.1),
+        Regressed.prior(of_users, Expected(spread=(0.2,), intercepts=None)),
+        Regressed.prior(of_items, Expected(spread=(0.2,))),
+        Regressed.at(np.zeros((USERS, slopes)), of_users, variance=0.1, spread=0.1),
         random.standard_normal((ITEMS, slopes)),
-        RegressedVectors.at(random.standard_normal((USERS, factors)), of_users, variance=0.1, spread=1.0),
-        RegressedVectors.at(np.zeros((ITEMS, factors)), of_items, variance=0.0, spread=0.1),
+        Regressed.at(random.standard_normal((USERS, factors)), of_users, variance=0.1, spread=1.0),
+        Regressed.at(np.zeros((ITEMS, factors)), of_items, variance=0.0, spread=0.1),
     )
 
 
@@ -71,3 +85,178 @@ def test_scales_move_between_factors_without_changing_any_latent_rating() -> Non
     np.testing.assert_allclose(
         moved[0].second_moments[:, 0, 1], latent.user_factors.second_moments[:, 0, 1], atol=1e-12
     )
+
+
+CUTS = np.array([-1.0, 0.2, 0.9])
+LATENT = np.concatenate([np.linspace(-1.2, 1.6, 40), [3.0]])
+
+
+def likelihood(values: NDArray[np.int64], epsilon: float) -> CountLikelihood:
+    """Return one row of the first 40 cells for every value, each of a user of its own."""
+    rows = values.size
+    counts = NoisyCounts(
+        cells=np.tile(np.arange(40), rows),
+        row_of=np.repeat(np.arange(rows), 40),
+        users=np.arange(rows),
+        values=values,
+        sizes=np.full(rows, 40),
+        epsilons=np.full(rows, epsilon),
+        least_level=3,
+    )
+    return CountLikelihood.of(counts, CUTS)
+
+
+def densities(level: float, epsilon: float) -> NDArray[np.float64]:
+    """Return Pr(noisy count) if every latent rating is raised by a level: exactly, coin by coin."""
+    shares = np.ones(1)
+    for head in ndtr(LATENT[:40] + level - CUTS[1]):
+        shares = np.convolve(shares, [1 - head, head])
+    steps = np.arange(-1000, 1001)
+    noise = np.exp(-epsilon * np.abs(steps))
+    noise /= noise.sum()
+    return sum(
+        share * np.bincount(np.clip(count + steps, 0, 40), weights=noise, minlength=41)
+        for count, share in enumerate(shares)
+    )
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0])
+def test_scores_are_those_of_the_exact_likelihood(epsilon: float) -> None:
+    values, step = np.arange(41), 1e-3
+    linearised = likelihood(values, epsilon).at(LATENT)
+    slope = linearised.slopes[:40].sum()
+    above, at, below = (densities(level, epsilon) for level in (step, 0.0, -step))
+    exact = (np.log(above) - np.log(below)) / (2 * step)
+    error = slope * linearised.scores - exact
+    assert np.sqrt((at * error**2).sum()) < 0.07 * np.sqrt((at * exact**2).sum())
+
+
+def test_noise_limits_the_information_and_so_does_the_count() -> None:
+    values = np.array([12])
+    quiet, loud = (likelihood(values, epsilon).at(LATENT).information[0] for epsilon in (20.0, 0.01))
+    shares = ndtr(LATENT[:40] - CUTS[1])
+    assert quiet == pytest.approx(1 / (shares * (1 - shares)).sum(), rel=0.02)
+    assert loud == pytest.approx(0.01 / (shares.sum() - 12), rel=0.01)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_the_normal_observation_never_promises_more_than_the_likelihood_gives(epsilon: float) -> None:
+    """From anywhere, it is a lower bound on the gain of the log likelihood, so a step never overshoots."""
+    values = np.arange(1, 40)
+    for shift in (-0.6, 0.0, 0.5):
+        linearised = likelihood(values, epsilon).at(LATENT + shift)
+        at, expected = densities(shift, epsilon)[values], ndtr(LATENT[:40] + shift - CUTS[1]).sum()
+        for other in (shift - 0.2, shift + 0.2):
+            moved = ndtr(LATENT[:40] + other - CUTS[1]).sum() - expected
+            promised = linearised.scores * moved - linearised.information * moved**2 / 2
+            # The variance of the count moves too, and it is only nearly normal.
+            assert (np.log(densities(other, epsilon)[values] / at) > promised - 0.15).all()
+
+
+def test_slopes_are_derivatives_of_the_expected_count() -> None:
+    linearised = likelihood(np.array([20]), 1.0).at(LATENT)
+    raised, lowered = (ndtr(LATENT[:40] + shift - CUTS[1]) for shift in (1e-4, -1e-4))
+    np.testing.assert_allclose(linearised.slopes, (raised - lowered) / 2e-4, rtol=1e-6)
+
+
+def test_a_user_is_pulled_towards_its_count() -> None:
+    counts = likelihood(np.array([40, 0]), 1.0)
+    levels = np.array([[0.3], [0.3], [-5.0]])
+    precision, target = counts.about_users(counts.at(LATENT), np.ones((80, 1)), levels)
+    assert precision[2] == target[2] == 0
+    pulled = target[:2, 0] / precision[:2, 0, 0]
+    assert pulled[0] > 0.3 > pulled[1]
+
+
+def test_a_user_of_several_counts_has_the_sum_of_what_they_say() -> None:
+    one, both = likelihood(np.array([31]), 1.0), likelihood(np.array([31, 31]), 1.0)
+    both = replace(both, counts=replace(both.counts, users=np.zeros(2, dtype=np.int64)))
+    designs, vectors = np.column_stack([np.ones(40), np.linspace(-1, 1, 40)]), np.array([[0.1, -0.2]])
+    single = one.about_users(one.at(LATENT), designs, vectors)
+    double = both.about_users(both.at(LATENT), np.tile(designs, (2, 1)), vectors)
+    for alone, together in zip(single, double, strict=True):
+        np.testing.assert_allclose(together, 2 * alone)
+    slopes = one.at(LATENT).slopes @ designs
+    np.testing.assert_allclose(
+        single[1][0] - single[0][0] @ vectors[0], slopes * one.at(LATENT).scores[0], atol=1e-12
+    )
+
+
+def test_a_regression_is_pulled_by_what_is_certain_about_users() -> None:
+    counts = likelihood(np.array([40, 40]), 1.0)
+    linearised, features = (
+        counts.at(LATENT),
+        np.column_stack([np.ones(80), np.tile(np.linspace(-1, 1, 40), 2)]),
+    )
+    start = np.array([0.2, -0.1])
+    known, guessed = (
+        counts.about_coefficients(linearised, features, start, np.full(2, variance))
+        for variance in (0.0, 1.0)
+    )
+    assert np.linalg.solve(known[0] + np.eye(2), known[1])[0] > start[0]
+    assert known[0].shape == (2, 2)
+    np.testing.assert_allclose(known[0], known[0].T)
+    slope = linearised.slopes[:40].sum()
+    shrinking = 1 / (1 + linearised.information[0] * slope**2)
+    np.testing.assert_allclose(guessed[0], shrinking * known[0])
+
+
+def test_counts_tell_the_completion_about_users() -> None:
+    """Counts over half of the ratings explain more of the levels than bits about the other half do."""
+    random, users, cells = np.random.default_rng(3), 200, 60
+    levels = random.normal(0, 0.6, users)
+    theta = np.repeat(levels, cells) + random.normal(size=users * cells)
+    stars = 1 + np.searchsorted(CUTS, theta)
+    half = np.tile(np.arange(cells) < cells // 2, users)
+    lies = random.random(theta.size) < 1 / (1 + np.exp(0.3))
+    channel = ThresholdBit().channel(RatingScale.evenly(1, 4, 1), 0.3)
+    reports = SymbolReports(
+        (channel.probabilities, np.ones((4, 1))),
+        np.where(half, 0, (stars >= 3) ^ lies),
+        half.astype(np.int64),
+    )
+    true = np.bincount(np.repeat(np.arange(users), cells)[half], weights=(stars >= 3)[half])
+    rows = NoisyCounts(
+        cells=np.flatnonzero(half),
+        row_of=np.repeat(np.arange(users), cells // 2),
+        users=np.arange(users),
+        values=np.clip(true + np.rint(random.laplace(0, 1 / 0.3, users)), 0, cells // 2).astype(np.int64),
+        sizes=np.full(users, cells // 2),
+        epsilons=np.full(users, 0.3),
+        least_level=3,
+    )
+    items = np.concatenate([np.sort(random.permutation(90)[:cells]) for _ in range(users)])
+    seen = Observations(
+        np.repeat(np.arange(users, dtype=np.int32), cells),
+        items.astype(np.int32),
+        np.zeros(theta.size),
+        (users, 90),
+        RatingScale.evenly(1, 4, 1),
+        symbols=reports,
+    )
+    completion = Calibrated(features=0, sweeps=8)
+    alone, counted = (
+        np.corrcoef(completion.fit(given, 1).users.biases, levels)[0, 1]
+        for given in (seen, replace(seen, counts=rows))
+    )
+    assert counted > alone + 0.1
+
+
+CELLS = Cells(np.array([0, 0, 2, 2, 2]), np.array([1, 3, 0, 1, 3]), (4, 5))
+WEIGHTS = np.array([0.5, 2.0, 1.0, 3.0, -1.0])
+
+
+def test_sums_are_those_of_a_loop_over_the_cells_for_vectors_and_matrices() -> None:
+    random = np.random.default_rng(1)
+    of_items, of_users = random.normal(size=(5, 2, 2)), random.normal(size=(4, 3))
+    by_user, by_item = np.zeros((4, 2, 2)), np.zeros((5, 3))
+    for user, item, weight in zip(CELLS.users, CELLS.items, WEIGHTS, strict=True):
+        by_user[user] += weight * of_items[item]
+        by_item[item] += weight * of_users[user]
+    np.testing.assert_allclose(CELLS.by_user(WEIGHTS, of_items), by_user, rtol=1e-12)
+    np.testing.assert_allclose(CELLS.by_item(WEIGHTS, of_users), by_item, rtol=1e-12)
+
+
+def test_vectors_without_dimensions_have_sums_without_dimensions() -> None:
+    assert CELLS.by_user(WEIGHTS, np.zeros((5, 0))).shape == (4, 0)
+    assert CELLS.by_item(WEIGHTS, np.zeros((4, 0, 0))).shape == (5, 0, 0)

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from dprec.completion import Calibrated
-from dprec.completion.calibrated.regressions import RegressedBiases
+from dprec.completion import Calibrated, Regressed
+from dprec.completion.calibrated.regressions import Expected
 from dprec.completion.calibrated.residual_biases import ResidualAnswers, fitted_to_residuals
 from dprec.observations import Observations, ResidualReports
 from dprec.progress import silent
@@ -40,16 +40,16 @@ def observed(lies: float, *, answers: int = 2, seed: int = 3) -> tuple[Observati
 def test_biases_are_recovered_from_the_answers(lies: float) -> None:
     """Errors in units of the posterior's: the mean square of 40 beyond 3 has probability below 1e-9."""
     seen, known = observed(lies)
-    start = RegressedBiases.at_zero(known[:, :3], 0.06, intercept=True)
+    start = Regressed.prior(known[:, :3], Expected(spread=(0.06,)))
     fitted = fitted_to_residuals(start, seen, seen.evidence, 20, silent)
     # What all items have in common is not in the residuals.
-    error = fitted.means - known[:, 3]
+    error = fitted.biases - known[:, 3]
     error -= error.mean()
     assert np.mean(error**2 / fitted.variances) < 3
-    assert np.corrcoef(fitted.means, known[:, 3])[0, 1] > 0.9
+    assert np.corrcoef(fitted.biases, known[:, 3])[0, 1] > 0.9
     assert fitted.coefficients[0] == 0
-    assert fitted.coefficients[1:] == pytest.approx([0.6, -0.3], abs=0.15)
-    assert 0.01 < fitted.spread < 0.12
+    assert fitted.coefficients[1:, 0] == pytest.approx([0.6, -0.3], abs=0.15)
+    assert 0.01 < fitted.spreads[0] < 0.12
 
 
 def test_the_slope_is_that_of_the_log_likelihood() -> None:
@@ -74,14 +74,14 @@ def test_a_rating_alone_says_nothing() -> None:
         np.zeros(1, np.int32), np.zeros(1, np.int32), np.array([3.0]), (2, 3), STARS, evidence=reports
     )
     model = Calibrated().fit(seen, seed=1)
-    np.testing.assert_array_equal(model.items.means, np.zeros(3))
-    np.testing.assert_array_equal(model.users.means, np.zeros(2))
+    np.testing.assert_array_equal(model.items.biases, np.zeros(3))
+    np.testing.assert_array_equal(model.users.biases, np.zeros(2))
 
 
 def test_only_differences_from_the_rated_items_count() -> None:
     seen, known = observed(0.1)
-    start = RegressedBiases.at_zero(known[:, :3], 0.06, intercept=True)
-    shifted = RegressedBiases.at_zero(known[:, :3] + [0, 2, -1], 0.06, intercept=True)
+    start = Regressed.prior(known[:, :3], Expected(spread=(0.06,)))
+    shifted = Regressed.prior(known[:, :3] + [0, 2, -1], Expected(spread=(0.06,)))
     one, other = (fitted_to_residuals(each, seen, seen.evidence, 5, silent) for each in (start, shifted))
     np.testing.assert_allclose(one.coefficients, other.coefficients, atol=1e-9)
     np.testing.assert_allclose(one.means - one.means.mean(), other.means - other.means.mean(), atol=1e-9)

@@ -1,0 +1,152 @@
+"""Rows of unequal lengths, stored end to end in one flat array: where they begin, and how to cut them.
+
+Users' reports, profiles and candidate lists are all ragged. Their cells are stored flat, by row, and
+either ``counts`` (cells of each row) or ``indptr`` (`offsets` of the counts, as in a CSR matrix)
+delimits the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, Generic, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntegerT = TypeVar("IntegerT", bound=np.integer)
+
+
+def offsets(counts: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return the first cell of every row, followed by the number of cells, shape (rows + 1,)."""
+    result = np.zeros(counts.size + 1, dtype=np.int64)
+    np.cumsum(counts, out=result[1:])
+    return result
+
+
+@overload
+def rows_of(counts: NDArray[np.integer]) -> NDArray[np.int64]: ...
+@overload
+def rows_of(counts: NDArray[np.integer], dtype: type[IntegerT]) -> NDArray[IntegerT]: ...
+def rows_of(counts: NDArray[np.integer], dtype: type[np.integer] = np.int64) -> NDArray[np.integer]:
+    """Return the row that each cell belongs to, shape (cells,)."""
+    return np.repeat(np.arange(counts.size, dtype=dtype), counts)
+
+
+def places_of(counts: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return the place of each cell in its own row, from 0, shape (cells,)."""
+    return segments(np.zeros(counts.size, dtype=np.int64), counts)
+
+
+def segments(starts: NDArray[np.integer], counts: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return starts[0], starts[0] + 1, ... (counts[0] of them), then those of the next segment."""
+    indptr = offsets(counts)
+    return np.repeat(starts.astype(np.int64, copy=False) - indptr[:-1], counts) + np.arange(indptr[-1])
+
+
+def row_sums(values: NDArray[np.integer], indptr: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return the sum of each row's integers, 0 for an empty row, shape (rows,)."""
+    sums: NDArray[np.int64] = np.diff(offsets(values)[indptr])
+    return sums
+
+
+def row_maxima(values: NDArray[np.int64], indptr: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return the largest of each row's integers, 0 for an empty row, shape (rows,)."""
+    maxima = np.zeros(indptr.size - 1, dtype=np.int64)
+    filled = np.flatnonzero(np.diff(indptr))
+    if filled.size:
+        maxima[filled] = np.maximum.reduceat(values, indptr[:-1][filled])
+    return maxima
+
+
+def blocks(counts: NDArray[np.integer], most: int) -> Iterator[slice]:
+    """Cut rows into consecutive runs of about ``most`` cells each; no row is cut."""
+    cuts = np.flatnonzero(np.diff(np.cumsum(counts) // most)) + 1
+    for start, stop in pairwise([0, *cuts.tolist(), counts.size]):
+        yield slice(start, stop)
+
+
+def sizes_of(pieces: Sequence[bytes]) -> NDArray[np.int64]:
+    """Return the size of each piece in bytes, shape (pieces,)."""
+    return np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
+
+
+def cut(data: bytes, sizes: NDArray[np.integer]) -> list[bytes]:
+    """Return the consecutive pieces of some data, from its first byte, that have the given sizes."""
+    bounds = offsets(sizes).tolist()
+    return [data[start:end] for start, end in pairwise(bounds)]
+
+
+def find(keys: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Look up values in ascending keys.
+
+    Returns
+    -------
+    places : ndarray of int64, shape (wanted,)
+        Place of each value among the keys; any valid place if it is not among them (0 if there are no
+        keys).
+    present : ndarray of bool, shape (wanted,)
+        Whether each value is among the keys.
+    """
+    places = np.minimum(np.searchsorted(keys, wanted), max(keys.size - 1, 0))
+    present = keys[places] == wanted if keys.size else np.zeros(wanted.size, dtype=np.bool_)
+    return places, present
+
+
+_SPARE = 16
+"""What share of its values, one in so many, an array has room for beyond them."""
+
+ScalarT = TypeVar("ScalarT", bound=np.generic)
+
+
+class GrowingArray(Generic[ScalarT]):
+    """A flat array to which parts are added.
+
+    Large arrays grow where they are: the system moves their pages and copies nothing. So the whole is never
+    in memory twice, as it is when parts are kept and joined at the end.
+    """
+
+    def __init__(self, dtype: type[ScalarT]) -> None:
+        self._room: NDArray[ScalarT] = np.empty(0, dtype=dtype)
+        self._size = 0
+
+    def extend(self, part: NDArray[ScalarT]) -> None:
+        """Add some values at the end."""
+        size = self._size + part.size
+        if size > self._room.size:
+            # Some room to spare, so that many small parts are not copied over and over.
+            self._resize(size + size // _SPARE)
+        self._room[self._size : size] = part
+        self._size = size
+
+    def take(self) -> NDArray[ScalarT]:
+        """Return all values, shape (values,), and begin anew."""
+        self._resize(self._size)
+        values, self._room, self._size = self._room, np.empty(0, dtype=self._room.dtype), 0
+        return values
+
+    def _resize(self, size: int) -> None:
+        # No view of the array is ever kept; NumPy would count a debugger's reference as one.
+        self._room.resize(size, refcheck=False)
+
+
+def popularity_groups(ratings: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
+    """Return the group of every item, such that each group has about the same number of ratings.
+
+    Parameters
+    ----------
+    ratings : ndarray of int64, shape (items,)
+        How often each item is rated.
+    groups : int
+        At least 1.
+
+    Returns
+    -------
+    ndarray of int64, shape (items,)
+        From 0, the items that are rated most often; of equally popular items, the first come first.
+    """
+    order = np.argsort(-ratings, kind="stable")
+    before = np.cumsum(ratings[order]) - ratings[order]
+    result = np.empty(ratings.size, dtype=np.int64)
+    result[order] = np.minimum(before * groups // max(int(ratings.sum()), 1), groups - 1)
+    return result

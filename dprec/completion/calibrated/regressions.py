@@ -1,0 +1,279 @@
+"""Vectors of users or items whose means are regressed on features, with learned covariances.
+
+x_i ~ Normal(centre + W^T f_i, spread) for the features f_i of an entity, and W_fk ~ Normal(0, v_k). Where the
+vectors are effects, the last dimension is the one on the latent rating; a propensity may stand before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+_PRIOR_ENTITIES = 5.0
+"""Entities with the expected covariance, for each dimension, that the learned one is averaged with."""
+
+_LEAST_VARIANCE = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """What is expected of the vectors of one side before anything is observed of them."""
+
+    spread: tuple[float, ...]
+    """Variances around the regression."""
+    centre: tuple[float, ...] = (0.0,)
+    intercepts: tuple[float, ...] | None = (100.0,)
+    """Prior variances of the coefficients of the first feature, if that is 1; by default practically free."""
+    coefficients: tuple[float, ...] = (1.0,)
+    """Variances of all other coefficients."""
+
+
+@dataclass(frozen=True, eq=False)
+class Regressed:
+    """Posterior of the vectors of one side."""
+
+    features: NDArray[np.float64]
+    """Shape (entities, features)."""
+    expected: Expected
+    means: NDArray[np.float64]
+    """Shape (entities, dimensions)."""
+    covariances: NDArray[np.float64]
+    """Shape (entities, dimensions, dimensions)."""
+    coefficients: NDArray[np.float64]
+    """Shape (features, dimensions)."""
+    spread: NDArray[np.float64]
+    """Covariance of the vectors around their regression; shape (dimensions, dimensions)."""
+    coefficient_variances: NDArray[np.float64]
+    """Shape (dimensions,)."""
+
+    @classmethod
+    def prior(cls, features: NDArray[np.float64], expected: Expected) -> Regressed:
+        """Return what is known without observations."""
+        means = np.tile(np.array(expected.centre), (len(features), 1))
+        return cls._around(means, features, expected, np.diag(expected.spread))
+
+    @classmethod
+    def at(
+        cls, means: NDArray[np.float64], features: NDArray[np.float64], *, variance: float, spread: float
+    ) -> Regressed:
+        """Return vectors that are known up to a variance, around a mean of 0 with an expected spread."""
+        dimensions = means.shape[1]
+        expected = Expected(
+            spread=(spread,) * dimensions,
+            centre=(0.0,) * dimensions,
+            intercepts=None,
+            coefficients=(1.0,) * dimensions,
+        )
+        return cls._around(means, features, expected, variance * np.eye(dimensions))
+
+    @classmethod
+    def _around(
+        cls,
+        means: NDArray[np.float64],
+        features: NDArray[np.float64],
+        expected: Expected,
+        covariance: NDArray[np.float64],
+    ) -> Regressed:
+        coefficients = np.zeros((features.shape[1], means.shape[1]))
+        covariances, spread = np.tile(covariance, (len(means), 1, 1)), np.diag(expected.spread)
+        return cls(
+            features, expected, means, covariances, coefficients, spread, np.array(expected.coefficients)
+        )
+
+    @property
+    def biases(self) -> NDArray[np.float64]:
+        """Means of the last dimension, shape (entities,)."""
+        return self.means[:, -1]
+
+    @property
+    def variances(self) -> NDArray[np.float64]:
+        """Variances of the last dimension, shape (entities,)."""
+        return self.covariances[:, -1, -1]
+
+    @property
+    def spreads(self) -> NDArray[np.float64]:
+        """Variances around the regression, shape (dimensions,)."""
+        return np.diagonal(self.spread).astype(np.float64)
+
+    @property
+    def regressed(self) -> NDArray[np.float64]:
+        """What the features say about each vector, shape (entities, dimensions)."""
+        regressed: NDArray[np.float64] = np.array(self.expected.centre) + self.features @ self.coefficients
+        return regressed
+
+    @property
+    def second_moments(self) -> NDArray[np.float64]:
+        """Expected outer product of each vector with itself, shape (entities, dimensions, dimensions)."""
+        return self.means[:, :, None] * self.means[:, None, :] + self.covariances
+
+    def posterior(self, precision: NDArray[np.float64], target: NDArray[np.float64]) -> Regressed:
+        """Return the posterior given observations of the vectors, with the regression as it is.
+
+        Parameters
+        ----------
+        precision : ndarray, shape (entities, dimensions, dimensions)
+            Sum of the weights of an entity's observations times the second moments of their designs.
+        target : ndarray, shape (entities, dimensions)
+            Sum of weight times observation times design.
+        """
+        inverse = _inverse(self.spread)
+        covariances = _inverse(precision + inverse)
+        means = (covariances @ (target + self.regressed @ inverse)[:, :, None])[:, :, 0]
+        return replace(self, means=means, covariances=covariances)
+
+    def solved(
+        self,
+        precision: NDArray[np.float64],
+        target: NDArray[np.float64],
+        about_coefficients: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+    ) -> Regressed:
+        """Return the posterior of vectors and regression, and learn both variances from it.
+
+        The coefficients are solved with the deviations from the regression integrated out. The spread follows
+        MacKay's rule [mackay1992] in one dimension; in several, a step of expectation maximisation,
+        which leaves it a covariance.
+
+        Parameters
+        ----------
+        precision, target : ndarray
+            As in `posterior`.
+        about_coefficients : tuple of ndarray, shapes (features, features) and (features,), optional
+            The normal equations of observations of the regression itself, beside those of the vectors; of one
+            dimension only.
+        """
+        shape = self.coefficients.shape[::-1]
+        prior = np.repeat(self.coefficient_variances[:, None], shape[1], axis=1)
+        free = 0 if self.expected.intercepts is None else 1
+        if self.expected.intercepts is not None:
+            prior[:, :1] = np.array(self.expected.intercepts)[:, None]
+        through = np.eye(shape[0]) - precision @ _inverse(precision + _inverse(self.spread))
+        weights, around = through @ precision, target - precision @ np.array(self.expected.centre)
+        across = np.einsum("iab,ik,il->akbl", weights, self.features, self.features, optimize=True)
+        system = across.reshape(prior.size, prior.size) + np.diag(1 / prior.ravel())
+        pulled = np.einsum("iab,ib,ik->ak", through, around, self.features, optimize=True)
+        if about_coefficients is not None:
+            system, pulled = system + about_coefficients[0], pulled + about_coefficients[1]
+        covariance = np.linalg.inv(system)
+        coefficients = (covariance @ pulled.ravel()).reshape(shape)
+        moments = (coefficients**2 + np.diag(covariance).reshape(shape))[:, free:]
+        found = replace(self, coefficients=coefficients.T).posterior(precision, target)
+        return replace(
+            found,
+            spread=found._learned_spread(precision),
+            coefficient_variances=self._learned_variances(moments),
+        )
+
+    def _learned_spread(self, precision: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the covariance around the regression, averaged with the expected one."""
+        entities, dimensions = self.means.shape
+        few, deviations = _PRIOR_ENTITIES * dimensions, self.means - self.regressed
+        expected = few * np.diag(self.expected.spread)
+        if dimensions > 1:
+            squares, determined = deviations.T @ deviations + self.covariances.sum(axis=0), float(entities)
+        else:
+            seen = precision[:, 0, 0] > 0
+            squares = (deviations[seen] ** 2).sum()
+            determined = (1 - self.variances[seen] / self.spreads).sum()
+        learned: NDArray[np.float64] = (squares + expected) / (determined + few)
+        return learned
+
+    def _learned_variances(self, moments: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the variances of coefficients; where there are several, averaged with the expected ones."""
+        expected = np.array(self.expected.coefficients)
+        if len(moments) > 1:
+            averaged: NDArray[np.float64] = (moments.sum(axis=1) + expected) / (moments.shape[1] + 1)
+            return averaged
+        return np.maximum(moments.mean(axis=1), _LEAST_VARIANCE) if moments.size else expected
+
+    def learned(self) -> Regressed:
+        """Return the vectors with coefficients and variances learned from the posterior by a step of EM.
+
+        The dimensions are taken one by one, and their spread has no covariances.
+        """
+        gram, shared = self.features.T @ self.features, self.features.T @ self.means
+        coefficients, variances = np.empty_like(self.coefficients), np.empty_like(self.coefficient_variances)
+        for column, (spread, variance) in enumerate(
+            zip(self.spreads, self.coefficient_variances, strict=True)
+        ):
+            covariance = np.linalg.inv(gram / spread + np.eye(len(gram)) / variance)
+            coefficients[:, column] = covariance @ shared[:, column] / spread
+            variances[column] = (coefficients[:, column] ** 2 + np.diag(covariance)).mean()
+        squares = (self.means - self.features @ coefficients) ** 2
+        spreads = (squares + np.diagonal(self.covariances, axis1=1, axis2=2)).mean(axis=0)
+        return replace(
+            self,
+            coefficients=coefficients,
+            spread=np.diag(np.maximum(spreads, _LEAST_VARIANCE)),
+            coefficient_variances=np.maximum(variances, _LEAST_VARIANCE),
+        )
+
+    def scaled(self, factors: NDArray[np.float64]) -> Regressed:
+        """Return the vectors in other units: every dimension times a factor."""
+        return replace(
+            self,
+            means=self.means * factors,
+            covariances=self.covariances * factors[:, None] * factors,
+            coefficients=self.coefficients * factors,
+            spread=self.spread * factors[:, None] * factors,
+            coefficient_variances=self.coefficient_variances * factors**2,
+        )
+
+    def with_features(self, features: NDArray[np.float64]) -> Regressed:
+        """Return the same posterior, to be regressed on other features from the next solution on."""
+        coefficients = np.zeros((features.shape[1], self.means.shape[1]))
+        return replace(self, features=features, coefficients=coefficients)
+
+
+def _inverse(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the inverse of every matrix; of single numbers, which are many, at the speed of a division."""
+    return 1 / matrices if matrices.shape[-1] == 1 else np.linalg.inv(matrices).astype(np.float64)
+
+
+_BY_PROPENSITY, _BY_BIAS = 12, 3
+
+
+@dataclass(frozen=True, eq=False)
+class PropensityBins:
+    """Bins of users or items, and what is typical of each."""
+
+    of: NDArray[np.int64]
+    """The bin of each user or item; shape (entities,)."""
+    sizes: NDArray[np.int64]
+    """Those who count in each bin; shape (bins,)."""
+    means: NDArray[np.float64]
+    """Log odds to be rated, and mean effect; 0 in an empty bin; shape (bins, 2)."""
+    deviations: NDArray[np.float64]
+    """How far the log odds of each user or item are from those of its bin; shape (entities,)."""
+    bias_variance: float
+    """Mean posterior variance of the effects."""
+
+    @classmethod
+    def by_rank(cls, side: Regressed, counting: NDArray[np.bool_]) -> PropensityBins:
+        """Return bins of nearly equal sizes, by propensity and then by effect.
+
+        Parameters
+        ----------
+        counting : ndarray of bool, shape (entities,)
+            Who counts; the others are in bins all the same.
+        """
+        propensity, bias = side.means.T
+        entities = propensity.size
+        outer = np.empty(entities, dtype=np.int64)
+        outer[np.argsort(propensity, kind="stable")] = np.arange(entities) * _BY_PROPENSITY // entities
+        order = np.lexsort((bias, outer))
+        sizes = np.bincount(outer, minlength=_BY_PROPENSITY)
+        first = np.cumsum(sizes) - sizes
+        inner = np.empty(entities, dtype=np.int64)
+        inner[order] = (np.arange(entities) - first[outer[order]]) * _BY_BIAS // sizes[outer[order]]
+        of, bins = outer * _BY_BIAS + inner, _BY_PROPENSITY * _BY_BIAS
+        counted = np.bincount(of[counting], minlength=bins)
+        # While ratings are rare, their number follows exp(propensity), with mean exp(mean + variance / 2).
+        odds = propensity + side.covariances[:, 0, 0] / 2
+        sums = [
+            np.bincount(of[counting], weights=column[counting], minlength=bins) for column in (odds, bias)
+        ]
+        means = np.stack(sums, axis=1) / np.maximum(counted, 1)[:, None]
+        variance = float(side.covariances[counting, 1, 1].mean()) if counting.any() else 0.0
+        return cls(of, counted, means, odds - means[of, 0], variance)

@@ -1,0 +1,318 @@
+"""Plain factors, r_ui = u_u . v_i without effects, and the steps that descend their gradient.
+
+The model of Neera et al. [neera2023], Eq. (1), whose factors carry the level of the ratings as well.
+
+The decoder of ISGD (Berlioz et al. [berlioz2015], as compared by Neera et al. [neera2023], Section 5.3.4):
+for one rating after the other, u_u and v_i take a step down the gradient of
+(r_ui - u_u . v_i)^2 + lambda (|u_u|^2 + |v_i|^2), the factor 2 left to the step size.
+
+Steps of ratings that share neither user nor item commute. Every epoch therefore lays a random Latin square
+over the cells and visits its symbols in turn: the ratings under one symbol share nothing and are stepped at
+once, which equals stepping them one by one. This is sequential descent, but its order is a random Latin
+square's rather than one that is uniform over all orders.
+
+Neera et al. [neera2023] solve their Eq. (1), without effects; they give no rank, step size or epochs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dprec.arrays import offsets
+from dprec.completion.base import Completed, Completion
+from dprec.completion.factors import BLOCK, inner_products, map_blocks, packed_outer, unpack
+from dprec.completion.variational import check_rank
+from dprec.components import Options, option
+from dprec.errors import RunError
+from dprec.observations import Observations
+from dprec.progress import Progress, silent
+from dprec.randomness import generator
+
+_SINGULAR = 1e-10
+"""Relative size below which an eigenvalue of a normal matrix counts as 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlainFactors(Completed):
+    """The model user factors . item factors."""
+
+    mean: float
+    """Predicted for the cells of a user or an item without ratings, about which the model says nothing."""
+    user_factors: NDArray[np.float64]
+    item_factors: NDArray[np.float64]
+    """Shapes (users, rank) and (items, rank)."""
+    rated_by: NDArray[np.bool_]
+    rated: NDArray[np.bool_]
+    """Who has ratings, and what has; shapes (users,) and (items,)."""
+
+    @classmethod
+    def of(
+        cls,
+        observations: Observations,
+        user_factors: NDArray[np.float64],
+        item_factors: NDArray[np.float64],
+        *,
+        diagnostics: dict[str, Any],
+        notes: tuple[str, ...] = (),
+    ) -> PlainFactors:
+        """Return the model of what was observed."""
+        return cls(
+            observations.mean,
+            user_factors,
+            item_factors,
+            np.bincount(observations.users, minlength=observations.shape[0]) > 0,
+            np.bincount(observations.items, minlength=observations.shape[1]) > 0,
+            diagnostics=diagnostics,
+            notes=notes,
+        )
+
+    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Predict the ratings of the given cells, shape (cells,)."""
+        products = inner_products(self.user_factors, self.item_factors, users, items)
+        return np.where(self.rated_by[users] & self.rated[items], products, self.mean)
+
+    def predict_rows(self, users: NDArray[np.integer], n_items: int) -> NDArray[np.float64]:
+        """Predict the ratings of all items by some users, shape (users, items)."""
+        products = self.user_factors[users] @ self.item_factors.T
+        return np.where(self.rated_by[users][:, None] & self.rated, products, self.mean)
+
+
+def initial_factors(
+    observations: Observations, rank: int, seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Draw the factors of both sides at random, shapes (users, rank) and (items, rank).
+
+    Their scale lets the predictions be as large as the ratings, so that the same start, in units of the
+    ratings, serves every scale.
+    """
+    size = float(np.sqrt(np.mean(observations.values**2))) if observations.values.size else 1.0
+    random = generator(seed, "initial plain factors")
+    users, items = (random.standard_normal((entities, rank)) for entities in observations.shape)
+    scale = np.sqrt(size / np.sqrt(rank))
+    return scale * users, scale * items
+
+
+def solve_weighted(
+    weights: sp.csr_array, targets: sp.csr_array, other: NDArray[np.float64], ridge: float
+) -> NDArray[np.float64]:
+    """Return the minimum of sum w (r - x . y)^2 + ridge |x|^2 for every entity, shape (entities, rank).
+
+    Parameters
+    ----------
+    weights, targets : csr_array, shape (entities, entities of the other side)
+        ``w`` and ``w r`` of each cell.
+    other : ndarray of float64, shape (entities of the other side, rank)
+        The factors y.
+    ridge : float
+        0 or more; without a ridge, the smallest of several minima is returned.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        When a solution is not finite.
+    """
+    rank = other.shape[1]
+    products = packed_outer(other)
+    solved = np.empty((weights.shape[0], rank))
+
+    def solve(rows: slice) -> None:
+        normal = unpack(weights[rows] @ products) + ridge * np.eye(rank)
+        sides = (targets[rows] @ other)[:, :, None]
+        if ridge > 0:
+            solved[rows] = np.linalg.solve(normal, sides)[:, :, 0]
+        else:
+            solved[rows] = (np.linalg.pinv(normal, rcond=_SINGULAR, hermitian=True) @ sides)[:, :, 0]
+
+    map_blocks(solve, len(solved), BLOCK)
+    if not np.all(np.isfinite(solved)):
+        raise np.linalg.LinAlgError("factors that are not finite")
+    return solved
+
+
+_CHOSEN = "not published, chosen by benchmarks/choose_neera_settings.py"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SgdMatrixFactorization(Completion):
+    """Matrix factorisation by stochastic gradient descent, as in ISGD (Berlioz et al. [berlioz2015])."""
+
+    papers: ClassVar[tuple[str, ...]] = ("berlioz2015", "neera2023")
+
+    kind: Literal["sgd-mf"] = "sgd-mf"
+    rank: int = option(f"Number of factors; {_CHOSEN}.", 1, ge=1)
+    step: float = option(f"Step size gamma; {_CHOSEN}.", 0.003, gt=0)
+    regularization: float = option(
+        "Penalty lambda on the squares of the factors.",
+        0.0,
+        published=0.0,
+        source="neera2023, Eq. 1",
+        ge=0,
+    )
+    epochs: int = option(f"Times that every rating is visited; {_CHOSEN}.", 80, ge=1)
+
+    def check(self, shape: tuple[int, int]) -> None:
+        """Refuse a rank that is too large for the catalogue."""
+        check_rank(self.rank, shape)
+
+    def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> PlainFactors:
+        """Complete the matrix; see `Completion.fit`.
+
+        Diagnostics: ``loss`` after every epoch, the mean over the ratings of what is minimised; ``epochs``.
+        """
+        values = observations.values
+        cells = observations.users, observations.items
+        users, items = initial_factors(observations, self.rank, seed)
+        random = generator(seed, "visits")
+        trace: list[float] = []
+        for epoch in range(1, 1 + (self.epochs if values.size else 0)):
+            with np.errstate(over="ignore", invalid="ignore"):  # divergence is reported below
+                for visited in visits(observations, random):
+                    self._descend(users, items, observations, visited)
+                penalties = (users**2).sum(axis=1)[cells[0]] + (items**2).sum(axis=1)[cells[1]]
+                squares = (values - inner_products(users, items, *cells)) ** 2
+                trace.append(float((squares + self.regularization * penalties).mean()))
+            if not np.isfinite(trace[-1]):
+                raise RunError(f"gradient descent diverged in iteration {epoch}; a smaller step may help")
+            progress("completing", epoch, self.epochs)
+        return PlainFactors.of(observations, users, items, diagnostics={"epochs": len(trace), "loss": trace})
+
+    def _descend(
+        self,
+        users: NDArray[np.float64],
+        items: NDArray[np.float64],
+        observations: Observations,
+        visited: NDArray[np.int64],
+    ) -> None:
+        """Step the factors of ratings that share neither user nor item, in place."""
+        rows, columns = observations.users[visited], observations.items[visited]
+        left, right = users[rows], items[columns]
+        errors = (observations.values[visited] - np.einsum("ij,ij->i", left, right))[:, None]
+        users[rows] = left + self.step * (errors * right - self.regularization * left)
+        items[columns] = right + self.step * (errors * left - self.regularization * right)
+
+
+def visits(observations: Observations, random: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+    """Visit every rating once, in groups that share neither user nor item.
+
+    Parameters
+    ----------
+    random : Generator
+        Lays the Latin square.
+
+    Yields
+    ------
+    ndarray of int64
+        Positions of a group's ratings.
+    """
+    order = max(observations.shape)
+    rows, columns = random.permutation(order), random.permutation(order)
+    symbols = (rows[observations.users] + columns[observations.items]) % order
+    positions = np.argsort(symbols, kind="stable")
+    bounds = offsets(np.bincount(symbols))
+    for start, stop in pairwise(bounds):
+        if start < stop:
+            yield positions[start:stop]
+
+
+Start = Literal["random", "level"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepOptions(Options):
+    """How far the item factors move in a round."""
+
+    size: float = option("Step size gamma of the first round.", 0.2, gt=0)
+    decay: float = option(
+        "The step of round t is size / t^decay.",
+        1.0,
+        published=1.0,
+        source="shin2018, Algorithm 1",
+        ge=0,
+    )
+    momentum: float = option(
+        "Share of the last step that is repeated.",
+        0.0,
+        published=0.0,
+        source="shin2018, Algorithm 1",
+        ge=0,
+        lt=1,
+    )
+    regularization: float = option("Pull lambda of the factors towards their point of rest.", 0.0, ge=0)
+    start: Start = option(
+        "Initial item factors: 'random', all of them small; 'level', the first is 1, so that a device can "
+        "fit the level of its user's ratings from the start.",
+        "level",
+        published="random",
+        source="shin2018, Algorithm 1",
+    )
+    pull: Literal["zero", "start"] = option(
+        "Where the factors rest: at zero, a ridge, or at the mean of the initial factors.",
+        "start",
+        published="zero",
+        source="shin2018, Algorithm 1",
+    )
+
+    def resting_point(self, n_items: int, rank: int) -> NDArray[np.float64]:
+        """Return the point towards which regularisation pulls, shape (items, rank)."""
+        factors = np.zeros((n_items, rank))
+        if self.pull == "start" and self.start == "level":
+            factors[:, 0] = 1.0
+        return factors
+
+
+def initial_item_factors(n_items: int, rank: int, seed: int, start: Start = "level") -> NDArray[np.float64]:
+    """Return the item factors that the first round broadcasts, shape (items, rank).
+
+    Parameters
+    ----------
+    start : {"random", "level"}
+        As `StepOptions`.
+    """
+    factors = generator(seed, "item factors").normal(0.0, 0.3, (n_items, rank))
+    if start == "level":
+        factors[:, 0] = 1.0
+    return factors
+
+
+def step_item_factors(
+    factors: NDArray[np.float64],
+    velocity: NDArray[np.float64],
+    gradient: NDArray[np.float64],
+    share_of_raters: NDArray[np.float64] | None,
+    round_index: int,
+    options: StepOptions,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Take one step: V <- V - gamma_t (G + 2 lambda (V - V_0)), gamma_t = gamma / t^decay.
+
+    Shin et al. [shin2018], Algorithm 1, line 14, where V_0 is 0; here it is the resting point of the
+    options. If the reports show how many users rated an item, its row is divided by its curvature in
+    units of u^2, 2 (share + lambda), so that rarely rated items learn as fast as the others.
+
+    Parameters
+    ----------
+    factors, velocity, gradient : ndarray of float64, shape (items, rank)
+        The gradient is the mean per user.
+    share_of_raters : ndarray of float64, shape (items,), or None
+    round_index : int
+        From 1.
+
+    Returns
+    -------
+    factors, velocity : ndarray of float64, shape (items, rank)
+    """
+    pull = factors - options.resting_point(*factors.shape)
+    direction = gradient + 2.0 * options.regularization * pull
+    if share_of_raters is not None:
+        curvature = 2.0 * (share_of_raters + options.regularization)
+        direction = np.divide(
+            direction, curvature[:, None], out=np.zeros_like(direction), where=curvature[:, None] > 0
+        )
+    velocity = options.momentum * velocity + direction
+    return factors - options.size / round_index**options.decay * velocity, velocity

@@ -1,0 +1,313 @@
+"""AlterEgos: what a user's source profile would look like in the target domain, and the messages about it.
+
+A row holds the candidates for one source item. A message to a device packs the rows of the items that
+it rated: a byte for the width of the rows' lengths, the item set, the lengths, the items' means if they
+are needed, and the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.arrays import cut, find, offsets, row_maxima, row_sums, sizes_of
+from dprec.channel import Channel
+from dprec.components import Options, option
+from dprec.crossdomain.replacement import STEPS, Candidates, ReplacementDraws
+from dprec.crossdomain.similarity import SimilarityKind, global_sensitivity
+from dprec.errors import SettingError
+from dprec.privacy.calibration import LARGEST_CELL_EPSILON
+from dprec.randomness import DRAW_BITS
+from dprec.ratings import RatingScale
+from dprec.wire import BitStream, ItemSets, ReportCodec, read_item_sets
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplacementOptions(Options):
+    """How a source item is replaced by a target item."""
+
+    selection: Literal["private", "random", "best", "none"] = option(
+        "'private': PRS over all candidates; 'random': one of the best few; 'best': the best; 'none': no "
+        "AlterEgo, only the target domain.",
+        "best",
+    )
+    epsilon: float | None = option(
+        "Privacy loss of one replacement, for 'private'.", None, gt=0, le=LARGEST_CELL_EPSILON
+    )
+    among: int = option("How many of the best candidates 'random' draws from.", 4, ge=1)
+    candidates: Literal["valued", "catalogue"] = option(
+        "What PRS draws from: target items with an X-Sim value, a set that depends on the ratings, or all.",
+        "valued",
+        published="valued",
+        source="guerraoui2017, Theorem 1",
+    )
+    global_sensitivity: float | None = option(
+        "How far one user can move X-Sim; by default the width of the similarity's range.", None, gt=0
+    )
+    transfer: Literal["rating", "deviation"] = option(
+        "What the replacement inherits: the rating, or its deviation from the source item's mean.",
+        "rating",
+        published="rating",
+        source="guerraoui2017, section 4.3",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.private and self.epsilon is None:
+            raise SettingError("epsilon", "none, with private selection", "a number above 0")
+        if not self.private and self.epsilon is not None:
+            raise SettingError(
+                "epsilon", f"a budget, with selection {self.selection!r}", "selection: private"
+            )
+
+    @property
+    def private(self) -> bool:
+        """Whether replacements are drawn by PRS, within a budget."""
+        return self.selection == "private"
+
+    @property
+    def whole_catalogue(self) -> bool:
+        """Whether target items without an X-Sim value can be drawn too."""
+        return self.private and self.candidates == "catalogue"
+
+    @property
+    def deviations(self) -> bool:
+        """Whether replacements inherit deviations from the source items' means instead of ratings."""
+        return self.transfer == "deviation"
+
+    def sensitivity(self, kind: SimilarityKind) -> float:
+        """Return GS for a similarity.
+
+        Raises
+        ------
+        SettingError
+            When another sensitivity is configured.
+        """
+        width = global_sensitivity(kind)
+        if self.global_sensitivity not in (None, width):
+            raise SettingError(
+                "global_sensitivity",
+                f"{self.global_sensitivity:g}, with {kind} similarity",
+                f"{width:g}, the width of its range",
+            )
+        return width
+
+
+@dataclass(frozen=True, eq=False)
+class AlterEgos:
+    """The AlterEgos of some users."""
+
+    indptr: NDArray[np.int64]
+    """Shape (users + 1,)."""
+    targets: NDArray[np.int64]
+    """Positions in the target domain, ascending within a user; shape (cells,)."""
+    values: NDArray[np.float64]
+    """Ratings, or deviations from an item's mean; shape (cells,)."""
+
+    @classmethod
+    def none(cls, n_users: int) -> AlterEgos:
+        """Return empty AlterEgos."""
+        return cls(np.zeros(n_users + 1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
+
+
+def alter_egos(
+    users: NDArray[np.integer],
+    items: NDArray[np.integer],
+    values: NDArray[np.float64],
+    n_users: int,
+    draws: ReplacementDraws,
+    random_words: NDArray[np.uint64],
+    target_start: int,
+) -> AlterEgos:
+    """Replace the source items of profiles by target items.
+
+    The values of items replaced by the same target item are averaged, and a user's own ratings of target
+    items take precedence over replacements (Guerraoui et al. [guerraoui2017], section 4.3).
+
+    Parameters
+    ----------
+    users, items : ndarray of int, shape (ratings,)
+        Of both domains, by user; users from 0.
+    values : ndarray of float64, shape (ratings,)
+        What a replacement inherits.
+    draws : ReplacementDraws
+        Items without candidates are not replaced.
+    random_words : ndarray of uint64, shape (ratings,)
+    target_start : int
+        First item of the target domain.
+    """
+    places, listed = find(draws.candidates.items, items)
+    replaced = np.flatnonzero(listed)
+    targets = draws.draw(places[replaced], random_words[replaced])
+    cells = users[replaced].astype(np.int64) * draws.n_targets + targets
+    own = items.astype(np.int64) - target_start
+    in_target = (own >= 0) & (own < draws.n_targets)
+    rated = users[in_target].astype(np.int64) * draws.n_targets + own[in_target]
+    free = ~np.isin(cells, rated)
+    distinct, of_cell = np.unique(cells[free], return_inverse=True)
+    sums = np.bincount(of_cell, weights=values[replaced[free]], minlength=distinct.size)
+    counts = np.bincount(distinct // draws.n_targets, minlength=n_users)
+    return AlterEgos(
+        offsets(counts),
+        distinct % draws.n_targets,
+        sums / np.maximum(np.bincount(of_cell, minlength=distinct.size), 1),
+    )
+
+
+CODES = 241
+"""Codes of a value. On a five-star scale a star is 60 of them, so means of 2 to 6 whole stars are exact;
+among deviations, which range over twice the width, it is 30."""
+
+_WIDTHS = (1, 2, 4)
+
+
+@dataclass(frozen=True)
+class ValueCode:
+    """Numbers coded in a byte: the range from `low` to `high` in equal steps."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, scale: RatingScale, *, deviations: bool) -> ValueCode:
+        """Return the code for ratings on a scale, or for differences between two."""
+        width = scale.high - scale.low
+        return cls(-width, width) if deviations else cls(scale.low, scale.high)
+
+    def encode(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the nearest codes."""
+        parts = (values - self.low) / (self.high - self.low) * (CODES - 1)
+        return np.clip(np.rint(parts), 0, CODES - 1).astype(np.int64)
+
+    def decode(self, codes: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return the values that the codes stand for."""
+        share = codes.astype(np.float64) / (CODES - 1)
+        return self.low + share * (self.high - self.low)
+
+
+class RowCodec:
+    """Encoder and decoder of candidate rows.
+
+    Parameters
+    ----------
+    n_items, n_targets : int
+        Size of the whole catalogue and of the target domain.
+    with_steps : bool
+        Whether X-Sim values are sent, or only the candidates.
+    with_means : bool
+        Whether the source items' means are sent.
+    """
+
+    def __init__(self, n_items: int, n_targets: int, *, with_steps: bool, with_means: bool) -> None:
+        self.n_items, self.n_targets = n_items, n_targets
+        self.with_steps, self.with_means = with_steps, with_means
+        self._rows = ReportCodec(_plain_channel(2 * STEPS + 1 if with_steps else 2), n_targets)
+
+    def rows(self, candidates: Candidates) -> list[bytes]:
+        """Encode every row by itself."""
+        symbols = candidates.steps + STEPS if self.with_steps else np.zeros_like(candidates.targets)
+        return self._rows.encode(candidates.indptr, candidates.targets, symbols)
+
+    def packed_sizes(
+        self, indptr: NDArray[np.int64], items: NDArray[np.int64], row_sizes: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return the bytes of messages that carry some rows each, shape (messages,).
+
+        Parameters
+        ----------
+        indptr : ndarray of int64, shape (messages + 1,)
+        items : ndarray of int64, shape (rows,)
+            The source items of each message, ascending.
+        row_sizes : ndarray of int64, shape (rows,)
+            Bytes of each row.
+        """
+        counts = np.diff(indptr)
+        set_bytes = -(-ItemSets.plan(indptr, items, self.n_items).lengths // 8)
+        per_row = np.array(_WIDTHS)[_width_index(row_maxima(row_sizes, indptr))] + int(self.with_means)
+        sizes = 1 + set_bytes + counts * per_row + row_sums(row_sizes, indptr)
+        return np.where(counts > 0, sizes, 0)
+
+    def pack(self, items: NDArray[np.int64], rows: list[bytes], means: NDArray[np.int64]) -> bytes:
+        """Pack the rows of source items, in ascending order, with the codes of the items' means."""
+        if not rows:
+            return b""
+        sizes = sizes_of(rows)
+        width = _WIDTHS[int(_width_index(sizes.max()))]
+        sets = ItemSets.plan(np.array([0, items.size]), items, self.n_items)
+        bits = np.zeros(-(-int(sets.lengths[0]) // 8) * 8, dtype=np.uint8)
+        sets.write(bits, np.zeros(1, dtype=np.int64))
+        middle = means.astype(np.uint8).tobytes() if self.with_means else b""
+        lengths = sizes.astype(f"<u{width}").tobytes()
+        return b"".join([bytes([width]), np.packbits(bits).tobytes(), lengths, middle, *rows])
+
+    def unpack(self, data: bytes) -> tuple[Candidates, NDArray[np.int64]]:
+        """Unpack rows and the codes of their items' means.
+
+        Raises
+        ------
+        ValueError
+            When the message is malformed; a device trusts no server to send valid rows.
+        """
+        if not data:
+            empty = np.zeros(0, dtype=np.int64)
+            return Candidates(empty, np.zeros(1, dtype=np.int64), empty, empty), empty
+        width, body = data[0], data[1:]
+        if width not in _WIDTHS or not body:
+            raise ValueError("rows without their lengths")
+        valid, _, items, ends = read_item_sets(BitStream([body]), np.zeros(1, dtype=np.int64), self.n_items)
+        if not valid[0]:
+            raise ValueError("rows of unknown items")
+        after_set = -(-int(ends[0]) // 8)
+        after_lengths = after_set + items.size * width
+        start = after_lengths + items.size * int(self.with_means)
+        if len(body) < start:
+            raise ValueError("rows cut short")
+        sizes = np.frombuffer(body[after_set:after_lengths], dtype=f"<u{width}").astype(np.int64)
+        if start + int(sizes.sum()) != len(body):
+            raise ValueError("rows that differ in length from what was announced")
+        rows = self._rows.decode(cut(body[start:], sizes))
+        counts = np.diff(rows.indptr)
+        means = np.frombuffer(body[after_lengths:start], dtype=np.uint8).astype(np.int64)
+        if not rows.valid.all() or not counts.all() or means.max(initial=0) >= CODES:
+            raise ValueError("a malformed row")
+        steps = rows.symbols.astype(np.int64) - STEPS if self.with_steps else np.zeros(rows.items.size)
+        return (
+            Candidates(
+                items.astype(np.int64),
+                rows.indptr.astype(np.int64),
+                rows.items.astype(np.int64),
+                steps.astype(np.int64),
+            ),
+            means,
+        )
+
+
+class AlterEgoCodec:
+    """Encoder and decoder of AlterEgos: the set of target items and a code for each."""
+
+    def __init__(self, n_targets: int, values: ValueCode) -> None:
+        self._codec, self._values = ReportCodec(_plain_channel(CODES), n_targets), values
+
+    def encode(self, egos: AlterEgos) -> list[bytes]:
+        """Encode the AlterEgo of every user."""
+        return self._codec.encode(egos.indptr, egos.targets, self._values.encode(egos.values))
+
+    def decode(self, reports: list[bytes]) -> tuple[NDArray[np.bool_], AlterEgos]:
+        """Decode and validate; returns which reports are valid, and the AlterEgos, empty for the others."""
+        decoded = self._codec.decode(reports)
+        values = self._values.decode(decoded.symbols)
+        return decoded.valid, AlterEgos(decoded.indptr, decoded.items.astype(np.int64), values)
+
+
+def _plain_channel(symbols: int) -> Channel:
+    """Return the channel that sends each of ``symbols`` symbols unchanged."""
+    numbers = np.arange(symbols, dtype=np.float64)
+    return Channel(np.eye(symbols, dtype=np.uint64) << np.uint64(DRAW_BITS), numbers, numbers)
+
+
+def _width_index(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the index of the least width that holds each size."""
+    return np.searchsorted([1 << (8 * width) for width in _WIDTHS], sizes, side="right").astype(np.int64)

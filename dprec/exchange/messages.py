@@ -1,0 +1,415 @@
+"""The messages between server and devices: their types, the records they carry, replies and refusals.
+
+Both ends build and read records with these classes, so every key is written once and every value is
+checked once. Neither end trusts the other: these classes ensure the right types, and the reader checks
+whether the values fit its own state.
+
+What went wrong in detail can say something about the profile or the budget of the user, so it is for the
+owner of the device only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+IDENTIFY = "query.identify"
+"""Which partition does this node host? Carries no record."""
+REPORT = "query.report"
+"""Send the perturbed profiles. Carries no record."""
+COUNT = "query.count"
+"""Count the ratings that the report left out: a `CountRequest`."""
+TRAIN = "train"
+"""Report on the gradient of the item factors: a `GradientRequest`."""
+STATISTICS = "train.statistics"
+"""Contribute to the statistics of the items: a `GradientRequest`."""
+SLOPES = "train.slopes"
+"""Report how the entries at the rated items should move: a `SlopesRequest`."""
+DELIVER = "query.deliver"
+"""Take the final item factors: a `FinalFactors`."""
+PERSONALIZE = "query.personalize"
+"""Take what is known of the items, and predict from the own ratings: a `Personalization`."""
+RECOMMEND = "query.recommend"
+"""Take the best items for the user, with their predicted ratings: `Recommendations`."""
+REPLACE = "query.replace"
+"""Replace the source items and send the AlterEgos: a `ReplacementRequest`."""
+
+MESSAGE_TYPES = frozenset(
+    {IDENTIFY, REPORT, COUNT, TRAIN, STATISTICS, SLOPES, DELIVER, PERSONALIZE, RECOMMEND, REPLACE}
+)
+"""All that a device can be sent."""
+
+REQUEST, REPLY, NODE = "request", "reply", "node"
+"""Names of the records in a message: of a request, of reports, and of the answer to `IDENTIFY`."""
+
+REPLACEMENT_ROUND = 2
+"""The one round in which items are replaced; in the first, devices send their profiles."""
+
+COUNT_ROUND = 2
+"""The one round in which ratings are counted; in the first, devices send their reports."""
+
+ROW_ENTRY = np.dtype("<f4")
+"""How the entries in the rows of a `SlopesRequest` are sent."""
+
+PRIOR = np.dtype("<f4")
+"""How the numbers of a user's prior in a `Personalization` are sent."""
+
+Record = Mapping[str, object]
+Entries = dict[str, Any]
+
+
+def action_of(message_type: str) -> str:
+    """Return the action under which an app registers for messages of a type."""
+    return message_type.partition(".")[2] or "default"
+
+
+@dataclass(frozen=True)
+class GradientRequest:
+    """Take part in a round of an iterative protocol."""
+
+    round_index: int
+    factors: bytes
+    """The broadcast item factors; see `dprec.wire.downlink`, or `dprec.private_als.device`."""
+    asked: bytes | None = None
+    """See `bitmap_of`."""
+
+    @classmethod
+    def of(cls, record: Record) -> GradientRequest:
+        """Read the request; raises ValueError when it is malformed."""
+        return cls(_round(record), _bytes(record, "factors"), _bitmap(record))
+
+    def entries(self) -> Entries:
+        """Return the entries of the request's record."""
+        return _with_asked({"round": self.round_index, "factors": self.factors}, self.asked)
+
+
+@dataclass(frozen=True)
+class FinalFactors:
+    """Take the final item factors, from which a device makes its own predictions."""
+
+    factors: bytes
+
+    @classmethod
+    def of(cls, record: Record) -> FinalFactors:
+        """Read the request; raises ValueError when it is malformed."""
+        return cls(_bytes(record, "factors"))
+
+    def entries(self) -> Entries:
+        """Return the entries of the request's record."""
+        return {"factors": self.factors}
+
+
+@dataclass(frozen=True)
+class Personalization:
+    """Take what is known of the items, from which a device makes its own predictions."""
+
+    table: bytes
+    """See `dprec.wire.downlink`; the same for everybody."""
+    priors: bytes
+    """`PRIOR` numbers, as many for each user of the partition: what the user's rated items say about the
+    level of its ratings, and about each of its factors.
+    """
+
+    @classmethod
+    def of(cls, record: Record) -> Personalization:
+        """Read the request; raises ValueError when it is malformed."""
+        return cls(_bytes(record, "table"), _bytes(record, "priors"))
+
+    def entries(self) -> Entries:
+        """Return the entries of the request's record."""
+        return {"table": self.table, "priors": self.priors}
+
+
+@dataclass(frozen=True)
+class Recommendations:
+    """Take the best items for the user, with their predicted ratings."""
+
+    lists: list[bytes]
+    """One per user of the partition; see `dprec.wire.downlink`."""
+
+    @classmethod
+    def of(cls, record: Record) -> Recommendations:
+        """Read the request; raises ValueError when it is malformed."""
+        return cls(_list_of_bytes(record, "lists"))
+
+    def entries(self) -> Entries:
+        """Return the entries of the request's record."""
+        return {"lists": self.lists}
+
+
+@dataclass(frozen=True)
+class CountRequest:
+    """Count the ratings that the report left out, by groups of items."""
+
+    groups: bytes
+    """The group of every item; see `dprec.reports.counts`."""
+    asked: bytes | None = None
+    """See `bitmap_of`."""
+
+    @classmethod
+    def of(cls, record: Record) -> CountRequest:
+        """Read the request; raises ValueError when it is malformed."""
+        return cls(_bytes(record, "groups"), _bitmap(record))
+
+    def entries(self) -> Entries:
+        """Return the entries of the request's record."""
+        return _with_asked({"groups": self.groups}, self.asked)
+
+
+@dataclass(frozen=True)
+class SlopesRequest:
+    """Take part in a round of gradient perturbation."""
+
+    round_index: int
+    rows: list[bytes]
+    """One per user of the partition: the entries at its rated items, empty if these are not known."""
+
+    @classmethod
+    def of(cls, record: Record) -> SlopesRequest:
+        """Read the request; raises ValueError when it is malformed."""
+        return cls(_round(record), _list_of_bytes(record, "rows"))
+
+    def entries(self) -> Entries:
+        """Return the entries of the request's record."""
+        return {"round": self.round_index, "rows": self.rows}
+
+
+@dataclass(frozen=True)
+class ReplacementRequest:
+    """Replace what was rated outside the target domain."""
+
+    round_index: int
+    start: int
+    stop: int
+    """First item of the target domain, and the item after its last one."""
+    rows: bytes
+    """Candidates for source items; see `dprec.crossdomain.alter_egos.RowCodec`."""
+    asked: bytes | None = None
+    """See `bitmap_of`."""
+
+    @classmethod
+    def of(cls, record: Record) -> ReplacementRequest:
+        """Read the request; raises ValueError when it is malformed."""
+        start, stop = record.get("start"), record.get("stop")
+        if not (is_integer(start) and is_integer(stop) and 0 <= start < stop):
+            raise ValueError("a request without a target domain")
+        return cls(_round(record), start, stop, _bytes(record, "rows"), _bitmap(record))
+
+    def entries(self) -> Entries:
+        """Return the entries of the request's record."""
+        entries = {"round": self.round_index, "start": self.start, "stop": self.stop, "rows": self.rows}
+        return _with_asked(entries, self.asked)
+
+
+Request = (
+    GradientRequest
+    | FinalFactors
+    | Personalization
+    | Recommendations
+    | CountRequest
+    | SlopesRequest
+    | ReplacementRequest
+)
+
+
+def bitmap_of(asked: NDArray[np.bool_]) -> bytes | None:
+    """Return how a request states which users of a partition are asked, from a mask of shape (users,).
+
+    None if everybody is asked, as is a user who is alone on its node.
+    """
+    return None if asked.all() else np.packbits(asked).tobytes()
+
+
+def asked_users(bitmap: bytes | None, users: int) -> NDArray[np.bool_]:
+    """Return which users of a partition are asked, shape (users,).
+
+    Raises
+    ------
+    ValueError
+        When the bitmap is for a partition of another size.
+    """
+    if bitmap is None:
+        return np.ones(users, dtype=np.bool_)
+    if len(bitmap) != -(-users // 8):
+        raise ValueError("a bitmap of another partition")
+    return np.unpackbits(np.frombuffer(bitmap, dtype=np.uint8), count=users).astype(np.bool_)
+
+
+def _with_asked(entries: Entries, asked: bytes | None) -> Entries:
+    return entries if asked is None else {**entries, "asked": asked}
+
+
+def _round(record: Record) -> int:
+    round_index = record.get("round")
+    if not is_integer(round_index):
+        raise ValueError(f"asked for round {round_index!r}")
+    return round_index
+
+
+def _bytes(record: Record, key: str) -> bytes:
+    value = record.get(key)
+    if not isinstance(value, bytes):
+        raise ValueError(f"a request without {key}")
+    return value
+
+
+def _list_of_bytes(record: Record, key: str) -> list[bytes]:
+    value = record.get(key)
+    if not isinstance(value, list) or not all(isinstance(each, bytes) for each in value):
+        raise ValueError(f"a request without {key}")
+    return value
+
+
+def _bitmap(record: Record) -> bytes | None:
+    return None if record.get("asked") is None else _bytes(record, "asked")
+
+
+def is_integer(value: object) -> TypeGuard[int]:
+    """Return whether a value is an integer but not a bool, which in Python is an int too."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+@dataclass(frozen=True)
+class Reports:
+    """The reply of a partition."""
+
+    first: int
+    """The first user of the partition."""
+    reports: list[bytes]
+    """One per user who was asked; empty for one who did not answer."""
+    absent: tuple[int, ...] = ()
+    late: tuple[int, ...] = ()
+    """Places in the list of users who did not answer, or who answered after the round had ended: a simulation
+    has no real time, so these marks replace it.
+    """
+
+    @classmethod
+    def of(cls, record: Record) -> Reports:
+        """Read the reply; raises ValueError when it is malformed."""
+        first, reports = record.get("first"), record.get("reports")
+        if not is_integer(first):
+            raise ValueError("a reply without a first user")
+        if not isinstance(reports, list) or not all(isinstance(report, bytes) for report in reports):
+            raise ValueError("a reply without reports")
+        marks = (_places(record, name, len(reports)) for name in ("absent", "late"))
+        return cls(first, reports, *marks)
+
+    def entries(self) -> Entries:
+        """Return the entries of the reply's record."""
+        marks = {"absent": self.absent, "late": self.late}
+        return {
+            "first": self.first,
+            "reports": self.reports,
+            **{name: list(places) for name, places in marks.items() if places},
+        }
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The answer to `IDENTIFY`."""
+
+    partition: int
+    """Which partition the node hosts."""
+
+    @classmethod
+    def of(cls, record: Record) -> Identity:
+        """Read the answer; raises ValueError when it is malformed."""
+        partition = record.get("partition")
+        if not is_integer(partition):
+            raise ValueError("a node without a partition")
+        return cls(partition)
+
+    def entries(self) -> Entries:
+        """Return the entries of the answer's record."""
+        return {"partition": self.partition}
+
+
+def _places(record: Record, key: str, reports: int) -> tuple[int, ...]:
+    places = record.get(key, [])
+    if not isinstance(places, list) or not all(
+        is_integer(place) and 0 <= place < reports for place in places
+    ):
+        raise ValueError(f"marks of {key} users that are not in the reply")
+    return tuple(places)
+
+
+class RefusalCode(IntEnum):
+    """The codes, beyond those of Flower's own errors."""
+
+    MALFORMED_REQUEST = 101
+    """The request is of an unknown kind, or its contents cannot be read."""
+    NOT_SET_UP = 102
+    """The device is set up for another protocol."""
+    ROUND_ANSWERED = 103
+    """A later round has been answered."""
+    TOO_MANY_ROUNDS = 104
+    """More rounds than the device has agreed to."""
+    BUDGET_SPENT = 105
+    """An answer would exceed what the device may spend."""
+    CHANGED_REQUEST = 106
+    """The round has been answered for another request."""
+    CHANGED_SETUP = 107
+    """Since the run began, what the device holds has changed: its profile or its protocol."""
+    WRONG_USER = 108
+    """The request is for another user."""
+    INTERNAL_FAILURE = 109
+    """The device failed."""
+
+    @property
+    def words(self) -> str:
+        """The name as files have it: in small letters, with hyphens."""
+        return self.name.lower().replace("_", "-")
+
+
+OTHER_FAILURE = "other-failure"
+"""What files call an error whose code is none of these."""
+
+
+def words_of(code: int) -> str:
+    """Return what files call the error of a device, whose code may be anything."""
+    try:
+        return RefusalCode(code).words
+    except ValueError:
+        return OTHER_FAILURE
+
+
+class Refusal(ValueError):  # noqa: N818 (nothing went wrong)
+    """A request that a device does not answer.
+
+    Parameters
+    ----------
+    code : RefusalCode
+        For the server.
+    reason : str
+        In one line, for the owner of the device only.
+    """
+
+    def __init__(self, code: RefusalCode, reason: str) -> None:
+        super().__init__(code, reason)
+        self.code, self.reason = code, reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+@contextmanager
+def refusing_malformed() -> Iterator[None]:
+    """Refuse a request in which the block cannot read what it has to read.
+
+    Raises
+    ------
+    Refusal
+        In place of any other ValueError of the block.
+    """
+    try:
+        yield
+    except Refusal:
+        raise
+    except ValueError as error:
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, str(error)) from error

@@ -1,0 +1,52 @@
+"""What settings, their values and columns of tables were called before.
+
+An old name is refused with the new one. What devices and server draw is keyed by the first names, so that a
+new name changes no draw.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+KEYS = {
+    "floors": "baselines",
+    "effects": "biases",
+    "effect_rounds": "bias_rounds",
+    "effect_share": "bias_share",
+    "effect_deviation": "bias_deviation",
+    "neighbors": "adjacency",
+    "places": "item_embeddings",
+}
+"""From the old key of a setting to the new one."""
+
+VALUES = {
+    "item-effects": "item-biases",
+    "visible": "revealed",
+    "removal": "add-or-remove-one",
+    "replacement": "replace-one",
+    "nobody": "local",
+    "shuffler": "shuffle",
+    "sum": "secure-aggregation",
+    "server": "central",
+}
+"""From the old value of a setting or of a column to the new one."""
+
+COLUMNS = {"floor": "baseline"}
+"""From the old name of a column to the new one."""
+
+_FIRST = {new: old for old, new in (*KEYS.items(), *VALUES.items())}
+
+
+def now(old: object, names: object) -> str | None:
+    """Return what an old key or value is called now, if that is one of some names."""
+    new = KEYS.get(str(old)) or VALUES.get(str(old))
+    return new if isinstance(names, list | tuple | dict | frozenset | set) and new in names else None
+
+
+def first_names(settings: Any) -> Any:
+    """Return settings, as a file would hold them, under the names that they had first."""
+    if isinstance(settings, dict):
+        return {_FIRST.get(key, key): first_names(value) for key, value in settings.items()}
+    if isinstance(settings, list):
+        return [first_names(value) for value in settings]
+    return _FIRST.get(settings, settings) if isinstance(settings, str) else settings

@@ -1,0 +1,267 @@
+"""Vectors as integers modulo a power of two: sketched, turned, rounded to a grid, and summed.
+
+Each number is rounded up or down at random, so that it is right on average, and a device rounds again until
+its vector is no longer than the bound (Kairouz, Liu and Steinke [kairouz2021], Section 4): then the
+sensitivity is the bound itself, in whole steps, whatever was rounded.
+
+Signs are drawn in public, and the Walsh-Hadamard matrix mixes the numbers: both leave the norm as it is. A
+single large number is spread over all, so that a sum of such vectors needs fewer bits for each number.
+
+What other items of its place add to an item is right on average, as its sign is random, and small where they
+have few ratings.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.arrays import offsets, rows_of, segments
+from dprec.errors import SettingError
+from dprec.randomness import generator
+from dprec.secure_aggregation.secrets import derived_key, stream
+
+MOST_BITS = 62
+"""Bits of the largest modulus: sums of sixty-four-bit numbers are cut to it."""
+
+OVERFLOW = 2.0**-40
+"""Most probability with which the noise carries a total of a run past the modulus."""
+
+
+def modulus_bits(largest_sum: int, noise_variance: float, totals: int) -> int:
+    """Return the bits of the smallest modulus that holds sums of either sign and their noise.
+
+    Parameters
+    ----------
+    largest_sum : int
+        Largest absolute value of a sum without noise, whatever the data.
+    noise_variance : float
+        Of the Skellam noise of one total, if nobody drops out.
+    totals : int
+        How many totals there are in a run.
+    """
+    largest = largest_sum + skellam_tail(noise_variance, OVERFLOW / totals)
+    # From -2**(bits - 1) to 2**(bits - 1) - 1.
+    return largest.bit_length() + 1
+
+
+def check_modulus(bits: int | None, needed: int) -> int:
+    """Return the bits of the modulus: as many as are asked for, or as are needed.
+
+    Raises
+    ------
+    SettingError
+        When sums could overflow.
+    """
+    if needed > MOST_BITS:
+        raise SettingError("modulus_bits", f"sums of {needed} bits", f"sums of at most {MOST_BITS} bits")
+    if bits is not None and bits < needed:
+        found = f"{bits}, although a sum with its noise can need {needed}"
+        raise SettingError("modulus_bits", found, f"{needed} to {MOST_BITS}, or a smaller norm")
+    return needed if bits is None else bits
+
+
+def skellam_tail(variance: float, probability: float) -> int:
+    """Return an integer that Skellam noise exceeds in absolute value with at most some probability.
+
+    Chernoff's bound with the best exponent: log Pr(Z >= z) <= v (cosh(t) - 1) - t z, t = asinh(z / v).
+    """
+    if variance == 0:
+        return 0
+    needed = math.log(2 / probability)
+
+    def exponent(z: int) -> float:
+        t = math.asinh(z / variance)
+        return t * z - variance * (math.cosh(t) - 1)
+
+    high = 1
+    while exponent(high) < needed:
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if exponent(middle) >= needed else (middle, high)
+    return high
+
+
+def word_type(bits: int) -> np.dtype[np.unsignedinteger]:
+    """Return the narrowest unsigned type that holds numbers of so many bits; its arithmetic wraps around."""
+    return np.dtype(next(f"u{size // 8}" for size in (16, 32, 64) if bits <= size))
+
+
+def reduced(values: NDArray[np.integer], bits: int) -> NDArray[np.unsignedinteger]:
+    """Return integers modulo 2**bits, from 0 on."""
+    mask = (1 << bits) - 1
+    words: NDArray[np.unsignedinteger] = values.astype(word_type(bits)) & word_type(bits).type(mask)
+    return words
+
+
+def centred(total: NDArray[np.unsignedinteger], bits: int) -> NDArray[np.int64]:
+    """Return the integers of either sign that lie nearest to 0 and are the given ones modulo 2**bits."""
+    values = reduced(total, bits).astype(np.int64)
+    return values - ((values >> (bits - 1)) << bits)
+
+
+_ATTEMPTS = 64
+"""Attempts of a device; each succeeds with probability 0.39 or more, so one in 10**13 needs more."""
+
+_WORD = np.dtype("<u4")
+
+
+def steps_of_unit(norm: int, numbers: int) -> float:
+    """Return into how many steps a unit is divided, for vectors of a norm of at most one unit.
+
+    Rounding makes a vector of c steps longer: with probability 1 - exp(-1/2) or more, its squared norm stays
+    within c^2 + d / 4 + c + sqrt(d) / 2 for d numbers that are rounded [kairouz2021]. The result is the
+    largest c at which that is within the bound.
+
+    Parameters
+    ----------
+    norm : int
+        Bound on the norm of a rounded vector, in steps.
+    numbers : int
+        Largest number of a vector's entries other than 0.
+
+    Returns
+    -------
+    float
+        Not above 0 if the bound is too small for so many numbers.
+    """
+    spent = numbers / 4 + math.sqrt(numbers) / 2
+    return (math.sqrt(max(0.0, 1 + 4 * (norm**2 - spent))) - 1) / 2
+
+
+def rounded_rows(
+    values: NDArray[np.float64], counts: NDArray[np.int64], norm: int, keys: Sequence[bytes]
+) -> NDArray[np.int64]:
+    """Round the numbers of every device to whole ones.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (cells,)
+        In steps; the norm of a device's numbers is at most the bound.
+    counts : ndarray of int64, shape (devices,)
+        How many of them are each device's.
+    norm : int
+        Bound on the norm of a device's rounded numbers.
+    keys : sequence of bytes
+        A key of each device.
+
+    Returns
+    -------
+    ndarray of int64, shape (cells,)
+    """
+    # Towards 0, which makes no vector longer: what a device sends that finds no other in all its attempts.
+    result = np.trunc(values).astype(np.int64)
+    waiting = np.flatnonzero(counts)
+    starts = offsets(counts)
+    for attempt in range(_ATTEMPTS):
+        if not waiting.size:
+            break
+        sizes = counts[waiting]
+        cells = segments(starts[waiting], sizes)
+        words = [
+            stream(derived_key(keys[device], "rounding", attempt.to_bytes(4, "little")), size, _WORD)
+            for device, size in zip(waiting.tolist(), sizes.tolist(), strict=True)
+        ]
+        below = np.floor(values[cells])
+        up = np.concatenate(words) * 2.0**-32 < values[cells] - below
+        tried = below.astype(np.int64) + up
+        lengths = np.bincount(rows_of(sizes), weights=tried.astype(np.float64) ** 2, minlength=waiting.size)
+        kept = lengths <= norm**2
+        of_kept = np.repeat(kept, sizes)
+        result[cells[of_kept]] = tried[of_kept]
+        waiting = waiting[~kept]
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Rotation:
+    """A rotation that everybody knows."""
+
+    size: int
+    """Numbers of a vector."""
+    signs: NDArray[np.float64]
+    """1 or -1; as many as the next power of two; shape (padded,)."""
+
+    @classmethod
+    def of(cls, size: int, seed: int, purpose: str) -> Rotation:
+        """Draw the signs."""
+        random = generator(seed, purpose)
+        return cls(size, random.choice([-1.0, 1.0], padded_size(size)))
+
+    def turned(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return vectors after the rotation, shape (rows, padded), from shape (rows, size)."""
+        padded = np.zeros((len(rows), self.signs.size))
+        padded[:, : self.size] = rows * self.signs[: self.size]
+        return _mixed(padded)
+
+    def turned_back(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return vectors before the rotation, shape (rows, size)."""
+        return (_mixed(rows.copy()) * self.signs)[:, : self.size]
+
+
+def padded_size(size: int) -> int:
+    """Return the next power of two."""
+    return 1 << max(0, size - 1).bit_length()
+
+
+def largest_number(norm: float, size: int, probability: float) -> float:
+    """Return what no number of a turned vector exceeds in absolute value, except with a small probability.
+
+    A number is a sum of all with random signs, so Hoeffding's inequality bounds it; the bound holds for one
+    number of one vector that does not depend on the signs.
+
+    Parameters
+    ----------
+    norm : float
+        Of the vector.
+    size : int
+        Numbers of the turned vector.
+    """
+    return norm * min(1.0, math.sqrt(2 * math.log(2 / probability) / size))
+
+
+def _mixed(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Multiply rows by the orthogonal Walsh-Hadamard matrix, in place."""
+    count, size = rows.shape
+    half = 1
+    while half < size:
+        pairs = rows.reshape(count, -1, 2, half)
+        low, high = pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]
+        pairs[:, :, 0], pairs[:, :, 1] = low, high
+        half *= 2
+    rows /= math.sqrt(size)
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class CountSketch:
+    """Items hashed to fewer places with random signs: one row of a count sketch (see [charikar2002])."""
+
+    places: NDArray[np.int64]
+    """Where each item is counted, from 0 to ``size`` - 1; shape (items,)."""
+    signs: NDArray[np.int64]
+    """1 or -1; shape (items,)."""
+    size: int
+
+    @classmethod
+    def of(cls, items: int, size: int, seed: int, purpose: str) -> CountSketch:
+        """Draw places, as many items in each as can be, and signs."""
+        random = generator(seed, purpose)
+        places = random.permutation(np.arange(items) % size)
+        return cls(places, random.choice([-1, 1], items), size)
+
+    @property
+    def most_items(self) -> int:
+        """Most items that share a place."""
+        return int(np.bincount(self.places, minlength=self.size).max())
+
+    def estimates(self, totals: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the numbers of every item, shape (items, width), from those of every place."""
+        estimates: NDArray[np.float64] = totals[self.places] * self.signs[:, None]
+        return estimates

@@ -1,0 +1,260 @@
+"""The secrets behind masks: key pairs, shared seeds, and secrets cut into shares (Shamir [shamir1979]).
+
+A secret is `ELEMENTS` numbers modulo a prime, 154 bits. Each is the constant of a polynomial of its own, of
+which the other coefficients are uniform; the holder at point x > 0 has the values there.
+
+The pseudorandom streams that masks and noise are made of: ChaCha20, keyed and one-way.
+
+A key comes from a hash with a purpose, so that no two streams are the same one.
+
+The mask key yields the private key behind a device's masks with its neighbours; the self seed yields the mask
+of its own. Neighbours reveal shares of the one if it drops out and of the other if it does not, never of
+both: with both, whoever holds its masked vector would read it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.randomness import Draws
+
+PRIME = 2**31 - 1
+"""Products of two numbers below it fit into 62 bits."""
+
+ELEMENTS = 5
+"""Numbers of a secret."""
+
+_ELEMENT = np.dtype("<u4")
+SECRET_BYTES = ELEMENTS * _ELEMENT.itemsize
+"""Bytes of a secret, and of a share of it."""
+
+
+def field_elements(random_words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Map pairs of random words to numbers modulo the prime.
+
+    Parameters
+    ----------
+    random_words : ndarray of uint64, shape (..., 2)
+
+    Returns
+    -------
+    ndarray of uint64, shape (...)
+        No number is likelier than another by more than a factor of 1 + 2**-96.
+    """
+    # Words modulo a prime p: 2**64 = 4 (mod 2**31 - 1), since 2**62 = 1.
+    high, low = random_words[..., 0] % PRIME, random_words[..., 1] % PRIME
+    elements: NDArray[np.uint64] = (4 * high + low) % PRIME
+    return elements
+
+
+def shares(polynomials: NDArray[np.uint64], points: int) -> NDArray[np.uint64]:
+    """Return the shares of many secrets, by Horner's rule.
+
+    Parameters
+    ----------
+    polynomials : ndarray of uint64, shape (secrets, threshold, elements)
+        The secret first, then the uniform coefficients of higher powers.
+    points : int
+        Number of holders; they stand at 1, 2, and so on.
+
+    Returns
+    -------
+    ndarray of uint64, shape (secrets, points, elements)
+    """
+    x = np.arange(1, points + 1, dtype=np.uint64)[:, None]
+    values = np.zeros((len(polynomials), points, polynomials.shape[2]), dtype=np.uint64)
+    for power in range(polynomials.shape[1] - 1, -1, -1):
+        values = (values * x + polynomials[:, None, power]) % PRIME
+    return values
+
+
+def secrets(points: NDArray[np.integer], held: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Put secrets together from as many shares as the threshold: the polynomials' values at 0 (Lagrange).
+
+    Parameters
+    ----------
+    points : ndarray of int, shape (secrets, threshold)
+        Distinct for each secret, from 1 on.
+    held : ndarray of uint64, shape (secrets, threshold, elements)
+
+    Returns
+    -------
+    ndarray of uint64, shape (secrets, elements)
+    """
+    x = points.astype(np.uint64)
+    above, below = np.ones_like(x), np.ones_like(x)
+    for other in range(x.shape[1]):
+        factor = x[:, other, None]
+        difference = (factor + PRIME - x) % PRIME
+        itself = np.arange(x.shape[1]) == other
+        above = np.where(itself, above, above * factor % PRIME)
+        below = np.where(itself, below, below * difference % PRIME)
+    weights = above * _inverses(below) % PRIME
+    # Sums of fewer than 2**33 products, each reduced before it is added.
+    whole: NDArray[np.uint64] = (weights[:, :, None] * held % PRIME).sum(axis=1, dtype=np.uint64) % PRIME
+    return whole
+
+
+def as_bytes(elements: NDArray[np.uint64]) -> list[bytes]:
+    """Return secrets or shares as bytes, from shape (count, elements)."""
+    return [row.tobytes() for row in elements.astype(_ELEMENT)]
+
+
+def from_bytes(data: bytes) -> NDArray[np.uint64]:
+    """Read secrets or shares that stand one after the other, shape (count, elements).
+
+    Raises
+    ------
+    ValueError
+        When they are damaged.
+    """
+    if len(data) % SECRET_BYTES:
+        raise ValueError(f"{len(data)} bytes of shares, which have {SECRET_BYTES} each")
+    elements = np.frombuffer(data, dtype=_ELEMENT).astype(np.uint64).reshape(-1, ELEMENTS)
+    if (elements >= PRIME).any():
+        raise ValueError("a share outside its field")
+    return elements
+
+
+def _inverses(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return values ** (PRIME - 2), modulo the prime."""
+    result, power, exponent = np.ones_like(values), values, PRIME - 2
+    while exponent:
+        if exponent & 1:
+            result = result * power % PRIME
+        power = power * power % PRIME
+        exponent >>= 1
+    return result
+
+
+KEY_BYTES = 32
+"""Bytes of a stream's key."""
+
+_NONCE = bytes(16)
+
+
+def derived_key(secret: bytes, purpose: str, context: bytes = b"") -> bytes:
+    """Return the key that a secret yields for one purpose and context.
+
+    Parameters
+    ----------
+    secret : bytes
+        At most 64 bytes.
+    purpose : str
+        At most 16 characters.
+    context : bytes
+        What else the key is bound to.
+    """
+    return hashlib.blake2b(context, key=secret, person=purpose.encode(), digest_size=KEY_BYTES).digest()
+
+
+def stream(key: bytes, count: int, dtype: np.dtype[np.unsignedinteger]) -> NDArray[np.unsignedinteger]:
+    """Return the first integers of a key's stream, uniform on all of their bits, shape (count,).
+
+    A key has one stream: whoever needs two derives two keys.
+    """
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+
+    cipher = Cipher(algorithms.ChaCha20(key, _NONCE), mode=None).encryptor()
+    return np.frombuffer(cipher.update(bytes(count * dtype.itemsize)), dtype=dtype.newbyteorder("<"))
+
+
+PUBLIC_BYTES = 32
+"""Bytes of a public key."""
+
+
+def private_key(secret: bytes, purpose: str) -> bytes:
+    """Return the private key that a device's secret yields, 32 bytes."""
+    return derived_key(secret, purpose)
+
+
+def public_key(private: bytes) -> bytes:
+    """Return the public key of a private one."""
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+    return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+
+
+def agreed_key(private: bytes, other: bytes, purpose: str, context: bytes) -> bytes:
+    """Return the key that two devices agree on, each from its own private and the other's public key.
+
+    Parameters
+    ----------
+    private : bytes
+        One's own key.
+    other : bytes
+        The other's public key.
+    purpose : str
+        At most 16 characters.
+    context : bytes
+        The sum that it is for: another sum has other keys.
+
+    Raises
+    ------
+    ValueError
+        When the public key is none that X25519 accepts.
+    """
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+
+    known = X25519PrivateKey.from_private_bytes(private)
+    return derived_key(known.exchange(X25519PublicKey.from_public_bytes(other)), purpose, context)
+
+
+PURPOSE_OF_SUMS = b"secure sum"
+"""What tells the draws of keys from whatever else a device draws in the round."""
+
+_WORDS_OF_KEY = 4
+_WORD = np.dtype("<u8")
+
+
+def device_keys(draws: Draws, round_index: int) -> list[bytes]:
+    """Return every device's key of one sum, 32 bytes, from its own random words."""
+    own = draws.asked(PURPOSE_OF_SUMS)
+    words = np.stack([own.per_user(index, round_index) for index in range(_WORDS_OF_KEY)], axis=1)
+    return [row.tobytes() for row in words.astype(_WORD)]
+
+
+@dataclass(frozen=True, eq=False)
+class SharedSecrets:
+    """The secrets of some devices as polynomials, of which neighbours are given values."""
+
+    mask_keys: NDArray[np.uint64]
+    self_seeds: NDArray[np.uint64]
+    """The secrets are the constants; shape (users, threshold, elements)."""
+
+    @classmethod
+    def of(cls, keys: Sequence[bytes], threshold: int) -> SharedSecrets:
+        """Draw the secrets from the devices' keys of a sum."""
+        size = 2 * threshold * ELEMENTS * 2
+        words = [stream(derived_key(key, "polynomials"), size, _WORD) for key in keys]
+        shape = (len(keys), 2, threshold, ELEMENTS, 2)
+        elements = field_elements(np.concatenate(words).astype(np.uint64).reshape(shape))
+        return cls(elements[:, 0], elements[:, 1])
+
+    def private_keys(self) -> list[bytes]:
+        """Return the private keys behind the masks with neighbours."""
+        return mask_private_keys(self.mask_keys[:, 0])
+
+    def seeds(self) -> list[bytes]:
+        """Return the seeds of the devices' own masks."""
+        return as_bytes(self.self_seeds[:, 0])
+
+
+def mask_private_keys(mask_keys: NDArray[np.uint64]) -> list[bytes]:
+    """Return the private keys that mask keys yield, from shape (users, elements)."""
+    return [private_key(secret, "mask key") for secret in as_bytes(mask_keys)]
+
+
+def channel_private_key(key: bytes) -> bytes:
+    """Return the private key by which a device encrypts shares for its neighbours, from its key of a sum."""
+    return private_key(key, "channel key")
+
+
+def public_keys(private: Sequence[bytes]) -> list[bytes]:
+    """Return the public keys of private ones."""
+    return [public_key(key) for key in private]

@@ -1,0 +1,306 @@
+"""What devices are sent about items: factors, a table of numbers, and lists of recommendations.
+
+The table has a row per item. Every column of numbers is rounded to 63 steps of its own size, categories are
+bits, and everything is compressed column by column.
+
+The number of an item takes as many bits as the catalogue needs, a rating four bytes. Both ends know the
+catalogue, so the length of a list follows from its bytes.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.arrays import sizes_of
+from dprec.components import Options, option
+from dprec.errors import InputError
+from dprec.predictions import NO_ITEM
+from dprec.wire.bits import MAX_FIELD_BITS, BitStream, FixedFields
+from dprec.wire.item_sets import ItemSets, read_item_sets
+
+_WHOLE, _CHANGES = b"\x00", b"\x01"
+
+Factors = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BroadcastOptions(Options):
+    """How item factors are sent to the devices."""
+
+    dtype: Literal["float16", "float32"] = option("Precision of the numbers.", "float32")
+    delta: bool = option(
+        "Send only the numbers that changed to a device that holds the last round's factors.", False
+    )
+
+    def rounded(self, factors: NDArray[np.float64]) -> Factors:
+        """Return the factors as the devices will see them."""
+        limits = np.finfo(self.dtype)
+        rounded = np.clip(factors, limits.min, limits.max).astype(f"<f{limits.bits // 8}")
+        # Without negative zeros, equal factors have equal bytes, whether sent whole or as changes.
+        unsigned: Factors = rounded + rounded.dtype.type(0)
+        return unsigned
+
+
+def encode_broadcast(factors: Factors, held: Factors | None = None) -> bytes:
+    """Encode rounded item factors.
+
+    Parameters
+    ----------
+    factors : ndarray of float16 or float32, shape (items, rank)
+    held : ndarray, same shape and type, optional
+        What the receiving device already holds; only the changes are sent if that is shorter.
+    """
+    whole = _WHOLE + factors.tobytes()
+    if held is None or factors.size > 1 << MAX_FIELD_BITS:
+        return whole
+    changed = np.flatnonzero(factors != held)
+    sets = ItemSets.plan(np.array([0, changed.size]), changed, factors.size)
+    bits = np.zeros(-(-int(sets.lengths[0]) // 8) * 8, dtype=np.uint8)
+    sets.write(bits, np.zeros(1, dtype=np.int64))
+    changes = _CHANGES + np.packbits(bits).tobytes() + factors.ravel()[changed].tobytes()
+    return changes if len(changes) < len(whole) else whole
+
+
+def decode_broadcast(
+    data: bytes, options: BroadcastOptions, shape: tuple[int, int], held: Factors | None
+) -> Factors:
+    """Decode item factors; the device does not trust the server, as the server does not trust the device.
+
+    Raises
+    ------
+    ValueError
+        When the broadcast is malformed, not finite, or contains changes to factors that are not held.
+    """
+    dtype = np.dtype("<f2" if options.dtype == "float16" else "<f4")
+    kind, body = data[:1], data[1:]
+    if kind == _WHOLE and len(body) == shape[0] * shape[1] * dtype.itemsize:
+        factors = np.frombuffer(body, dtype=dtype).reshape(shape)
+    elif kind == _CHANGES and held is not None:
+        factors = held.copy()
+        coordinates, numbers = _read_changes(body, factors.size, dtype)
+        factors.reshape(-1)[coordinates] = numbers
+    else:
+        raise ValueError(f"a broadcast of {len(data)} bytes for {shape[0]} x {shape[1]} factors")
+    if not np.isfinite(factors).all():
+        raise ValueError("a broadcast with numbers that are not finite")
+    return factors
+
+
+def _read_changes(body: bytes, size: int, dtype: np.dtype[Any]) -> tuple[NDArray[np.int32], Factors]:
+    if not body:
+        return np.zeros(0, dtype=np.int32), np.zeros(0, dtype=dtype)
+    if size > 1 << MAX_FIELD_BITS:
+        raise ValueError(f"changes of {size} numbers, which are always sent whole")
+    valid, counts, coordinates, ends = read_item_sets(BitStream([body]), np.zeros(1, dtype=np.int64), size)
+    set_bytes = -(-int(ends[0]) // 8)
+    if not valid[0] or len(body) != set_bytes + int(counts[0]) * dtype.itemsize:
+        raise ValueError(f"changes of {len(body)} bytes that are cut short")
+    return coordinates, np.frombuffer(body[set_bytes:], dtype=dtype)
+
+
+_STEPS = 31
+"""Steps to either side of 0; finer ones change no prediction that matters."""
+
+_NUMBER = np.dtype("<f4")
+_WIDTHS = np.dtype([("places", "u1"), ("item_factors", "u1"), ("numbers", "u1"), ("categories", "<u2")])
+
+_MOST_NUMBERS = 1 << 24
+"""Numbers and categories of all items together: a few compressed bytes could fill the memory of a device."""
+
+_MOST_COLUMNS = 2048
+"""Numbers and categories of an item: what a device computes for its user grows with them."""
+
+_LARGEST = 1e3
+"""Nothing about a latent rating comes near; a larger number could only overflow a device."""
+
+
+@dataclass(frozen=True, eq=False)
+class ItemTable:
+    """Effects, places and public data of the items, and where latent ratings change level."""
+
+    cuts: NDArray[np.float64]
+    """Shape (levels - 1,)."""
+    means: NDArray[np.float64]
+    deviations: NDArray[np.float64]
+    """Mean and standard deviation of each item's bias on the latent rating, including what is not known of
+    its traits; shape (items,).
+    """
+    places: NDArray[np.float64]
+    """Shape (items, dimensions)."""
+    item_factors: NDArray[np.float64]
+    """Factors of the items, in units in which those of users have variance 1; shape (items, factors)."""
+    numbers: NDArray[np.float64]
+    """Popularity and the catalogue's numbers, standardised; shape (items, numbers)."""
+    categories: NDArray[np.bool_]
+    """Shape (items, categories)."""
+
+    @classmethod
+    def of_biases(
+        cls, cuts: NDArray[np.float64], means: NDArray[np.float64], deviations: NDArray[np.float64]
+    ) -> ItemTable:
+        """Return a table that says nothing but the effects."""
+        nothing = np.zeros((means.size, 0))
+        return cls(cuts, means, deviations, nothing, nothing, nothing, nothing.astype(np.bool_))
+
+    def directions(self, reach: float) -> NDArray[np.float64]:
+        """Return each place divided by the root of its squared distance from the origin plus ``reach``."""
+        lengths = (self.places**2).sum(axis=1, keepdims=True)
+        directions: NDArray[np.float64] = self.places / np.sqrt(lengths + reach)
+        return directions
+
+    def encode(self) -> bytes:
+        """Return the table in bytes.
+
+        Raises
+        ------
+        InputError
+            When it says more of an item than devices take.
+        """
+        parts = self.places, self.item_factors, self.numbers
+        wide = 2 + sum(part.shape[1] for part in (*parts, self.categories))
+        if wide > _MOST_COLUMNS:
+            found = f"{wide} numbers and categories of an item, in a table for devices"
+            raise InputError("the catalogue", found, f"at most {_MOST_COLUMNS}")
+        columns = np.column_stack([self.means, self.deviations, *parts]).T
+        steps = (np.abs(columns).max(axis=1, initial=0.0) / _STEPS).astype(_NUMBER)
+        sizes = np.where(steps > 0, steps, 1).astype(np.float64)[:, None]
+        rounded = np.clip(np.rint(columns / sizes), -_STEPS, _STEPS).astype(np.int8)
+        widths = np.array([tuple(part.shape[1] for part in (*parts, self.categories))], dtype=_WIDTHS)
+        bits = np.packbits(self.categories.T)
+        numbers: bytes = np.concatenate([self.cuts.astype(_NUMBER), steps]).tobytes()
+        return widths.tobytes() + numbers + zlib.compress(rounded.tobytes() + bits.tobytes(), 9)
+
+    @classmethod
+    def decode(cls, data: bytes, *, n_levels: int, n_items: int) -> ItemTable:
+        """Read a table; the device does not trust the server.
+
+        Raises
+        ------
+        ValueError
+            When it is malformed, of another size, or holds numbers that are not finite or out of order.
+        """
+        what = f"a table of {len(data)} bytes for {n_items} items"
+        start = _WIDTHS.itemsize
+        if len(data) < start:
+            raise ValueError(what)
+        widths = [int(width) for width in np.frombuffer(data[:start], dtype=_WIDTHS)[0]]
+        rows, n_categories = 2 + sum(widths[:-1]), widths[-1]
+        wide = rows + n_categories
+        if wide > _MOST_COLUMNS or wide * n_items > max(_MOST_NUMBERS, 2 * n_items):
+            raise ValueError(f"a table of {rows} numbers and {n_categories} categories for {n_items} items")
+        head = (n_levels - 1 + rows) * _NUMBER.itemsize
+        heading = np.frombuffer(data[start : start + head], dtype=np.uint8)
+        of_numbers, of_bits = rows * n_items, -(-n_categories * n_items // 8)
+        body = _inflated(data[start + head :], of_numbers + of_bits)
+        if heading.size != head or body is None:
+            raise ValueError(what)
+        cuts, steps = np.split(heading.view(_NUMBER).astype(np.float64), [n_levels - 1])
+        columns = np.frombuffer(body[:of_numbers], dtype=np.int8).reshape(rows, n_items) * steps[:, None]
+        if not (np.abs(columns).max(initial=0.0) < _LARGEST and np.abs(cuts).max(initial=0.0) < _LARGEST):
+            raise ValueError("a table with numbers that are not finite, or far too large")
+        if np.any(np.diff(cuts) <= 0) or np.any(columns[1] < 0):
+            raise ValueError("a table with cut points out of order, or negative deviations")
+        bits = np.unpackbits(np.frombuffer(body[of_numbers:], dtype=np.uint8), count=n_categories * n_items)
+        places, item_factors, numbers = np.split(columns[2:].T.copy(), np.cumsum(widths[:2]), axis=1)
+        return cls(
+            cuts,
+            columns[0],
+            columns[1],
+            places,
+            item_factors,
+            numbers,
+            bits.reshape(n_categories, n_items).T.astype(np.bool_),
+        )
+
+
+def _inflated(data: bytes, size: int) -> bytes | None:
+    """Return what was compressed; None if it is not exactly so many bytes."""
+    stream = zlib.decompressobj()
+    try:
+        body = stream.decompress(data, size + 1)
+    except zlib.error:
+        return None
+    return body if len(body) == size and stream.eof and not stream.unused_data else None
+
+
+RATING = np.dtype("<f4")
+"""How a predicted rating is sent."""
+
+
+@dataclass(frozen=True)
+class ItemListCodec:
+    """Encoder and decoder of lists."""
+
+    n_items: int
+    """Items of the catalogue, at least 1."""
+
+    def _fields(self, length: int) -> FixedFields:
+        return FixedFields(length, self.n_items - 1)
+
+    def sizes(self, lengths: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Return the bytes of lists of some lengths, shape (lists,)."""
+        bits = lengths.astype(np.int64) * self._fields(1).width
+        return (bits + 7) // 8 + lengths * RATING.itemsize
+
+    def encode(self, items: NDArray[np.int64], ratings: NDArray[np.float64]) -> list[bytes]:
+        """Encode the lists of users.
+
+        Parameters
+        ----------
+        items : ndarray of int64, shape (users, longest)
+            `NO_ITEM` after the last item of a short list.
+        ratings : ndarray of float64, shape (users, longest)
+            Of no meaning where there is no item.
+        """
+        lengths = np.count_nonzero(items != NO_ITEM, axis=1)
+        lists = [b""] * len(items)
+        for length in np.unique(lengths).tolist():
+            users = np.flatnonzero(lengths == length)
+            numbers = self._fields(length).encode(items[users, :length])
+            values = ratings[users, :length].astype(RATING)
+            for user, number, value in zip(users.tolist(), numbers, values, strict=True):
+                lists[user] = number + value.tobytes()
+        return lists
+
+    def decode(self, lists: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Decode the lists of users.
+
+        Returns
+        -------
+        items : ndarray of int64, shape (users, longest)
+            `NO_ITEM` after the last item of a short list.
+        ratings : ndarray of float64, shape (users, longest)
+            NaN where there is no item.
+
+        Raises
+        ------
+        ValueError
+            When a list is of no possible length, names an item that is not in the catalogue or one twice, or
+            has a rating that is not finite.
+        """
+        sizes = sizes_of(lists)
+        lengths = 8 * sizes // (self._fields(1).width + 8 * RATING.itemsize)
+        if (self.sizes(lengths) != sizes).any() or (lengths > self.n_items).any():
+            raise ValueError("a list of items of no possible length")
+        shape = len(lists), int(lengths.max(initial=0))
+        items, ratings = np.full(shape, NO_ITEM), np.full(shape, np.nan)
+        for length in np.unique(lengths).tolist():
+            users = np.flatnonzero(lengths == length)
+            fields = self._fields(length)
+            whole = [lists[user] for user in users.tolist()]
+            valid, numbers = fields.decode([each[: fields.size] for each in whole])
+            tails = b"".join(each[fields.size :] for each in whole)
+            values = np.frombuffer(tails, dtype=RATING).astype(np.float64).reshape(users.size, length)
+            ascending = np.sort(numbers, axis=1)
+            if not valid.all() or (ascending[:, 1:] == ascending[:, :-1]).any():
+                raise ValueError("a list with an unknown item, or with one item twice")
+            if not np.isfinite(values).all():
+                raise ValueError("a list with ratings that are not finite")
+            items[users, :length], ratings[users, :length] = numbers, values
+        return items, ratings

@@ -1,0 +1,231 @@
+"""Directories of results: the names of their files, and claims, so that nothing is ever overwritten."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dprec.catalogue import Catalogue
+from dprec.errors import InputError
+from dprec.ratings import Ratings
+from simulation.configuration.strict_yaml import flatten, parse_yaml, read_yaml
+from simulation.storage.files import (
+    Document,
+    FileSummary,
+    check_recorded,
+    parse_document,
+    read_text,
+    unusable,
+    write_atomically,
+    write_recorded,
+)
+from simulation.storage.tables import Row, csv_of_rows
+
+# A run.
+CONFIG, SUMMARY, ROUNDS = "config.yaml", "summary.json", "rounds.jsonl"
+TRAFFIC, PREDICTIONS = "traffic.csv", "predictions.csv"
+CHANNEL, LEDGER = "channel.npz", "ledger.npz"
+
+# What an unfinished run draws from, if that is not its seed.
+ENTROPY = "entropy.hex"
+
+# A comparison, with one run directory per cell.
+COMPARISON, TABLE, TIMINGS, CELLS = "comparison.yaml", "comparison.csv", "timing.csv", "cells"
+NOISE, TABLES = "noise.csv", "tables.json"
+
+# An audit, beside its configuration.
+AUDIT = "audit.json"
+AUDITS = "audits"
+
+# Whatever has a page.
+REPORT, FIGURES = "report.html", "figures"
+
+
+def cell_key(
+    name: str, epsilon: float | None, fold: object, seed: object, population: str | None = None
+) -> str:
+    """Return the name of a cell's directory."""
+    parts = [name] if population is None else [name, f"users{population}"]
+    parts += [] if epsilon is None else [f"eps{epsilon!r}"]
+    parts += [] if fold is None else [f"fold{fold}"]
+    return "-".join([*parts, f"seed{seed}"])
+
+
+_COSMETIC = re.compile(
+    r"(cells\..+-seed\d+\.)?(simulation\.(?!(?:faults|seed)\b)|dataset\.scale_given\b)"
+    r"|(title|published|noise_samples)\b"
+)
+"""Keys that change no figure: how a run is simulated, except for faults and seed, and what a page says."""
+
+
+class ClaimedDirectory:
+    """A directory of results, which the file of a configuration claims before anything else is written."""
+
+    claimed_by: ClassVar[str]
+    """File of the configuration."""
+    held: ClassVar[str]
+    """What a directory with such a file holds, for errors."""
+    others: ClassVar[tuple[str, ...]]
+    """Files that nothing interrupted leaves in a directory without a configuration."""
+    final: ClassVar[str | None] = None
+    """File whose presence means that everything is finished; the configuration is then left as it is."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def claim_for(
+        cls, path: str | Path, configuration: str, *, resume: bool = False, others: Sequence[str] = ()
+    ) -> Self:
+        """Create a directory and write a configuration to it, or take over one that has the same.
+
+        Parameters
+        ----------
+        configuration : str
+            The contents of its file.
+        resume : bool
+            Whether a directory in which the same was interrupted, or finished, may be taken over.
+        others : sequence of str
+            More files that nothing interrupted leaves in a directory without a configuration.
+
+        Raises
+        ------
+        InputError
+            When the directory cannot be written to, or holds something else.
+        """
+        folder = Path(path)
+        own = folder / cls.claimed_by
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            finished = cls.final is not None and (folder / cls.final).exists()
+            if finished and not resume:
+                raise InputError(str(folder), "it holds a finished run", "a new directory")
+            if own.exists():
+                if not resume:
+                    raise InputError(str(folder), f"it holds {cls.held}", "a new directory, or --resume")
+                check_same_config(own, configuration)
+            elif present := [other for other in (*cls.others, *others) if (folder / other).exists()]:
+                raise InputError(str(folder), f"it holds {present[0]} of something else", "a new directory")
+            if not finished:
+                write_atomically(own, configuration)
+        except OSError as error:
+            raise unusable(folder, error) from None
+        return cls(folder)
+
+
+def check_unused(folder: Path) -> None:
+    """Refuse a directory that holds anything, for what is written at once and cannot be resumed.
+
+    Raises
+    ------
+    InputError
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(str(folder), "something else", "a new or empty directory")
+
+
+def check_same_config(path: Path, text: str) -> None:
+    """Refuse to continue what another configuration began.
+
+    Raises
+    ------
+    InputError
+        Naming the first key that differs.
+    """
+    before, now = flatten(read_yaml(path)), flatten(parse_yaml(text, "configuration"))
+    for key in {**now, **before}:
+        if before.get(key) != now.get(key) and matters(key):
+            difference = f"{before.get(key)!r} there and {now.get(key)!r} now"
+            raise InputError(
+                f"{path}: {key}", difference, "the configuration it began with, or a new directory"
+            )
+
+
+def matters(key: str) -> bool:
+    """Return whether any figure depends on a key."""
+    return _COSMETIC.match(key) is None
+
+
+def fingerprint(*parts: Ratings | Catalogue | None) -> str:
+    """Return a digest that identifies ratings and data about items, whatever file they come from.
+
+    What is None does not count.
+    """
+    digest = hashlib.sha256()
+    for part in parts:
+        for column in () if part is None else _columns(part):
+            digest.update(str((column.dtype, column.shape)).encode())
+            digest.update(column.tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _columns(part: Ratings | Catalogue) -> tuple[NDArray[Any], ...]:
+    """Return all that a part holds."""
+    if isinstance(part, Catalogue):
+        names = np.array(part.number_names, dtype=np.str_), np.array(part.category_names, dtype=np.str_)
+        return part.numbers, part.categories, *names
+    exact = part.scale.values if part.exact is None else part.exact
+    return part.user_ids, part.item_ids, part.indptr, part.items, part.levels, exact
+
+
+class _TablesRecord(Document):
+    """tables.json: rows and SHA-256 of the tables, so that one that was cut or changed is noticed."""
+
+    files: dict[str, FileSummary] = Field(description="Every table, by the name of its file.")
+
+
+class ComparisonDirectory(ClaimedDirectory):
+    """A directory that a comparison writes to."""
+
+    claimed_by, held = COMPARISON, "a comparison already"
+    others = (CONFIG, SUMMARY, TABLE, TIMINGS, TABLES, CELLS, REPORT, FIGURES, AUDIT)
+
+    @property
+    def cells(self) -> Path:
+        """The folder with one run directory per cell."""
+        return self.path / CELLS
+
+    def write_noise(self, rows: Sequence[Row]) -> None:
+        """Write noise.csv: samples of the mechanisms' noise."""
+        write_atomically(self.path / NOISE, csv_of_rows(rows))
+
+    def write_tables(self, rows: Sequence[Row], timings: Sequence[Row]) -> None:
+        """Write comparison.csv and timing.csv, one line per finished cell, and the record of them."""
+        # Without a record nothing is refused, should this end between the tables.
+        (self.path / TABLES).unlink(missing_ok=True)
+        files = {
+            name: write_recorded(self.path / name, csv_of_rows(table), len(table))
+            for name, table in ((TABLE, rows), (TIMINGS, timings))
+        }
+        record = _TablesRecord(files=files).model_dump_json(indent=2) + "\n"
+        write_atomically(self.path / TABLES, record)
+
+
+def check_table(path: Path) -> None:
+    """Refuse a table that is not the one that was written with the record beside it.
+
+    A table without a record is accepted: it may come from anywhere.
+
+    Raises
+    ------
+    InputError
+        Naming the table, and its number of rows if that differs, or the record if that is damaged.
+    """
+    record = path.parent / TABLES
+    if not record.is_file():
+        return
+    recorded = parse_document(_TablesRecord, read_text(record), str(record)).files.get(path.name)
+    if recorded is None:
+        return
+    try:
+        check_recorded(path, recorded)
+    except InputError as error:
+        accepted = f"the table that `dprec compare` wrote; --resume writes it again; or no {TABLES} beside it"
+        raise InputError(error.where, error.found, accepted) from None

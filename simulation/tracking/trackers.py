@@ -1,0 +1,201 @@
+"""Experiment trackers: a file, MLflow, TensorBoard, and Weights & Biases."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import os
+import typing
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dprec.errors import InputError
+from simulation.storage.files import unusable
+
+Scalar = bool | int | float | str
+
+
+class Tracker(typing.Protocol):
+    """Keeps the figures of one run, in the order in which they come."""
+
+    def settings(self, values: Mapping[str, Scalar]) -> None:
+        """Keep the settings of the run, by dotted key; called once, first."""
+
+    def figures(self, values: Mapping[str, float], round_index: int | None) -> None:
+        """Keep figures of a round, counted from 1, or with None those of the whole run, at its end."""
+
+    def close(self, failure: str | None) -> None:
+        """End the record, and say why if the run failed."""
+
+
+PACKAGES = {
+    "mlflow": ("mlflow", "MLflow"),
+    "tensorboard": ("tensorboardX", "tensorboardX"),
+    "wandb": ("wandb", "wandb"),
+}
+"""The module that a tracker needs, and the package that holds it, by the extra of dprec that installs it."""
+
+
+def required(extra: str) -> Any:
+    """Import the module of a tracker.
+
+    Parameters
+    ----------
+    extra : str
+        The extra of dprec that installs it, and the name of the tracker.
+
+    Raises
+    ------
+    InputError
+    """
+    module, package = PACKAGES[extra]
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        accepted = f"csv, which needs nothing, or: pip install 'dprec[{extra}]'"
+        raise InputError("track", f"{extra}, but {package} is not installed", accepted) from None
+
+
+_TRACKED = "tracked.csv"
+
+_HEADER = ["round", "figure", "value"]
+
+
+class _CsvTracker:
+    """Appends lines ``round,figure,value`` to tracked.csv in the run directory; the run's own have no round.
+
+    A run that is resumed goes on at the end of the file. Settings are not repeated: config.yaml has them.
+    """
+
+    def __init__(self, name: str, directory: Path) -> None:
+        path = directory / _TRACKED
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            new = not path.exists() or not path.stat().st_size
+            if not new:
+                _check_header(path)
+            self._file = path.open("a", newline="", encoding="utf-8")
+        except OSError as error:
+            raise unusable(path, error) from None
+        self._writer = csv.writer(self._file, lineterminator="\n")
+        if new:
+            self._writer.writerow(_HEADER)
+
+    def settings(self, values: Mapping[str, Scalar]) -> None:
+        """Keep nothing: config.yaml is in the same directory."""
+
+    def figures(self, values: Mapping[str, float], round_index: int | None) -> None:
+        """Append a line per figure."""
+        place = "" if round_index is None else round_index
+        self._writer.writerows([place, figure, value] for figure, value in values.items())
+        self._file.flush()
+
+    def close(self, failure: str | None) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _check_header(path: Path) -> None:
+    """Refuse a file that does not begin as this one does."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        if file.readline(100).strip() != ",".join(_HEADER):
+            raise InputError(str(path), "a file of something else", "a new directory")
+
+
+_EXPERIMENT = "dprec"
+
+_PARAMETERS_AT_ONCE = 100
+"""MLflow refuses more in one request."""
+
+
+class _MlflowTracker:
+    """Keeps settings as parameters and figures as metrics, whose step is the round."""
+
+    def __init__(self, name: str, directory: Path) -> None:
+        self._mlflow = required("mlflow")
+        if not os.environ.get("MLFLOW_EXPERIMENT_NAME"):
+            self._mlflow.set_experiment(_EXPERIMENT)
+        self._mlflow.start_run(run_name=name)
+
+    def settings(self, values: Mapping[str, Scalar]) -> None:
+        """Log the parameters."""
+        pairs = list(values.items())
+        for start in range(0, len(pairs), _PARAMETERS_AT_ONCE):
+            self._mlflow.log_params(dict(pairs[start : start + _PARAMETERS_AT_ONCE]))
+
+    def figures(self, values: Mapping[str, float], round_index: int | None) -> None:
+        """Log metrics; those of the whole run under ``final.``, without a step."""
+        if round_index is None:
+            self._mlflow.log_metrics({f"final.{figure}": value for figure, value in values.items()})
+        else:
+            self._mlflow.log_metrics(dict(values), step=round_index)
+
+    def close(self, failure: str | None) -> None:
+        """End the run as finished or failed."""
+        self._mlflow.end_run("FINISHED" if failure is None else "FAILED")
+
+
+_FOLDER = "tensorboard"
+
+
+class _TensorboardTracker:
+    """Writes figures as scalars, whose step is the round, and settings as a text."""
+
+    def __init__(self, name: str, directory: Path) -> None:
+        writers = required("tensorboard")
+        self._writer = writers.SummaryWriter(str(directory / _FOLDER / name))
+
+    def settings(self, values: Mapping[str, Scalar]) -> None:
+        """Write the settings, a line for each."""
+        text = "\n".join(f"    {key}: {value}" for key, value in values.items())
+        self._writer.add_text("settings", text)
+
+    def figures(self, values: Mapping[str, float], round_index: int | None) -> None:
+        """Write scalars; those of the whole run under final/."""
+        for figure, value in values.items():
+            if round_index is None:
+                self._writer.add_scalar(f"final/{figure}", value)
+            else:
+                self._writer.add_scalar(f"rounds/{figure}", value, round_index)
+        self._writer.flush()
+
+    def close(self, failure: str | None) -> None:
+        """Close the file."""
+        self._writer.close()
+
+
+_PROJECT = "dprec"
+
+
+class _WandbTracker:
+    """Keeps settings as the run's configuration, rounds as its history, and figures as its summary."""
+
+    def __init__(self, name: str, directory: Path) -> None:
+        wandb = required("wandb")
+        project = os.environ.get("WANDB_PROJECT", _PROJECT)
+        self._run = wandb.init(project=project, name=name, dir=str(directory))
+
+    def settings(self, values: Mapping[str, Scalar]) -> None:
+        """Keep the configuration."""
+        self._run.config.update(dict(values))
+
+    def figures(self, values: Mapping[str, float], round_index: int | None) -> None:
+        """Log a round, or update the summary."""
+        if round_index is None:
+            self._run.summary.update(dict(values))
+        else:
+            self._run.log(dict(values), step=round_index)
+
+    def close(self, failure: str | None) -> None:
+        """Finish the run; an exit code of 1 marks it as failed."""
+        self._run.finish(exit_code=0 if failure is None else 1)
+
+
+TRACKERS: dict[str, Callable[[str, Path], Tracker]] = {
+    "csv": _CsvTracker,
+    "mlflow": _MlflowTracker,
+    "tensorboard": _TensorboardTracker,
+    "wandb": _WandbTracker,
+}
+"""The trackers, by name: from the name of a run and its directory."""

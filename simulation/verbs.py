@@ -1,0 +1,409 @@
+"""The verbs as Python functions: run, compare, tune, plot, and a pilot's prepare and enrol.
+
+Each imports what it needs when it is called, so that starting is cheap.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any, Unpack
+from weakref import finalize
+
+from dprec.errors import InputError, interrupts_noted, within
+from dprec.progress import Announce, Progress, silent, unheard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from matplotlib.figure import Figure
+
+    from dprec.channel import Channel
+    from dprec.reports import DeviceChannel
+    from simulation.comparison.planning import Comparison
+    from simulation.comparison.running import ComparisonResult
+    from simulation.configuration.loading import GivenParts
+    from simulation.configuration.models import RunConfig
+    from simulation.deployment.server_folder import ServerFolder
+    from simulation.result import RunResult
+    from simulation.storage.run_files import RunRecord
+    from simulation.tuning.running import Tuned
+
+
+def run(
+    config: RunConfig | Mapping[str, Any] | str | Path,
+    output: str | Path | None = None,
+    *,
+    overrides: Sequence[str] = (),
+    resume: bool = False,
+    population: float | None = None,
+    page: bool = True,
+    track: Sequence[str] = (),
+    progress: Progress = silent,
+    **parts: Unpack[GivenParts],
+) -> RunResult:
+    """Run a configuration.
+
+    Parameters
+    ----------
+    config : RunConfig, mapping, str or Path
+        A configuration, its values, its file, or the name of a preset.
+    output : str or Path, optional
+        Directory for the result; by default nothing is written.
+    overrides : sequence of str
+        ``dotted.key=value`` replacements.
+    resume : bool
+        Continue an interrupted run of the same configuration, or return the result of a finished one.
+    population : float, optional
+        Number of users in a deployment; the page projects their traffic.
+    page : bool
+        Whether to draw the page and its figures, which `report` can do later.
+    track : sequence of str
+        Trackers that are given the rounds as they come: csv, mlflow, tensorboard, wandb.
+    **parts
+        Ratings that you hold, or other parts to replace; see `simulation.configuration.loading.GivenParts`.
+
+    Raises
+    ------
+    InputError, RunError, KeyboardInterrupt
+        When the input or the directory cannot be used; when the run failed; with a note on how to go on.
+    """
+    from simulation.analysis.populations import check_population
+    from simulation.configuration.loading import checked_parts, load
+    from simulation.result import RunResult
+
+    check_population(population)
+    loaded = load(config, overrides, checked_parts(parts, "protocol.privacy.epsilon"))
+    record = _record(loaded, output, resume, progress, track)
+    if output is not None and page:
+        _draw(Path(output), population, progress)
+    return RunResult(record)
+
+
+def _draw(directory: Path, population: float | None, progress: Progress) -> None:
+    from simulation.pages import report
+
+    with interrupts_noted(lambda: _how_to_go_on(directory)):
+        report(directory, population, progress)
+
+
+def _record(
+    config: RunConfig, output: str | Path | None, resume: bool, progress: Progress, track: Sequence[str]
+) -> RunRecord:
+    """Return the record of a run: the one that the directory already holds, or a new one."""
+    from simulation.execution import load_ratings, run_prepared
+    from simulation.storage.run_directory import RunDirectory
+    from simulation.tracking.recording import check_trackers, recording
+
+    started = time.perf_counter()
+    check_trackers(track)
+    progress("loading the ratings", 0, 0)
+    train, test = load_ratings(config)
+    with within("protocol"):
+        config.protocol.check(train)
+    directory = RunDirectory.claim(output, config, resume=resume) if output is not None else None
+    if directory is not None and directory.finished:
+        return directory.read(config, train, test)
+    place = None if directory is None else directory.path
+    with interrupts_noted(lambda: _how_to_go_on(place)), recording(track, config, place) as recorded:
+        record = run_prepared(
+            config, train, test, directory, progress=progress, started=started, ended=recorded.round
+        )
+        recorded.finish(record)
+    return record
+
+
+def _how_to_go_on(directory: Path | None) -> str:
+    """Say what a run's directory holds, and how to go on; nothing without one."""
+    from simulation.storage.directories import SUMMARY
+    from simulation.storage.run_directory import CHECKPOINT
+
+    if directory is None:
+        return ""
+    if (directory / SUMMARY).exists():
+        return f"{directory} holds the result; --resume -o {directory} draws its page"
+    if (directory / CHECKPOINT).exists():
+        return f"{directory} holds the rounds that are finished; --resume -o {directory} goes on"
+    return f"nothing is finished; --resume -o {directory} begins again"
+
+
+def compare(
+    config: str | Path | Mapping[str, Any],
+    output: str | Path | None = None,
+    *,
+    overrides: Sequence[str] = (),
+    jobs: int | None = None,
+    resume: bool = False,
+    population: float | None = None,
+    page: bool = True,
+    progress: Progress = silent,
+    announce: Announce = unheard,
+    **parts: Unpack[GivenParts],
+) -> ComparisonResult:
+    """Run the unfinished cells of a comparison, and write its table and page.
+
+    Parameters
+    ----------
+    config : str, Path or mapping
+        A comparison's file, its values, the name of a preset; or a file of ratings to compare all systems on.
+    output : str or Path, optional
+        The comparison's directory; by default a temporary one, without a page, as long as the result lives.
+    overrides : sequence of str
+        ``dotted.key=value`` replacements.
+    jobs : int, optional
+        Number of cells to run at a time; one per core by default.
+    resume, population, page, progress
+        As for `simulation.run`; finished cells are kept.
+    announce : callable, optional
+        Called with a sentence on what a long comparison may take, before its first run.
+    **parts
+        Ratings that you hold, or other parts to replace; see `simulation.configuration.loading.GivenParts`.
+
+    Raises
+    ------
+    InputError, KeyboardInterrupt
+        Before any cell runs, when the input or the directory cannot be used; with what is finished on disk.
+    """
+    from simulation.comparison.running import run_comparison
+
+    _check_request(population, output, resume)
+    comparison, page = _loaded_comparison(config, overrides, parts), page and output is not None
+    with _directory_of_comparison(output) as (folder, held), _kept_when_interrupted(page):
+        run_cells = partial(run_comparison, comparison, jobs=jobs, resume=resume, announce=announce)
+        result = run_cells(folder, progress=progress, tabulated=_outline if page else None)
+        held(result)
+        if result.rows and page:
+            _draw_comparison(result, population, progress)
+    return result
+
+
+@contextmanager
+def _directory_of_comparison(
+    output: str | Path | None,
+) -> Iterator[tuple[str | Path, Callable[[ComparisonResult], object]]]:
+    """Yield the directory of a comparison, and what ties one that nobody named to the life of the result."""
+    if output is not None:
+        yield output, lambda result: None
+        return
+    folder = Path(mkdtemp(prefix="dprec-"))
+    try:
+        yield folder, lambda result: finalize(result, rmtree, folder, ignore_errors=True)
+    except Exception:
+        # An interrupt names the directory as the place to go on from, so that it stays.
+        rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _check_request(population: float | None, output: str | Path | None, resume: bool) -> None:
+    from simulation.analysis.populations import check_population
+
+    if output is None and resume:
+        raise InputError("resume", "no directory", "output=DIR, the one that was interrupted")
+    check_population(population)
+
+
+def _loaded_comparison(
+    config: str | Path | Mapping[str, Any], overrides: Sequence[str], parts: GivenParts
+) -> Comparison:
+    from simulation.comparison.planning import load_comparison
+    from simulation.configuration.loading import checked_parts
+
+    return load_comparison(config, overrides, checked_parts(parts, "epsilons"))
+
+
+@contextmanager
+def _kept_when_interrupted(page: bool) -> Iterator[None]:
+    """Say on an interrupt what is finished, after writing its page."""
+    from simulation.comparison.running import InterruptedComparison
+
+    try:
+        yield
+    except InterruptedComparison as interrupted:
+        if interrupted.result.rows and page:
+            _outline(interrupted.result.directory)
+        interrupted.add_note(_what_is_finished(interrupted.result))
+        raise
+
+
+def _outline(directory: Path) -> None:
+    """Write the page without its figures, which take long."""
+    from simulation.pages import outline
+
+    outline(directory)
+
+
+def _draw_comparison(result: ComparisonResult, population: float | None, progress: Progress) -> None:
+    from simulation.comparison.running import InterruptedComparison
+    from simulation.pages import report, report_runs
+
+    try:
+        report_runs(result.directory, progress)
+        report(result.directory, population, progress)
+    except KeyboardInterrupt:
+        raise InterruptedComparison(result) from None
+
+
+def _what_is_finished(result: ComparisonResult) -> str:
+    from simulation.storage.directories import REPORT, TABLE
+
+    files = [path for name in (TABLE, REPORT) if (path := result.directory / name).is_file()]
+    counted = f"{len(result.rows)} of {len(result.comparison.cells)} runs are finished"
+    listed = f": {', '.join(map(str, files))}" if files else ""
+    return f"{counted}{listed}; --resume -o {result.directory} goes on, and draws the figures"
+
+
+def tune(
+    configs: Sequence[RunConfig | Mapping[str, Any] | str | Path],
+    output: str | Path,
+    trials: int,
+    *,
+    overrides: Sequence[str] = (),
+    space: str | Path | None = None,
+    metric: str | None = None,
+    seed: int = 0,
+    resume: bool = False,
+    progress: Progress = silent,
+) -> list[Tuned]:
+    """Choose settings of configurations, each by the same number of trials; the test ratings are not used.
+
+    Parameters
+    ----------
+    configs : sequence of RunConfig, mapping, str or Path
+        Configurations of runs, as `simulation.load` takes them, with different names.
+    output : str or Path
+        Directory for the trials and for the configurations with the chosen settings.
+    trials : int
+        Trials of each configuration; the first has the settings as they are, where the space has them.
+    overrides : sequence of str
+        ``dotted.key=value`` replacements in all of them.
+    space : str or Path, optional
+        YAML file of what may be chosen; by default, ranges around the numbers of the components.
+    measure : str, optional
+        Column of comparison.csv to choose by; by default RMSE, or the sign accuracy.
+    seed : int
+        Of the choice, and of the validation part.
+    resume : bool
+        Continue an interrupted tuning, or one with fewer trials.
+
+    Raises
+    ------
+    InputError
+        When something that is asked for cannot be used, or Optuna is not installed.
+    KeyboardInterrupt
+        When interrupted; its note says how to go on.
+    """
+    from simulation.configuration.loading import load
+    from simulation.tuning.running import Tuning, tune_configurations
+    from simulation.tuning.trials import TUNING
+
+    tuning = Tuning(trials, space, metric, seed)
+    loaded = [load(config, overrides) for config in configs]
+    with interrupts_noted(lambda: _how_to_go_on_tuning(Path(output), TUNING)):
+        return tune_configurations(loaded, output, tuning, resume=resume, progress=progress)
+
+
+def _how_to_go_on_tuning(directory: Path, claimed: str) -> str:
+    """Say how to go on, if the directory holds the file by which it was claimed."""
+    if not (directory / claimed).exists():
+        return ""
+    return f"{directory} holds the trials that are finished; --resume -o {directory} goes on"
+
+
+def plot(what: Channel | DeviceChannel | RunResult | ComparisonResult) -> Figure:
+    """Draw a channel, or the result of a run or of a comparison.
+
+    Parameters
+    ----------
+    what : Channel, DeviceChannel, RunResult or ComparisonResult
+        Of a channel, what it sends for every true rating is drawn, and the mean of that. The mathematics
+        itself draws nothing, so a channel has no method for it.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Independent of pyplot; a notebook shows it, and `savefig` writes it.
+
+    Raises
+    ------
+    InputError
+        When it is nothing that has a figure.
+    """
+    from dprec.channel import Channel
+    from dprec.reports import DeviceChannel
+    from simulation.comparison.running import ComparisonResult
+    from simulation.pages import plot_channel
+    from simulation.result import RunResult
+
+    if isinstance(what, RunResult | ComparisonResult):
+        return what.plot()
+    if isinstance(what, Channel | DeviceChannel):
+        return plot_channel(what)
+    accepted = "a channel, or the result of run or compare; simulation.pages.report(DIR) draws a directory"
+    raise InputError("plot", f"a value of type {type(what).__name__}", accepted)
+
+
+def prepare(
+    config: RunConfig | Mapping[str, Any] | str | Path,
+    folder: str | Path,
+    *,
+    overrides: Sequence[str] = (),
+    progress: Progress = silent,
+    **options: Any,
+) -> ServerFolder:
+    """Prepare a pilot of a configuration: keys, certificates, the server's folder and those of devices.
+
+    Parameters
+    ----------
+    config : RunConfig, mapping, str or Path
+        As `simulation.load` takes it.
+    folder : str or Path
+        A new directory.
+    overrides : sequence of str
+        ``dotted.key=value`` replacements.
+    **options
+        See `simulation.deployment.preparing.PilotOptions`.
+
+    Returns
+    -------
+    ServerFolder
+        What the server is given.
+
+    Raises
+    ------
+    InputError
+        When the protocol does not deploy, something cannot be used, or the directory exists.
+    """
+    from simulation.configuration.loading import load
+    from simulation.deployment.preparing import PilotOptions, prepare
+
+    return prepare(load(config, overrides), Path(folder), PilotOptions(**options), progress)
+
+
+def enrol(server: str | Path, superlink: str) -> int:
+    """Register the devices of a pilot with its SuperLink; return how many are.
+
+    Parameters
+    ----------
+    server : str or Path
+        The folder of the server.
+    superlink : str
+        Host and port of the SuperLink; its control API has to be reached, which devices do not.
+
+    Raises
+    ------
+    InputError, RunError
+        When the enrolment list is damaged; when the SuperLink refuses or is not there.
+    """
+    from simulation.deployment.keys import registered_nodes
+    from simulation.deployment.server_folder import ServerFolder, with_nodes, write_enrolment
+
+    folder = ServerFolder(Path(server))
+    enrolled = folder.enrolled()
+    keys = [each.public_key for each in enrolled if each.public_key is not None]
+    nodes = registered_nodes(superlink, folder.certificate, keys)
+    write_enrolment(folder.enrolment_file, with_nodes(enrolled, nodes))
+    return len(nodes)

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dprec.completion import Regressed
+from dprec.completion.calibrated.regressions import Expected, PropensityBins
+
+PAIRS = Expected(centre=(0.0, 0.0), spread=(1.0, 0.25), intercepts=(1.0, 0.09), coefficients=(0.5, 0.05))
+
+
+def planted(spread: float, noise: float, entities: int = 4000) -> tuple[Regressed, np.ndarray]:
+    """Return effects solved from one noisy observation each, and the true ones."""
+    random = np.random.default_rng(5)
+    features = np.column_stack([np.ones(entities), random.normal(size=(entities, 2))])
+    true = features @ [0.5, -0.3, 0.2] + random.normal(size=entities) * np.sqrt(spread)
+    observed = true + random.normal(size=entities) * np.sqrt(noise)
+    side = Regressed.prior(features, Expected(spread=(0.1,)))
+    precision = np.full((entities, 1, 1), 1 / noise)
+    for _ in range(60):
+        side = side.solved(precision, observed[:, None] / noise)
+    return side, true
+
+
+def test_the_regression_and_the_spread_are_learned() -> None:
+    side, true = planted(spread=0.25, noise=0.5)
+    # Six standard errors each: false alarm 2e-9.
+    np.testing.assert_allclose(side.coefficients[:, 0], [0.5, -0.3, 0.2], atol=6 * np.sqrt(0.75 / 4000))
+    assert side.spreads[0] == pytest.approx(0.25, abs=6 * 0.75 * np.sqrt(2 / 4000))
+    # The posterior is the best linear estimate, and knows how good it is.
+    errors = side.biases - true
+    assert np.mean(errors**2) == pytest.approx(side.variances[0], rel=6 * np.sqrt(2 / 4000))
+    assert side.variances[0] == pytest.approx(1 / (1 / 0.5 + 1 / side.spreads[0]))
+
+
+def test_what_features_explain_wholly_leaves_no_spread() -> None:
+    side, _ = planted(spread=0.0, noise=0.5)
+    assert side.spreads[0] < 0.05
+
+
+def test_without_observations_the_prior_remains() -> None:
+    side = Regressed.prior(np.ones((7, 1)), Expected(spread=(0.3,)))
+    solved = side.solved(np.zeros((7, 1, 1)), np.zeros((7, 1)))
+    assert not solved.means.any()
+    np.testing.assert_allclose(solved.variances, 0.3)
+    assert solved.spreads == pytest.approx(0.3)
+    featureless = Regressed.prior(np.zeros((3, 0)), Expected(spread=(0.3,), intercepts=None))
+    assert featureless.regressed.shape == (3, 1)
+
+
+def test_coefficients_and_spreads_are_learned_from_exact_observations() -> None:
+    random = np.random.default_rng(1)
+    features = random.standard_normal((4000, 3))
+    coefficients = np.array([[1.0, 0.0], [-0.5, 2.0], [0.0, 0.3]])
+    vectors = features @ coefficients + random.standard_normal((4000, 2)) * np.array([0.5, 0.1])
+    precision = np.tile(1e6 * np.eye(2), (4000, 1, 1))
+    learned = Regressed.at(np.zeros((4000, 2)), features, variance=1.0, spread=1.0)
+    for _ in range(20):
+        learned = learned.posterior(precision, 1e6 * vectors).learned()
+    np.testing.assert_allclose(learned.means, vectors, atol=1e-3)
+    np.testing.assert_allclose(learned.coefficients, coefficients, atol=0.05)
+    np.testing.assert_allclose(learned.spreads, [0.25, 0.01], rtol=0.1)
+
+
+def test_vectors_without_observations_are_what_their_features_say() -> None:
+    features = np.array([[1.0], [2.0]])
+    start = Regressed.at(np.zeros((2, 1)), features, variance=1.0, spread=0.5)
+    precision, target = np.array([[[1e9]], [[0.0]]]), np.array([[3e9], [0.0]])
+    solved = start.posterior(precision, target).learned().posterior(precision, target)
+    np.testing.assert_allclose(solved.means[1], solved.regressed[1])
+    np.testing.assert_allclose(solved.covariances[1], solved.spreads[:, None])
+
+
+def test_the_posterior_is_that_of_the_joint_normal_distribution() -> None:
+    random = np.random.default_rng(3)
+    entities = 6
+    features = np.column_stack([np.ones(entities), random.normal(size=entities)])
+    side = Regressed.prior(features, replace(PAIRS, centre=(-3.0, 0.0), spread=(1.5, 0.3)))
+    roots = random.normal(size=(entities, 2, 2))
+    precision = roots @ roots.swapaxes(1, 2)
+    target = random.normal(size=(entities, 2))
+    solved = side.solved(precision, target)
+    # Brute force: all pairs have a joint prior whose covariance includes that of the coefficients.
+    prior = np.kron(np.eye(entities), np.diag([1.5, 0.3]))
+    for own, variances in enumerate([(1.0, 0.5), (0.09, 0.05)]):
+        block = (features * np.array(variances)) @ features.T
+        prior[own::2, own::2] += block
+    mean = np.tile([-3.0, 0.0], entities)
+    joint = np.zeros_like(prior)
+    for entity in range(entities):
+        joint[2 * entity : 2 * entity + 2, 2 * entity : 2 * entity + 2] = precision[entity]
+    inverse = np.linalg.inv(prior)
+    expected = np.linalg.solve(inverse + joint, inverse @ mean + target.ravel())
+    np.testing.assert_allclose(solved.means.ravel(), expected, atol=1e-9)
+
+
+def test_without_observations_the_prior_stays() -> None:
+    side = Regressed.prior(np.zeros((4, 0)), PAIRS)
+    solved = side.solved(np.zeros((4, 2, 2)), np.zeros((4, 2)))
+    np.testing.assert_allclose(solved.means, 0)
+    np.testing.assert_allclose(solved.spread, np.diag([1.0, 0.25]))
+
+
+def test_a_correlation_is_learned_and_used() -> None:
+    random = np.random.default_rng(5)
+    drawn = random.multivariate_normal([0, 0], [[1, 0.5], [0.5, 0.4]], size=400)
+    side = Regressed.prior(np.zeros((400, 0)), PAIRS)
+    precision = np.tile(np.diag([50.0, 0.5]), (400, 1, 1))
+    noisy = drawn + random.normal(size=(400, 2)) / np.sqrt([50.0, 0.5])
+    target = noisy * [50.0, 0.5]
+    for _ in range(60):
+        side = side.solved(precision, target)
+    assert 0.3 < side.spread[0, 1] < 0.7
+    assert np.corrcoef(side.means[:, 1], drawn[:, 1])[0, 1] > 0.75
+
+
+def test_bins_hold_neighbours_and_their_sizes_differ_by_little() -> None:
+    side = Regressed.prior(np.zeros((720, 0)), PAIRS)
+    means = np.random.default_rng(6).normal(size=(720, 2))
+    bins = PropensityBins.by_rank(replace(side, means=means), np.arange(720) % 2 == 0)
+    assert np.bincount(bins.of).tolist() == [20] * 36
+    assert bins.sizes.sum() == 360
+    outer = bins.of // 3
+    assert all(means[outer == b, 0].max() < means[outer == b + 1, 0].min() for b in range(11))
+    first = [means[bins.of == b, 1].max() for b in (0, 1)], [means[bins.of == b, 1].min() for b in (1, 2)]
+    assert np.all(np.less(*first))
+    chosen = (bins.of == 7) & (np.arange(720) % 2 == 0)
+    np.testing.assert_allclose(bins.means[7] - means[chosen].mean(axis=0), [0.5, 0], atol=1e-12)
+    assert bins.bias_variance == 0.25
+
+
+def test_fewer_users_than_bins_leave_bins_empty() -> None:
+    side = Regressed.prior(np.zeros((2, 0)), PAIRS)
+    bins = PropensityBins.by_rank(side, np.ones(2, dtype=np.bool_))
+    assert bins.sizes.sum() == 2
+    assert np.isfinite(bins.means).all()

@@ -1,0 +1,259 @@
+"""The one-bit randomiser: unbiased, within its budget, and read back from the wire.
+
+What the estimates of the kinds of gradient report are, beyond their contract.
+
+Private signs of a few coordinates: what they cost together, and what they estimate.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from decimal import Context, Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from dprec.completion import Profiles, solve_user_factors
+from dprec.errors import InputError
+from dprec.gradients import FullGradient, OneBitGradient, ReducedOneBitGradient, SampledSigns
+from dprec.gradients import one_bit as randomizer
+from dprec.gradients.one_bit import projection
+from dprec.randomness import even_share, words
+from dprec.testing import GradientContract
+from simulation import load
+from simulation.protocols.iterative import IterativeProtocol
+
+DRAWS = 1_000_000
+
+
+def scaled_mean(coordinate: float, epsilon: float) -> float:
+    noise = words(4, "randomizer", 0, DRAWS)
+    answers = randomizer.randomize(np.full(DRAWS, coordinate), epsilon, noise)
+    return float((2.0 * answers - 1.0).mean()) * randomizer.unbiased_scale(epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.4, 3.0])
+@pytest.mark.parametrize("coordinate", [-1.0, -0.3, 0.0, 0.7, 1.0, 5.0])
+def test_a_million_answers_are_unbiased(coordinate: float, epsilon: float) -> None:
+    """Within 4 standard errors, false alarm 18 x 6.4e-5; the seed is fixed, so it passes or not for good."""
+    expected = np.clip(coordinate, -1.0, 1.0)
+    error = randomizer.unbiased_scale(epsilon) / math.sqrt(DRAWS)
+    assert abs(scaled_mean(coordinate, epsilon) - expected) < 4 * error
+
+
+@given(epsilon=st.floats(1e-6, 20.0))
+def test_the_exact_loss_is_just_within_the_budget(epsilon: float) -> None:
+    assert epsilon * (1 - 1e-9) <= randomizer.exact_epsilon(epsilon) <= epsilon
+
+
+@given(epsilon=st.floats(20.0, 1e4))
+def test_the_exact_loss_of_a_huge_budget_is_finite_and_within_it(epsilon: float) -> None:
+    exact = randomizer.exact_epsilon(epsilon)
+    assert math.isfinite(exact)
+    assert exact <= epsilon
+
+
+@pytest.mark.parametrize("total", [0.1, 1.6, 5.0])
+@pytest.mark.parametrize("rounds", [1, 3, 7, 100])
+def test_the_rounds_add_up_to_the_budget(total: float, rounds: int) -> None:
+    spent = sum([randomizer.exact_epsilon(even_share(total, rounds))] * rounds)
+    assert total * (1 - 1e-9) <= spent <= total
+
+
+@given(epsilon=st.floats(1e-3, 8.0), one=st.floats(-1.0, 1.0), other=st.floats(-1.0, 1.0))
+def test_no_two_coordinates_are_told_apart_beyond_the_budget(
+    epsilon: float, one: float, other: float
+) -> None:
+    """Counted in integer weights, of which there are 2^60."""
+    draws = 1 << 60
+    first, second = (int(t) for t in randomizer._thresholds(np.array([one, other]), epsilon))
+    limit = Fraction(Decimal(epsilon).exp(Context(prec=60)).next_minus(Context(prec=60)))
+    assert Fraction(first, second) <= limit
+    assert Fraction(draws - first, draws - second) <= limit
+
+
+def test_what_is_not_a_number_is_answered_like_zero() -> None:
+    noise = words(1, "x", 0, 1000)
+    hostile = np.resize([np.nan, np.inf, -np.inf, 1e308], 1000)
+    expected = np.resize([0.0, 1.0, -1.0, 1.0], 1000)
+    assert (randomizer.randomize(hostile, 0.5, noise) == randomizer.randomize(expected, 0.5, noise)).all()
+
+
+@given(st.data(), st.integers(1, 1 << 26))
+def test_reports_are_read_back_and_no_longer_than_their_bits(data: st.DataObject, n_coordinates: int) -> None:
+    coordinates = np.array(
+        data.draw(st.lists(st.integers(0, n_coordinates - 1), max_size=20)), dtype=np.int64
+    )
+    answers = np.array(
+        data.draw(st.lists(st.booleans(), min_size=coordinates.size, max_size=coordinates.size)),
+        dtype=np.bool_,
+    )
+    reports = randomizer.pack_answers(coordinates, answers, n_coordinates)
+    bits = max(1, math.ceil(math.log2(n_coordinates))) + 1
+    assert {len(report) for report in reports} <= {math.ceil(bits / 8)}
+    valid, read, bools = randomizer.unpack_answers(reports, n_coordinates)
+    assert valid.all()
+    assert read.tolist() == coordinates.tolist()
+    assert bools.tolist() == answers.tolist()
+
+
+@given(st.lists(st.binary(max_size=12)), st.integers(1, 5000))
+def test_whatever_is_accepted_is_a_report(reports: list[bytes], n_coordinates: int) -> None:
+    valid, coordinates, answers = randomizer.unpack_answers(reports, n_coordinates)
+    again = randomizer.pack_answers(coordinates[valid], answers[valid], n_coordinates)
+    assert again == [report for report, ok in zip(reports, valid, strict=True) if ok]
+
+
+def test_what_is_rejected() -> None:
+    # 1000 coordinates: 10 bits, the answer, 5 bits of padding.
+    good = (999 << 6 | 1 << 5).to_bytes(2, "big")
+    hostile = [b"", good[:1], good + b"\0", (1000 << 6).to_bytes(2, "big"), (999 << 6 | 1).to_bytes(2, "big")]
+    valid, _, _ = randomizer.unpack_answers([*hostile, good], 1000)
+    assert valid.tolist() == [False] * 5 + [True]
+
+
+PARTITIONS = GradientContract()
+ITEMS, RANK, USERS, SHAPE = PARTITIONS.items, PARTITIONS.rank, PARTITIONS.users, PARTITIONS.shape
+profiles_of, item_factors, encoded = PARTITIONS.profiles, PARTITIONS.item_factors, PARTITIONS.encoded
+
+
+def true_mean(profiles: Profiles) -> NDArray[np.float64]:
+    """Return the mean gradient per user, one cell after the other."""
+    factors = item_factors()
+    own = solve_user_factors(profiles, factors, 1.0)
+    total = np.zeros(SHAPE)
+    for user, item, rating in zip(profiles.users, profiles.items, profiles.values, strict=True):
+        total[item] += -2.0 * own[user] * (rating - own[user] @ factors[item])
+    return total / profiles.n_users
+
+
+def test_the_full_gradient_is_the_mean_over_all_who_answered() -> None:
+    profiles = profiles_of(USERS)
+    _, aggregate = FullGradient().decode(encoded(FullGradient(), profiles), SHAPE)
+    mean = FullGradient().gradient(aggregate, SHAPE, math.inf, 9)
+    np.testing.assert_allclose(mean, true_mean(profiles), atol=1e-6)
+    assert aggregate.raters is not None
+    assert aggregate.raters.tolist() == np.bincount(profiles.items, minlength=ITEMS).tolist()
+
+
+def clipped_mean(profiles: Profiles) -> NDArray[np.float64]:
+    """Return the mean over users of their gradients, every coordinate clipped to [-1, 1]."""
+    factors = item_factors()
+    own = solve_user_factors(profiles, factors, 1.0)
+    errors = profiles.residuals(own, factors)
+    cells = np.clip(-2.0 * own[profiles.users] * errors[:, None], -1.0, 1.0)
+    total = np.zeros(SHAPE)
+    np.add.at(total, profiles.items, cells)
+    return total / profiles.n_users
+
+
+def error_of(users: int, epsilon: float) -> float:
+    """Return the root of the mean squared error of the estimated gradient."""
+    profiles = profiles_of(users)
+    gradient = OneBitGradient()
+    _, aggregate = gradient.decode(encoded(gradient, profiles, epsilon=epsilon), SHAPE)
+    estimate = gradient.gradient(aggregate, SHAPE, epsilon, 9)
+    return float(np.sqrt(np.mean((estimate - clipped_mean(profiles)) ** 2)))
+
+
+def test_the_error_falls_with_the_root_of_the_users() -> None:
+    """48 coordinates: the error is within 45 % of its deviation but for 1e-6 of the seeds; one is fixed."""
+    epsilon = 0.5
+    deviation = OneBitGradient().noise_deviation(SHAPE, epsilon)
+    errors = {users: error_of(users, epsilon) for users in (1_000, 16_000, 256_000)}
+    for users, error in errors.items():
+        assert error * math.sqrt(users) == pytest.approx(deviation, rel=0.45)
+    slope = math.log(errors[256_000] / errors[1_000]) / math.log(256)
+    assert slope == pytest.approx(-0.5, abs=0.12)
+
+
+def test_the_reduced_gradient_estimates_the_projected_one() -> None:
+    """Every one of 16 coordinates within 5.5 deviations: false alarm 16 x 4e-8; the seed is fixed."""
+    users, epsilon, gradient = 40_000, 3.0, ReducedOneBitGradient(dimensions=8)
+    profiles, factors = profiles_of(users), item_factors()
+    own = solve_user_factors(profiles, factors, 1.0)
+    cells = -2.0 * own[profiles.users] * profiles.residuals(own, factors)[:, None]
+    shared = projection(9, 8, ITEMS)
+    projected = np.zeros((users, 8, RANK))
+    np.add.at(projected, profiles.users, shared.T[profiles.items][:, :, None] * cells[:, None, :])
+    expected = np.clip(projected, -1.0, 1.0).mean(axis=0)
+    _, aggregate = gradient.decode(encoded(gradient, profiles, epsilon=epsilon), SHAPE)
+    estimate = gradient.gradient(aggregate, SHAPE, epsilon, 9)
+    limit = 5.5 * gradient.noise_deviation(SHAPE, epsilon) / math.sqrt(users)
+    np.testing.assert_allclose(shared @ estimate, expected, atol=limit)
+
+
+def test_a_projection_to_more_dimensions_than_items_is_refused() -> None:
+    with pytest.raises(InputError) as caught:
+        ReducedOneBitGradient(dimensions=ITEMS + 1).check(SHAPE)
+    assert caught.value.where == "dimensions"
+    ReducedOneBitGradient(dimensions=ITEMS).check(SHAPE)
+
+
+SIGNS_SHAPE = PARTITIONS.shape
+
+
+def shares_of_answers(gradient: SampledSigns, rating: float, epsilon: float) -> dict[bytes, float]:
+    """Return how often each report occurs for a catalogue of two items of which the first has a rating."""
+    users = 200_000
+    profiles = Profiles(np.arange(users + 1), np.zeros(users, np.int32), np.full(users, rating), 2)
+    factors = np.array([[1.0], [1.0]])
+    draws = PARTITIONS.draws(profiles)
+    own = np.full((users, 1), 1.0)
+    reports = gradient.encode(profiles, own, factors, epsilon, draws)
+    kinds, counts = np.unique(np.array([report[0] for report in reports]), return_counts=True)
+    return {bytes([kind]): count / users for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True)}
+
+
+def test_all_answers_of_a_report_cost_the_budget_together() -> None:
+    """The frequencies of all 16 reports under the two extreme gradients, each within six deviations."""
+    gradient, epsilon = SampledSigns(coordinates=2), 2.0
+    low, high = (shares_of_answers(gradient, rating, epsilon) for rating in (-9.0, 11.0))
+    probable = 1 / (1 + math.exp(-epsilon / 2))
+    ratios = []
+    for one, other in itertools.product(range(4), repeat=2):
+        report = bytes([(one << 2 | other) << 4])
+        # The first item's answer follows the gradient's sign, the second item's is a fair coin.
+        chances = [
+            math.prod(0.5 if field > 1 else (probable if field == side else 1 - probable) for field in pair)
+            / 4
+            for side, pair in ((0, (one, other)), (1, (one, other)))
+        ]
+        ratios.append(chances[0] / chances[1])
+        for share, chance in zip((high[report], low[report]), chances, strict=True):
+            assert abs(share - chance) < 6 * math.sqrt(chance / 200_000)
+    assert math.log(max(ratios)) == pytest.approx(epsilon)
+    assert epsilon - 1e-9 < gradient.exact_epsilon(epsilon) <= epsilon
+
+
+def test_more_coordinates_estimate_the_same_gradient() -> None:
+    """Every one of 48 coordinates within 5.5 deviations: false alarm 48 x 4e-8; the seed is fixed."""
+    users, epsilon, gradient = 40_000, 6.0, SampledSigns(coordinates=3)
+    profiles, factors = PARTITIONS.profiles(users), PARTITIONS.item_factors()
+    own = solve_user_factors(profiles, factors, 1.0)
+    cells = np.clip(-2.0 * own[profiles.users] * profiles.residuals(own, factors)[:, None], -1.0, 1.0)
+    expected = np.zeros(SIGNS_SHAPE)
+    np.add.at(expected, profiles.items, cells / users)
+    _, aggregate = gradient.decode(PARTITIONS.encoded(gradient, profiles, epsilon=epsilon), SIGNS_SHAPE)
+    estimate = gradient.gradient(aggregate, SIGNS_SHAPE, epsilon, 9)
+    limit = 5.5 * gradient.noise_deviation(SIGNS_SHAPE, epsilon) / math.sqrt(users)
+    np.testing.assert_allclose(estimate, expected, atol=limit)
+
+
+def test_a_gradient_with_fewer_coordinates_is_refused() -> None:
+    with pytest.raises(InputError, match=r"coordinates: 49; accepted: at most 48"):
+        SampledSigns(coordinates=49).check(SIGNS_SHAPE)
+
+
+@pytest.mark.parametrize(("proxy", "notes"), [(True, 2), (False, 1)])
+def test_a_proxy_changes_what_can_be_linked_and_not_the_loss(proxy: bool, notes: int) -> None:
+    protocol = load("fmf-ldp", [f"protocol.gradient.proxy={str(proxy).lower()}"]).protocol
+    assert isinstance(protocol, IterativeProtocol)
+    guarantee = protocol.guarantee((1000, 100))
+    assert (guarantee.trust, len(guarantee.notes)) == ("local", notes)
+    assert protocol.epsilon_per_round == pytest.approx(0.8)

@@ -1,0 +1,195 @@
+"""Losses of integer weights and draws within a loss, against decimal arithmetic of 80 digits."""
+
+from __future__ import annotations
+
+import math
+from decimal import Context, Decimal
+from fractions import Fraction
+from itertools import accumulate
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from dprec.randomness import (
+    DRAWS,
+    categories,
+    coins,
+    even_share,
+    fewest_draws,
+    generator,
+    integer_weights,
+    loss_of_draws,
+    most_draws,
+    shuffled_within,
+    subset,
+    uniform_below,
+    uniforms,
+    words,
+)
+
+MILLION = 1_000_000
+EXTREMES = np.array([0, 2**64 - 1], dtype=np.uint64)
+
+
+@given(st.integers(0, 300), st.integers(0, 300))
+def test_a_stretch_is_the_same_wherever_it_is_cut(start: int, count: int) -> None:
+    whole = words(7, "report", 0, 600)
+    assert words(7, "report", start, count).tolist() == whole[start : start + count].tolist()
+
+
+def test_far_indices_are_reached_directly() -> None:
+    far = 10**15 + 3
+    assert words(7, "report", far, 9)[4:].tolist() == words(7, "report", far + 4, 5).tolist()
+
+
+def test_no_draw_is_shared() -> None:
+    streams = [
+        words(seed, purpose, 0, 200, round_index=round_index)
+        for seed in (1, 11, 10**30)
+        for purpose in ("report", "split")
+        for round_index in (0, 1, 11)
+    ]
+    everything = np.concatenate(streams)
+    # 3,600 words of 64 bits coincide by chance with probability 4e-13.
+    assert np.unique(everything).size == everything.size
+
+
+FIRST_WORDS = [10444859541723225495, 6840357338804703175, 18117867909872558782]
+FIRST_INTEGERS = [42, 48, 998, 144, 585]
+
+
+def test_the_words_do_not_change_from_release_to_release() -> None:
+    assert words(0, "report", 0, 3).tolist() == FIRST_WORDS
+    assert generator(0, "split").integers(0, 1000, 5).tolist() == FIRST_INTEGERS
+
+
+def test_every_bit_is_fair() -> None:
+    draws = words(3, "fairness", 5, 20_000)
+    ones = np.array([int(((draws >> np.uint64(bit)) & np.uint64(1)).sum()) for bit in range(64)])
+    # 64 bits, each off by more than 6 standard deviations with probability 2e-9: 1.3e-7 in all.
+    assert np.all(np.abs(ones - 10_000) <= 6 * np.sqrt(5_000))
+
+
+def test_uniforms() -> None:
+    low, high = uniforms(EXTREMES)
+    assert low == 0.0
+    assert high == 1 - 2.0**-53
+    # Kolmogorov and Smirnov's test; rejects a true uniform with probability 1e-7.
+    assert stats.kstest(uniforms(words(4, "uniform", 0, 10_000)), "uniform").pvalue > 1e-7
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, 5])
+def test_the_shape_is_what_was_asked_for(count: int) -> None:
+    assert words(0, "shape", 2, count).shape == (count,)
+    assert words(0, "shape", 2, count).dtype == np.uint64
+
+
+def test_generators_repeat_themselves() -> None:
+    assert generator(5, "a").random(4).tolist() == generator(5, "a").random(4).tolist()
+    assert generator(5, "a").random() != generator(5, "b").random()
+    assert generator(5, "a").random() != generator(6, "a").random()
+
+
+def test_whole_draws_reach_both_ends() -> None:
+    assert integer_weights(EXTREMES).tolist() == [0, DRAWS - 1]
+
+
+def test_a_coin_compares_the_draw_with_its_heads() -> None:
+    last = np.uint64((DRAWS // 2 - 1) << 4 | 15)
+    random_words = np.array([0, 2**64 - 1, last, last + 1], dtype=np.uint64)
+    heads = np.array([0, DRAWS, DRAWS // 2, DRAWS // 2], dtype=np.uint64)
+    assert coins(heads, random_words).tolist() == [False, True, True, False]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 1000, 2**31])
+def test_numbers_below_a_limit_are_uniform_and_in_range(limit: int) -> None:
+    # The mean lies within 5 standard errors; a uniform one fails with probability 6e-7.
+    drawn = uniform_below(limit, words(2, "coordinate", 0, MILLION))
+    assert drawn.min() >= 0
+    assert drawn.max() < limit
+    assert abs(drawn.mean() - (limit - 1) / 2) <= 5 * limit / math.sqrt(12 * MILLION)
+    if limit <= 3:
+        assert set(drawn.tolist()) == set(range(limit))
+
+
+def test_a_draw_falls_into_the_category_whose_sum_passes_it() -> None:
+    draws = np.array([0.0, 0.24, 0.25, 0.99, 1.0])
+    assert categories(np.array([0.25, 0.25, 1.0]), draws).tolist() == [0, 0, 2, 2, 3]
+
+
+@pytest.mark.parametrize("size", [0, 3, 10])
+def test_a_subset_has_the_size_that_was_asked_for(size: int) -> None:
+    assert subset(size, words(1, "subset", 0, 10)).sum() == size
+
+
+def test_every_index_is_as_likely_in_a_subset() -> None:
+    chosen = np.sum([subset(2, words(1, "subset", 5 * trial, 5)) for trial in range(10_000)], axis=0)
+    # 5 indices, each off by more than 6 standard deviations with probability 2e-9: 1e-8 in all.
+    assert np.all(np.abs(chosen - 4_000) <= 6 * math.sqrt(10_000 * 0.4 * 0.6))
+
+
+def test_groups_stay_together_and_are_shuffled_inside() -> None:
+    groups = np.array([1, 0, 1, 0, 1])
+    orders = {tuple(shuffled_within(groups, words(1, "shuffle", 5 * trial, 5))) for trial in range(1_000)}
+    # Each of the 2 x 6 orders is missed with probability (11/12)^1000 = 2e-38.
+    assert len(orders) == 12
+    assert all(groups[list(order)].tolist() == [0, 0, 1, 1, 1] for order in orders)
+
+
+DIGITS = Context(prec=80)
+epsilons = st.floats(1e-9, 50.0) | st.floats(1e-9, 1e-3)
+
+
+def exponential(epsilon: float) -> Decimal:
+    return Decimal(epsilon).exp(DIGITS)
+
+
+@given(st.integers(1, DRAWS), st.integers(1, DRAWS))
+def test_a_loss_is_the_next_number_above_the_logarithm(one: int, other: int) -> None:
+    most, fewest = max(one, other), min(one, other)
+    loss = loss_of_draws(most, fewest)
+    exact = DIGITS.divide(Decimal(most), Decimal(fewest)).ln(DIGITS)
+    assert Decimal(loss) >= exact
+    assert most == fewest or Decimal(math.nextafter(loss, 0.0)) < exact
+
+
+def test_the_ends_of_the_losses() -> None:
+    assert loss_of_draws(DRAWS, DRAWS) == 0
+    assert loss_of_draws(1, 0) == math.inf
+    assert 0 < loss_of_draws(DRAWS, DRAWS - 1) <= 2.0**-59
+
+
+@given(epsilons, st.lists(st.integers(0, DRAWS), min_size=1, max_size=5))
+def test_the_most_draws_are_within_epsilon_and_one_more_is_hardly(epsilon: float, fewest: list[int]) -> None:
+    most = most_draws(np.array(fewest, dtype=np.int64), epsilon).tolist()
+    for high, low in zip(most, fewest, strict=True):
+        allowed = exponential(epsilon) * low
+        assert low <= high <= min(allowed, DRAWS)
+        assert high == DRAWS or high + 1 >= low + (allowed - low) * Decimal(1 - 1e-14)
+
+
+def test_without_a_budget_every_number_of_draws_is_allowed() -> None:
+    assert most_draws(np.array([0, 7]), math.inf).tolist() == [DRAWS, DRAWS]
+
+
+@given(epsilons)
+def test_the_fewest_draws_of_a_coin(epsilon: float) -> None:
+    fewest = fewest_draws(epsilon)
+    assert loss_of_draws(DRAWS - fewest, fewest) <= epsilon
+    assert fewest == 1 or loss_of_draws(DRAWS - fewest + 1, fewest - 1) > epsilon
+
+
+@given(st.floats(1e-300, 1e300), st.integers(1, 10**6))
+def test_even_shares_never_exceed_the_whole(epsilon: float, parts: int) -> None:
+    share = even_share(epsilon, parts)
+    assert Fraction(share) * parts <= Fraction(epsilon)
+    assert Fraction(share) * parts >= Fraction(epsilon) * (1 - Fraction(parts + 1, 2**52))
+    assert share * parts <= epsilon
+
+
+@given(st.floats(1e-6, 1e3), st.integers(1, 300))
+def test_shares_that_are_added_one_by_one_stay_within_the_whole(epsilon: float, parts: int) -> None:
+    assert list(accumulate([even_share(epsilon, parts)] * parts))[-1] <= epsilon

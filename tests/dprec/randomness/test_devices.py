@@ -1,0 +1,225 @@
+"""What the words of a device that stands by itself depend on."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from dprec.arrays import offsets
+from dprec.datasets import Synthetic
+from dprec.randomness import SECRET_BYTES, DeviceDraws, SecretDraws, threefry
+from dprec.randomness import devices as module
+from dprec.ratings import Ratings
+
+MASTER = bytes(range(16))
+USERS, ITEMS = 30, 40
+
+
+def ratings() -> Ratings:
+    whole = Synthetic(users=USERS, items=ITEMS, ratings=400).load()
+    # The first, a middle and the last user have no ratings.
+    return whole.select(~np.isin(whole.users, [0, 11, USERS - 1]))
+
+
+def draws(held: Ratings, start: int = 0, stop: int = USERS, **changes: Any) -> DeviceDraws:
+    part = slice(held.indptr[start], held.indptr[stop])
+    settings = {"master": MASTER, "purpose": "test", **changes}
+    return DeviceDraws.of(
+        settings["master"],
+        start,
+        offsets(held.counts[start:stop]),
+        held.items[part],
+        held.values[part],
+        settings["purpose"],
+    )
+
+
+def words(held: Ratings, round_index: int = 1, **changes: Any) -> NDArray[np.uint64]:
+    """Return the word of every cell of the matrix, shape (users, items)."""
+    everywhere = np.tile(np.arange(ITEMS), USERS)
+    cells = draws(held, **changes).per_cell(np.full(USERS, ITEMS), everywhere, round_index)
+    return cells.reshape(USERS, ITEMS)
+
+
+@given(st.lists(st.integers(0, USERS), max_size=3))
+def test_draws_do_not_depend_on_the_cohort(cuts: list[int]) -> None:
+    held = ratings()
+    bounds = sorted({0, USERS, *cuts})
+    parts = [draws(held, start, stop).keys for start, stop in pairwise(bounds)]
+    assert np.concatenate(parts, axis=1).tolist() == draws(held).keys.tolist()
+
+
+def test_a_word_belongs_to_its_item_wherever_it_stands() -> None:
+    held = ratings()
+    whole = words(held)
+    rated = draws(held).per_cell(held.counts, held.items, 1)
+    assert rated.tolist() == whole[held.users, held.items].tolist()
+    assert draws(held).per_user(3, 1).tolist() == whole[:, 3].tolist()
+
+
+def test_the_order_of_a_profile_does_not_matter() -> None:
+    held = ratings()
+    order = np.lexsort((-held.items, held.users))
+    turned = DeviceDraws.of(MASTER, 0, held.indptr, held.items[order], held.values[order], "test")
+    assert turned.keys.tolist() == draws(held).keys.tolist()
+
+
+def test_users_rounds_purposes_and_secrets_share_no_word() -> None:
+    held = ratings()
+    families = [
+        words(held),
+        words(held, round_index=2),
+        words(held, purpose="other"),
+        words(held, master=MASTER[::-1]),
+    ]
+    everything = np.concatenate(families)
+    # 4,800 words of 64 bits coincide by chance with probability 6e-13.
+    assert np.unique(everything).size == everything.size
+
+
+def test_a_changed_profile_renews_its_own_draws_alone() -> None:
+    held = ratings()
+    before = words(held)
+    victim = held.indptr[7]
+    raised = Ratings(
+        held.indptr,
+        held.items,
+        np.where(np.arange(held.count) == victim, held.levels % 5 + 1, held.levels).astype(np.uint8),
+        held.scale,
+        held.user_ids,
+        held.item_ids,
+    )
+    for changed in (held.select(np.arange(held.count) != victim), raised):
+        same = words(changed) == before
+        # A word is the same by chance with probability 5e-20.
+        assert not same[7].any()
+        assert np.delete(same, 7, axis=0).all()
+
+
+def test_nobody_at_all() -> None:
+    nobody = DeviceDraws.of(MASTER, 5, np.zeros(1, dtype=np.int64), np.zeros(0, int), np.zeros(0), "test")
+    assert nobody.keys.shape == (2, 0)
+    assert nobody.per_user(0, 1).size == 0
+
+
+def test_the_words_do_not_change_from_release_to_release() -> None:
+    one = DeviceDraws.of(MASTER, 4, np.array([0, 2]), np.array([3, 9]), np.array([1.0, 4.5]), "report")
+    assert one.per_user(9, 1).tolist() == [1734203991917409750]
+
+
+SECRET = bytes(range(SECRET_BYTES))
+OWN_ITEMS, VALUES = np.array([3, 9]), np.array([1.0, 4.5])
+ALL = np.arange(40)
+
+
+def secret_draws(
+    secret: bytes = SECRET,
+    items: NDArray[np.integer] = OWN_ITEMS,
+    values: NDArray[np.float64] = VALUES,
+    purpose: str = "report",
+) -> SecretDraws:
+    return SecretDraws.of(secret, items, values, purpose)
+
+
+def cells(source: SecretDraws, round_index: int = 1) -> list[int]:
+    words: list[int] = source.per_cell(np.array([40]), ALL, round_index).tolist()
+    return words
+
+
+def test_every_part_of_what_words_are_for_changes_all_of_them() -> None:
+    own = secret_draws()
+    different = [
+        cells(own),
+        cells(own, round_index=2),
+        cells(secret_draws(secret=bytes(SECRET_BYTES))),
+        cells(secret_draws(purpose="choice")),
+        cells(secret_draws(values=np.array([1.0, 4.0]))),
+        cells(secret_draws(items=np.array([3, 8]))),
+        cells(secret_draws(items=OWN_ITEMS[:1], values=VALUES[:1])),
+        cells(own.asked(b"one")),
+        cells(own.asked(b"two")),
+        cells(own.given(np.array([0, 2]), OWN_ITEMS, VALUES)),
+        [int(own.per_user(index, 1)[0]) for index in range(40)],
+        [int(own.per_user(index, 2)[0]) for index in range(40)],
+    ]
+    words = [word for part in different for word in part]
+    assert len(set(words)) == len(words) == 40 * len(different)
+
+
+@pytest.mark.parametrize("chosen", [[0], [39, 2, 2], []])
+def test_a_word_is_that_of_its_item_whatever_is_asked_beside_it(chosen: list[int]) -> None:
+    items = np.array(chosen, dtype=np.int64)
+    expected = [cells(secret_draws())[item] for item in chosen]
+    assert secret_draws().per_cell(np.array([items.size]), items, 1).tolist() == expected
+
+
+def test_the_order_of_a_profile_does_not_matter_to_a_secret() -> None:
+    assert cells(secret_draws(items=OWN_ITEMS[::-1], values=VALUES[::-1].copy())) == cells(secret_draws())
+
+
+def test_words_use_all_their_bits() -> None:
+    # Each of 64 bits is set in about half of 20,000 words; any of them is more than 6.5 standard
+    # deviations off with a probability below 64 * 1e-10 < 1e-8.
+    words = secret_draws().per_cell(np.array([20_000]), np.arange(20_000), 1)
+    bits = (words[:, None] >> np.arange(64, dtype=np.uint64) & np.uint64(1)).sum(axis=0)
+    assert np.abs(bits.astype(int) - 10_000).max() < 6.5 * np.sqrt(5_000)
+
+
+WORD = st.integers(0, 2**64 - 1)
+
+
+def column(*words: int) -> NDArray[np.uint64]:
+    return np.array(words, dtype=np.uint64)
+
+
+# Known answers of Random123, the authors' own implementation: key, counter, output.
+KNOWN = [
+    ((0, 0), (0, 0), (0xC2B6E3A8C2C69865, 0x6F81ED42F350084D)),
+    ((2**64 - 1,) * 2, (2**64 - 1,) * 2, (0xE02CB7C4D95D277A, 0xD06633D0893B8B68)),
+    (
+        (0xA4093822299F31D0, 0x082EFA98EC4E6C89),
+        (0x243F6A8885A308D3, 0x13198A2E03707344),
+        (0x263C7D30BB0F0AF1, 0x56BE8361D3311526),
+    ),
+]
+
+
+@pytest.mark.parametrize(("key", "counter", "output"), KNOWN)
+def test_known_answers(key: tuple[int, int], counter: tuple[int, int], output: tuple[int, int]) -> None:
+    low, high = (column(word) for word in counter)
+    assert threefry(column(*key).reshape(2, 1), low, high).ravel().tolist() == list(output)
+
+
+@given(cut=st.integers(0, 40), key=st.tuples(WORD, WORD), counter=st.tuples(WORD, WORD))
+def test_division_changes_nothing(cut: int, key: tuple[int, int], counter: tuple[int, int]) -> None:
+    """Nor does the size of the blocks, nor whether words that are the same for all come as one number."""
+    steps = np.arange(40, dtype=np.uint64)
+    keys = column(*key).reshape(2, 1) + steps
+    low, high = column(counter[0]) + steps, column(counter[1]) ^ steps
+    whole = threefry(keys, low, high)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_BLOCK", 7)
+        parts = [threefry(keys[:, part], low[part], high[part]) for part in (slice(cut), slice(cut, None))]
+    assert np.concatenate(parts, axis=1).tolist() == whole.tolist()
+    alike = threefry(keys, low, counter[1])
+    assert alike[:, 0].tolist() == whole[:, 0].tolist()
+
+
+def test_the_input_is_left_alone() -> None:
+    keys, counters = np.ones((2, 5), dtype=np.uint64), np.arange(5)
+    threefry(keys, counters, counters)
+    assert keys.tolist() == np.ones((2, 5)).tolist()
+    assert counters.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_every_bit_is_fair() -> None:
+    draws = threefry(np.full((2, 20_000), 3, dtype=np.uint64), np.arange(20_000), 0)
+    ones = np.array([int(((draws >> np.uint64(bit)) & np.uint64(1)).sum()) for bit in range(64)])
+    # 64 bits, each of 40,000 draws and off by more than 6 standard deviations with probability 2e-9: 1.3e-7.
+    assert np.all(np.abs(ones - 20_000) <= 6 * np.sqrt(10_000))

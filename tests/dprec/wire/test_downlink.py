@@ -1,0 +1,281 @@
+"""Item factors on the wire: read back bit for bit, never longer than whole, refused when malformed.
+
+
+
+Lists of items come back as they were sent, whatever their lengths; malformed ones are refused.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from dprec.predictions import NO_ITEM
+from dprec.wire import BroadcastOptions, Factors, ItemListCodec, ItemTable, decode_broadcast, encode_broadcast
+from dprec.wire.downlink import RATING
+
+OPTIONS = [BroadcastOptions(dtype="float16", delta=True), BroadcastOptions(dtype="float32", delta=True)]
+WIDE = st.floats(-1e39, 1e39, allow_nan=False)
+
+
+def pair() -> st.SearchStrategy[tuple[BroadcastOptions, Factors, Factors]]:
+    """Return rounded factors and what a device held before, of which they keep some numbers."""
+
+    def build(drawn: tuple[BroadcastOptions, Any, Any, Any]) -> tuple[BroadcastOptions, Factors, Factors]:
+        options, held, fresh, kept = drawn
+        before = options.rounded(held)
+        return options, np.where(kept, before, options.rounded(fresh)), before
+
+    shapes = arrays.array_shapes(min_dims=2, max_dims=2, max_side=12)
+    return shapes.flatmap(
+        lambda shape: st.tuples(
+            st.sampled_from(OPTIONS),
+            arrays.arrays(np.float64, shape, elements=WIDE),
+            arrays.arrays(np.float64, shape, elements=WIDE),
+            arrays.arrays(np.bool_, shape),
+        )
+    ).map(build)
+
+
+@given(pair())
+def test_factors_come_back_bit_for_bit(case: tuple[BroadcastOptions, Factors, Factors]) -> None:
+    options, factors, held = case
+    whole, changes = encode_broadcast(factors), encode_broadcast(factors, held)
+    assert len(whole) == 1 + factors.nbytes
+    assert len(changes) <= len(whole)
+    for data, known in ((whole, None), (whole, held), (changes, held)):
+        read = decode_broadcast(data, options, factors.shape, known)
+        assert read.dtype == factors.dtype
+        assert read.tobytes() == factors.tobytes()
+
+
+@given(pair())
+def test_nothing_changed_takes_a_byte(case: tuple[BroadcastOptions, Factors, Factors]) -> None:
+    options, factors, _ = case
+    data = encode_broadcast(factors, factors)
+    assert len(data) == 1
+    assert decode_broadcast(data, options, factors.shape, factors).tobytes() == factors.tobytes()
+
+
+@given(st.data(), pair())
+def test_malformed_bytes_are_refused_or_read_as_finite_factors(
+    data: st.DataObject, case: tuple[BroadcastOptions, Factors, Factors]
+) -> None:
+    options, factors, held = case
+    good = encode_broadcast(factors, held)
+    position = data.draw(st.integers(0, len(good) - 1))
+    flipped = bytearray(good)
+    flipped[position] ^= data.draw(st.integers(1, 255))
+    for hostile in (bytes(flipped), good[:position], good + b"\0", data.draw(st.binary(max_size=64))):
+        known = held.copy()
+        try:
+            read = decode_broadcast(hostile, options, factors.shape, known)
+        except ValueError:
+            continue
+        finally:
+            assert known.tobytes() == held.tobytes()
+        assert read.shape == factors.shape
+        assert np.isfinite(read).all()
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=["float16", "float32"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_not_finite_are_refused(options: BroadcastOptions, value: float) -> None:
+    factors = options.rounded(np.ones((3, 2)))
+    hostile = factors.copy()
+    hostile[1, 1] = value
+    for data in (encode_broadcast(hostile), encode_broadcast(hostile, factors)):
+        with pytest.raises(ValueError, match="not finite"):
+            decode_broadcast(data, options, (3, 2), factors)
+
+
+def test_changes_of_what_is_not_held_are_refused() -> None:
+    factors = OPTIONS[1].rounded(np.ones((30, 2)))
+    changes = encode_broadcast(factors, factors)
+    with pytest.raises(ValueError, match="a broadcast of 1 bytes"):
+        decode_broadcast(changes, OPTIONS[1], (30, 2), None)
+
+
+def test_devices_see_finite_numbers_and_no_negative_zeros() -> None:
+    narrow = OPTIONS[0].rounded(np.array([[1e9, -1e9], [-1e-12, -0.0]]))
+    assert narrow.tolist() == [[65504.0, -65504.0], [0.0, 0.0]]
+    assert not np.signbit(narrow[1]).any()
+    assert OPTIONS[1].rounded(np.array([[1e300]])).tolist() == [[float(np.finfo(np.float32).max)]]
+
+
+CUTS = np.array([-1.0, 0.25, 1.5])
+START = 5 + (3 + 9) * 4
+"""Where the compressed columns begin: after the widths, the cut points and the columns' steps."""
+
+
+def table(items: int = 50, dimensions: int = 4, seed: int = 0) -> ItemTable:
+    random = np.random.default_rng(seed)
+    return ItemTable(
+        CUTS,
+        random.normal(size=items),
+        random.random(items),
+        random.normal(size=(items, dimensions)) * 3,
+        random.normal(size=(items, 2)),
+        random.normal(size=(items, 1)),
+        random.random((items, 3)) < 0.5,
+    )
+
+
+def decoded(data: bytes, items: int = 50) -> ItemTable:
+    return ItemTable.decode(data, n_levels=4, n_items=items)
+
+
+@given(items=st.integers(1, 40), dimensions=st.integers(0, 5), seed=st.integers(0, 99))
+def test_every_number_comes_back_within_half_a_step_of_its_column(
+    items: int, dimensions: int, seed: int
+) -> None:
+    sent = table(items, dimensions, seed)
+    received = decoded(sent.encode(), items)
+    for one, other in (
+        (sent.means, received.means),
+        (sent.deviations, received.deviations),
+        *zip(sent.places.T, received.places.T, strict=True),
+        *zip(sent.item_factors.T, received.item_factors.T, strict=True),
+        *zip(sent.numbers.T, received.numbers.T, strict=True),
+    ):
+        assert np.abs(one - other).max() <= np.abs(one).max() / 31 * 0.5001
+    np.testing.assert_array_equal(received.cuts, CUTS)
+    np.testing.assert_array_equal(received.categories, sent.categories)
+
+
+def test_a_number_costs_less_than_a_byte() -> None:
+    assert len(table(2000, 10).encode()) < 2000 * 13
+
+
+def test_directions_have_lengths_below_1() -> None:
+    lengths = np.sqrt((table().directions(0.3) ** 2).sum(axis=1))
+    distances = np.sqrt((table().places ** 2).sum(axis=1))
+    np.testing.assert_allclose(lengths, distances / np.sqrt(distances**2 + 0.3))
+
+
+@given(data=st.binary(max_size=80))
+def test_bytes_from_anywhere_are_a_table_or_refused(data: bytes) -> None:
+    for attempt in (data, table().encode()[: len(data)] + data, data + table().encode()):
+        try:
+            received = decoded(attempt)
+        except ValueError:
+            continue
+        assert np.isfinite(received.places).all()
+
+
+def damaged() -> dict[str, bytes]:
+    whole = table().encode()
+    bomb = whole[:START] + zlib.compress(bytes(50_000_000))
+    numbers = np.frombuffer(whole[5:START], dtype="<f4")
+
+    def with_numbers(place: int, value: float) -> bytes:
+        changed = numbers.copy()
+        changed[place] = value
+        return whole[:5] + changed.tobytes() + whole[START:]
+
+    return {
+        "nothing": b"",
+        "cut": whole[:-1],
+        "more": whole + b"x",
+        "bomb": bomb,
+        "not finite": with_numbers(4, np.nan),
+        "far too large": with_numbers(3, 1e30),
+        "a cut far too high": with_numbers(2, 1e30),
+        "a cut that is infinite": with_numbers(2, np.inf),
+        "cuts out of order": with_numbers(1, -5.0),
+        "negative deviations": with_numbers(4, -1.0),
+    }
+
+
+@pytest.mark.parametrize("what", damaged())
+def test_a_damaged_table_is_refused(what: str) -> None:
+    with pytest.raises(ValueError, match="a table"):
+        decoded(damaged()[what])
+
+
+def test_a_table_for_other_items_is_refused() -> None:
+    with pytest.raises(ValueError, match="51 items"):
+        decoded(table().encode(), items=51)
+    with pytest.raises(ValueError, match="a table"):
+        ItemTable.decode(table().encode(), n_levels=5, n_items=50)
+
+
+def test_few_bytes_do_not_become_a_table_that_fills_the_memory() -> None:
+    n_items, widths = 1000, bytes(3) + (65535).to_bytes(2, "little")
+    numbers = np.array([-1, -0.5, 0.5, 1, 0, 0], dtype="<f4").tobytes()
+    data = widths + numbers + zlib.compress(bytes(2 * n_items + 65535 * n_items // 8), 9)
+    assert len(data) < 10_000
+    with pytest.raises(ValueError, match="2 numbers and 65535 categories for 1000 items"):
+        ItemTable.decode(data, n_levels=5, n_items=n_items)
+
+
+LISTS = st.integers(1, 300).flatmap(
+    lambda n_items: st.tuples(
+        st.just(n_items),
+        st.lists(st.lists(st.integers(0, n_items - 1), unique=True, max_size=12), min_size=1, max_size=5),
+    )
+)
+
+
+def padded(lists: list[list[int]]) -> np.ndarray:
+    longest = max(map(len, lists))
+    return np.array([[*row, *[NO_ITEM] * (longest - len(row))] for row in lists], dtype=np.int64)
+
+
+@given(LISTS, st.floats(0, 5, width=32))
+def test_what_is_encoded_comes_back(drawn: tuple[int, list[list[int]]], rating: float) -> None:
+    n_items, lists = drawn
+    codec, items = ItemListCodec(n_items), padded(lists)
+    ratings = np.where(items == NO_ITEM, np.nan, rating + items)
+    encoded = codec.encode(items, ratings)
+    decoded, values = codec.decode(encoded)
+    np.testing.assert_array_equal(decoded, items)
+    np.testing.assert_array_equal(values, ratings.astype(RATING))
+    # The bytes follow from the lengths alone, and a user's are its own.
+    assert codec.sizes(np.array([len(row) for row in lists])).tolist() == [len(each) for each in encoded]
+    assert [
+        codec.encode(padded([row]), values[user : user + 1])[0] for user, row in enumerate(lists)
+    ] == encoded
+
+
+@given(st.integers(1, 70), st.binary(max_size=40))
+def test_whatever_is_read_is_a_list_of_the_catalogue(n_items: int, noise: bytes) -> None:
+    codec = ItemListCodec(n_items)
+    try:
+        items, ratings = codec.decode([noise])
+    except ValueError:
+        return
+    assert np.unique(items).size == items.size
+    assert items.min(initial=0) >= 0
+    assert items.max(initial=0) < n_items
+    assert np.isfinite(ratings).all()
+    assert codec.encode(items, ratings) == [noise]
+
+
+@pytest.mark.parametrize(
+    ("items", "rating", "reason"),
+    [([3, 3], 1.0, "twice"), ([3, 4], np.nan, "not finite"), ([3, 4], np.inf, "not finite")],
+)
+def test_a_list_that_cannot_be_is_refused(items: list[int], rating: float, reason: str) -> None:
+    codec = ItemListCodec(20)
+    (encoded,) = codec.encode(np.array([items]), np.full((1, 2), rating))
+    with pytest.raises(ValueError, match=reason):
+        codec.decode([encoded])
+
+
+def test_other_lengths_and_unknown_items_are_refused() -> None:
+    codec = ItemListCodec(20)
+    (encoded,) = codec.encode(np.array([[0, 19]]), np.ones((1, 2)))
+    for other in (encoded[:-1], encoded + b"\0"):
+        with pytest.raises(ValueError, match="no possible length"):
+            codec.decode([other])
+    with pytest.raises(ValueError, match="unknown item"):
+        ItemListCodec(19).decode([encoded])
+    with pytest.raises(ValueError, match="no possible length"):
+        ItemListCodec(2).decode(ItemListCodec(3).encode(np.array([[0, 1, 2]]), np.ones((1, 3))))

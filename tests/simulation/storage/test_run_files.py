@@ -1,0 +1,324 @@
+"""What a run stored comes back as it was, or with a clear error that names the file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dprec.datasets import MovieLens100K
+from dprec.datasets.movielens import film_titles
+from dprec.errors import InputError
+from dprec.mechanisms import MECHANISMS
+from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.ledger import PrivacyLedger
+from dprec.privacy.ledger_arrays import ledger_arrays
+from dprec.randomness import generator
+from dprec.ratings import Ratings, RatingScale
+from dprec.reports import DeviceChannel, device_channel
+from simulation import run
+from simulation.configuration.models import parse_config
+from simulation.execution import load_ratings
+from simulation.storage.run_files import (
+    ExampleUser,
+    line_of,
+    parse_rounds,
+    read_channel,
+    read_example,
+    read_ledger,
+    read_run,
+    shown_names,
+    write_channel,
+    write_ledger,
+    written_rounds,
+)
+from strategies.round_record import RoundRecord
+
+ROUNDS = (
+    RoundRecord(1, 40, 2, {"rmse": 1.25, "mae": None, "k": 10}, 1, 2, 3, 4, 0.5),
+    RoundRecord(2, 41, 1, None, 5, 6, 7, 8, 0.25),
+)
+
+
+def test_rounds_come_back() -> None:
+    text = "".join(written_rounds(ROUNDS))
+    assert parse_rounds(text, "rounds.jsonl") == ROUNDS
+    assert [json.loads(line) for line in text.splitlines()] == [line_of(record) for record in ROUNDS]
+
+
+def test_a_line_says_what_went_which_way() -> None:
+    line = line_of(ROUNDS[0])
+    assert line["uplink"] == {"payload_bytes": 1, "message_bytes": 2}
+    assert line["downlink"] == {"payload_bytes": 3, "message_bytes": 4}
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"replies": "many"}, 'line 2: replies: "many"; accepted: an integer'),
+        ({"uplink": {"payload_bytes": 1}}, "line 2: uplink.message_bytes: missing"),
+        ({"more": 1}, "line 2: more: an unknown key"),
+    ],
+)
+def test_a_line_that_is_no_round_is_named(change: dict[str, object], complaint: str) -> None:
+    first, second = (line_of(record) for record in ROUNDS)
+    text = f"{json.dumps(first)}\n{json.dumps({**second, **change})}\n"
+    with pytest.raises(InputError, match=complaint):
+        parse_rounds(text, "rounds.jsonl")
+
+
+def test_a_line_that_is_no_json_is_named() -> None:
+    with pytest.raises(InputError, match=r"rounds\.jsonl, line 2: .*; accepted: a JSON object"):
+        parse_rounds(f"{json.dumps(line_of(ROUNDS[0]))}\n{{\n", "rounds.jsonl")
+
+
+def device(kind: str = "bounded-laplace") -> DeviceChannel:
+    mechanism = MECHANISMS[kind](kind=kind)
+    budget = PrivacyBudget(epsilon=2.0, per="user")
+    scale = RatingScale.evenly(1.0, 5.0, 1.0)
+    made = device_channel(CalibratedMechanism(mechanism, budget, scale, 200), np.array([3, 5, 9]))
+    assert made is not None
+    return made
+
+
+@pytest.mark.parametrize("kind", ["bounded-laplace", "zheng-randomized-response", "laplace"])
+def test_the_channel_comes_back_to_the_last_draw(tmp_path: Path, kind: str) -> None:
+    written = device(kind)
+    write_channel(tmp_path, written)
+    read = read_channel(tmp_path)
+    assert (read.cells, read.per_user) == (written.cells, written.per_user)
+    assert read.channel.weights.dtype == np.uint64
+    np.testing.assert_array_equal(read.channel.weights, written.channel.weights)
+    np.testing.assert_array_equal(read.channel.inputs, written.channel.inputs)
+    np.testing.assert_array_equal(read.channel.values, written.channel.values)
+
+
+def test_no_file_no_channel(tmp_path: Path, tiny: dict[str, Any]) -> None:
+    tiny["protocol"] = {**tiny["protocol"], "privacy": None, "mechanism": {"kind": "none"}}
+    run(tiny, tmp_path, page=False)
+    assert not (tmp_path / "channel.npz").exists()
+    assert read_run(tmp_path).channel is None
+
+
+def one_draw_more(arrays: dict[str, Any]) -> None:
+    arrays["weights"][0, 0] += np.uint64(1)
+
+
+def around_the_clock(arrays: dict[str, Any]) -> None:
+    # Sums to 2**60 only where the sum overflows.
+    arrays["weights"][0] = np.uint64(0)
+    arrays["weights"][0, :2] = np.uint64(2**63), np.uint64(2**63 + 2**60)
+
+
+CHANGES: list[tuple[Callable[[dict[str, Any]], Any], str]] = [
+    (one_draw_more, "weights"),
+    (around_the_clock, "weights"),
+    (lambda arrays: arrays.update(weights=arrays["weights"].astype(np.float64)), "weights"),
+    (lambda arrays: arrays.update(weights=arrays["weights"][:, 1:]), "weights"),
+    (lambda arrays: arrays.update(inputs=arrays["inputs"][::-1]), "inputs"),
+    (lambda arrays: arrays.update(values=np.full_like(arrays["values"], np.inf)), "values"),
+    (lambda arrays: arrays.update(cells=np.int64(0)), "cells"),
+    (lambda arrays: arrays.pop("per_user"), "per_user"),
+    (lambda arrays: arrays.update(values=arrays["values"].astype(object)), ""),
+]
+
+
+@pytest.mark.parametrize(("change", "named"), CHANGES)
+def test_what_is_not_a_channel_is_refused(
+    tmp_path: Path, change: Callable[[dict[str, Any]], Any], named: str
+) -> None:
+    write_channel(tmp_path, device())
+    with np.load(tmp_path / "channel.npz") as file:
+        arrays = {name: file[name].copy() for name in file.files}
+    change(arrays)
+    np.savez(tmp_path / "channel.npz", **arrays)
+    with pytest.raises(InputError) as caught:
+        read_channel(tmp_path)
+    assert caught.value.where == str(tmp_path / "channel.npz") + (f": {named}" if named else "")
+
+
+@pytest.mark.parametrize("content", [b"", b"not a channel", b"PK\x03\x04"])
+def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "channel.npz").write_bytes(content)
+    with pytest.raises(InputError, match="truncated or damaged"):
+        read_channel(tmp_path)
+
+
+def test_a_cut_channel_is_refused(tmp_path: Path) -> None:
+    write_channel(tmp_path, device())
+    path = tmp_path / "channel.npz"
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(InputError, match="truncated or damaged"):
+        read_channel(tmp_path)
+
+
+def test_a_level_that_no_test_rating_has_is_in_the_channel_and_on_the_page(
+    tmp_path: Path, tiny: dict[str, Any]
+) -> None:
+    data = tmp_path / "ratings.csv"
+    # One rating alone is a 4, and the split leaves it in the training ratings.
+    rows = [(user, item, (1, 2, 3, 5)[(user + item) % 4]) for user in range(20) for item in range(10)]
+    rows[0] = (0, 0, 4)
+    data.write_text("\n".join(["user,item,rating", *(f"{u},{i},{r}" for u, i, r in rows)]))
+    tiny["dataset"] = {"kind": "csv", "path": str(data), "low": 1, "high": 5}
+    _, test = load_ratings(parse_config(tiny))
+    assert 4 not in test.values
+    result = run(tiny, tmp_path / "run")
+    assert result.summary["dataset"]["levels"] == [1, 2, 3, 4, 5]
+    stored = read_channel(tmp_path / "run")
+    assert stored.channel.inputs.tolist() == [1, 2, 3, 4, 5]
+    assert stored.channel.epsilon == pytest.approx(1.0, rel=1e-3)
+    assert "for each of 5 true ratings" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_x_map_with_noise_on_the_device_shows_its_mechanism(tmp_path: Path, tiny: dict[str, Any]) -> None:
+    tiny["dataset"] = {"kind": "synthetic-domains", "users": 40, "items": 60, "ratings": 800}
+    tiny["split"] = {"kind": "cold-start", "test_fraction": 0.4}
+    tiny["protocol"] = {
+        "kind": "x-map",
+        "privacy": {"epsilon": 1.0, "per": "rating"},
+        "mechanism": {"kind": "laplace"},
+        "replacement": {"selection": "best"},
+    }
+    run(tiny, tmp_path / "run")
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "What the mechanism sends" in page
+    assert "no mechanism that maps a rating" not in page
+    stored = read_channel(tmp_path / "run")
+    assert stored.channel.epsilon == pytest.approx(1.0, rel=1e-3)
+
+
+def contents(ledger: PrivacyLedger) -> dict[str, tuple[str, Any]]:
+    return {name: (str(array.dtype), array.tolist()) for name, array in ledger_arrays(ledger).items()}
+
+
+def ledger_of(users: int, rounds: int, seed: int) -> PrivacyLedger:
+    draws = generator(seed, "ledger")
+    ledger = PrivacyLedger(rated=draws.random(users) < 0.8)
+    by_user = draws.random(users)
+    for round_index in range(1, rounds + 1):
+        ledger.charge(round_index, draws.random(users) < 0.6, 0.1 * round_index, by_user)
+    return ledger
+
+
+@settings(deadline=None)
+@given(users=st.integers(1, 20), rounds=st.integers(0, 5), seed=st.integers(0, 1000))
+def test_the_history_comes_back(
+    tmp_path_factory: pytest.TempPathFactory, users: int, rounds: int, seed: int
+) -> None:
+    folder = tmp_path_factory.mktemp("ledger")
+    written = ledger_of(users, rounds, seed)
+    write_ledger(folder, written)
+    assert contents(read_ledger(folder)) == contents(written)
+
+
+def test_many_rounds_are_a_small_file(tmp_path: Path) -> None:
+    users, rounds = 10_000, 100
+    ledger = PrivacyLedger(rated=np.ones(users, dtype=np.bool_))
+    for round_index in range(1, rounds + 1):
+        ledger.charge(round_index, generator(round_index, "asked").random(users) < 0.5, 0.1, 0.2)
+    write_ledger(tmp_path, ledger)
+    bits = users * rounds / 8
+    assert (tmp_path / "ledger.npz").stat().st_size < 1.1 * bits
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_a_run_keeps_its_history(tmp_path: Path, tiny: dict[str, Any], rounds: int) -> None:
+    if rounds > 1:
+        gradient = {"kind": "one-bit"}
+        budget = {"epsilon": 3.0, "per": "user"}
+        tiny["protocol"] = {
+            "kind": "iterative", "privacy": budget, "gradient": gradient, "rounds": rounds, "rank": 2,
+        }  # fmt: skip
+    result = run(tiny, tmp_path / "run", page=False)
+    ledger = read_ledger(tmp_path / "run")
+    assert [charge.round_index for charge in ledger.history] == list(range(1, rounds + 1))
+    assert contents(ledger) == contents(result.privacy)
+    assert ledger.per_rating.tobytes() == result.traffic["epsilon_per_rating"].tobytes()
+    assert ledger.per_user.tobytes() == result.traffic["epsilon_per_user"].tobytes()
+    again = run(tiny, tmp_path / "run", resume=True, page=False)
+    assert contents(again.privacy) == contents(ledger)
+
+
+def test_without_the_file_a_finished_run_is_not_complete(tmp_path: Path, tiny: dict[str, Any]) -> None:
+    run(tiny, tmp_path, page=False)
+    (tmp_path / "ledger.npz").unlink()
+    with pytest.raises(InputError, match=r"ledger\.npz: No such file"):
+        run(tiny, tmp_path, resume=True, page=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("rated", np.ones(8, dtype=np.bool_)),
+        ("rated", np.ones(9)),
+        ("users", np.array([7])),
+        ("losses", np.zeros((1, 4))),
+        ("per_user_row", np.zeros(0, dtype=np.int64)),
+        ("per_rating", np.zeros((1, 2))),
+        ("per_rating", np.array(["a"])),
+    ],
+)
+def test_arrays_of_no_ledger_are_refused(tmp_path: Path, name: str, array: Any) -> None:
+    arrays = ledger_arrays(ledger_of(9, 1, 0))
+    np.savez(tmp_path / "ledger.npz", allow_pickle=False, **{**arrays, name: array})
+    with pytest.raises(InputError) as caught:
+        read_ledger(tmp_path)
+    assert caught.value.where == str(tmp_path / "ledger.npz")
+
+
+def test_a_cut_ledger_is_refused(tmp_path: Path) -> None:
+    write_ledger(tmp_path, ledger_of(9, 2, 0))
+    path = tmp_path / "ledger.npz"
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(InputError, match="truncated or damaged"):
+        read_ledger(tmp_path)
+
+
+HEADER = "user,item,rating,prediction\n"
+TITLE = "Fran\u00e7ois (1994)"
+
+
+def test_the_first_user_with_enough_test_ratings_is_the_example(tmp_path: Path) -> None:
+    file = tmp_path / "predictions.csv"
+    few = "".join(f"one,{item},3,2.5\n" for item in range(4))
+    many = "".join(f"two,i{item},4,3.5\n" for item in range(12))
+    file.write_text(HEADER + few + many)
+    assert read_example(file) == ExampleUser("two", tuple((f"i{item}", 4.0, 3.5) for item in range(10)))
+    file.write_text(HEADER + few)
+    assert read_example(file) is None
+
+
+def test_names_are_kept_of_the_items_that_are_shown() -> None:
+    users, items = np.repeat([0, 1], [2, 12]), np.concatenate([np.arange(2), np.arange(12)])
+    scale = RatingScale.evenly(1.0, 5.0, 1.0)
+    test = Ratings.from_triples(users, items + 100, np.full(14, 3.0), scale, item_ids=np.arange(100, 112))
+    names = {str(item): f"Film {item}" for item in range(100, 112) if item != 103}
+    ego = {"alter_ego": {"before": [["111", 4.0]], "after": [["unknown", 2.0]]}}
+    shown = {*map(str, range(100, 110)), "111"} - {"103"}
+    assert shown_names(names, test, ego) == {item: f"Film {item}" for item in shown}
+    assert shown_names({}, test, {"alter_ego": None}) == {}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_titles_are_read_in_either_encoding(tmp_path: Path, encoding: str) -> None:
+    flags = "|".join("0" * 19)
+    (tmp_path / "u.item").write_bytes(f"7|{TITLE}|01-Jan-1994|||{flags}\n".encode(encoding))
+    (tmp_path / "movies.dat").write_bytes(f"7::{TITLE}::Drama\n".encode(encoding))
+    assert film_titles(tmp_path / "u.item") == film_titles(tmp_path / "movies.dat") == {7: TITLE}
+
+
+def test_a_damaged_file_of_films_leaves_items_without_names(tmp_path: Path) -> None:
+    (tmp_path / "u.data").write_text("1\t7\t3\t0\n")
+    data = MovieLens100K(path=str(tmp_path))
+    assert data.item_names() == {}
+    (tmp_path / "u.item").write_text(f"7|{TITLE}|01-Jan-1994|||{'|'.join('0' * 19)}\n")
+    assert data.item_names() == {"7": TITLE}
+    (tmp_path / "u.item").write_text("not a film\n")
+    assert data.item_names() == {}

@@ -1,0 +1,267 @@
+"""The verbs from Python, on ratings that a caller holds, and what a notebook shows of their results."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import simulation
+from dprec.datasets import Synthetic
+from dprec.errors import InputError
+from dprec.mechanisms import RandomizedResponse
+from dprec.ratings import RatingScale
+from simulation import compare, plot, run
+from simulation.configuration.loading import load
+
+RATINGS = Synthetic(users=30, items=20, ratings=400).load()
+FRAME = RATINGS.to_pandas()
+LOCAL = {"backend": "local"}
+
+
+def notes(summary: dict[str, Any]) -> str:
+    return " ".join(summary["privacy"]["notes"])
+
+
+def test_a_data_frame_runs_as_the_same_ratings_do_in_a_file(tmp_path: Path) -> None:
+    RATINGS.to_csv(tmp_path / "mine.csv")
+    held = run("blp-mf", dataset=FRAME, simulation=LOCAL)
+    read = run("blp-mf", dataset={"kind": "csv", "path": str(tmp_path / "mine.csv")}, simulation=LOCAL)
+    np.testing.assert_array_equal(held.predictions["prediction"], read.predictions["prediction"])
+    assert held.summary["dataset"]["kind"] == "in-memory"
+    assert held.config.simulation.backend == "local"
+    assert held.config.simulation.workers == 2
+    assert "Scale: one of 1, 2, 3, 4, 5" in notes(held.summary)
+    assert "To test on: 80 of 400 ratings (split: holdout test_fraction 0.2)" in notes(held.summary)
+
+
+def test_a_train_and_a_test_part_are_kept_apart(tmp_path: Path) -> None:
+    tested = np.arange(len(FRAME)) % 5 == 0
+    parts: dict[str, Any] = {"dataset": FRAME[~tested], "test": FRAME[tested], "simulation": LOCAL}
+    result = run("nothing-sent", tmp_path / "run", **parts, page=False)
+    assert len(result.predictions["prediction"]) == tested.sum()
+    assert "(split: predefined fold given)" in notes(result.summary)
+    again = run("nothing-sent", tmp_path / "run", **parts, resume=True, page=False)
+    np.testing.assert_array_equal(again.predictions["prediction"], result.predictions["prediction"])
+    parts["dataset"] = FRAME[~tested].assign(rating=6 - FRAME[~tested]["rating"])
+    with pytest.raises(InputError, match=r"config.yaml: dataset.sha256: '\w+' there and '\w+' now"):
+        run("nothing-sent", tmp_path / "run", **parts, resume=True)
+
+
+def test_files_of_a_train_and_a_test_part(tmp_path: Path) -> None:
+    tested = np.arange(len(FRAME)) % 5 == 0
+    train, test = tmp_path / "train.csv", tmp_path / "test.csv"
+    FRAME[~tested].to_csv(train, index=False)
+    FRAME[tested].to_csv(test, index=False)
+    read = run("nothing-sent", dataset=train, test=str(test), simulation=LOCAL)
+    held = run("nothing-sent", dataset=FRAME[~tested], test=FRAME[tested], simulation=LOCAL)
+    np.testing.assert_array_equal(read.predictions["prediction"], held.predictions["prediction"])
+    assert read.config.split.kind == "predefined"
+    everything = run("nothing-sent", dataset=train, simulation=LOCAL)
+    assert everything.config.split.kind == "holdout"
+
+
+def test_a_written_configuration_needs_the_ratings_again(tmp_path: Path) -> None:
+    frame = FRAME.assign(rating=6 - FRAME["rating"])
+    run("nothing-sent", tmp_path / "run", dataset=frame, simulation=LOCAL, page=False)
+    config = tmp_path / "run" / "config.yaml"
+    with pytest.raises(
+        InputError, match=r"400 ratings of 19 items by 30 users that were in memory; accepted: "
+    ):
+        run(config)
+    assert run(config, dataset=frame).config.dataset == load(config).dataset
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"dataset": "absent.csv"}, "absent.csv: no such file or folder"),
+        ({"dataset": FRAME, "test": "mine.csv"}, "test: a value of type str"),
+        ({"dataset": "mine.csv", "test": FRAME}, "test: a test part, beside a data set of another form"),
+        ({"dataset": {"kind": "csv", "path": "x"}, "test": FRAME}, "test: a test part, beside a data set"),
+        ({"test": FRAME}, "test: a test part without a train part"),
+        ({"split": 3}, "split: a value of type int; accepted: a mapping"),
+        ({"simulation": {"bakcend": "local"}}, "simulation.bakcend: an unknown key"),
+        (
+            {"dataset": FRAME, "split": {"kind": "predefined", "fold": "u1"}},
+            "split.fold: 'u1', but in-memory",
+        ),
+        (
+            {"dataset": FRAME.rename(columns={"item": "zork"})},
+            r"item_column: .* is not clear; accepted: .*InMemory.of\(..., item_column=...\)",
+        ),
+    ],
+)
+def test_what_is_given_is_refused_in_one_line(given: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        run("blp-mf", **given)
+
+
+def test_a_part_that_there_is_not_is_an_error() -> None:
+    with pytest.raises(TypeError, match=r"no argument 'datset'; accepted: dataset, test, .*, evaluation$"):
+        run("blp-mf", datset=FRAME)  # type: ignore[call-arg]
+
+
+def test_own_ratings_need_no_split_in_the_configuration() -> None:
+    plain = {"name": "mine", "protocol": {"kind": "nothing-sent"}, "simulation": LOCAL}
+    assert run(plain, dataset=FRAME).config.split.kind == "holdout"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "kind"),
+    [
+        (["dataset={kind: csv, path: x}"], "holdout"),
+        (["dataset={kind: csv, path: x}", "split={kind: k-fold}"], "k-fold"),
+        (["dataset={kind: movielens-100k, path: y}"], "predefined"),
+        (["dataset.path=y"], "predefined"),
+        (["dataset.kind=synthetic", "dataset={kind: synthetic}"], "holdout"),
+    ],
+)
+def test_a_split_that_other_data_lack_is_replaced(
+    overrides: list[str], kind: str, tiny: dict[str, Any]
+) -> None:
+    tiny |= {
+        "dataset": {"kind": "movielens-100k", "path": "x"},
+        "split": {"kind": "predefined", "fold": "u1"},
+    }
+    assert load(tiny, overrides).split.kind == kind
+
+
+def test_a_result_can_be_run_again() -> None:
+    first = run("nothing-sent", dataset=pd.DataFrame(FRAME), simulation=LOCAL)
+    again = run(first.config, overrides=["split.test_fraction=0.5"])
+    assert again.config.dataset == first.config.dataset
+    assert again.summary["dataset"]["test_ratings"] == 200
+
+
+CONFIG: dict[str, Any] = {
+    "name": "mine",
+    "dataset": {"kind": "synthetic"},
+    "split": {"kind": "holdout"},
+    "simulation": {"backend": "local"},
+    "epsilons": [1.0, 2.0],
+    "protocols": ["blp-mf"],
+    "baselines": False,
+}
+
+
+def test_a_comparison_without_a_directory_lives_as_long_as_its_result() -> None:
+    result = compare(CONFIG, dataset=RATINGS)
+    folder = result.directory
+    assert (folder / "comparison.csv").is_file()
+    assert not (folder / "report.html").exists()
+    (axes,) = plot(result).axes
+    (line,) = [line for line in axes.lines if len(line.get_xdata()) == 2 and np.ptp(line.get_xdata()) > 0]  # type: ignore[arg-type]
+    np.testing.assert_allclose(line.get_xdata(), [1, 2])
+    np.testing.assert_allclose(line.get_ydata(), [row["rmse"] for row in result.rows])
+    del result, axes, line
+    gc.collect()
+    assert not folder.exists()
+
+
+def test_a_refused_comparison_without_a_directory_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(InputError, match=r"absent\.csv: no such file"):
+        compare(CONFIG | {"dataset": {"kind": "csv", "path": "absent.csv"}})
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(InputError, match="resume: no directory; accepted: output=DIR"):
+        compare(CONFIG, resume=True)
+
+
+def test_what_has_no_figure_is_refused() -> None:
+    with pytest.raises(InputError, match="plot: a value of type str; accepted: a channel, or the result of"):
+        plot("runs/mine")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("verb", "argument", "setting"),
+    [
+        (run, {"epsilon": 2}, 'overrides=["protocol.privacy.epsilon=2"]'),
+        (compare, {"epsilon": 2}, 'overrides=["epsilons=[2]"]'),
+        (run, {"seed": 3}, 'overrides=["seed=3"]'),
+    ],
+)
+def test_an_unknown_argument_is_answered_with_the_setting(verb: Any, argument: Any, setting: str) -> None:
+    config = CONFIG if verb is compare else "blp-mf"
+    with pytest.raises(TypeError) as caught:
+        verb(config, dataset=RATINGS, **argument)
+    assert setting in str(caught.value)
+    result = verb(config, dataset=RATINGS, overrides=[*_inside(setting), "simulation.backend=local"])
+    (value,) = argument.values()
+    asked = result.rows[0]["epsilon"] if verb is compare else result.summary["privacy"]["epsilon_per_rating"]
+    assert value in (round(asked, 9), 3)
+
+
+def _inside(setting: str) -> list[str]:
+    return [setting.partition('["')[2].partition('"]')[0]]
+
+
+@pytest.mark.parametrize("name", simulation.__all__)
+def test_the_mathematics_says_where_the_verbs_are(name: str) -> None:
+    import dprec
+
+    with pytest.raises(ImportError, match=f"use: from simulation import {name}$"):
+        getattr(dprec, name)
+    with pytest.raises(ImportError, match=f"use: from simulation import {name}$"):
+        exec(f"from dprec import {name}")
+    assert not hasattr(dprec, "zork")
+
+
+def test_data_frames_without_pandas_name_what_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = run("nothing-sent", dataset=RATINGS, simulation={"backend": "local"})
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    for held, instead in ((made, "predictions, traffic and rounds"), (RATINGS, "to_csv or to_sparse")):
+        with pytest.raises(ModuleNotFoundError, match=f"pip install pandas, or use .*{instead}"):
+            held.to_pandas()
+
+
+def test_the_mathematics_alone_imports_no_simulation() -> None:
+    code = "import dprec, sys; assert not [name for name in sys.modules if name.startswith('simulation')]"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_run_is_a_small_table_and_data_frames(tiny: dict[str, Any]) -> None:
+    result = run({**tiny, "name": "a-name"})
+    html = result._repr_html_()
+    assert html.count("<tr>") == 2
+    for words in ("a-name", "RMSE", "ε per rating", "bytes up", f"{result.summary['accuracy']['rmse']:.4f}"):
+        assert words in html
+    assert repr(result).splitlines()[0].split() == ["run", "a-name"]
+    assert f"{result.summary['accuracy']['rmse']:.4f}" in repr(result)
+    assert repr(result).splitlines()[-1].startswith("network down")
+    frame = result.to_pandas()
+    assert list(frame.columns) == ["user", "item", "rating", "prediction"]
+    assert len(frame) == result.summary["dataset"]["test_ratings"]
+    assert len(result.to_pandas("traffic")) == 40
+    assert result.to_pandas("rounds")["round"].tolist() == [1]
+    with pytest.raises(InputError, match="table: 'nothing'; accepted: predictions, traffic, rounds"):
+        result.to_pandas("nothing")  # type: ignore[arg-type]
+    assert len(plot(result).axes) == len(result.plot().axes)
+    assert len(plot(result.channel).axes) >= 2  # type: ignore[arg-type]
+
+
+def test_a_channel_is_drawn() -> None:
+    figure = plot(RandomizedResponse().channel(RatingScale.evenly(1, 5, 1), 1.0))
+    assert "Probability of what is sent" in [
+        axes.get_title(loc="left") or axes.get_title() for axes in figure.axes
+    ]
+    assert figure._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
+
+
+def test_a_comparison_is_a_small_table_and_a_data_frame(tiny: dict[str, Any], tmp_path: Path) -> None:
+    protocols = [{"name": "mine", "protocol": tiny["protocol"]}]
+    values = {key: tiny[key] for key in ("dataset", "split", "simulation")}
+    comparison = {**values, "name": "cmp", "epsilons": [1.0], "protocols": protocols, "baselines": False}
+    result = compare(comparison, tmp_path / "out", page=False)
+    assert result.to_pandas()["name"].tolist() == ["mine"]
+    assert repr(result) == f"ComparisonResult(cmp: 1 of 1 runs, in {tmp_path / 'out'})"
+    assert "<table>" in result._repr_html_()
+    assert "mine" in result._repr_html_()
