@@ -20,7 +20,7 @@ ASKED = (Mechanism, ReportFamily, Reader, FollowUp, Completion, Completed)
 LEFT = {
     "dprec/personalization/broadcast.py": 2,
     "simulation/comparison/schedule.py": 1,
-    "simulation/protocols/baselines.py": 1,
+    "simulation/protocols/floors.py": 1,
 }
 """Questions about completions that are still asked; none is about a mechanism or a family of reports."""
 

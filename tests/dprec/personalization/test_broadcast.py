@@ -13,9 +13,9 @@ import pytest
 from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
-from dprec.completion import Calibrated, CalibratedModel, Completed
+from dprec.completion import Calibrated, CalibratedModel, Completed, Observations
 from dprec.errors import SettingError
-from dprec.observations import Observations, SymbolReports
+from dprec.observations import SymbolReports
 from dprec.ordinal import expected_rating
 from dprec.personalization import TableOptions, broadcast_of
 from dprec.personalization.broadcast import calibrated_broadcast, derived_broadcast

@@ -16,12 +16,12 @@ from dprec.datasets import MovieLens100K
 from dprec.datasets.movielens import film_titles
 from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.ledger_arrays import ledger_arrays
 from dprec.randomness import generator
 from dprec.ratings import Ratings, RatingScale
-from dprec.reports import DeviceChannel, device_channel
+from dprec.reports import DeviceChannel
 from simulation import run
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
@@ -82,7 +82,7 @@ def device(kind: str = "bounded-laplace") -> DeviceChannel:
     mechanism = MECHANISMS[kind](kind=kind)
     budget = PrivacyBudget(epsilon=2.0, per="user")
     scale = RatingScale.evenly(1.0, 5.0, 1.0)
-    made = device_channel(CalibratedMechanism(mechanism, budget, scale, 200), np.array([3, 5, 9]))
+    made = mechanism.family(budget, scale, 200).device_channel(np.array([3, 5, 9]))
     assert made is not None
     return made
 

@@ -10,7 +10,6 @@ import pytest
 from dprec.catalogue import Catalogue
 from dprec.completion import Calibrated
 from dprec.completion.calibrated.hidden_sets import CellLikelihood, HiddenReports
-from dprec.errors import RunError
 from dprec.mechanisms import HiddenThreshold, Mechanism, ZhengLaplace, ZhengRandomizedResponse
 from dprec.observations import RowReports
 from tests.dprec.completion.calibrated.hidden_worlds import CUTS, SHARES, STARS, planted_levels, reported
@@ -117,7 +116,7 @@ def test_differences_within_a_bin_are_no_tastes() -> None:
 
 def test_symbols_are_counted_by_bin_with_those_that_are_not_sent() -> None:
     seen = reported(planted_levels(30, 20)[0], HiddenThreshold(), 1.0)
-    reports = HiddenReports.of(seen)
+    reports = HiddenReports.of(seen, seen.evidence)
     table = np.zeros((30, 20), dtype=np.int64)
     table[reports.users, reports.items] = reports.symbols
     bins = np.arange(30) % 4
@@ -132,7 +131,7 @@ def test_symbols_are_counted_by_bin_with_those_that_are_not_sent() -> None:
 
 def test_the_symbols_of_a_fine_grid_are_merged_and_keep_their_likelihood() -> None:
     seen = reported(planted_levels(30, 20)[0], ZhengLaplace(), 1.0)
-    reports = HiddenReports.of(seen)
+    reports = HiddenReports.of(seen, seen.evidence)
     assert reports.unrated.size == 16
     assert reports.symbols.min() > 0
     np.testing.assert_allclose(reports.rated.sum(axis=1), 1)
@@ -140,12 +139,6 @@ def test_the_symbols_of_a_fine_grid_are_merged_and_keep_their_likelihood() -> No
     # "?" stays as it is, and neighbours stay in order.
     assert reports.unrated[0] == pytest.approx(1 / (1 + np.exp(-0.5)))
     assert (np.diff(reports.symbols[np.argsort(seen.values)]) >= 0).all()
-
-
-def test_reports_of_visible_sets_are_refused() -> None:
-    seen = reported(planted_levels(5, 4)[0], HiddenThreshold(), 1.0)
-    with pytest.raises(RunError, match="not rated"):
-        HiddenReports.of(type(seen)(seen.users, seen.items, seen.values, seen.shape, seen.scale))
 
 
 CHANNEL = ZhengRandomizedResponse().channel(STARS, 1.0).probabilities

@@ -232,12 +232,12 @@ def test_counts_tell_the_completion_about_users() -> None:
         np.zeros(theta.size),
         (users, 90),
         RatingScale.evenly(1, 4, 1),
-        symbols=reports,
+        evidence=reports,
     )
     completion = Calibrated(features=0, sweeps=8)
     alone, counted = (
         np.corrcoef(completion.fit(given, 1).users.biases, levels)[0, 1]
-        for given in (seen, replace(seen, counts=rows))
+        for given in (seen, replace(seen, evidence=replace(reports, counts=rows)))
     )
     assert counted > alone + 0.1
 
