@@ -108,7 +108,7 @@ _STEPS = 31
 """Steps to either side of 0; finer ones change no prediction that matters."""
 
 _NUMBER = np.dtype("<f4")
-_WIDTHS = np.dtype([("places", "u1"), ("item_factors", "u1"), ("numbers", "u1"), ("categories", "<u2")])
+_WIDTHS = np.dtype([("embeddings", "u1"), ("item_factors", "u1"), ("numbers", "u1"), ("categories", "<u2")])
 
 _MOST_NUMBERS = 1 << 24
 """Numbers and categories of all items together: a few compressed bytes could fill the memory of a device."""
@@ -122,7 +122,7 @@ _LARGEST = 1e3
 
 @dataclass(frozen=True, eq=False)
 class ItemTable:
-    """Effects, places and public data of the items, and where latent ratings change level."""
+    """Effects, embeddings and public data of the items, and where latent ratings change level."""
 
     cuts: NDArray[np.float64]
     """Shape (levels - 1,)."""
@@ -131,7 +131,7 @@ class ItemTable:
     """Mean and standard deviation of each item's bias on the latent rating, including what is not known of
     its traits; shape (items,).
     """
-    places: NDArray[np.float64]
+    embeddings: NDArray[np.float64]
     """Shape (items, dimensions)."""
     item_factors: NDArray[np.float64]
     """Factors of the items, in units in which those of users have variance 1; shape (items, factors)."""
@@ -150,8 +150,8 @@ class ItemTable:
 
     def directions(self, reach: float) -> NDArray[np.float64]:
         """Return each place divided by the root of its squared distance from the origin plus ``reach``."""
-        lengths = (self.places**2).sum(axis=1, keepdims=True)
-        directions: NDArray[np.float64] = self.places / np.sqrt(lengths + reach)
+        lengths = (self.embeddings**2).sum(axis=1, keepdims=True)
+        directions: NDArray[np.float64] = self.embeddings / np.sqrt(lengths + reach)
         return directions
 
     def encode(self) -> bytes:
@@ -162,7 +162,7 @@ class ItemTable:
         InputError
             When it says more of an item than devices take.
         """
-        parts = self.places, self.item_factors, self.numbers
+        parts = self.embeddings, self.item_factors, self.numbers
         wide = 2 + sum(part.shape[1] for part in (*parts, self.categories))
         if wide > _MOST_COLUMNS:
             found = f"{wide} numbers and categories of an item, in a table for devices"
@@ -207,12 +207,12 @@ class ItemTable:
         if np.any(np.diff(cuts) <= 0) or np.any(columns[1] < 0):
             raise ValueError("a table with cut points out of order, or negative deviations")
         bits = np.unpackbits(np.frombuffer(body[of_numbers:], dtype=np.uint8), count=n_categories * n_items)
-        places, item_factors, numbers = np.split(columns[2:].T.copy(), np.cumsum(widths[:2]), axis=1)
+        embeddings, item_factors, numbers = np.split(columns[2:].T.copy(), np.cumsum(widths[:2]), axis=1)
         return cls(
             cuts,
             columns[0],
             columns[1],
-            places,
+            embeddings,
             item_factors,
             numbers,
             bits.reshape(n_categories, n_items).T.astype(np.bool_),

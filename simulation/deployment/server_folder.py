@@ -81,7 +81,7 @@ def read_enrolment(path: Path) -> list[Enrolled]:
         seen |= {f"user {user}", key, f"node {node}"}
         enrolled.append(Enrolled(user, key or None, int(node) if node else None))
     if not enrolled:
-        raise InputError(str(path), "local", "a line for each user")
+        raise InputError(str(path), "nobody", "a line for each user")
     return enrolled
 
 

@@ -34,12 +34,12 @@ def defects(protocol: PrivateAlsProtocol, trials: int = 10_000) -> set[str]:
     return {finding.test for finding in findings(protocol, trials) if finding.defect}
 
 
-@pytest.mark.parametrize("neighbors", ["removal", "replacement"])
+@pytest.mark.parametrize("adjacency", ["add-or-remove-one", "replace-one"])
 @pytest.mark.parametrize("protocol", [OF_DEVICES, OF_SERVER], ids=["devices", "server"])
 def test_the_bound_on_sums_is_below_the_promise_and_not_far_below(
-    protocol: PrivateAlsProtocol, neighbors: str
+    protocol: PrivateAlsProtocol, adjacency: str
 ) -> None:
-    found = findings(replace(protocol, neighbors=neighbors))
+    found = findings(replace(protocol, adjacency=adjacency))
     assert [finding.test for finding in found if finding.defect] == []
     assert 0.5 < found[WHOLE].at_least <= found[WHOLE].promised == 2.0
     assert found[WHOLE].promised > found[BUT_FOR].promised > found[BUT_FOR].at_least > 0.5

@@ -169,7 +169,7 @@ def test_a_file_names_ratings_that_are_present_and_only_those() -> None:
             "dataset: columns that are no arrays, or hide",
         ),
         (([1, [2]], [1, 2], [1, 2]), "dataset: columns that are no arrays"),
-        (frame(item=[0.5, 1, 2, 3, 4]), "dataset: item: identifiers of type float64; accepted: whole"),
+        (frame(item=[0.5, 1, 2, 3, 4]), "dataset: item: identifiers of type float64; accepted: integers"),
         (([1, "a"], [1, 2], [1, 2]), None),
         ((np.array([1, "a"], dtype=object), [1, 2], [1, 2]), "dataset: user: identifiers of type object"),
         (

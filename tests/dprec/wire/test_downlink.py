@@ -140,7 +140,7 @@ def test_every_number_comes_back_within_half_a_step_of_its_column(
     for one, other in (
         (sent.means, received.means),
         (sent.deviations, received.deviations),
-        *zip(sent.places.T, received.places.T, strict=True),
+        *zip(sent.embeddings.T, received.embeddings.T, strict=True),
         *zip(sent.item_factors.T, received.item_factors.T, strict=True),
         *zip(sent.numbers.T, received.numbers.T, strict=True),
     ):
@@ -155,7 +155,7 @@ def test_a_number_costs_less_than_a_byte() -> None:
 
 def test_directions_have_lengths_below_1() -> None:
     lengths = np.sqrt((table().directions(0.3) ** 2).sum(axis=1))
-    distances = np.sqrt((table().places ** 2).sum(axis=1))
+    distances = np.sqrt((table().embeddings ** 2).sum(axis=1))
     np.testing.assert_allclose(lengths, distances / np.sqrt(distances**2 + 0.3))
 
 
@@ -166,7 +166,7 @@ def test_bytes_from_anywhere_are_a_table_or_refused(data: bytes) -> None:
             received = decoded(attempt)
         except ValueError:
             continue
-        assert np.isfinite(received.places).all()
+        assert np.isfinite(received.embeddings).all()
 
 
 def damaged() -> dict[str, bytes]:

@@ -209,7 +209,7 @@ def test_every_table_and_page_says_so(compared: Path) -> None:
     with pytest.raises(InputError, match=r"nothing within .* per user"):
         advise(compared, per_user)
     counted = advise(compared, replace(per_user, claimed=True)).best
-    assert (counted.setting.name, counted.epsilon) == ("own", pytest.approx(EPSILON))
+    assert (counted.result.name, counted.epsilon) == ("own", pytest.approx(EPSILON))
     (own,) = [path for path in (compared / "cells").iterdir() if path.name.startswith("own-")]
     assert "what own code sends" in page
     assert math.isnan(read_run(own).traffic["epsilon_per_user"][0])

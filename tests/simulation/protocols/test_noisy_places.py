@@ -27,7 +27,7 @@ def notes_on_table(name: str, *settings: str) -> list[str]:
 
 
 def test_the_loss_to_all_users_is_charged_to_everybody_who_reported() -> None:
-    result = run(values_of("sets-only", places={"epsilon": 2.0}), page=False)
+    result = run(values_of("sets-only", item_embeddings={"epsilon": 2.0}), page=False)
     privacy = result.summary["privacy"]
     assert privacy["epsilon_per_rating"] == 0
     assert privacy["epsilon_per_user"] == {"max": 2.0, "mean": 2.0, "median": 2.0}
@@ -38,7 +38,7 @@ def test_the_loss_to_all_users_is_charged_to_everybody_who_reported() -> None:
 
 def test_the_loss_to_all_users_adds_to_that_of_the_reports() -> None:
     alone, noisy = (
-        run(values_of("one-bit-on-device", places=places), page=False) for places in ({}, {"epsilon": 3.0})
+        run(values_of("one-bit-on-device", item_embeddings=places), page=False) for places in ({}, {"epsilon": 3.0})
     )
     np.testing.assert_allclose(noisy.traffic["epsilon_per_user"], alone.traffic["epsilon_per_user"] + 3.0)
     np.testing.assert_array_equal(noisy.traffic["epsilon_per_rating"], alone.traffic["epsilon_per_rating"])
@@ -57,7 +57,7 @@ def test_the_loss_to_all_users_adds_to_that_of_the_reports() -> None:
 def test_noise_does_not_depend_on_how_users_are_divided_among_nodes() -> None:
     results = []
     for size in (150, 40):
-        values = values_of("sets-only", places={"epsilon": 8.0})
+        values = values_of("sets-only", item_embeddings={"epsilon": 8.0})
         values["simulation"]["users_per_node"] = size
         results.append(run(values, page=False))
     np.testing.assert_array_equal(*(result.predictions["prediction"] for result in results))
@@ -73,13 +73,13 @@ def test_places_change_no_report_and_nothing_where_the_server_predicts() -> None
     assert len(identities) == 1
     server = [
         run(
-            values_of("one-bit-on-device", personalization="none", places={"least_raters": least}), page=False
+            values_of("one-bit-on-device", personalization="none", item_embeddings={"least_raters": least}), page=False
         )
         for least in (1, 60)
     ]
     np.testing.assert_array_equal(*(result.predictions["prediction"] for result in server))
     device = [
-        run(values_of("one-bit-on-device", places={"least_raters": least}), page=False).predictions[
+        run(values_of("one-bit-on-device", item_embeddings={"least_raters": least}), page=False).predictions[
             "prediction"
         ]
         for least in (1, 60)
@@ -150,6 +150,6 @@ def test_noise_of_the_server_alone_is_drawn_from_the_seed_too(epsilon: str, draw
     protocol = load("sets-only", [f"protocol.item_embeddings.epsilon={epsilon}"]).protocol
     assert not protocol.private
     assert protocol.draws_noise is drawn
-    result = run(values_of("sets-only", places={"epsilon": 2.0} if drawn else {}), page=False)
+    result = run(values_of("sets-only", item_embeddings={"epsilon": 2.0} if drawn else {}), page=False)
     notes = result.summary["privacy"]["notes"]
     assert any("drawn from the seed" in note for note in notes) is drawn

@@ -63,7 +63,7 @@ def test_the_contract(tmp_path: Path, tiny: dict[str, Any]) -> None:
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
 
     summary = json.loads((folder / "summary.json").read_text())
-    assert summary["schema"] == 1
+    assert summary["schema"] == 2
     assert (summary["name"], summary["protocol"]) == ("tiny", "one-shot")
     assert (summary["mechanism"], summary["completion"]) == ("bounded-laplace", "mf")
     for section, keys in SUMMARY.items():
