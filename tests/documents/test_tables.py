@@ -188,7 +188,7 @@ def test_a_summary_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_a_wrong_cell_is_named_with_its_line(tmp_path: Path) -> None:
     write_results(tmp_path / "one.csv", [RESULT])
     text = (tmp_path / "one.csv").read_text(encoding="utf-8")
-    (tmp_path / "one.csv").write_text(text.replace(",nobody,", ",anybody,"), encoding="utf-8")
+    (tmp_path / "one.csv").write_text(text.replace(",local,", ",anybody,"), encoding="utf-8")
     with pytest.raises(InputError, match="line 2: trust: 'anybody'"):
         read_results(tmp_path / "one.csv")
     for column, text in (("metric", "charm"), ("accuracy", "nan"), ("gain", "inf")):

@@ -165,7 +165,7 @@ def test_points_on_the_frontier_are_filled(comparison_directory: Directories) ->
 
 
 @pytest.mark.parametrize(
-    "settings",
+    "results",
     [{}, {"epsilon": None, "mechanism": "none"}, {"rounds": 5, "protocol": "iterative", "per": "user"}],
 )
 def test_the_main_figure_has_three_panels(run_directory: Directories, results: dict[str, object]) -> None:

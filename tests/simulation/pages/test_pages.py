@@ -463,7 +463,7 @@ RUNS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"mechanism": "none", "epsilon": None, "completion": "mf"},
         {"privacy.epsilon_composed.max": None},
     ),
-    "by composition only": ({"trust": "sum"}, {**_UNKNOWN, "privacy.hides_rated_items": True}),
+    "by composition only": ({"trust": "secure-aggregation"}, {**_UNKNOWN, "privacy.hides_rated_items": True}),
     "claimed": (
         {"trust": "central"},
         {**_UNKNOWN, **_CLAIMED, "privacy.epsilon_claimed": {"per_rating": 2.0, "per_user": 1154.2}},
