@@ -13,9 +13,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.auditing import Sent, measured
 from dprec.mechanisms import RandomizedResponse
-from dprec.privacy.audit import measured
-from dprec.privacy.evidence import Sent
 from dprec.ratings import RatingScale
 from simulation import auditing, load
 

@@ -16,9 +16,9 @@ import numpy as np
 from choose_on_device import validation_split
 from threadpoolctl import threadpool_limits
 
+from dprec.accounting import MatchedBudget
 from dprec.datasets import MovieLens100K
 from dprec.mechanisms import BitsAndCounts, FisherOptimal, ThresholdBit
-from dprec.privacy.matched_budget import MatchedBudget
 from simulation import load
 from simulation.execution import run_prepared
 from simulation.protocols.best import BestProtocol

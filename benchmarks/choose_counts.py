@@ -18,12 +18,12 @@ import numpy as np
 from choose_on_device import validation_split
 from threadpoolctl import threadpool_limits
 
+from dprec.accounting import PrivacyBudget
 from dprec.completion import Calibrated
 from dprec.datasets import MovieLens100K
 from dprec.mechanisms import BitsAndCounts, Mechanism, ThresholdBit
 from dprec.metrics import root_mean_squared_error
 from dprec.observations import Observations
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import DeviceDraws
 from dprec.ratings import Ratings
 from dprec.reports import Profiles, Wanted

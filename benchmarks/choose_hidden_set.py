@@ -17,6 +17,7 @@ import numpy as np
 from choose_on_device import validation_split
 from threadpoolctl import threadpool_limits
 
+from dprec.accounting import PrivacyBudget
 from dprec.catalogue import Catalogue
 from dprec.completion import Calibrated
 from dprec.datasets import MovieLens100K
@@ -25,7 +26,6 @@ from dprec.metrics import root_mean_squared_error
 from dprec.observations import Observations
 from dprec.personalization import Devices
 from dprec.personalization.broadcast import calibrated_broadcast
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import words
 from dprec.ratings import Ratings
 from dprec.reports import HiddenRowFamily

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from dprec.accounting import PrivacyBudget
 from dprec.catalogue import Catalogue
 from dprec.completion import Calibrated, CalibratedModel, SymbolTables
 from dprec.completion.calibrated import completion as completion_module
@@ -34,7 +35,6 @@ from dprec.metrics import root_mean_squared_error
 from dprec.observations import Observations
 from dprec.personalization import Devices, OrdinalProcess
 from dprec.personalization.broadcast import calibrated_broadcast
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import generator, words
 from dprec.ratings import Ratings
 from dprec.reports import CellFamily

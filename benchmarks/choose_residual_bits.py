@@ -16,12 +16,12 @@ import numpy as np
 from choose_on_device import error, validation_split
 from threadpoolctl import threadpool_limits
 
+from dprec.accounting import PrivacyBudget
 from dprec.catalogue import Catalogue
 from dprec.completion import CalibratedModel
 from dprec.datasets import MovieLens100K
 from dprec.mechanisms.whole_profiles import ResidualBits
 from dprec.observations import Observations
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import words
 from dprec.ratings import Ratings
 from dprec.reports import ResidualBitFamily

@@ -19,12 +19,12 @@ from choose_on_device import error, validation_split
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from dprec.accounting import PrivacyBudget
 from dprec.arrays import offsets, rows_of
 from dprec.completion import CalibratedModel
 from dprec.datasets import MovieLens100K
 from dprec.mechanisms.whole_profiles import UserLevelBit
 from dprec.observations import Observations, ProfileReports
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import generator, words
 from dprec.ratings import Ratings
 from dprec.reports import ProfileFamily

@@ -16,12 +16,12 @@ import numpy as np
 from choose_on_device import COMPLETION, PROCESS, error, fitted, validation_split
 from threadpoolctl import threadpool_limits
 
+from dprec.accounting import PrivacyBudget
 from dprec.completion import Calibrated
 from dprec.datasets import MovieLens100K
 from dprec.mechanisms import ThresholdBit
 from dprec.metrics import root_mean_squared_error
 from dprec.ordinal import Histogram
-from dprec.privacy.calibration import PrivacyBudget
 
 BUDGETS = (0.1, 0.5, 1.0, 3.0)
 

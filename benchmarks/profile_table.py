@@ -31,12 +31,12 @@ from numpy.typing import NDArray
 from scale import EPSILON, RATINGS_PER_USER, population
 from threadpoolctl import threadpool_limits
 
+from dprec.accounting import PrivacyBudget
 from dprec.arrays import rows_of
 from dprec.completion import MatrixFactorization
 from dprec.exchange import REPLY, REPORT, Reports
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.observations import Observations
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import DeviceDraws
 from dprec.ratings import Ratings
 from dprec.reports import CellFamily

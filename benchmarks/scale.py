@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 from process_memory import GIGABYTE, Peak, measured
 from threadpoolctl import threadpool_limits
 
+from dprec.accounting import PrivacyBudget
 from dprec.completion import MatrixFactorization
 from dprec.mechanisms.laplace import BoundedLaplace
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import RunKeys, generator
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import TrafficLedger

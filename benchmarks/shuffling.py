@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import argparse
 
-from dprec.mechanisms import BoundedLaplace, Mechanism, RandomizedResponse, ThresholdBit
-from dprec.privacy.shuffling import (
+from dprec.accounting import (
     ShuffledChannel,
     clones_delta,
     closed_form_epsilon,
     least_epsilon,
     two_answers_delta,
 )
+from dprec.mechanisms import BoundedLaplace, Mechanism, RandomizedResponse, ThresholdBit
 from dprec.ratings import RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)

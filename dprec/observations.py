@@ -15,10 +15,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from dprec.accounting import gaussian_epsilon, largest_mu
 from dprec.arrays import offsets
 from dprec.catalogue import Catalogue
 from dprec.components import Options, option
-from dprec.privacy.gaussian import gaussian_epsilon, largest_mu
 from dprec.ratings import RatingScale
 
 LEAST_RATERS = 5

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from dprec.privacy.ledger import PrivacyLedger
+    from dprec.accounting import PrivacyAccountant
     from dprec.reports import DeviceChannel
     from simulation.configuration.models import RunConfig
     from simulation.storage.run_files import RunRecord
@@ -61,7 +61,7 @@ class RunResult:
         return self.record.channel
 
     @property
-    def privacy(self) -> PrivacyLedger:
+    def privacy(self) -> PrivacyAccountant:
         """Every charge to a user's privacy, round by round."""
         return self.record.privacy
 

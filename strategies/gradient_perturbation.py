@@ -17,11 +17,11 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
+from dprec.accounting import PrivacyAccountant
 from dprec.arrays import cut, offsets, segments, sizes_of
 from dprec.channel import Channel
 from dprec.completion import Biases, Domain, HiddenMatrix, OneBit
 from dprec.exchange import ROW_ENTRY, SLOPES, SlopesRequest
-from dprec.privacy.ledger import PrivacyLedger
 from dprec.wire import ReportCodec, SymbolRows, TrafficLedger
 from strategies.envelope import request_content
 from strategies.roster import Roster
@@ -38,7 +38,7 @@ class GradientPerturbation(OwnModelRounds):
     matrix : HiddenMatrix
         The estimate after the rounds so far.
     traffic : TrafficLedger
-    privacy : PrivacyLedger
+    privacy : PrivacyAccountant
     """
 
     completion: OneBit
@@ -57,7 +57,7 @@ class GradientPerturbation(OwnModelRounds):
 
     def __post_init__(self) -> None:
         users = self.roster.n_users
-        self.traffic, self.privacy = TrafficLedger(users), PrivacyLedger(rated=self.counts > 0)
+        self.traffic, self.privacy = TrafficLedger(users), PrivacyAccountant(rated=self.counts > 0)
         self._records = []
         self._codec, self._rows = ReportCodec(self.channel, self.n_items), SymbolRows(self.channel)
         self._cells, self._counts = np.zeros(0, dtype=np.int64), np.zeros(users, dtype=np.int64)

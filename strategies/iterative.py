@@ -15,11 +15,11 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
+from dprec.accounting import PrivacyAccountant
 from dprec.completion import Start, StepOptions, initial_item_factors, step_item_factors
 from dprec.errors import RunError
 from dprec.exchange import DELIVER, TRAIN, FinalFactors, GradientRequest, bitmap_of
 from dprec.gradients import Aggregate, GradientReport
-from dprec.privacy.ledger import PrivacyLedger
 from dprec.wire import BroadcastOptions, Factors, TrafficLedger, encode_broadcast
 from strategies.envelope import request_content
 from strategies.roster import Roster
@@ -42,7 +42,7 @@ class State:
     holders: NDArray[np.bool_]
     """Users who are known to hold it; shape (users,)."""
     traffic: TrafficLedger
-    privacy: PrivacyLedger
+    privacy: PrivacyAccountant
     best_factors: NDArray[np.float64]
     """Shape (items, rank)."""
     best_error: float = math.inf
@@ -71,7 +71,7 @@ class State:
             broadcast=None,
             holders=np.zeros(rated.size, dtype=np.bool_),
             traffic=TrafficLedger(rated.size),
-            privacy=PrivacyLedger(rated),
+            privacy=PrivacyAccountant(rated),
             best_factors=factors.copy(),
         )
 

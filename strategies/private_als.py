@@ -14,9 +14,9 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
+from dprec.accounting import PrivacyAccountant
 from dprec.exchange import DELIVER, STATISTICS, FinalFactors, GradientRequest
 from dprec.gradients import Aggregate
-from dprec.privacy.ledger import PrivacyLedger
 from dprec.private_als import Aggregation, ItemLearner, StatisticsLayout
 from dprec.randomness import ReleaseDraws
 from dprec.wire import TrafficLedger
@@ -53,10 +53,10 @@ class PrivateAls(OwnModelRounds):
     Attributes
     ----------
     traffic : TrafficLedger
-    privacy : PrivacyLedger
+    privacy : PrivacyAccountant
         A release with Gaussian noise has no epsilon without a delta, so its charges are infinite.
     failed : int
-        Releases that failed because too many devices dropped out; their budget is spent.
+        ChannelDraws that failed because too many devices dropped out; their budget is spent.
     """
 
     learner: ItemLearner
@@ -70,12 +70,12 @@ class PrivateAls(OwnModelRounds):
     """Run key under which the devices find their setup."""
     roster: Roster
     traffic: TrafficLedger = field(init=False)
-    privacy: PrivacyLedger = field(init=False)
+    privacy: PrivacyAccountant = field(init=False)
     failed: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         everybody = np.ones(self.roster.n_users, dtype=np.bool_)
-        self.traffic, self.privacy = TrafficLedger(self.roster.n_users), PrivacyLedger(rated=everybody)
+        self.traffic, self.privacy = TrafficLedger(self.roster.n_users), PrivacyAccountant(rated=everybody)
         self._records = []
 
     def configure_train(

@@ -5,6 +5,6 @@ needs: a secret of its own, limits, a ledger and a memory that survive a crash, 
 """
 
 from clients.device.folder import Agreement, DeviceFolder, write_device
-from clients.device.limits import Limits
+from clients.device.ledger import Limits
 
 __all__ = ["Agreement", "DeviceFolder", "Limits", "write_device"]

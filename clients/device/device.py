@@ -29,8 +29,7 @@ from flwr.clientapp import ClientApp
 from clients.app import answering
 from clients.device.durable import State, as_bytes, kept, read_state, write_state
 from clients.device.folder import DeviceFolder, SecretKeys
-from clients.device.ledger import Charge, Ledger
-from clients.device.limits import Price
+from clients.device.ledger import Charge, Ledger, Price
 from clients.device.losses import CHARGED_WITH, DELIVERIES, FREE, PRICES, price_of
 from clients.device.profile import Profile, emptied, write_predictions
 from clients.faults import FaultOptions

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clients.device.durable import OWNER_ONLY, PART, State, sync_folder, write_durably, write_state
-from clients.device.limits import DeviceOptions, Limits
+from clients.device.ledger import DeviceOptions, Limits
 from clients.device.profile import Profile, profile_text, read_profile
 from dprec.components import (
     Options,

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clients.device.durable import append_durably
-from clients.device.limits import Loss, Price
+from clients.device.ledger import Loss, Price
 from dprec.components import Options, option
 from dprec.errors import InputError
 from dprec.exchange import from_json, to_json

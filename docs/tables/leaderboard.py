@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from docs.tables import table
 from docs.tables.results import Result, provenance, source_of, summary, systems
-from dprec.privacy.guarantee import LEAST_TRUST_FIRST
+from dprec.accounting import LEAST_TRUST_FIRST
 from simulation.analysis.gains import NOTHING_SENT, SETS_ONLY, gain_digits
 from simulation.analysis.vocabulary import (
     DASH,

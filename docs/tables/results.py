@@ -14,9 +14,8 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, TypeAdapter, ValidationError, with_config
 
+from dprec.accounting import ComparableUnit, Status, Trust
 from dprec.errors import InputError
-from dprec.privacy.guarantee import Status, Trust
-from dprec.privacy.units import ComparableUnit
 from simulation.analysis.gains import Gain
 from simulation.analysis.vocabulary import METRICS, Metric
 from simulation.configuration.strict_yaml import read_yaml

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from dprec.accounting import LARGEST_CELL_EPSILON
 from dprec.components import Options, option
 from dprec.crossdomain.similarity import (
     LOWEST,
@@ -19,7 +20,6 @@ from dprec.crossdomain.similarity import (
     largest_sensitivities,
 )
 from dprec.crossdomain.similarity import global_sensitivity as width_of
-from dprec.privacy.calibration import LARGEST_CELL_EPSILON
 from dprec.randomness import NoiseGrid, uniforms, words
 
 

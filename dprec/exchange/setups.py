@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from pydantic import BeforeValidator
 
+from dprec.accounting import PrivacyBudget
 from dprec.completion import LinkKind
 from dprec.components import Options, as_tuple, as_values, one_of, one_of_classes, option, parse_json
 from dprec.errors import InputError, SettingError
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.mechanisms import MECHANISMS, Mechanism
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.private_als import AGGREGATIONS, Aggregation, FactorizationOptions
 from dprec.wire import BroadcastOptions
 

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dprec.accounting import PrivacyBudget
 from dprec.channel import Channel
 from dprec.components import Options, is_ours, naming, reference_of
 from dprec.errors import InputError, shown
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import DRAWS
 from dprec.ratings import RatingScale
 from dprec.reports import CellFamily, ReportFamily

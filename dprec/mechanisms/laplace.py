@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from dprec.channel import Channel
 from dprec.components import option
 from dprec.mechanisms.base import Mechanism
-from dprec.privacy.bounded_laplace_noise import interval_probabilities, least_scale
+from dprec.mechanisms.published_noise import interval_probabilities, least_scale
 from dprec.ratings import RatingScale
 
 TAIL = 1e-3

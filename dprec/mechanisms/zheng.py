@@ -12,7 +12,7 @@ from dprec.channel import Channel
 from dprec.components import option
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.laplace import cell_probabilities, wide_grid
-from dprec.privacy.zheng_bounds import modified_laplace_bound, randomized_response_bound
+from dprec.mechanisms.published_noise import modified_laplace_bound, randomized_response_bound
 from dprec.ratings import RatingScale
 from dprec.reports import HiddenRowFamily, ReportFamily
 from dprec.reports.hidden_rows import RATING_NOISE

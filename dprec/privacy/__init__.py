@@ -1,25 +1,33 @@
 """What is guaranteed to whom: budgets, guarantees, the ledger of every user, and the papers' theory."""
 
-from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.composition import TotalLoss, total_loss
-from dprec.privacy.guarantee import Guarantee, Status, Trust
-from dprec.privacy.ledger import Charge, PrivacyLedger
-from dprec.privacy.loss_distribution import LossDistribution
-from dprec.privacy.releases import Releases, composed_losses
-from dprec.privacy.units import ComparableUnit, PrivacyUnit
+from dprec.accounting import (
+    ChannelDraws,
+    ComparableUnit,
+    ComposedLoss,
+    Guarantee,
+    PrivacyAccountant,
+    PrivacyBudget,
+    PrivacyLossDistribution,
+    PrivacyUnit,
+    Status,
+    Trust,
+    compose,
+)
+from dprec.accounting.accountant import Charge
+from dprec.accounting.events import composed_losses
 
 __all__ = [
     "Charge",
     "ComparableUnit",
     "Guarantee",
-    "LossDistribution",
+    "PrivacyLossDistribution",
     "PrivacyBudget",
-    "PrivacyLedger",
+    "PrivacyAccountant",
     "PrivacyUnit",
-    "Releases",
+    "ChannelDraws",
     "Status",
-    "TotalLoss",
+    "ComposedLoss",
     "Trust",
     "composed_losses",
-    "total_loss",
+    "compose",
 ]

@@ -6,7 +6,7 @@ under its neighbour, epsilon is at least x (Jagielski et al. [jagielski2020], se
 beyond a probability delta, delta is subtracted from the first of the two probabilities.
 
 The people who sent something are divided into three parts. The first serves to estimate how much a
-report favours a profile (`dprec.privacy.evidence`), the second to choose profiles, evidence and threshold,
+report favours a profile (`dprec.auditing`), the second to choose profiles, evidence and threshold,
 the third to bound the probabilities of the event that was chosen. So a bound holds whatever was chosen.
 """
 
@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta
 
-from dprec.privacy.audit_power import power_of
-from dprec.privacy.evidence import Scores, Sent, bounding, choosing, scores_of
+from dprec.auditing import Scores, Sent, bounding, choosing, power_of, scores_of
 
 _THRESHOLDS = 2000
 

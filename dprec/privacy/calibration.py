@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from dprec.accounting import PrivacyUnit
+from dprec.accounting.pld import largest_share
 from dprec.channel import Channel
 from dprec.components import Options, option
 from dprec.errors import SettingError
-from dprec.privacy.composed_budget import largest_share
-from dprec.privacy.units import PrivacyUnit
 from dprec.randomness import even_share
 
 LARGEST_CELL_EPSILON = 20.0
@@ -26,7 +26,7 @@ SMALLEST_DELTA, LARGEST_DELTA = 1e-9, 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyBudget(Options):
-    """What is guaranteed: epsilon, and for what; see `dprec.privacy.units`."""
+    """What is guaranteed: epsilon, and for what; see `dprec.accounting.promises`."""
 
     epsilon: float = option("Privacy loss, in natural logarithms.", gt=0)
     per: PrivacyUnit = option("What the loss is guaranteed for.", "rating")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from dprec.accounting import PrivacyLossDistribution, compose
 from dprec.channel import Channel
-from dprec.privacy.composition import total_loss
-from dprec.privacy.loss_distribution import LossDistribution
 
 _PRECISION = 1e-3
 """Share of the budget that may stay unspent."""
@@ -77,5 +76,5 @@ def _composed(channel: Channel, draws: int, delta: float) -> float:
     """Return what draws from a channel cost together."""
     if not 0 < channel.epsilon < math.inf:
         return channel.epsilon
-    together = total_loss([(LossDistribution.of(channel), draws)]).epsilon(delta)
+    together = compose([(PrivacyLossDistribution.of(channel), draws)]).epsilon(delta)
     return min(together, draws * channel.epsilon)

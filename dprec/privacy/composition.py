@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len
 
+from dprec.accounting import PrivacyLossDistribution
+from dprec.accounting.pld import POINTS
 from dprec.channel import Channel
-from dprec.privacy.loss_distribution import POINTS, LossDistribution
 
 TAIL = 1e-13
 """Mass that may lie beyond either end of the window in which the sum is found."""
@@ -31,7 +32,7 @@ _FINEST = 32 * POINTS
 
 
 @dataclass(frozen=True, eq=False)
-class TotalLoss:
+class ComposedLoss:
     """The distribution of a sum of privacy losses."""
 
     losses: NDArray[np.float64]
@@ -45,7 +46,7 @@ class TotalLoss:
     @classmethod
     def of_transform(
         cls, masses: NDArray[np.float64], step: float, first: int, count: int, points: int
-    ) -> TotalLoss:
+    ) -> ComposedLoss:
         """Return the sum whose distribution was found by a Fourier transform.
 
         Parameters
@@ -92,12 +93,12 @@ class TotalLoss:
         return float(min(self.largest, max(start, between)))
 
 
-def total_loss(draws: Sequence[tuple[LossDistribution, int]]) -> TotalLoss:
+def compose(draws: Sequence[tuple[PrivacyLossDistribution, int]]) -> ComposedLoss:
     """Return the distribution of the loss of independent draws.
 
     Parameters
     ----------
-    draws : sequence of (LossDistribution, int)
+    draws : sequence of (PrivacyLossDistribution, int)
         What is drawn from, all on the same grid, and how often, at least once.
     """
     step = draws[0][0].step
@@ -105,10 +106,10 @@ def total_loss(draws: Sequence[tuple[LossDistribution, int]]) -> TotalLoss:
     first, last = _window(draws, points)
     length = next_fast_len(last - first + 1, real=True)
     masses = irfft(_spectrum(draws, length), length)
-    return TotalLoss.of_transform(masses, step, first, sum(times for _, times in draws), points)
+    return ComposedLoss.of_transform(masses, step, first, sum(times for _, times in draws), points)
 
 
-def _spectrum(draws: Sequence[tuple[LossDistribution, int]], length: int) -> NDArray[np.complex128]:
+def _spectrum(draws: Sequence[tuple[PrivacyLossDistribution, int]], length: int) -> NDArray[np.complex128]:
     """Return the Fourier transform of the sum: the product of those of the draws."""
     log_moduli, angles = (
         np.sum([times * one.spectrum(length)[part] for one, times in draws], axis=0) for part in (0, 1)
@@ -120,7 +121,7 @@ def _spectrum(draws: Sequence[tuple[LossDistribution, int]], length: int) -> NDA
     return product
 
 
-def _window(draws: Sequence[tuple[LossDistribution, int]], points: int) -> tuple[int, int]:
+def _window(draws: Sequence[tuple[PrivacyLossDistribution, int]], points: int) -> tuple[int, int]:
     """Return the first and the last point of a window that the sum leaves with `TAIL` on either side."""
     step = draws[0][0].step
     variance = sum(times * one.variance for one, times in draws)
@@ -136,7 +137,7 @@ def _window(draws: Sequence[tuple[LossDistribution, int]], points: int) -> tuple
     return max(-points, math.floor(-ends[0] / step)), min(points, math.ceil(ends[1] / step))
 
 
-def common_grid(channels: Sequence[Channel]) -> list[LossDistribution]:
+def common_grid(channels: Sequence[Channel]) -> list[PrivacyLossDistribution]:
     """Return the loss distributions of channels on one grid.
 
     The grid suits the least private of them, and is coarse for those that are more than 32 times as private.
@@ -148,4 +149,4 @@ def common_grid(channels: Sequence[Channel]) -> list[LossDistribution]:
     """
     epsilons = [channel.epsilon for channel in channels]
     step = max(min(epsilons) / POINTS, max(epsilons) / _FINEST)
-    return [LossDistribution.of(channel, step) for channel in channels]
+    return [PrivacyLossDistribution.of(channel, step) for channel in channels]

@@ -1,6 +1,6 @@
 """How much what a person sent favours one profile over another, in several ways.
 
-Each way is learned from the first part of the people alone; see `dprec.privacy.audit`.
+Each way is learned from the first part of the people alone; see `dprec.auditing`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.privacy.logistic_regression import LogisticRegression
+from dprec.auditing import LogisticRegression
 
 Scores = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Evidence for the first of two profiles: of the people with the first, and of those with the second."""

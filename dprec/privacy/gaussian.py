@@ -1,7 +1,7 @@
 """What Gaussian noise costs: one release of sensitivity 1, and the several that compose to one.
 
 A release whose noise has ``m`` times its sensitivity as standard deviation is as easy to tell apart as two
-normal distributions whose means are ``mu = 1 / m`` deviations apart. Releases that are chosen one after the
+normal distributions whose means are ``mu = 1 / m`` deviations apart. ChannelDraws that are chosen one after the
 other, each from what came before, compose exactly: ``mu^2`` is the sum of theirs (Dong, Roth and Su
 [dong2022], Corollary 3.3).
 """
@@ -24,8 +24,8 @@ _SMALLEST, _LARGEST = 1e-12, 1e6
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianReleases:
-    """Releases about some users, with Gaussian noise."""
+class NoisySum:
+    """ChannelDraws about some users, with Gaussian noise."""
 
     distance: float
     """Of the two means with and without a user, in standard deviations, of all releases together."""

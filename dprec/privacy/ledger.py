@@ -40,7 +40,7 @@ class Charge:
 
 
 @dataclass(eq=False)
-class PrivacyLedger:
+class PrivacyAccountant:
     """Privacy losses of every user, added up by basic composition."""
 
     rated: NDArray[np.bool_]

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.privacy.ledger import Charge, Loss, PrivacyLedger
+from dprec.accounting import Loss, PrivacyAccountant
+from dprec.accounting.accountant import Charge
 
 _ONE_NUMBER = -1
 """Instead of a row: the loss is the same for all participants."""
 
 
-def ledger_arrays(ledger: PrivacyLedger) -> dict[str, NDArray[Any]]:
+def ledger_arrays(ledger: PrivacyAccountant) -> dict[str, NDArray[Any]]:
     """Return a ledger as arrays.
 
     Returns
@@ -48,7 +49,7 @@ def ledger_arrays(ledger: PrivacyLedger) -> dict[str, NDArray[Any]]:
     }
 
 
-def ledger_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> PrivacyLedger:
+def ledger_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> PrivacyAccountant:
     """Return the ledger from which `ledger_arrays` made some arrays.
 
     Raises
@@ -69,7 +70,7 @@ def ledger_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> PrivacyLedger:
         row = int(arrays[f"{unit}_row"][charge])
         return float(arrays[unit][charge]) if row == _ONE_NUMBER else losses[row]
 
-    return PrivacyLedger(
+    return PrivacyAccountant(
         rated,
         [
             Charge(

@@ -24,7 +24,7 @@ POINTS = 128
 
 
 @dataclass(frozen=True, eq=False)
-class LossDistribution:
+class PrivacyLossDistribution:
     """Pr(privacy loss = j step) for one draw from a dominating pair."""
 
     step: float
@@ -33,7 +33,7 @@ class LossDistribution:
     """The probabilities, for j from -points to points; shape (2 points + 1,)."""
 
     @classmethod
-    def of(cls, channel: Channel, step: float | None = None) -> LossDistribution:
+    def of(cls, channel: Channel, step: float | None = None) -> PrivacyLossDistribution:
         """Return the distribution for one draw from a channel.
 
         The divergence h(a) = max over x, x' of sum over z of max(0, Q[x, z] - a Q[x', z]) is convex in a, so
@@ -52,7 +52,7 @@ class LossDistribution:
         return cls.with_divergences(step, _divergences(channel, step, points))
 
     @classmethod
-    def with_divergences(cls, step: float, divergences: NDArray[np.float64]) -> LossDistribution:
+    def with_divergences(cls, step: float, divergences: NDArray[np.float64]) -> PrivacyLossDistribution:
         """Return the distribution of a pair whose divergences are not below those given.
 
         Parameters
@@ -114,7 +114,7 @@ def points_up_to(epsilon: float, step: float) -> int:
 
 
 def _divergences(channel: Channel, step: float, points: int) -> NDArray[np.float64]:
-    """Return h at a = exp(j step) for j from 0 to ``points``; see `LossDistribution.of`."""
+    """Return h at a = exp(j step) for j from 0 to ``points``; see `PrivacyLossDistribution.of`."""
     rows = channel.probabilities[:, channel.weights.max(axis=0) > 0]
     logs, inputs, width = np.log(rows), len(rows), points + 2
     ratios = np.exp(step * np.arange(points + 1))

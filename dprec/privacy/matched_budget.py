@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dprec.privacy.units import ComparableUnit
+from dprec.accounting import ComparableUnit
 
 
 @dataclass(frozen=True)

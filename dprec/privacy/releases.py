@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import PrivacyLossDistribution, compose
+from dprec.accounting.pld import common_grid
 from dprec.channel import Channel
-from dprec.privacy.composition import common_grid, total_loss
-from dprec.privacy.loss_distribution import LossDistribution
 from dprec.randomness import DRAWS
 
 
 @dataclass(frozen=True, eq=False)
-class Releases:
+class ChannelDraws:
     """Independent draws about every user, from one channel per user."""
 
     channels: tuple[Channel, ...]
@@ -31,7 +31,7 @@ class Releases:
     """
 
 
-def least_private_channel(epsilon: float) -> Channel:
+def dominating_channel(epsilon: float) -> Channel:
     """Return a channel that dominates every mechanism with a loss of at most epsilon.
 
     It is the randomised response of one bit (Kairouz, Oh and Viswanath [kairouz2015], section 3).
@@ -47,14 +47,14 @@ def least_private_channel(epsilon: float) -> Channel:
     return Channel(weights, np.arange(2.0), np.arange(2.0))
 
 
-def composed_losses(releases: Sequence[Releases], delta: float) -> NDArray[np.float64]:
+def composed_losses(releases: Sequence[ChannelDraws], delta: float) -> NDArray[np.float64]:
     """Return an epsilon of every user that holds with ``delta`` for two profiles that differ arbitrarily.
 
     Users of whom the same was drawn have the same loss, which is composed once.
 
     Parameters
     ----------
-    releases : sequence of Releases
+    releases : sequence of ChannelDraws
         Of the same users; their losses add up.
     delta : float
         Above 0.
@@ -110,7 +110,7 @@ class _Composer:
     """
 
     delta: float
-    _grids: dict[tuple[Channel, ...], list[LossDistribution]] = field(default_factory=dict)
+    _grids: dict[tuple[Channel, ...], list[PrivacyLossDistribution]] = field(default_factory=dict)
     _digests: dict[Channel, bytes] = field(default_factory=dict)
 
     def loss(self, draws: Sequence[tuple[Channel, int]]) -> float:
@@ -135,7 +135,7 @@ class _Composer:
             return 0.0  # an ε alone is at most ε = 0 with δ = tanh(ε / 2); too small for a grid
         if channels not in self._grids:
             self._grids[channels] = common_grid(channels)
-        total = total_loss(list(zip(self._grids[channels], times, strict=True)))
+        total = compose(list(zip(self._grids[channels], times, strict=True)))
         return min(basic, total.epsilon(self.delta))
 
     def _digest(self, channel: Channel) -> bytes:

@@ -20,10 +20,9 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import Trust, gaussian_epsilon, largest_mu
 from dprec.components import Options
 from dprec.gradients import Aggregate, RoundDraws
-from dprec.privacy.gaussian import gaussian_epsilon, largest_mu
-from dprec.privacy.guarantee import Trust
 from dprec.private_als.statistics import (
     UNIT,
     Contributions,
@@ -114,7 +113,7 @@ class Aggregation(Options):
     def multiplier(self, epsilon: float, delta: float) -> float:
         """Return the smallest noise multiplier with which one release is (epsilon, delta)-private per user.
 
-        Releases with multipliers m_t cost as much as one with the multiplier (sum of m_t^-2)^-1/2.
+        ChannelDraws with multipliers m_t cost as much as one with the multiplier (sum of m_t^-2)^-1/2.
         """
 
     @abstractmethod

@@ -17,12 +17,11 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import LEAST_DELTA, Trust, skellam_epsilon, skellam_multiplier
 from dprec.arrays import rows_of
 from dprec.components import option
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
-from dprec.privacy.guarantee import Trust
-from dprec.privacy.skellam import LEAST_DELTA, skellam_epsilon, skellam_multiplier
 from dprec.private_als.aggregation import Aggregation, FurtherMessages
 from dprec.private_als.statistics import UNIT, Contributions, StatisticsLayout
 from dprec.randomness import ReleaseDraws, generator

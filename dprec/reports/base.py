@@ -16,13 +16,11 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import LARGEST_CELL_EPSILON, ChannelDraws, PrivacyBudget, PrivacyUnit
 from dprec.catalogue import Catalogue
 from dprec.channel import Channel
 from dprec.errors import SettingError
 from dprec.observations import Evidence, Observations, SymbolReports
-from dprec.privacy.calibration import LARGEST_CELL_EPSILON, PrivacyBudget
-from dprec.privacy.releases import Releases
-from dprec.privacy.units import PrivacyUnit
 from dprec.randomness import Draws
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports.device_channel import DeviceChannel
@@ -296,7 +294,7 @@ class ReportFamily(ABC):
         counts: NDArray[np.int64],
         sent: NDArray[np.bool_],
         asked: NDArray[np.int64] | None = None,
-    ) -> Releases:
+    ) -> ChannelDraws:
         """Return the independent draws about users, for composition; see `losses`.
 
         Parameters

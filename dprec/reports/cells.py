@@ -18,14 +18,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import LARGEST_CELL_EPSILON, ChannelDraws, PrivacyBudget, worst_pair
 from dprec.arrays import GrowingArray, offsets, rows_of
 from dprec.catalogue import Catalogue
 from dprec.channel import Channel
 from dprec.errors import InputError, SettingError, within
 from dprec.observations import Evidence, Observations, SymbolReports
-from dprec.privacy.calibration import LARGEST_CELL_EPSILON, PrivacyBudget
-from dprec.privacy.pairwise import worst_pair
-from dprec.privacy.releases import Releases
 from dprec.randomness import even_share
 from dprec.reports.base import REPORT_ROUND, DrawsFor, Profiles, Reader, ReportFamily, ReportSize, Wanted
 from dprec.reports.device_channel import DeviceChannel
@@ -144,14 +142,14 @@ class IndependentDraws(ReportFamily):
         counts: NDArray[np.int64],
         sent: NDArray[np.bool_],
         asked: NDArray[np.int64] | None = None,
-    ) -> Releases:
+    ) -> ChannelDraws:
         """Return the draws about users whose report arrived: one for each of their cells."""
         cells = self.cells(counts)
         sizes, places = np.unique(np.maximum(cells, 1), return_inverse=True)
         channels = [self.channel(size) for size in sizes.tolist()]
         distinct = list(dict.fromkeys(channels))
         numbers = np.array([distinct.index(channel) for channel in channels])
-        return Releases(tuple(distinct), numbers[places], np.where(sent, cells, 0))
+        return ChannelDraws(tuple(distinct), numbers[places], np.where(sent, cells, 0))
 
     def most_losses(self) -> tuple[float, float]:
         """Return what no profile loses more than.

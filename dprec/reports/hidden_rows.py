@@ -8,9 +8,9 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import PrivacyUnit
 from dprec.arrays import offsets, rows_of
 from dprec.observations import Evidence, Observations, RowReports
-from dprec.privacy.units import PrivacyUnit
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports.base import REPORT_ROUND, DrawsFor, HasChannel, Profiles, ReportSize
 from dprec.reports.cells import CellFamily, mean_variance

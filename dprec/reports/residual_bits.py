@@ -15,10 +15,10 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import PrivacyUnit
 from dprec.arrays import places_of
 from dprec.channel import Channel
 from dprec.observations import Evidence, ResidualReports
-from dprec.privacy.units import PrivacyUnit
 from dprec.randomness import shuffled_within
 from dprec.ratings import RatingScale
 from dprec.reports.base import REPORT_ROUND, DrawsFor, HasChannel, Profiles, ReportSize, Wanted

@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dprec.accounting import PrivacyBudget, PrivacyUnit
 from dprec.arrays import offsets, rows_of
 from dprec.mechanisms import Mechanism
-from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.units import PrivacyUnit
 from dprec.randomness import DeviceDraws, Draws, generator
 from dprec.ratings import RatingScale
 from dprec.reports import Profiles, ReportFamily, Wanted

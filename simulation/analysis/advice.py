@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dprec.accounting import COMPARABLE_UNITS, LEAST_TRUST_FIRST, ComparableUnit, Trust
 from dprec.errors import InputError
-from dprec.privacy.guarantee import LEAST_TRUST_FIRST, Trust
-from dprec.privacy.units import COMPARABLE_UNITS, ComparableUnit
 from simulation.analysis.gains import NOTHING_SENT, Gain, gain, gain_digits, not_significant, nothing_sent
 from simulation.analysis.populations import courses, users_needed
 from simulation.analysis.protocol_results import ProtocolResult, metrics_of, read_results

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from dprec.privacy.guarantee import LEAST_TRUST_FIRST, Trust
+from dprec.accounting import LEAST_TRUST_FIRST, Trust
 from simulation.analysis.gains import SETS_ONLY, Gain, gain, not_significant, nothing_sent
 from simulation.analysis.protocol_results import ProtocolResult, reference_budget
 from simulation.analysis.vocabulary import Metric

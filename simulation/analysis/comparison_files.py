@@ -10,8 +10,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from dprec.privacy.large_delta import note_on_delta
-from dprec.privacy.units import ComparableUnit, unit_from_text
+from dprec.accounting import ComparableUnit, note_on_delta, unit_from_text
 from simulation.analysis.protocol_results import ProtocolResult, read_results, read_rows, results_of
 from simulation.analysis.vocabulary import listed, loss
 from simulation.configuration.strict_yaml import read_yaml

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from dprec.accounting import Guarantee
 from dprec.binarization import binary_scale
 from dprec.components import (
     Deviation,
@@ -26,7 +27,6 @@ from dprec.components import (
 )
 from dprec.datasets import Dataset
 from dprec.errors import InputError, within
-from dprec.privacy.guarantee import Guarantee
 from dprec.ratings import RatingScale
 from simulation.analysis.vocabulary import server_sees
 from simulation.configuration.models import RunConfig

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit, Status, Trust
 from dprec.errors import InputError, listed
-from dprec.privacy.guarantee import LEAST_TRUST_FIRST, Status, Trust
-from dprec.privacy.units import ComparableUnit
 from dprec.renamed import COLUMNS
 from simulation.analysis.vocabulary import (
     METRICS,

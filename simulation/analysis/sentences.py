@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from dprec.privacy.units import ComparableUnit
+from dprec.accounting import ComparableUnit
 from simulation.analysis.answer import Answer, Candidate, TrustAnswer
 from simulation.analysis.gains import SETS_ONLY, Gain, gain, gain_digits, nothing_sent
 from simulation.analysis.protocol_results import ProtocolResult

@@ -9,8 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dprec.privacy.guarantee import Trust
-from dprec.privacy.units import PrivacyUnit
+from dprec.accounting import PrivacyUnit, Trust
 from simulation.storage.tables import Row
 
 

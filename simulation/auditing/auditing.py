@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dprec.auditing import measured
 from dprec.components import sources_of
 from dprec.errors import InputError, within
-from dprec.privacy.audit import measured
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings, RatingScale
 from simulation.auditing import experiments

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dprec.accounting import worst_pair
 from dprec.exchange import GradientPerturbationSetup, IterativeSetup
-from dprec.privacy.pairwise import worst_pair
 from dprec.ratings import Ratings, RatingScale
 from simulation.auditing.decoding import channel_of, family_of
 from simulation.auditing.experiments import of_profiles

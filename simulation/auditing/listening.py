@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import COMPARABLE_UNITS, ComparableUnit
+from dprec.auditing import Sent
 from dprec.datasets import Synthetic
-from dprec.privacy.evidence import Sent
-from dprec.privacy.units import COMPARABLE_UNITS, ComparableUnit
 from dprec.ratings import Ratings
 from simulation.auditing.byte_features import byte_features
 from simulation.auditing.decoding import decoder_of

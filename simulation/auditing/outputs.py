@@ -11,6 +11,7 @@ from flwr.app import Message
 from numpy.typing import NDArray
 
 from clients.faults import FaultOptions
+from dprec.auditing import Sent, measured
 from dprec.crossdomain import (
     LOWEST,
     STEPS,
@@ -22,8 +23,6 @@ from dprec.crossdomain import (
     SimilarityNoise,
 )
 from dprec.exchange import REPLACE, REPLACEMENT_ROUND, ReplacementRequest
-from dprec.privacy.audit import measured
-from dprec.privacy.evidence import Sent
 from dprec.randomness import RunKeys
 from dprec.ratings import RatingScale
 from simulation.auditing.experiments import Experiment, Profile

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dprec.accounting import PrivacyUnit
 from dprec.exchange import IterativeSetup
-from dprec.privacy.units import PrivacyUnit
 from simulation.auditing.decoding import reports_of
 from simulation.protocols.base import Protocol
 from simulation.protocols.x_map import XMapProtocol

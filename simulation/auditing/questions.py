@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from clients.device.losses import PRICES
 from clients.population import Partition
 from clients.refusing_app import LOG
+from dprec.accounting import COMPARABLE_UNITS, ComparableUnit
 from dprec.exchange import REQUEST, Record
-from dprec.privacy.units import COMPARABLE_UNITS, ComparableUnit
 from dprec.ratings import Ratings
 from simulation.auditing.listening import fitting
 from simulation.auditing.promise import Promise

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.auditing import Sent, class_edges, learning, measured
 from dprec.completion import Observations
-from dprec.privacy.audit import measured
-from dprec.privacy.evidence import Sent, class_edges, learning
 from dprec.ratings import RatingScale
 from simulation.auditing.promise import Promise
 from simulation.auditing.result import Finding

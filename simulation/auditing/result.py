@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from dprec.privacy.units import PrivacyUnit
+from dprec.accounting import PrivacyUnit
 
 SCHEMA = 2
 

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.privacy.audit import measured
-from dprec.privacy.audit_power import detection
-from dprec.privacy.evidence import Sent, class_edges, learning
+from dprec.auditing import Sent, class_edges, detection, learning, measured
 from simulation.auditing.listening import Overheard, numbered
 from simulation.auditing.result import Finding
 

@@ -12,10 +12,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.auditing import Sent, measured
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
-from dprec.privacy.audit import measured
-from dprec.privacy.evidence import Sent
 from dprec.private_als import (
     TARGET_BITS,
     UNIT,

@@ -7,11 +7,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from dprec.accounting import LARGEST_DELTA, SMALLEST_DELTA, ComparableUnit, MatchedBudget, unit_from_text
 from dprec.components import Options, Values, option
 from dprec.errors import SettingError
-from dprec.privacy.calibration import LARGEST_DELTA, SMALLEST_DELTA
-from dprec.privacy.matched_budget import MatchedBudget
-from dprec.privacy.units import ComparableUnit, unit_from_text
 from simulation.configuration.models import EvaluationOptions, SimulationOptions
 from simulation.protocols.components import AnyBinarization, AnyDataset, AnySplit
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from dprec.accounting import MatchedBudget
 from dprec.errors import InputError, SettingError, within
-from dprec.privacy.matched_budget import MatchedBudget
 from dprec.splits import fitting_split
 from simulation.comparison.definition import ComparisonConfig, Entry
 from simulation.configuration.loading import entries_of

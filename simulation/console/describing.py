@@ -14,9 +14,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from dprec.accounting import UNITS_IN_WORDS
 from dprec.components import as_in_a_file
 from dprec.errors import InputError
-from dprec.privacy.units import UNITS_IN_WORDS
 from simulation.analysis import description as descriptions
 from simulation.analysis.description import (
     REQUIRED,

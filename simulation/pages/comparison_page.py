@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from markupsafe import Markup
 
-from dprec.privacy.units import COMPARABLE_UNITS
+from dprec.accounting import COMPARABLE_UNITS
 from simulation.analysis.answer import at_each_trust
 from simulation.analysis.comparison_files import ComparisonFiles, declared_in_comparison, notes_on_delta
 from simulation.analysis.populations import courses

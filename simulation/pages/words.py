@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from dprec.accounting import UNITS_IN_WORDS
 from dprec.completion import COMPLETIONS
 from dprec.components import Registry, summary_of
 from dprec.mechanisms import MECHANISMS
-from dprec.privacy.units import UNITS_IN_WORDS
 from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.protocol_results import ProtocolResult, by_evaluation
 from simulation.analysis.vocabulary import listed, plural

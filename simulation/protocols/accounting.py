@@ -10,12 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import MatchedBudget, PrivacyAccountant, PrivacyBudget, PrivacyUnit
 from dprec.errors import SettingError, within
 from dprec.mechanisms import Mechanism
-from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.ledger import PrivacyLedger
-from dprec.privacy.matched_budget import MatchedBudget
-from dprec.privacy.units import PrivacyUnit
 from dprec.ratings import RatingScale
 from dprec.reports import ReportFamily
 from strategies.round_record import RoundRecord
@@ -103,7 +100,7 @@ def mechanism_ledger(
     counts: NDArray[np.int64],
     sent: NDArray[np.bool_],
     asked: NDArray[np.int64] | None = None,
-) -> PrivacyLedger:
+) -> PrivacyAccountant:
     """Charge one round to all users whose report arrived, whether or not it could be used.
 
     Parameters
@@ -117,7 +114,7 @@ def mechanism_ledger(
     asked : ndarray of int64, shape (users, ...), optional
         What was asked of each after the reports.
     """
-    ledger = PrivacyLedger(rated=family.protects(counts))
+    ledger = PrivacyAccountant(rated=family.protects(counts))
     ledger.charge(1, sent, *family.losses(counts, asked))
     return ledger
 

@@ -7,12 +7,10 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from dprec.accounting import DELTA, Guarantee, MatchedBudget, PrivacyBudget
 from dprec.components import Options, as_values, option
 from dprec.errors import SettingError
 from dprec.exchange import Setup
-from dprec.privacy.calibration import DELTA, PrivacyBudget
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.matched_budget import MatchedBudget
 from dprec.ratings import Ratings
 from dprec.renamed import first_names
 from simulation.protocols.outcome import Outcome

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
+from dprec.accounting import Guarantee, MatchedBudget, PrivacyBudget
 from dprec.completion import Calibrated
 from dprec.components import option
 from dprec.errors import SettingError
@@ -24,9 +25,6 @@ from dprec.mechanisms import (
     UserLevelBit,
 )
 from dprec.observations import EmbeddingRelease
-from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.matched_budget import MatchedBudget
 from dprec.ratings import Ratings
 from simulation.protocols.accounting import budget_at
 from simulation.protocols.base import Protocol

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dprec.accounting import PrivacyAccountant
 from dprec.predictions import Predict
-from dprec.privacy.ledger import PrivacyLedger
 from dprec.ratings import Ratings
 from dprec.wire import BroadcastOptions
 from simulation.protocols.early_stopping import EarlyStopping
@@ -56,7 +56,7 @@ class EvaluatedRounds(BetweenRounds):
         """Return the state before the first round, or after the last one of an interrupted run."""
         from clients.population import HeldFactors
 
-        state = replace(state, privacy=PrivacyLedger(self.fit.counts > 0))
+        state = replace(state, privacy=PrivacyAccountant(self.fit.counts > 0))
         if self.task.checkpoints is not None:
             state = self.task.checkpoints.load(state)
         if state.broadcast is not None:

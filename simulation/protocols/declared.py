@@ -12,11 +12,10 @@ from typing import TypeVar
 
 import numpy as np
 
+from dprec.accounting import Guarantee, PrivacyAccountant
 from dprec.components import Options, reference_of, user_defined_classes
 from dprec.errors import InputError
 from dprec.exchange import ReportSetup
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.ledger import PrivacyLedger
 from simulation.protocols.base import Protocol
 from simulation.protocols.outcome import ServerOutcome
 
@@ -77,10 +76,10 @@ def _as_declared(guarantee: Guarantee, own: tuple[type[Options], ...]) -> Guaran
     return replace(guarantee, status="declared", reason=reason, notes=notes)
 
 
-def _without_bound(ledger: PrivacyLedger) -> PrivacyLedger:
+def _without_bound(ledger: PrivacyAccountant) -> PrivacyAccountant:
     """Return a ledger with the same exchanges, of which nothing is proved."""
     unbounded = [replace(charge, per_rating=math.inf, per_user=math.inf) for charge in ledger.history]
-    return PrivacyLedger(ledger.rated, unbounded)
+    return PrivacyAccountant(ledger.rated, unbounded)
 
 
 def _check_charged(outcome: ServerOutcome, protocol: Protocol) -> None:

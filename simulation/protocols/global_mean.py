@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
+from dprec.accounting import Guarantee, MatchedBudget
 from dprec.completion import Averages, one_mean_per_user
 from dprec.components import option
 from dprec.errors import SettingError
 from dprec.exchange import OneShotSetup
 from dprec.mechanisms.unprotected import Raw
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.matched_budget import MatchedBudget
 from dprec.ratings import Ratings
 from dprec.reports import DeviceChannel, ReportFamily
 from simulation.protocols.accounting import (

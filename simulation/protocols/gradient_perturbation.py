@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import (
+    LARGEST_CELL_EPSILON,
+    ChannelDraws,
+    Guarantee,
+    MatchedBudget,
+    PrivacyAccountant,
+    PrivacyBudget,
+)
 from dprec.channel import Channel
 from dprec.completion import OneBit, cold_notes, slope_channel
 from dprec.components import option
 from dprec.errors import RunError, SettingError, within
 from dprec.exchange import GradientPerturbationSetup
-from dprec.privacy.calibration import LARGEST_CELL_EPSILON, PrivacyBudget
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.ledger import PrivacyLedger
-from dprec.privacy.matched_budget import MatchedBudget
-from dprec.privacy.releases import Releases
 from dprec.randomness import even_share
 from dprec.ratings import Ratings
 from dprec.wire import ReportCodec
@@ -179,10 +182,10 @@ class GradientPerturbationProtocol(Protocol):
     def _channel(self) -> Channel:
         return slope_channel(self.clamp, self.symbols, self.epsilon_per_round)
 
-    def _releases(self, ledger: PrivacyLedger, counts: NDArray[np.int64]) -> Releases:
+    def _releases(self, ledger: PrivacyAccountant, counts: NDArray[np.int64]) -> ChannelDraws:
         """Return what was drawn: a slope for every rating, in every round that was answered."""
         slopes = ledger.exchanges * counts
-        return Releases((self._channel(),), np.zeros_like(slopes), slopes)
+        return ChannelDraws((self._channel(),), np.zeros_like(slopes), slopes)
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise the loss of the channel, once for each round."""

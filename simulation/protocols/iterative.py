@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from dprec.accounting import ChannelDraws, Guarantee, MatchedBudget, PrivacyBudget, dominating_channel
 from dprec.channel import Channel
 from dprec.completion import StepOptions, check_rank
 from dprec.components import option
 from dprec.errors import RunError, SettingError, within
 from dprec.exchange import IterativeSetup
-from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.matched_budget import MatchedBudget
-from dprec.privacy.releases import Releases, least_private_channel
 from dprec.ratings import Ratings
 from dprec.wire import BroadcastOptions
 from simulation.protocols.accounting import budget_at, check_unit, notes_on_failures
@@ -83,7 +80,7 @@ class IterativeProtocol(DeployableProtocol["State"]):
 
     def _channel_at(self, epsilon: float) -> Channel:
         """Return a channel that is no more private than a report at a budget."""
-        return least_private_channel(self.gradient.exact_epsilon(epsilon))
+        return dominating_channel(self.gradient.exact_epsilon(epsilon))
 
     def check(self, train: Sizes) -> None:
         """Refuse a budget, gradient, sampling and catalogue that do not fit together."""
@@ -218,10 +215,10 @@ class IterativeProtocol(DeployableProtocol["State"]):
                 f"(protocol.max_empty_rounds: {self.max_empty_rounds})"
             )
 
-    def _releases(self, state: State) -> Releases:
+    def _releases(self, state: State) -> ChannelDraws:
         """Return what was drawn: the reports of every user, whatever the server asked in between."""
         reports = state.privacy.exchanges
-        return Releases((self._channel_at(self.epsilon_per_round),), np.zeros_like(reports), reports)
+        return ChannelDraws((self._channel_at(self.epsilon_per_round),), np.zeros_like(reports), reports)
 
     def sent(self, example: Example) -> Sent:
         """Return the reports, one in each round that a device is asked in."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Self
 
+from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant
 from dprec.completion import Averages, own_averages
 from dprec.components import option
 from dprec.errors import SettingError
 from dprec.exchange import SilentSetup
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.ledger import PrivacyLedger
-from dprec.privacy.matched_budget import MatchedBudget
 from dprec.ratings import Ratings
 from dprec.wire import TrafficLedger
 from simulation.protocols.base import Protocol
@@ -89,7 +87,7 @@ class NothingSentProtocol(Protocol):
         train = task.train
         averages = self.averages(train)
         everybody = train.counts >= 0
-        ledger = PrivacyLedger(rated=train.counts > 0)
+        ledger = PrivacyAccountant(rated=train.counts > 0)
         ledger.charge(0, everybody, 0.0, 0.0)
         return Outcome(
             predict=averages.predict,

@@ -9,12 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import (
+    ChannelDraws,
+    Guarantee,
+    NoisySum,
+    PrivacyAccountant,
+    ShuffledProfiles,
+    ShuffledReports,
+)
+from dprec.accounting.events import composed_losses
 from dprec.predictions import Predict, PredictRows
-from dprec.privacy.gaussian import GaussianReleases
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.ledger import PrivacyLedger
-from dprec.privacy.releases import Releases, composed_losses
-from dprec.privacy.shuffling import ShuffledProfiles, ShuffledReports
 from dprec.reports import DeviceChannel
 from dprec.wire import TrafficLedger
 from strategies.round_record import RoundRecord
@@ -25,14 +29,14 @@ class ServerOutcome:
     """What a server knows of a protocol that has ended."""
 
     traffic: TrafficLedger
-    privacy: PrivacyLedger
+    privacy: PrivacyAccountant
     """What is proved of the losses; infinite where nothing is."""
     guarantee: Guarantee
     rounds: tuple[RoundRecord, ...]
     """Empty where nothing is sent."""
-    claimed: PrivacyLedger | None = None
+    claimed: PrivacyAccountant | None = None
     """The losses that are claimed without a proof; None where none are."""
-    releases: tuple[Releases, ...] = ()
+    releases: tuple[ChannelDraws, ...] = ()
     """All that was drawn about the users, where that is independent draws; empty where only the sum of the
     losses is known.
     """
@@ -40,7 +44,7 @@ class ServerOutcome:
     """From delta to the loss of every user, where the protocol composes what it released itself."""
     shuffled: ShuffledReports | ShuffledProfiles | None = None
     """The reports that came through shufflers, and how many hide each; None without shufflers."""
-    to_everybody: GaussianReleases | None = None
+    to_everybody: NoisySum | None = None
     """What was released with noise to all users, beside what their devices drew; None if nothing was."""
     channel: DeviceChannel | None = None
     """The channel that the devices applied to their ratings; None if it adds no noise."""

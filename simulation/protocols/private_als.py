@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import Guarantee, MatchedBudget, PrivacyBudget
 from dprec.completion import check_rank
 from dprec.components import option
 from dprec.errors import RunError, SettingError, within
 from dprec.exchange import PrivateAlsSetup
-from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.matched_budget import MatchedBudget
 from dprec.private_als import FactorizationOptions, ItemModel, TrustedAggregation, with_level
 from dprec.ratings import Ratings
 from simulation.protocols.accounting import budget_at, check_unit, notes_on_failures

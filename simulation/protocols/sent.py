@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dprec.accounting import PrivacyUnit
 from dprec.channel import Channel
-from dprec.privacy.units import PrivacyUnit
 from dprec.ratings import RatingScale
 from dprec.reports import ReportFamily
 from dprec.wire import ReportCodec

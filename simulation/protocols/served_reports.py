@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import ChannelDraws, NoisySum, PrivacyAccountant
 from dprec.completion import Completed
 from dprec.observations import EmbeddingRelease, Observations
-from dprec.privacy.gaussian import GaussianReleases
-from dprec.privacy.ledger import PrivacyLedger
-from dprec.privacy.releases import Releases
 from dprec.reports import ReportFamily
 from dprec.wire import ItemTable
 from simulation.protocols.accounting import mechanism_ledger, notes_on_failures
@@ -60,7 +58,7 @@ class AfterReports:
 
     def losses(
         self, family: ReportFamily, counts: NDArray[np.int64], sent: NDArray[np.bool_]
-    ) -> tuple[PrivacyLedger, Releases]:
+    ) -> tuple[PrivacyAccountant, ChannelDraws]:
         """Return what was lost, and what was drawn about users.
 
         Parameters
@@ -110,7 +108,7 @@ class ServedReports:
         privacy, releases = self.after.losses(self.family, counts, sent)
         to_everybody = None
         if embedding_release.epsilon is not None:
-            to_everybody = GaussianReleases(embedding_release.distance, sent)
+            to_everybody = NoisySum(embedding_release.distance, sent)
             privacy.charge(1, sent, 0.0, embedding_release.epsilon)
         notes = self.completed.notes + notes_on_failures([self.record]) + self.after.notes
         notes += notes_on_catalogue(self.completed.public_data)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import Guarantee, PrivacyBudget, ShuffledProfiles, ShuffledReports, with_the_same_items
 from dprec.arrays import offsets
 from dprec.completion import Completion, ItemAverage, ItemBiases
 from dprec.components import Options, option
@@ -15,9 +16,6 @@ from dprec.errors import SettingError
 from dprec.exchange import REPORT
 from dprec.mechanisms import Mechanism
 from dprec.observations import Observations
-from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.shuffling import ShuffledProfiles, ShuffledReports, with_the_same_items
 from dprec.reports import ReportFamily
 from dprec.wire import WITH_RECORD, ItemSets, onion_bytes, record_bytes
 

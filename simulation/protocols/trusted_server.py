@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant, PrivacyBudget
 from dprec.completion import CalibratedNoise, OneBit, OutputPerturbation
 from dprec.components import option
 from dprec.errors import within
 from dprec.exchange import OneShotSetup
 from dprec.mechanisms.unprotected import Raw
-from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.ledger import PrivacyLedger
-from dprec.privacy.matched_budget import MatchedBudget
 from dprec.randomness import seed_for
 from dprec.ratings import Ratings
 from dprec.reports import ReportFamily
@@ -157,7 +154,7 @@ class TrustedServerProtocol(Protocol):
 
     def _claimed(
         self, noise: CalibratedNoise, counts: NDArray[np.int64], collected: Collected
-    ) -> PrivacyLedger | None:
+    ) -> PrivacyAccountant | None:
         """Charge what the paper claims of a changed rating, once per rating of a profile."""
         asked = self.privacy.epsilon
         return None if noise.proved <= asked else _ledger(asked, counts, counts, collected)
@@ -165,9 +162,9 @@ class TrustedServerProtocol(Protocol):
 
 def _ledger(
     per_rating: float, times: NDArray[np.int64], counts: NDArray[np.int64], collected: Collected
-) -> PrivacyLedger:
+) -> PrivacyAccountant:
     """Charge everybody whose report arrived, a whole profile so many times as much as a rating."""
-    ledger = PrivacyLedger(rated=counts > 0)
+    ledger = PrivacyAccountant(rated=counts > 0)
     per_user = np.where(ledger.rated, per_rating * np.maximum(times, 1), 0.0)
     ledger.charge(1, collected.sent, per_rating, per_user)
     return ledger

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import PrivacyAccountant
+from dprec.accounting.accountant import ledger_arrays, ledger_from_arrays
 from dprec.errors import InputError, RunError
-from dprec.privacy.ledger import PrivacyLedger
-from dprec.privacy.ledger_arrays import ledger_arrays, ledger_from_arrays
 from dprec.randomness import ENTROPY_BYTES
 from dprec.ratings import Ratings
 from simulation.configuration.models import RunConfig
@@ -152,7 +152,7 @@ class Checkpoints:
         with np.load(io.BytesIO(archive), allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
 
-    def _ledger(self, arrays: dict[str, NDArray[Any]]) -> PrivacyLedger:
+    def _ledger(self, arrays: dict[str, NDArray[Any]]) -> PrivacyAccountant:
         try:
             return ledger_from_arrays(
                 {key.removeprefix(_LEDGER): array for key, array in arrays.items() if key.startswith(_LEDGER)}

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dprec.accounting import PrivacyAccountant
+from dprec.accounting.accountant import ledger_arrays, ledger_from_arrays
 from dprec.channel import Channel
 from dprec.errors import InputError
-from dprec.privacy.ledger import PrivacyLedger
-from dprec.privacy.ledger_arrays import ledger_arrays, ledger_from_arrays
 from dprec.randomness import DRAW_BITS, DRAWS
 from dprec.ratings import Ratings
 from dprec.reports import DeviceChannel
@@ -62,7 +62,7 @@ class RunRecord:
     rounds: tuple[RoundRecord, ...]
     channel: DeviceChannel | None
     """The channel that the devices applied to their ratings; None if it adds no noise."""
-    privacy: PrivacyLedger
+    privacy: PrivacyAccountant
     """Every charge to a user's privacy, round by round."""
 
 
@@ -249,12 +249,12 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
 _ACCEPTED_LEDGER = "the privacy ledger that `dprec run` wrote"
 
 
-def write_ledger(directory: Path, ledger: PrivacyLedger) -> FileSummary:
+def write_ledger(directory: Path, ledger: PrivacyAccountant) -> FileSummary:
     """Write ledger.npz: the ledger's history, which determines its sums."""
     return write_archive(directory / LEDGER, ledger_arrays(ledger))
 
 
-def read_ledger(directory: Path) -> PrivacyLedger:
+def read_ledger(directory: Path) -> PrivacyAccountant:
     """Read ledger.npz.
 
     Raises

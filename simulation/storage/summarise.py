@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import PrivacyAccountant, ShuffledReports, note_on_delta
 from dprec.binarization import is_binary
 from dprec.components import deviations, sources_of
 from dprec.datasets import Dataset
-from dprec.privacy.large_delta import note_on_delta
-from dprec.privacy.ledger import PrivacyLedger
-from dprec.privacy.shuffling import ShuffledReports
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import NetworkOptions, TrafficLedger, network_bytes
 from simulation.configuration.models import RunConfig
@@ -191,7 +189,7 @@ def _shuffled(outcome: ServerOutcome, delta: float) -> dict[str, Any]:
     return {"epsilon_per_rating_shuffled": loss, "unlinked": outcome.guarantee.unlinked}
 
 
-def _claimed(ledger: PrivacyLedger | None) -> ClaimedLoss:
+def _claimed(ledger: PrivacyAccountant | None) -> ClaimedLoss:
     if ledger is None:
         return ClaimedLoss(per_rating=None, per_user=None)
     return ClaimedLoss(per_rating=_largest(ledger.per_rating), per_user=_finite(ledger.per_user.max()))

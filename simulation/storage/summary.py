@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic import Field
 
-from dprec.privacy.guarantee import Status, Trust
+from dprec.accounting import Status, Trust
 from simulation.configuration.strict_yaml import flatten
 from simulation.storage.directories import SUMMARY
 from simulation.storage.files import Count, Document, FileSummary, parse_document, read_text, write_atomically

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from clients.faults import FaultOptions
 from clients.one_shot import count_reports, held, installed_follow_up
 from clients.population import Partition, Population, open_population, write_population
+from dprec.accounting import PrivacyBudget
 from dprec.arrays import offsets
 from dprec.exchange import CountRequest, OneShotSetup
 from dprec.mechanisms import BitsAndCounts, Mechanism, ThresholdBit
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports.counts.family import Counts

@@ -9,6 +9,7 @@ from scipy.stats import binom
 from clients import one_shot
 from clients.faults import FaultOptions
 from clients.population import Population, open_population, write_population
+from dprec.accounting import PrivacyBudget, PrivacyUnit
 from dprec.datasets import Synthetic
 from dprec.exchange import OneShotSetup
 from dprec.mechanisms.base import Mechanism
@@ -17,8 +18,6 @@ from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.unprotected import Raw
 from dprec.mechanisms.whole_profiles import ResidualBits, UserLevelBit
 from dprec.mechanisms.zheng import ZhengLaplace, ZhengRandomizedResponse
-from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.units import PrivacyUnit
 from dprec.randomness import DRAWS, RunKeys
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports import ProfileFamily

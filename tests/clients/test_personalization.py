@@ -7,10 +7,10 @@ import pytest
 from clients.faults import FaultOptions
 from clients.personalization import receive_table
 from clients.population import Partition, open_population, write_population
+from dprec.accounting import PrivacyBudget
 from dprec.datasets import Synthetic
 from dprec.exchange import PRIOR, OneShotSetup, Personalization
 from dprec.mechanisms import ThresholdBit
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import RunKeys
 from dprec.wire import ItemTable
 

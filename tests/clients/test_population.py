@@ -21,13 +21,13 @@ from clients.population import (
     write_held_factors,
     write_population,
 )
+from dprec.accounting import PrivacyBudget
 from dprec.components import option
 from dprec.datasets import Synthetic
 from dprec.errors import InputError
 from dprec.exchange import IterativeSetup, OneShotSetup, Setup
 from dprec.mechanisms import Channel, Mechanism
 from dprec.mechanisms.laplace import BoundedLaplace
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings, RatingScale
 

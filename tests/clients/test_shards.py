@@ -15,11 +15,11 @@ from clients.faults import FaultOptions
 from clients.places import folder_inside, place_of
 from clients.population import open_population, write_population
 from clients.shards import INDEX, ShardedRatings, write_shards
+from dprec.accounting import PrivacyBudget
 from dprec.datasets import Synthetic
 from dprec.errors import InputError
 from dprec.exchange import OneShotSetup
 from dprec.mechanisms.laplace import BoundedLaplace
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings, RatingScale
 

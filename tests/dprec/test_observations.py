@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from dprec.accounting import gaussian_epsilon
+from dprec.accounting.noisy_sums import gaussian_delta
 from dprec.errors import SettingError
 from dprec.observations import EmbeddingRelease
-from dprec.privacy.gaussian import gaussian_delta, gaussian_epsilon
 
 
 def test_without_a_budget_there_is_no_noise_and_no_loss_is_stated() -> None:

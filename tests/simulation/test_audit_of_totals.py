@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dprec.accounting import PrivacyBudget
 from dprec.errors import SettingError
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.private_als import FactorizationOptions, SecureAggregation, TrustedAggregation
 from dprec.randomness import ReleaseDraws
 from simulation.auditing.promise import promise_of

@@ -13,12 +13,12 @@ from flwr.common.serde import message_to_proto
 from clients.app import client_app
 from clients.faults import ABSENT, DAMAGED, PUNCTUAL, FaultOptions, fates
 from clients.population import open_population, write_population
+from dprec.accounting.accountant import ledger_arrays
 from dprec.completion import StepOptions
 from dprec.datasets import Synthetic
 from dprec.errors import InputError
 from dprec.exchange import IterativeSetup
 from dprec.gradients import Aggregate, FullGradient, GradientReport, OneBitGradient, ReducedOneBitGradient
-from dprec.privacy.ledger_arrays import ledger_arrays
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from dprec.wire import BroadcastOptions

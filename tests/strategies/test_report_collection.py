@@ -12,6 +12,7 @@ from flwr.common.serde import message_to_proto
 from clients.app import client_app
 from clients.faults import FaultOptions
 from clients.population import write_population
+from dprec.accounting import PrivacyBudget
 from dprec.completion import MatrixFactorization
 from dprec.datasets import Synthetic
 from dprec.errors import RunError
@@ -20,7 +21,6 @@ from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.zheng import ZhengRandomizedResponse
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from dprec.wire import ReportCodec

@@ -16,8 +16,8 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting.expected_excess import expected_excess
 from dprec.channel import Channel
-from dprec.privacy.shuffling.expected_excess import expected_excess
 
 _MARGIN = 1 + 1e-8
 """Factor that covers what rounding does to probabilities and gains before they are summed."""

@@ -8,23 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft
 
-from dprec.privacy.composition import EXPONENTS, NEGLIGIBLE, TAIL, TotalLoss
-from dprec.privacy.loss_distribution import LossDistribution
+from dprec.accounting import ComposedLoss, PrivacyLossDistribution
+from dprec.accounting.pld import EXPONENTS, NEGLIGIBLE, TAIL
 
 _AT_ONCE = 1 << 20
 """Points of the windows that are transformed together."""
 
 
-def many_composed(
-    kinds: Sequence[LossDistribution], times: NDArray[np.int64], delta: float
+def compose_many(
+    kinds: Sequence[PrivacyLossDistribution], times: NDArray[np.int64], delta: float
 ) -> NDArray[np.float64]:
     """Return an epsilon of every user that holds with delta for all of its draws.
 
-    What `dprec.privacy.composition.total_loss` does for one user; what depends on a kind is computed once.
+    What `dprec.accounting.pld.compose` does for one user; what depends on a kind is computed once.
 
     Parameters
     ----------
-    kinds : sequence of LossDistribution
+    kinds : sequence of PrivacyLossDistribution
         What is drawn from, all on the same grid.
     times : ndarray of int64, shape (users, kinds)
         How often each user draws from each kind.
@@ -50,7 +50,7 @@ def many_composed(
         for block in np.array_split(same, -(-same.size * length // _AT_ONCE)):
             masses = irfft(_products(times[block], moduli, angles), length)
             for row, user in enumerate(block.tolist()):
-                total = TotalLoss.of_transform(
+                total = ComposedLoss.of_transform(
                     masses[row], kinds[0].step, int(first[user]), int(times[user].sum()), int(points[user])
                 )
                 epsilons[drawn[user]] = total.epsilon(delta)
@@ -66,7 +66,7 @@ def _products(
 
 
 def _windows(
-    kinds: Sequence[LossDistribution], times: NDArray[np.int64], points: NDArray[np.int64]
+    kinds: Sequence[PrivacyLossDistribution], times: NDArray[np.int64], points: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the first and the last point of windows that users' sums leave with `TAIL` on either side."""
     margin, step = -np.log(TAIL), kinds[0].step

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import clones_delta, least_epsilon
 from dprec.arrays import cut
-from dprec.privacy.shuffling.clones import clones_delta
-from dprec.privacy.shuffling.shuffled_channel import least_epsilon
 
 
 def with_the_same_items(counts: NDArray[np.int64], items: NDArray[np.integer]) -> NDArray[np.int64]:

@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import ShuffledChannel
+from dprec.accounting.pld import POINTS, compose_many
+from dprec.accounting.shuffling import computed_for
 from dprec.channel import Channel
-from dprec.privacy.loss_distribution import POINTS
-from dprec.privacy.shuffling.many_compositions import many_composed
-from dprec.privacy.shuffling.shuffled_channel import ShuffledChannel, computed_for
 
 _STEPS = 80
 """Points of the grid up to the epsilon of a report, averaged with those that tell most weighing most."""
@@ -73,6 +73,6 @@ class ShuffledReports:
             reports = slice(ends[start], ends[stop])
             cells = (self.users[reports] - start) * sizes.size + places[reports]
             times = np.bincount(cells, minlength=(stop - start) * sizes.size).reshape(stop - start, -1)
-            found = many_composed(kinds, times, delta)
+            found = compose_many(kinds, times, delta)
             composed[start:stop] = np.where(times.any(axis=1), found, np.inf)
         return composed

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from dprec.accounting import PrivacyBlanket, PrivacyLossDistribution, clones_delta
+from dprec.accounting.pld import points_up_to
 from dprec.channel import Channel
-from dprec.privacy.loss_distribution import LossDistribution, points_up_to
-from dprec.privacy.shuffling.blanket import PrivacyBlanket
-from dprec.privacy.shuffling.clones import clones_delta
 
 _RATIO = 1.1
 """Ratio of the numbers of reports for which bounds are computed; between two of them, the lower one holds."""
@@ -73,7 +72,7 @@ class ShuffledChannel:
     channel: Channel
     """With a finite epsilon above 0."""
     _epsilons: dict[tuple[int, float], float] = field(default_factory=dict, init=False)
-    _losses: dict[tuple[int, float], LossDistribution] = field(default_factory=dict, init=False)
+    _losses: dict[tuple[int, float], PrivacyLossDistribution] = field(default_factory=dict, init=False)
 
     @classmethod
     def known(cls, channel: Channel) -> ShuffledChannel:
@@ -112,7 +111,7 @@ class ShuffledChannel:
             )
         return self._epsilons[reports, delta]
 
-    def losses(self, reports: int, step: float) -> LossDistribution:
+    def losses(self, reports: int, step: float) -> PrivacyLossDistribution:
         """Return the privacy losses of a pair that dominates one of the shuffled reports.
 
         The divergences of a pair are convex in a = e^epsilon, so that straight lines between some of them,
@@ -127,7 +126,7 @@ class ShuffledChannel:
             self._losses[reports, step] = self._dominating(reports, step)
         return self._losses[reports, step]
 
-    def _dominating(self, reports: int, step: float) -> LossDistribution:
+    def _dominating(self, reports: int, step: float) -> PrivacyLossDistribution:
         points = points_up_to(self.channel.epsilon, step)
         end = min(points, points_up_to(self.epsilon(reports, _LEAST_DELTA), step))
         corners = np.unique(np.rint(np.linspace(0, end, _CORNERS)).astype(np.int64))
@@ -136,7 +135,7 @@ class ShuffledChannel:
             corners, deltas = np.append(corners, points), [*deltas, 0.0]
         deltas[-1] = 0.0
         ratios = np.exp(step * np.arange(points + 1))
-        return LossDistribution.with_divergences(step, np.interp(ratios, ratios[corners], deltas))
+        return PrivacyLossDistribution.with_divergences(step, np.interp(ratios, ratios[corners], deltas))
 
 
 _KNOWN: dict[bytes, ShuffledChannel] = {}

@@ -15,11 +15,11 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import ChannelDraws, dominating_channel
 from dprec.arrays import rows_of
 from dprec.catalogue import Catalogue
 from dprec.errors import SettingError
 from dprec.observations import NoisyCounts, Observations
-from dprec.privacy.releases import Releases, least_private_channel
 from dprec.ratings import RatingScale
 from dprec.reports.base import FOLLOW_UP_ROUND, Asking, DrawsFor, FollowUp, HasChannel, Profiles, Wanted
 from dprec.reports.cells import CellFamily, CellReader
@@ -112,7 +112,7 @@ class CountFamily(CellFamily):
         counts: NDArray[np.int64],
         sent: NDArray[np.bool_],
         asked: NDArray[np.int64] | None = None,
-    ) -> Releases:
+    ) -> ChannelDraws:
         """Return what is drawn about every user, given which part each rating is in.
 
         The parts do not depend on values, so the losses hold given the parts. The loss of a count is added:
@@ -122,8 +122,8 @@ class CountFamily(CellFamily):
             return super().releases(counts, sent)
         cells = np.where(sent, counts, 0)
         epsilons, of_user = np.unique(self.epsilons(cells), return_inverse=True)
-        bits = tuple(least_private_channel(epsilon) for epsilon in epsilons.tolist())
-        return Releases(bits, of_user, cells - asked.sum(axis=1), self.added(cells, asked))
+        bits = tuple(dominating_channel(epsilon) for epsilon in epsilons.tolist())
+        return ChannelDraws(bits, of_user, cells - asked.sum(axis=1), self.added(cells, asked))
 
     def added(self, cells: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return what counts of so many of a user's cells lose together when all change, shape (users,)."""

@@ -10,12 +10,11 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import PrivacyBudget, PrivacyUnit
 from dprec.arrays import places_of, rows_of
 from dprec.catalogue import Catalogue
 from dprec.channel import Channel
 from dprec.observations import Evidence, Observations, ProfileReports
-from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.units import PrivacyUnit
 from dprec.randomness import DRAWS
 from dprec.ratings import RatingScale
 from dprec.reports.base import REPORT_ROUND, DrawsFor, HasChannel, Profiles, Reader, ReportSize, Wanted

@@ -9,7 +9,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from dprec.privacy.guarantee import Trust
+from dprec.accounting import Trust
 from simulation.analysis.gains import NOTHING_SENT, SETS_ONLY, nothing_sent
 from simulation.analysis.protocol_results import ProtocolResult
 from simulation.analysis.vocabulary import TRUST_IN_WORDS, Metric, listed

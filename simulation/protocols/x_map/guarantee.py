@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dprec.accounting import Guarantee
 from dprec.crossdomain import RecommendationOptions, ReplacementOptions
 from dprec.mechanisms import Mechanism
-from dprec.privacy.guarantee import Guarantee
 from simulation.protocols.accounting import EXACT_CHANNEL
 
 _SUMS = (

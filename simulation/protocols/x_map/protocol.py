@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant, PrivacyBudget
 from dprec.completion import ItemAverage
 from dprec.components import option
 from dprec.crossdomain import AlterEgos, CrossDomainRatings, RecommendationOptions, ReplacementOptions
 from dprec.errors import InputError, SettingError, within
 from dprec.exchange import ReplacementSetup, XMapSetup
-from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.ledger import PrivacyLedger
-from dprec.privacy.matched_budget import MatchedBudget
 from dprec.randomness import seed_for
 from dprec.ratings import Ratings
 from dprec.reports import ReportFamily
@@ -228,12 +225,12 @@ class XMapProtocol(Protocol):
 
     def _claimed(
         self, train: CrossDomainRatings, collected: Collected, exchanged: Exchanged | None
-    ) -> PrivacyLedger | None:
+    ) -> PrivacyAccountant | None:
         """Charge replacements and predictions with what is claimed of them; None where nothing is."""
         per_prediction = self.recommendation.epsilon
         if per_prediction is None or unprotected_results(self.replacement, self.recommendation):
             return None
-        ledger = PrivacyLedger(rated=np.ones(train.n_users, dtype=np.bool_))
+        ledger = PrivacyAccountant(rated=np.ones(train.n_users, dtype=np.bool_))
         last = collected.record.round
         if exchanged is not None and self.replacement.epsilon is not None:
             per_draw, replaced = self.replacement.epsilon, exchanged.replaced.astype(np.float64)

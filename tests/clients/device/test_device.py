@@ -11,8 +11,9 @@ from flwr.app import Message, RecordDict
 
 from clients.device.device import LOG, Device
 from clients.device.folder import DeviceFolder
-from clients.device.limits import Limits
+from clients.device.ledger import Limits
 from clients.device.losses import FREE, PRICES
+from dprec.accounting import PrivacyBudget
 from dprec.exchange import (
     COUNT,
     DELIVER,
@@ -25,7 +26,6 @@ from dprec.exchange import (
 )
 from dprec.gradients import FullGradient, OneBitGradient
 from dprec.mechanisms import BitsAndCounts, BoundedLaplace
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.wire import BroadcastOptions, FixedFields, encode_broadcast
 from tests.clients.device.devices import (
     ITEMS,

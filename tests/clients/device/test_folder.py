@@ -11,11 +11,11 @@ import pytest
 
 from clients.device import DeviceFolder
 from clients.device.durable import State, read_state
+from dprec.accounting import PrivacyBudget
 from dprec.errors import InputError
 from dprec.exchange import OneShotSetup
 from dprec.mechanisms import BoundedLaplace
 from dprec.personalization import OrdinalProcess
-from dprec.privacy.calibration import PrivacyBudget
 from tests.clients.device.devices import KEYS, agreement_on, install, some_ratings
 from tests.own_family import OwnBits
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from clients.device.device import Device
+from dprec.accounting import worst_pair
 from dprec.binarization import binary_scale
 from dprec.completion import slope_channel
 from dprec.exchange import ROW_ENTRY, SLOPES, GradientPerturbationSetup
-from dprec.privacy.pairwise import worst_pair
 from dprec.ratings import Ratings
 from tests.clients.device.devices import agreement_on, install, request
 

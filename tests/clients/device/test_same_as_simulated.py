@@ -11,13 +11,13 @@ import pytest
 from clients.app import client_app
 from clients.device.device import Device
 from clients.device.folder import DeviceFolder
-from clients.device.limits import Loss
+from clients.device.ledger import Loss
 from clients.faults import FaultOptions
 from clients.population import write_population
+from dprec.accounting import PrivacyAccountant
 from dprec.exchange import to_json
 from dprec.personalization import Devices
 from dprec.predictions import Predict
-from dprec.privacy.ledger import PrivacyLedger
 from dprec.randomness import RunKeys
 from dprec.wire import TrafficLedger
 from simulation.configuration.loading import load
@@ -91,7 +91,7 @@ def check_traffic(expected: TrafficLedger, got: TrafficLedger) -> None:
         assert np.array_equal(getattr(expected, column), getattr(got, column)), column
 
 
-def check_ledgers(expected: PrivacyLedger, devices: list[Device]) -> None:
+def check_ledgers(expected: PrivacyAccountant, devices: list[Device]) -> None:
     for column in ("per_rating", "per_user"):
         spent = [math.fsum(getattr(charge, column) for charge in device.charges) for device in devices]
         assert spent == getattr(expected, column).tolist()

@@ -22,11 +22,11 @@ from clients.device.device import Device
 from clients.device.folder import DeviceFolder
 from clients.device.service import Service
 from clients.population import Partition
+from dprec.accounting import PrivacyBudget
 from dprec.datasets import Synthetic
 from dprec.exchange import PERSONALIZE, PRIOR, REPORT, OneShotSetup
 from dprec.mechanisms import ThresholdBit
 from dprec.personalization import Devices
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.wire import ItemTable
 from tests.clients.device.devices import agreement_on, install, request
 from tests.clients.device.fake_superlink import FakeSuperLink

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from clients.device.device import LOG, Device
 from clients.device.folder import DeviceFolder
-from clients.device.limits import Limits
+from clients.device.ledger import Limits
+from dprec.accounting import PrivacyBudget
 from dprec.errors import InputError
 from dprec.exchange import (
     COUNT,
@@ -45,7 +46,6 @@ from dprec.mechanisms import (
     ThresholdBit,
 )
 from dprec.personalization import Devices, OrdinalProcess
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.ratings import Ratings
 from dprec.reports import CellFamily, CountFamily, DrawsFor, Profiles
 from dprec.wire import ItemTable, encode_broadcast

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from pydantic import Field
 
+from dprec.accounting import PrivacyBudget
 from dprec.completion import OneBit
 from dprec.components import Options, option
 from dprec.errors import InputError, SettingError
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.unprotected import Raw
-from dprec.privacy.calibration import PrivacyBudget
 
 
 @dataclass(frozen=True, kw_only=True)

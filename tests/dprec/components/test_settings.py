@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 import pytest
 from pydantic import BaseModel, Field
 
+from dprec.accounting import PrivacyBudget
 from dprec.completion import COMPLETIONS, PERTURBATIONS, MatrixFactorization, NuclearNorm, OneBit
 from dprec.components import (
     Deviation,
@@ -26,7 +27,6 @@ from dprec.gradients import GRADIENTS
 from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.unprotected import Raw
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.splits import KFold
 
 

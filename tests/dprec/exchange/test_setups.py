@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dprec.accounting import PrivacyBudget
 from dprec.components import Options, option
 from dprec.errors import InputError
 from dprec.exchange import (
@@ -27,7 +28,6 @@ from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import BinaryFlip
 from dprec.mechanisms.unprotected import Raw
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.wire import BroadcastOptions
 
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from dprec.auditing import Sent, loss_at_least, measured, proportion_above, proportion_below
 from dprec.mechanisms import BoundedLaplace, RandomizedResponse
-from dprec.privacy.audit import loss_at_least, measured, proportion_above, proportion_below
-from dprec.privacy.evidence import Sent
 from dprec.randomness import words
 from dprec.ratings import RatingScale
 

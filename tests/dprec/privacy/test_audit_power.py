@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from dprec.privacy.audit import proportion_above, proportion_below
-from dprec.privacy.audit_power import detection, doubled, power_of
+from dprec.auditing import detection, doubled, power_of, proportion_above, proportion_below
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])

@@ -6,7 +6,7 @@ from scipy.integrate import quad
 
 from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS
-from dprec.privacy.bounded_laplace_noise import (
+from dprec.mechanisms.published_noise import (
     interval_probabilities,
     least_scale,
     noise_density,

@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import binom
 
+from dprec.accounting import ComposedLoss, PrivacyLossDistribution, compose, dominating_channel
+from dprec.accounting.pld import common_grid
+from dprec.auditing import proportion_above, proportion_below
 from dprec.channel import Channel
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
-from dprec.privacy.audit import proportion_above, proportion_below
-from dprec.privacy.composition import TotalLoss, common_grid, total_loss
-from dprec.privacy.loss_distribution import LossDistribution
-from dprec.privacy.releases import least_private_channel
 from dprec.ratings import RatingScale
 from tests.paths import ROOT
 
@@ -23,12 +22,12 @@ STARS = RatingScale.evenly(1, 5, 1)
 CHANNELS = {
     "bounded Laplace": lambda epsilon: BoundedLaplace().channel(STARS, epsilon),
     "randomised response": lambda epsilon: RandomizedResponse().channel(STARS, epsilon),
-    "one bit": least_private_channel,
+    "one bit": dominating_channel,
 }
 
 
-def composed(channel: Channel, draws: int) -> TotalLoss:
-    return total_loss([(LossDistribution.of(channel), draws)])
+def composed(channel: Channel, draws: int) -> ComposedLoss:
+    return compose([(PrivacyLossDistribution.of(channel), draws)])
 
 
 def one_bit_exactly(channel: Channel, draws: int, delta: float) -> float:
@@ -71,7 +70,7 @@ def by_convolution(channel: Channel, draws: int, delta: float, step: float, poin
 def test_a_randomised_bit_composes_as_the_binomial_distribution_says(
     epsilon: float, draws: int, delta: float
 ) -> None:
-    channel = least_private_channel(epsilon)
+    channel = dominating_channel(epsilon)
     exact = one_bit_exactly(channel, draws, delta)
     assert exact * (1 - 1e-12) <= composed(channel, draws).epsilon(delta) <= exact * (1 + 1e-5)
 
@@ -128,7 +127,7 @@ def test_no_sampled_loss_shows_more(name: str) -> None:
 
 
 def test_different_channels_compose_on_one_grid() -> None:
-    bits = [least_private_channel(0.5), least_private_channel(0.125)]
+    bits = [dominating_channel(0.5), dominating_channel(0.125)]
     first, second = common_grid(bits)
     assert first.step == second.step
     bits_of = [
@@ -138,7 +137,7 @@ def test_different_channels_compose_on_one_grid() -> None:
     # One bit moves the sum of losses four times as far as the other.
     exact = np.convolve(np.kron(bits_of[0], [1, 0, 0, 0])[:-3], bits_of[1])
     losses = 0.25 * np.arange(exact.size) - 6 * 0.5 - 9 * 0.125
-    together = total_loss([(first, 6), (second, 9)])
+    together = compose([(first, 6), (second, 9)])
     for epsilon in (0.0, 0.9, 2.3, 3.9):
         expected = float(exact @ np.maximum(0, -np.expm1(epsilon - losses)))
         assert together.delta(epsilon) == pytest.approx(expected, rel=1e-5)
@@ -155,14 +154,14 @@ def test_epsilon_and_delta_are_each_others_inverse() -> None:
 
 
 def test_a_delta_below_the_rounding_errors_leaves_the_sum() -> None:
-    together = composed(least_private_channel(0.1), 1000)
+    together = composed(dominating_channel(0.1), 1000)
     assert together.epsilon(together.error / 2) == together.largest == pytest.approx(100)
     assert together.epsilon(1e-6) < 0.2 * together.largest
 
 
 @pytest.mark.parametrize("draws", [20, 2000])
 def test_probabilities_are_wrong_by_no_more_than_the_error(draws: int) -> None:
-    channel = least_private_channel(0.5)
+    channel = dominating_channel(0.5)
     together = composed(channel, draws)
     values = channel.epsilon * (2 * np.arange(draws + 1) - draws)
     exact = binom.sf(np.arange(-1, draws), draws, channel.probabilities[0, 0])
@@ -177,8 +176,8 @@ def test_probabilities_are_wrong_by_no_more_than_the_error(draws: int) -> None:
 
 def test_errors_are_counted_as_delta() -> None:
     losses = np.array([-1.0, 0.0, 1.0])
-    exact = TotalLoss(losses, np.array([0.2, 0.3, 0.5]), 0.0, 1.0)
-    rounded = TotalLoss(losses, np.array([0.2, 0.3, 0.5]), 0.01, 1.0)
+    exact = ComposedLoss(losses, np.array([0.2, 0.3, 0.5]), 0.0, 1.0)
+    rounded = ComposedLoss(losses, np.array([0.2, 0.3, 0.5]), 0.01, 1.0)
     assert exact.epsilon(0.3) == pytest.approx(math.log((0.5 - 0.3) / (0.5 * math.exp(-1))))
     assert rounded.epsilon(0.3) == pytest.approx(exact.epsilon(0.29))
     assert rounded.delta(0.5) == pytest.approx(exact.delta(0.5) + 0.01)

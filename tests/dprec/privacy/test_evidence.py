@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from dprec.privacy.audit import measured
-from dprec.privacy.evidence import Sent, bounding, choosing, learning
-from dprec.privacy.logistic_regression import LogisticRegression
+from dprec.auditing import LogisticRegression, Sent, bounding, choosing, learning, measured
 
 PEOPLE = 4_000
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dprec.privacy.gaussian import GaussianReleases, gaussian_delta, gaussian_epsilon, largest_mu
+from dprec.accounting import NoisySum, gaussian_epsilon, largest_mu
+from dprec.accounting.noisy_sums import gaussian_delta
 
 CASES = [(0.05, 1e-6), (0.25, 1e-5), (1.0, 1e-6), (4.0, 1e-9), (12.0, 1e-5)]
 
@@ -57,6 +58,6 @@ def test_three_releases_lose_no_more_than_renyi_accounting_says(mu: float, delta
 
 
 def test_releases_cost_those_whom_they_are_about() -> None:
-    releases = GaussianReleases(largest_mu(2.0, 1e-6), np.array([True, False, True]))
+    releases = NoisySum(largest_mu(2.0, 1e-6), np.array([True, False, True]))
     np.testing.assert_allclose(releases.losses(1e-6), [2.0, 0.0, 2.0])
     assert releases.losses(1e-9)[0] > 2.5

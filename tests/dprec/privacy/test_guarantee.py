@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dprec.privacy.guarantee import Guarantee, Status, Trust
+from dprec.accounting import Guarantee, Status, Trust
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from dprec.privacy.large_delta import note_on_delta
+from dprec.accounting import note_on_delta
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dprec.privacy.ledger import Loss, PrivacyLedger
-from dprec.privacy.ledger_arrays import ledger_arrays, ledger_from_arrays
+from dprec.accounting import Loss, PrivacyAccountant
+from dprec.accounting.accountant import ledger_arrays, ledger_from_arrays
 
 Participation = tuple[NDArray[np.bool_], Loss, Loss]
 
@@ -15,13 +15,13 @@ def everybody(n_users: int) -> NDArray[np.bool_]:
 
 
 def test_nobody_has_spent_anything_before_anything_is_charged() -> None:
-    ledger = PrivacyLedger(rated=everybody(2))
+    ledger = PrivacyAccountant(rated=everybody(2))
     assert np.isnan(ledger.per_rating).all()
     assert ledger.per_user.tolist() == [0, 0]
 
 
 def test_only_who_took_part_is_charged_and_losses_add_up() -> None:
-    ledger = PrivacyLedger(rated=np.array([True, True, False]))
+    ledger = PrivacyAccountant(rated=np.array([True, True, False]))
     ledger.charge(
         1, np.array([True, False, True]), np.array([1.0, 9.0, np.nan]), np.array([5.0, np.nan, 0.0])
     )
@@ -33,20 +33,20 @@ def test_only_who_took_part_is_charged_and_losses_add_up() -> None:
 
 
 def test_what_was_sent_unprotected_cannot_be_taken_back() -> None:
-    ledger = PrivacyLedger(rated=everybody(1))
+    ledger = PrivacyAccountant(rated=everybody(1))
     ledger.charge(1, everybody(1), np.inf, np.inf)
     ledger.charge(2, everybody(1), 1.0, 1.0)
     assert ledger.per_rating.tolist() == ledger.per_user.tolist() == [np.inf]
 
 
 def test_a_round_in_which_nobody_took_part_costs_nothing() -> None:
-    ledger = PrivacyLedger(rated=everybody(2))
+    ledger = PrivacyAccountant(rated=everybody(2))
     ledger.charge(1, ~everybody(2), 1.0, 1.0)
     assert ledger.history == []
 
 
 def test_the_history_tells_who_lost_what_in_which_round() -> None:
-    ledger = PrivacyLedger(rated=np.array([True, False, True]))
+    ledger = PrivacyAccountant(rated=np.array([True, False, True]))
     ledger.charge(4, np.array([False, True, True]), np.array([np.nan, np.nan, 0.5]), np.array([np.nan, 2, 3]))
     (charge,) = ledger.history
     assert charge.round_index == 4
@@ -68,7 +68,7 @@ def test_the_history_tells_who_lost_what_in_which_round() -> None:
 )
 def test_what_is_no_loss_of_these_users_is_refused(users: NDArray[np.bool_], loss: Loss) -> None:
     for losses in ((1.0, loss), (loss, 1.0)):
-        ledger = PrivacyLedger(rated=everybody(2))
+        ledger = PrivacyAccountant(rated=everybody(2))
         with pytest.raises(ValueError, match=r"for 2 users|negative or not a number"):
             ledger.charge(1, users, *losses)
         assert ledger.history == []
@@ -101,8 +101,8 @@ def participations(draw: st.DrawFn) -> tuple[NDArray[np.bool_], list[Participati
     return draw(masks), draw(st.lists(st.tuples(masks, column, column), max_size=8))
 
 
-def charged(rated: NDArray[np.bool_], charges: list[Participation]) -> PrivacyLedger:
-    ledger = PrivacyLedger(rated)
+def charged(rated: NDArray[np.bool_], charges: list[Participation]) -> PrivacyAccountant:
+    ledger = PrivacyAccountant(rated)
     for round_index, charge in enumerate(charges, start=1):
         ledger.charge(round_index, *charge)
     return ledger
@@ -138,7 +138,7 @@ def test_a_ledger_comes_back_from_its_arrays(
 
 @pytest.mark.parametrize("name", ["rated", "user_sets", "losses", "rounds", "users", "per_user_row"])
 def test_arrays_that_do_not_belong_together_are_refused(name: str) -> None:
-    ledger = PrivacyLedger(rated=everybody(9))
+    ledger = PrivacyAccountant(rated=everybody(9))
     ledger.charge(1, everybody(9), np.arange(9.0), 1.0)
     arrays = ledger_arrays(ledger)
     damaged = np.ones(17, dtype=np.int64) if name in ("rated", "rounds") else arrays[name][..., :0]
@@ -149,7 +149,7 @@ def test_arrays_that_do_not_belong_together_are_refused(name: str) -> None:
 def test_a_million_users_over_a_hundred_rounds_take_little_memory() -> None:
     n_users, rounds = 1_000_000, 100
     counts = np.arange(n_users) % 50
-    ledger = PrivacyLedger(rated=counts > 0)
+    ledger = PrivacyAccountant(rated=counts > 0)
     for round_index in range(1, rounds + 1):
         asked = np.arange(n_users) % rounds != round_index
         ledger.charge(round_index, asked, 0.1, counts * 0.1)

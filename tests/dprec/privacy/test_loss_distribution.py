@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dprec.accounting import PrivacyLossDistribution
 from dprec.channel import Channel
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.zheng import ZhengLaplace
-from dprec.privacy.loss_distribution import LossDistribution
 from dprec.ratings import RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)
@@ -39,7 +39,7 @@ def divergences(one: NDArray[np.float64], other: NDArray[np.float64], losses: ND
 @pytest.mark.parametrize("name", CHANNELS)
 def test_no_pair_of_inputs_is_easier_to_tell_apart(name: str) -> None:
     channel = CHANNELS[name]
-    dominating = LossDistribution.of(channel)
+    dominating = PrivacyLossDistribution.of(channel)
     losses = np.linspace(-1.1, 1.1, 301) * channel.epsilon
     other = dominating.masses * np.exp(-dominating.losses)
     bound = divergences(dominating.masses, other, losses)
@@ -55,7 +55,7 @@ def test_no_pair_of_inputs_is_easier_to_tell_apart(name: str) -> None:
 
 @pytest.mark.parametrize("name", CHANNELS)
 def test_both_of_the_pair_are_distributions_and_each_is_the_others_mirror_image(name: str) -> None:
-    dominating = LossDistribution.of(CHANNELS[name])
+    dominating = PrivacyLossDistribution.of(CHANNELS[name])
     other = dominating.masses * np.exp(-dominating.losses)
     assert dominating.masses.sum() == pytest.approx(1, abs=1e-9)
     assert other.sum() == pytest.approx(1, abs=1e-9)
@@ -65,7 +65,7 @@ def test_both_of_the_pair_are_distributions_and_each_is_the_others_mirror_image(
 
 def test_losses_that_lie_on_the_grid_are_kept() -> None:
     channel = RandomizedResponse().channel(STARS, 1.0)
-    dominating = LossDistribution.of(channel)
+    dominating = PrivacyLossDistribution.of(channel)
     likely, unlikely = channel.probabilities[0, :2]
     expected = np.zeros(dominating.masses.size)
     expected[[-1, 0, dominating.points]] = likely, unlikely, 1 - likely - unlikely
@@ -73,7 +73,7 @@ def test_losses_that_lie_on_the_grid_are_kept() -> None:
 
 
 def test_moments_and_spectrum_are_those_of_the_masses() -> None:
-    dominating = LossDistribution.of(CHANNELS["random 1"])
+    dominating = PrivacyLossDistribution.of(CHANNELS["random 1"])
     exponents = np.array([-3.0, 0.5, 20.0])
     direct = np.log([dominating.masses @ np.exp(t * dominating.losses) for t in exponents])
     np.testing.assert_allclose(dominating.log_moments(exponents), direct)

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from dprec.accounting import worst_pair
+from dprec.accounting.pld import pairwise_losses
 from dprec.channel import Channel
 from dprec.mechanisms import BoundedLaplace, RandomizedResponse
-from dprec.privacy.pairwise import pairwise_losses, worst_pair
 from dprec.ratings import RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)

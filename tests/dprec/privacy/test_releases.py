@@ -5,15 +5,13 @@ import math
 import numpy as np
 import pytest
 
+from dprec.accounting import ChannelDraws, PrivacyBudget, PrivacyLossDistribution, compose, dominating_channel
+from dprec.accounting.events import composed_losses
 from dprec.channel import Channel
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.unprotected import Raw
 from dprec.mechanisms.zheng import ZhengRandomizedResponse
-from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.composition import total_loss
-from dprec.privacy.loss_distribution import LossDistribution
-from dprec.privacy.releases import Releases, composed_losses, least_private_channel
 from dprec.ratings import RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)
@@ -23,21 +21,24 @@ EVERYBODY = np.ones(5, dtype=np.bool_)
 
 
 def alone(channel: Channel, draws: int, delta: float = 1e-6) -> float:
-    return total_loss([(LossDistribution.of(channel), draws)]).epsilon(delta)
+    return compose([(PrivacyLossDistribution.of(channel), draws)]).epsilon(delta)
 
 
 def test_every_user_has_the_loss_of_its_own_draws() -> None:
-    releases = Releases((LAPLACE, RESPONSE), np.array([0, 1, 1, 1, 1]), COUNTS)
+    releases = ChannelDraws((LAPLACE, RESPONSE), np.array([0, 1, 1, 1, 1]), COUNTS)
     expected = [alone(LAPLACE, 30), 0, alone(RESPONSE, 4), alone(RESPONSE, 30), alone(RESPONSE, 11)]
     np.testing.assert_allclose(composed_losses([releases], 1e-6), expected, rtol=1e-9)
 
 
 def test_several_releases_about_the_same_users_add_up() -> None:
     zeros = np.zeros(5, dtype=np.int64)
-    two = [Releases((LAPLACE,), zeros, COUNTS), Releases((LAPLACE,), zeros, np.array([0, 0, 7, 1, 5]))]
+    two = [
+        ChannelDraws((LAPLACE,), zeros, COUNTS),
+        ChannelDraws((LAPLACE,), zeros, np.array([0, 0, 7, 1, 5])),
+    ]
     expected = [alone(LAPLACE, draws) if draws else 0.0 for draws in (30, 0, 11, 31, 16)]
     np.testing.assert_allclose(composed_losses(two, 1e-6), expected, rtol=1e-9)
-    mixed = [Releases((LAPLACE,), zeros, COUNTS), Releases((RESPONSE,), zeros, COUNTS)]
+    mixed = [ChannelDraws((LAPLACE,), zeros, COUNTS), ChannelDraws((RESPONSE,), zeros, COUNTS)]
     more = composed_losses(mixed, 1e-6)
     assert (more[COUNTS > 0] > composed_losses(mixed[:1], 1e-6)[COUNTS > 0]).all()
     assert (more <= 2 * COUNTS * 0.5).all()
@@ -45,17 +46,18 @@ def test_several_releases_about_the_same_users_add_up() -> None:
 
 def test_the_loss_grows_with_the_draws_and_never_exceeds_the_sum() -> None:
     draws = np.arange(60)
-    losses = composed_losses([Releases((LAPLACE,), np.zeros(60, dtype=np.int64), draws)], 1e-6)
+    losses = composed_losses([ChannelDraws((LAPLACE,), np.zeros(60, dtype=np.int64), draws)], 1e-6)
     assert (np.diff(losses) > 0).all()
     assert (losses <= draws * LAPLACE.epsilon).all()
     assert losses[-1] < 0.5 * draws[-1] * LAPLACE.epsilon
 
 
 def test_losses_that_are_too_small_for_a_grid_are_within_delta() -> None:
-    channel = least_private_channel(1e-15)
+    channel = dominating_channel(1e-15)
     assert 0 < channel.epsilon < 1e-14
     assert (
-        composed_losses([Releases((channel,), np.zeros(5, dtype=np.int64), COUNTS)], 1e-9).tolist() == [0] * 5
+        composed_losses([ChannelDraws((channel,), np.zeros(5, dtype=np.int64), COUNTS)], 1e-9).tolist()
+        == [0] * 5
     )
 
 
@@ -64,21 +66,21 @@ def test_what_was_composed_before_is_not_composed_again(monkeypatch: pytest.Monk
 
     composed = []
 
-    def counted(draws: list[tuple[LossDistribution, int]]) -> object:
+    def counted(draws: list[tuple[PrivacyLossDistribution, int]]) -> object:
         composed.append(draws)
-        return total_loss(draws)
+        return compose(draws)
 
-    monkeypatch.setattr(module, "total_loss", counted)
+    monkeypatch.setattr(module, "compose", counted)
     zeros, draws = np.zeros(5, dtype=np.int64), np.array([3, 8, 3, 0, 8])
     first, again = (
-        composed_losses([Releases((BoundedLaplace().channel(STARS, 0.37),), zeros, draws)], 1e-6)
+        composed_losses([ChannelDraws((BoundedLaplace().channel(STARS, 0.37),), zeros, draws)], 1e-6)
         for _ in range(2)
     )
     assert len(composed) == 2
     np.testing.assert_array_equal(first, again)
     for epsilon, delta in ((0.38, 1e-6), (0.37, 1e-5)):
         channel = BoundedLaplace().channel(STARS, epsilon)
-        other = composed_losses([Releases((channel,), zeros, draws)], delta)
+        other = composed_losses([ChannelDraws((channel,), zeros, draws)], delta)
         assert other[0] == pytest.approx(alone(channel, 3, delta), rel=1e-9)
     assert len(composed) == 6
 
@@ -105,13 +107,13 @@ def test_a_report_is_a_draw_for_every_cell_of_those_who_sent_it() -> None:
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.02, 1.0, 20.0])
 def test_the_least_private_channel_is_at_most_rounding_above_its_epsilon(epsilon: float) -> None:
-    exact = least_private_channel(epsilon).epsilon
+    exact = dominating_channel(epsilon).epsilon
     # The logarithms of the draws are rounded to some 1e-14.
     assert epsilon - 1e-14 <= exact <= epsilon * (1 + 1e-8)
     # No channel with that epsilon costs more.
     for channel in (BoundedLaplace().channel(STARS, 1.0), RandomizedResponse().channel(STARS, 1.0)):
-        assert alone(channel, 20) < alone(least_private_channel(1.0), 20)
+        assert alone(channel, 20) < alone(dominating_channel(1.0), 20)
 
 
 def test_the_least_private_channel_of_no_bound_tells_everything() -> None:
-    assert math.isinf(least_private_channel(math.inf).epsilon)
+    assert math.isinf(dominating_channel(math.inf).epsilon)

@@ -8,7 +8,8 @@ from dp_accounting.dp_event import GaussianDpEvent, SelfComposedDpEvent
 from dp_accounting.rdp import RdpAccountant
 from scipy.special import ive
 
-from dprec.privacy.skellam import renyi_divergences, skellam_epsilon, skellam_multiplier
+from dprec.accounting import skellam_epsilon, skellam_multiplier
+from dprec.accounting.noisy_sums import renyi_divergences
 
 DELTA = 1e-6
 

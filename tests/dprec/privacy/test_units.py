@@ -2,8 +2,7 @@ from typing import get_args
 
 import pytest
 
-from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.units import COMPARABLE_UNITS, UNITS_IN_WORDS, PrivacyUnit, unit_from_text
+from dprec.accounting import COMPARABLE_UNITS, UNITS_IN_WORDS, PrivacyBudget, PrivacyUnit, unit_from_text
 
 
 def test_every_unit_has_its_words_and_can_be_promised() -> None:

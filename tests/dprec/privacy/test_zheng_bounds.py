@@ -9,7 +9,7 @@ import pytest
 
 from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS
-from dprec.privacy.zheng_bounds import modified_laplace_bound, randomized_response_bound
+from dprec.mechanisms.published_noise import modified_laplace_bound, randomized_response_bound
 from dprec.randomness import generator, words
 from dprec.ratings import RatingScale
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dprec.accounting import LARGEST_CELL_EPSILON, PrivacyBudget
 from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS
@@ -16,7 +17,6 @@ from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import BinaryFlip, RandomizedResponse
 from dprec.mechanisms.unprotected import Raw
 from dprec.mechanisms.zheng import ZhengRandomizedResponse
-from dprec.privacy.calibration import LARGEST_CELL_EPSILON, PrivacyBudget
 from dprec.randomness import even_share, words
 from dprec.ratings import RatingScale
 from dprec.reports import CellFamily

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from dprec.accounting import PrivacyBudget
+from dprec.accounting.events import composed_losses
 from dprec.errors import SettingError
 from dprec.mechanisms import BitsAndCounts, ThresholdBit
-from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.releases import composed_losses
 from dprec.randomness import words
 from dprec.ratings import RatingScale
 from dprec.reports import CountFamily

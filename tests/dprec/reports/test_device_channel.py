@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dprec.accounting import PrivacyBudget
 from dprec.mechanisms import MECHANISMS
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.ratings import RatingScale
 from dprec.reports import DeviceChannel
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dprec.accounting import PrivacyBudget
 from dprec.mechanisms import MECHANISMS, HiddenThreshold
+from dprec.mechanisms.published_noise import modified_laplace_bound, randomized_response_bound
 from dprec.observations import Observations
-from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.zheng_bounds import modified_laplace_bound, randomized_response_bound
 from dprec.randomness import words
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports.hidden_rows import RATING_NOISE, TOLERANCE, RatedCells

@@ -6,10 +6,10 @@ from typing import Literal
 import numpy as np
 import pytest
 
+from dprec.accounting import PrivacyBudget
+from dprec.accounting.events import composed_losses
 from dprec.errors import InputError
 from dprec.mechanisms.whole_profiles import UserLevelBit
-from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.releases import composed_losses
 from dprec.ratings import RatingScale
 from dprec.reports import ProfileFamily
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dprec.accounting import PrivacyBudget
+from dprec.accounting.events import composed_losses
 from dprec.errors import InputError
 from dprec.mechanisms import ResidualBits
 from dprec.mechanisms.thresholds import ThresholdBit
-from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.releases import composed_losses
 from dprec.randomness import words
 from dprec.ratings import RatingScale
 from dprec.reports import ResidualBitFamily

@@ -13,9 +13,8 @@ import pytest
 from scipy.special import ive
 from scipy.stats import chisquare
 
-from dprec.privacy.audit import measured
-from dprec.privacy.evidence import Sent
-from dprec.privacy.skellam import skellam_epsilon, skellam_multiplier
+from dprec.accounting import skellam_epsilon, skellam_multiplier
+from dprec.auditing import Sent, measured
 from dprec.secure_aggregation import honest_shares, noise_rows
 from dprec.secure_aggregation.noise import TOTAL_BITS, SkellamTable, skellam_table
 from dprec.secure_aggregation.secrets import derived_key

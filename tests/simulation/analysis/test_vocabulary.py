@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dprec.privacy.guarantee import Trust
+from dprec.accounting import Trust
 from simulation.analysis.columns import (
     BUDGET,
     LOSSES,

@@ -12,8 +12,8 @@ import pytest
 
 from clients.device import DeviceFolder
 from clients.device.device import Device
+from dprec.accounting import PrivacyBudget
 from dprec.errors import InputError
-from dprec.privacy.calibration import PrivacyBudget
 from simulation.configuration.models import parse_config
 from simulation.deployment.preparing import PilotOptions, limits_of, prepare
 from simulation.execution import load_ratings

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 import yaml
 
-from dprec.privacy.guarantee import Guarantee, Trust
-from dprec.privacy.ledger import PrivacyLedger
+from dprec.accounting import Guarantee, PrivacyAccountant, Trust
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import TrafficLedger
 from simulation.analysis.protocol_results import read_rows
@@ -92,7 +91,7 @@ def write_run(
     traffic.downlink_message[:] = rounds * downlink
     traffic.messages[:] = 2 * rounds
     loss = np.inf if epsilon is None else epsilon
-    ledger = PrivacyLedger(np.ones(USERS, dtype=np.bool_))
+    ledger = PrivacyAccountant(np.ones(USERS, dtype=np.bool_))
     ledger.charge(1, np.ones(USERS, dtype=np.bool_), loss, loss * (sent if per == "rating" else 1.0))
     outcome = Outcome(
         predict=lambda users, items: np.zeros(users.size),

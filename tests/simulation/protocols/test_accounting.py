@@ -6,11 +6,9 @@ from typing import Literal
 import numpy as np
 import pytest
 
+from dprec.accounting import DELTA, ComparableUnit, MatchedBudget, PrivacyBudget, PrivacyUnit
 from dprec.errors import SettingError
 from dprec.mechanisms import MECHANISMS
-from dprec.privacy.calibration import DELTA, PrivacyBudget
-from dprec.privacy.matched_budget import MatchedBudget
-from dprec.privacy.units import ComparableUnit, PrivacyUnit
 from dprec.ratings import RatingScale
 from dprec.reports import ReportFamily
 from simulation.protocols.accounting import (

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dprec.accounting import MatchedBudget
 from dprec.errors import InputError
 from dprec.mechanisms import BitsAndCounts, FisherOptimal
-from dprec.privacy.matched_budget import MatchedBudget
 from dprec.ratings import Ratings, RatingScale
 from simulation import audit, load, run
 from simulation.analysis.description import describe

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 import pytest
 
+from dprec.accounting import PrivacyBudget
 from dprec.catalogue import Catalogue
 from dprec.completion import Completed, Completion, ItemAverage
 from dprec.datasets import DelimitedTable
@@ -14,7 +15,6 @@ from dprec.datasets.table import ItemColumns
 from dprec.errors import InputError
 from dprec.mechanisms.thresholds import ThresholdBit
 from dprec.observations import Observations
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.progress import Progress, silent
 from dprec.splits import LeaveNPerUser
 from simulation import run

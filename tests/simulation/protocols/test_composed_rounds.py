@@ -4,9 +4,8 @@ import math
 
 import pytest
 
+from dprec.accounting import PrivacyLossDistribution, compose
 from dprec.gradients.one_bit import unbiased_scale
-from dprec.privacy.composition import total_loss
-from dprec.privacy.loss_distribution import LossDistribution
 from simulation import load
 from simulation.protocols.iterative import IterativeProtocol
 
@@ -23,7 +22,7 @@ def test_fifty_bits_keep_to_the_budget_with_more_than_the_share_of_a_sum() -> No
     assert 1.7 < composed.epsilon_per_round * 50 < 1.75
     for protocol, spent in ((composed, 1.0), (added, 0.557)):
         channel = protocol._channel_at(protocol.epsilon_per_round)
-        together = total_loss([(LossDistribution.of(channel), 50)]).epsilon(1e-6)
+        together = compose([(PrivacyLossDistribution.of(channel), 50)]).epsilon(1e-6)
         assert 0.995 * spent < together <= 1.0
         assert together == pytest.approx(spent, rel=0.01)
 

@@ -11,11 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from dprec.accounting import Guarantee, PrivacyAccountant
 from dprec.errors import InputError
 from dprec.gradients import FullGradient, OneBitGradient
 from dprec.mechanisms import Channel, RandomizedResponse, SetOnly
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.ledger import PrivacyLedger
 from dprec.ratings import RatingScale
 from simulation import audit, compare, load, run
 from simulation.analysis.advice import AdviceLimits, advice_lines, advise
@@ -74,7 +73,7 @@ class Free(OneShotProtocol):
 
     def run(self, grid: Any, task: Task) -> Outcome:
         outcome = super().run(grid, task)
-        nothing = PrivacyLedger(rated=np.ones(task.n_users, dtype=np.bool_))
+        nothing = PrivacyAccountant(rated=np.ones(task.n_users, dtype=np.bool_))
         promised = Guarantee("proved", "local", True, "it is said to be.")
         return replace(outcome, privacy=nothing, releases=(), guarantee=promised)
 

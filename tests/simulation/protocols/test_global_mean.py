@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dprec.accounting import COMPARABLE_UNITS, MatchedBudget
 from dprec.errors import InputError
-from dprec.privacy.matched_budget import MatchedBudget
-from dprec.privacy.units import COMPARABLE_UNITS
 from simulation import run
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dprec.accounting import gaussian_epsilon, largest_mu
 from dprec.errors import InputError
-from dprec.privacy.gaussian import gaussian_epsilon, largest_mu
 from simulation import run
 from simulation.configuration.loading import load
 from simulation.configuration.strict_yaml import read_yaml

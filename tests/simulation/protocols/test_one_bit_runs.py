@@ -15,11 +15,11 @@ import pytest
 from flwr.app import ConfigRecord, Message
 from flwr.serverapp import Grid
 
+from dprec.accounting import PrivacyLossDistribution, compose
 from dprec.completion import Observations, OneBit, slope_channel
 from dprec.completion.one_bit.links import Gaussian, steepness
 from dprec.completion.one_bit.perturbation import curvature_ratio, slope_bound_of
 from dprec.errors import InputError
-from dprec.privacy import LossDistribution, total_loss
 from dprec.ratings import Ratings
 from simulation import compare, run
 from simulation.configuration.models import parse_config
@@ -269,8 +269,8 @@ def test_gradient_traffic_is_what_its_messages_carry(faults: dict[str, float]) -
     channel = slope_channel(0.5, 256, EPSILON / ROUNDS)
     slopes = answered * train.counts
     np.testing.assert_allclose(result.traffic["epsilon_per_user"], slopes * channel.epsilon)
-    most, one = int(slopes.argmax()), LossDistribution.of(channel)
-    composed = total_loss([(one, int(slopes[most]))]).epsilon(1e-6)
+    most, one = int(slopes.argmax()), PrivacyLossDistribution.of(channel)
+    composed = compose([(one, int(slopes[most]))]).epsilon(1e-6)
     assert result.traffic["epsilon_composed"][most] == pytest.approx(composed, rel=1e-9)
     assert np.nanmax(result.traffic["epsilon_per_rating"]) <= EPSILON * (1 + 1e-6)
     told_of = f"{int(silent.sum())} of {USERS * ROUNDS} reports were missing"

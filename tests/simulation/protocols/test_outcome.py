@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.ledger import PrivacyLedger
+from dprec.accounting import Guarantee, PrivacyAccountant
 from dprec.wire import TrafficLedger
 from simulation.protocols import Outcome
 from strategies.round_record import RoundRecord
@@ -15,7 +14,7 @@ def test_the_server_works_outside_the_rounds(seconds: float, server: float) -> N
     outcome = Outcome(
         predict=lambda users, items: np.zeros(users.size),
         traffic=TrafficLedger(1),
-        privacy=PrivacyLedger(rated=np.ones(1, dtype=np.bool_)),
+        privacy=PrivacyAccountant(rated=np.ones(1, dtype=np.bool_)),
         guarantee=Guarantee("none", "central", False, "the server receives the true ratings."),
         rounds=tuple(RoundRecord(number, 1, 0, None, 0, 0, 0, 0, 2.0 * number) for number in (1, 2)),
         seconds=seconds,

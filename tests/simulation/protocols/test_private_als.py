@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dprec.accounting import MatchedBudget, PrivacyBudget, gaussian_epsilon, largest_mu
 from dprec.datasets import Synthetic
 from dprec.errors import SettingError
-from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.gaussian import gaussian_epsilon, largest_mu
-from dprec.privacy.matched_budget import MatchedBudget
 from dprec.private_als import FactorizationOptions
 from simulation import run
 from simulation.protocols.private_als import PrivateAlsProtocol

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dprec.accounting import PrivacyBudget
 from dprec.errors import RunError, SettingError
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.private_als import FactorizationOptions, ItemModel, SecureAggregation
 from dprec.secure_aggregation import MessageSizes, graph_size
 from simulation import run

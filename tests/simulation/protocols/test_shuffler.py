@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dprec.accounting import ShuffledChannel, clones_delta, least_epsilon
 from dprec.errors import InputError
-from dprec.privacy.shuffling import ShuffledChannel, clones_delta, least_epsilon
 from simulation import run
 from simulation.configuration.models import parse_config
 from simulation.protocols.one_shot import OneShotProtocol

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dprec.accounting import MatchedBudget
 from dprec.errors import InputError
-from dprec.privacy.matched_budget import MatchedBudget
 from simulation import load, run
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.protocols.sent import Example

@@ -14,9 +14,9 @@ from flwr.app import Context, RecordDict
 
 from clients.population import Partition, open_population
 from clients.replacement import alter_ego_reports
+from dprec.accounting import MatchedBudget
 from dprec.errors import InputError, RunError
 from dprec.exchange import ReplacementRequest
-from dprec.privacy.matched_budget import MatchedBudget
 from dprec.randomness import RunKeys
 from simulation import load, run
 from simulation.configuration.models import parse_config

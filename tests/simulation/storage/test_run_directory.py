@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dprec.accounting import PrivacyLossDistribution, compose
+from dprec.accounting.accountant import ledger_arrays
 from dprec.errors import InputError, RunError
 from dprec.mechanisms.laplace import BoundedLaplace
-from dprec.privacy.composition import total_loss
-from dprec.privacy.ledger_arrays import ledger_arrays
-from dprec.privacy.loss_distribution import LossDistribution
 from dprec.randomness import generator
 from simulation import run
 from simulation.configuration.models import parse_config
@@ -86,8 +85,8 @@ def test_the_contract(tmp_path: Path, tiny: dict[str, Any]) -> None:
     composed = [float(row["epsilon_composed"]) for row in traffic]
     assert max(composed) == summary["privacy"]["epsilon_composed"]["max"]
     assert (summary["privacy"]["delta"], summary["privacy"]["composition"]) == (1e-6, "pld")
-    by_hand = total_loss(
-        [(LossDistribution.of(BoundedLaplace().channel(train.scale, 1.0)), max(train.counts))]
+    by_hand = compose(
+        [(PrivacyLossDistribution.of(BoundedLaplace().channel(train.scale, 1.0)), max(train.counts))]
     )
     assert max(composed) == pytest.approx(by_hand.epsilon(1e-6), rel=1e-12)
     spent = [float(row["epsilon_per_user"]) for row in traffic]

@@ -12,13 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dprec.accounting import PrivacyAccountant, PrivacyBudget
+from dprec.accounting.accountant import ledger_arrays
 from dprec.datasets import MovieLens100K
 from dprec.datasets.movielens import film_titles
 from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS
-from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.ledger import PrivacyLedger
-from dprec.privacy.ledger_arrays import ledger_arrays
 from dprec.randomness import generator
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports import DeviceChannel
@@ -194,13 +193,13 @@ def test_x_map_with_noise_on_the_device_shows_its_mechanism(tmp_path: Path, tiny
     assert stored.channel.epsilon == pytest.approx(1.0, rel=1e-3)
 
 
-def contents(ledger: PrivacyLedger) -> dict[str, tuple[str, Any]]:
+def contents(ledger: PrivacyAccountant) -> dict[str, tuple[str, Any]]:
     return {name: (str(array.dtype), array.tolist()) for name, array in ledger_arrays(ledger).items()}
 
 
-def ledger_of(users: int, rounds: int, seed: int) -> PrivacyLedger:
+def ledger_of(users: int, rounds: int, seed: int) -> PrivacyAccountant:
     draws = generator(seed, "ledger")
-    ledger = PrivacyLedger(rated=draws.random(users) < 0.8)
+    ledger = PrivacyAccountant(rated=draws.random(users) < 0.8)
     by_user = draws.random(users)
     for round_index in range(1, rounds + 1):
         ledger.charge(round_index, draws.random(users) < 0.6, 0.1 * round_index, by_user)
@@ -220,7 +219,7 @@ def test_the_history_comes_back(
 
 def test_many_rounds_are_a_small_file(tmp_path: Path) -> None:
     users, rounds = 10_000, 100
-    ledger = PrivacyLedger(rated=np.ones(users, dtype=np.bool_))
+    ledger = PrivacyAccountant(rated=np.ones(users, dtype=np.bool_))
     for round_index in range(1, rounds + 1):
         ledger.charge(round_index, generator(round_index, "asked").random(users) < 0.5, 0.1, 0.2)
     write_ledger(tmp_path, ledger)

@@ -3,10 +3,10 @@
 import numpy as np
 from scipy.special import expit
 
+from dprec.accounting import PrivacyBudget
 from dprec.mechanisms import Mechanism
 from dprec.observations import Observations
 from dprec.ordinal import cut_points, level_probabilities
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.ratings import RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)

@@ -16,6 +16,7 @@ import pytest
 import scipy.sparse as sp
 from scipy import stats
 
+from dprec.accounting import gaussian_epsilon
 from dprec.completion import embedded
 from dprec.completion.calibrated import embedding as noisy_sets
 from dprec.completion.calibrated.embedding import (
@@ -28,7 +29,6 @@ from dprec.completion.calibrated.embedding import (
     weighted_counts,
 )
 from dprec.observations import AS_THEY_ARE, EmbeddingRelease
-from dprec.privacy.gaussian import gaussian_epsilon
 
 SHAPE = (60, 40)
 

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dprec.accounting import PrivacyBudget
 from dprec.binarization import binary_scale
 from dprec.completion import Observations, OneBit
 from dprec.completion.one_bit import completion as module
 from dprec.errors import InputError, RunError
 from dprec.mechanisms import MECHANISMS
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import generator, words
 from dprec.ratings import RatingScale
 

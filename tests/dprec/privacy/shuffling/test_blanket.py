@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from dprec.accounting import PrivacyBlanket, ShuffledChannel
 from dprec.channel import Channel
-from dprec.privacy.shuffling import PrivacyBlanket, ShuffledChannel
 from tests.dprec.privacy.shuffling.exact_shuffling import exact_delta, k_ary_response
 
 

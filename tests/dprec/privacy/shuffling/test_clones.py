@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dprec.privacy.shuffling import (
+from dprec.accounting import (
     PrivacyBlanket,
     clones_delta,
     closed_form_epsilon,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dprec.privacy.shuffling.expected_excess import expected_excess
+from dprec.accounting.expected_excess import expected_excess
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dprec.privacy.shuffling import ShuffledProfiles, clones_delta, with_the_same_items
+from dprec.accounting import ShuffledProfiles, clones_delta, with_the_same_items
 
 DELTA = 1e-6
 

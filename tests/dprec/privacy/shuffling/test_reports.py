@@ -5,9 +5,9 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from dprec.privacy.composition import total_loss
-from dprec.privacy.releases import Releases, composed_losses
-from dprec.privacy.shuffling import ShuffledChannel, ShuffledReports, computed_for
+from dprec.accounting import ChannelDraws, ShuffledChannel, ShuffledReports, compose
+from dprec.accounting.events import composed_losses
+from dprec.accounting.shuffling import computed_for
 from tests.dprec.privacy.shuffling.exact_shuffling import k_ary_response
 
 CHANNEL = k_ary_response(2, 1.0)
@@ -40,7 +40,7 @@ def test_a_rating_loses_the_less_the_more_reports_there_are_on_its_item() -> Non
 def test_reports_that_nobody_mixes_cost_what_local_reports_do() -> None:
     alone = reports_of([[1], [1] * 40, [1] * 300]).per_user(DELTA)
     counts = np.array([1, 40, 300])
-    local = composed_losses([Releases((CHANNEL,), np.zeros(3, dtype=np.int64), counts)], DELTA)
+    local = composed_losses([ChannelDraws((CHANNEL,), np.zeros(3, dtype=np.int64), counts)], DELTA)
     assert alone == pytest.approx(local, rel=2e-3)
 
 
@@ -51,7 +51,7 @@ def test_many_users_are_composed_as_one_by_one() -> None:
     for own, found in zip(mixed, together.tolist(), strict=True):
         sizes, times = np.unique(computed_for(np.array(own)), return_counts=True)
         kinds = [shuffled.losses(size, step) for size in sizes.tolist()]
-        each = total_loss(list(zip(kinds, times.tolist(), strict=True))).epsilon(DELTA)
+        each = compose(list(zip(kinds, times.tolist(), strict=True))).epsilon(DELTA)
         assert found == pytest.approx(each, rel=0.01)
         assert found <= sum(reports_of([own]).per_rating(DELTA / len(own)))
 
