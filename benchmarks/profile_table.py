@@ -41,7 +41,6 @@ from dprec.randomness import DeviceDraws
 from dprec.ratings import Ratings
 from dprec.reports import CellFamily
 from dprec.wire import DecodedReports, ReportCodec, TrafficLedger
-from simulation.protocols.accounting import mechanism_ledger
 from strategies.arrivals import Arrivals
 from strategies.envelope import reply_message
 from strategies.rounds import RoundAccount
@@ -174,7 +173,7 @@ class Path:
         for (users, _), own in zip(self.partitions(), reports, strict=True):
             everybody = np.ones(len(own), dtype=np.bool_)
             account.charge_reports(Arrivals(np.arange(users.start, users.stop), everybody, everybody, own))
-        mechanism_ledger(self.calibrated, self.train.counts, np.ones(n_users, dtype=np.bool_))
+        self.calibrated.accountant(self.train.counts, np.ones(n_users, dtype=np.bool_))
 
     def arrange(self, decoded: list[DecodedReports]) -> Observations:
         """Read the symbols, and arrange the cells by user and by item as a completion needs them."""

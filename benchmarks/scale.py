@@ -39,7 +39,6 @@ from dprec.ratings import Ratings, RatingScale
 from dprec.wire import TrafficLedger
 from simulation.configuration.models import SimulationOptions
 from simulation.engine.session import open_session
-from simulation.protocols.accounting import mechanism_ledger
 from simulation.protocols.one_shot import OneShotProtocol
 from strategies.report_collection import Collected, ReportCollection
 
@@ -133,7 +132,7 @@ def dprec_rounds(result: Connection, users: int, chosen: argparse.Namespace) -> 
             collected = None  # frees the memory of the round before
             started = time.perf_counter()
             collected = collection.collect(session.grid, roster)
-            mechanism_ledger(calibrated, train.counts, collected.sent)
+            calibrated.accountant(train.counts, collected.sent)
             seconds.append(time.perf_counter() - started)
             _check(collected, train)
         startup = session.startup_seconds

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from clients.population import Partition, Population
 from dprec.arrays import offsets
-from dprec.exchange import to_json
+from dprec.exchange import drawn_as
 from dprec.randomness import Draws
 
 
@@ -23,7 +23,7 @@ def device_draws(partition: Partition, purpose: str) -> Draws:
         partition.items,
         partition.values,
         purpose,
-        to_json(population.setup),
+        drawn_as(population.setup),
     )
 
 

@@ -24,12 +24,11 @@ VALUES = {
     "visible": "revealed",
     "removal": "add-or-remove-one",
     "replacement": "replace-one",
-    "nobody": "local",
-    "shuffler": "shuffle",
-    "sum": "secure-aggregation",
-    "server": "central",
 }
-"""From the old value of a setting or of a column to the new one."""
+"""From the old value of a setting to the new one."""
+
+TRUST = {"nobody": "local", "shuffler": "shuffle", "sum": "secure-aggregation", "server": "central"}
+"""From the old name of a trust model to the new one."""
 
 COLUMNS = {"floor": "baseline"}
 """From the old name of a column to the new one."""
@@ -39,7 +38,7 @@ _FIRST = {new: old for old, new in (*KEYS.items(), *VALUES.items())}
 
 def now(old: object, names: object) -> str | None:
     """Return what an old key or value is called now, if that is one of some names."""
-    new = KEYS.get(str(old)) or VALUES.get(str(old))
+    new = (KEYS | VALUES | TRUST).get(str(old))
     return new if isinstance(names, list | tuple | dict | frozenset | set) and new in names else None
 
 

@@ -177,7 +177,7 @@ def run_in(
     if outcome.rounds:
         *earlier, last = outcome.rounds
         outcome = replace(outcome, rounds=(*earlier, replace(last, accuracy=measured)))
-    composed = outcome.composed(config.protocol.delta)
+    composed = outcome.accountant.get_epsilon(config.protocol.delta)
     return RunRecord(
         config=config,
         summary=summarise(
@@ -196,7 +196,7 @@ def run_in(
         traffic=traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network),
         rounds=outcome.rounds,
         channel=outcome.channel,
-        privacy=outcome.privacy,
+        privacy=outcome.accountant,
     )
 
 

@@ -62,7 +62,7 @@ class RunResult:
 
     @property
     def privacy(self) -> PrivacyAccountant:
-        """Every charge to a user's privacy, round by round."""
+        """What was released about users and what they lost, round by round."""
         return self.record.privacy
 
     def to_pandas(self, table: Literal["predictions", "traffic", "rounds"] = "predictions") -> pd.DataFrame:

@@ -17,7 +17,7 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
-from dprec.accounting import PrivacyAccountant
+from dprec.accounting import ChannelDraws, PrivacyAccountant
 from dprec.arrays import cut, offsets, segments, sizes_of
 from dprec.channel import Channel
 from dprec.completion import Biases, Domain, HiddenMatrix, OneBit
@@ -38,7 +38,7 @@ class GradientPerturbation(OwnModelRounds):
     matrix : HiddenMatrix
         The estimate after the rounds so far.
     traffic : TrafficLedger
-    privacy : PrivacyAccountant
+    accountant : PrivacyAccountant
     """
 
     completion: OneBit
@@ -57,7 +57,8 @@ class GradientPerturbation(OwnModelRounds):
 
     def __post_init__(self) -> None:
         users = self.roster.n_users
-        self.traffic, self.privacy = TrafficLedger(users), PrivacyAccountant(rated=self.counts > 0)
+        self.traffic, self.accountant = TrafficLedger(users), PrivacyAccountant(rated=self.counts > 0)
+        self._slopes = ChannelDraws((self.channel,), draws=self.counts)
         self._records = []
         self._codec, self._rows = ReportCodec(self.channel, self.n_items), SymbolRows(self.channel)
         self._cells, self._counts = np.zeros(0, dtype=np.int64), np.zeros(users, dtype=np.int64)
@@ -115,7 +116,8 @@ class GradientPerturbation(OwnModelRounds):
             cells.append(own)
             slopes.append(moves)
         loss = self.channel.epsilon
-        self.privacy.charge(server_round, sent, loss, self.counts.astype(np.float64) * loss)
+        per_user = self.counts.astype(np.float64) * loss
+        self.accountant.step(server_round, sent, loss, per_user, self._slopes)
         if accepted:
             self._move(np.concatenate(cells), np.concatenate(slopes))
         self._records.append(self._account.record(server_round, asked=n_users, accepted=accepted))

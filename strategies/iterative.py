@@ -15,7 +15,7 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
-from dprec.accounting import PrivacyAccountant
+from dprec.accounting import ChannelDraws, PrivacyAccountant, dominating_channel
 from dprec.completion import Start, StepOptions, initial_item_factors, step_item_factors
 from dprec.errors import RunError
 from dprec.exchange import DELIVER, TRAIN, FinalFactors, GradientRequest, bitmap_of
@@ -42,7 +42,7 @@ class State:
     holders: NDArray[np.bool_]
     """Users who are known to hold it; shape (users,)."""
     traffic: TrafficLedger
-    privacy: PrivacyAccountant
+    accountant: PrivacyAccountant
     best_factors: NDArray[np.float64]
     """Shape (items, rank)."""
     best_error: float = math.inf
@@ -71,7 +71,7 @@ class State:
             broadcast=None,
             holders=np.zeros(rated.size, dtype=np.bool_),
             traffic=TrafficLedger(rated.size),
-            privacy=PrivacyAccountant(rated),
+            accountant=PrivacyAccountant(rated),
             best_factors=factors.copy(),
         )
 
@@ -106,6 +106,12 @@ class IterativeFactorization(TrainingRounds):
     """Run key under which the devices find their setup."""
     roster: Roster
     state: State
+
+    def __post_init__(self) -> None:
+        epsilon = self.gradient.exact_epsilon(self.epsilon)
+        self._report = ChannelDraws((dominating_channel(epsilon),))
+        # The files of a checkpoint hold what earlier rounds cost, and not by which mechanism.
+        self.state.accountant = self.state.accountant.through(self._report)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -173,7 +179,7 @@ class IterativeFactorization(TrainingRounds):
             part = arrivals.aggregate
             aggregate = part if aggregate is None else aggregate + part
         loss = self.gradient.exact_epsilon(self.epsilon)
-        self.state.privacy.charge(server_round, sent, loss, loss)
+        self.state.accountant.step(server_round, sent, loss, loss, self._report)
         self.state.holders = in_time
         accepted = aggregate.users if aggregate is not None else 0
         if aggregate is not None and accepted:

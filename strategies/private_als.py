@@ -53,10 +53,10 @@ class PrivateAls(OwnModelRounds):
     Attributes
     ----------
     traffic : TrafficLedger
-    privacy : PrivacyAccountant
-        A release with Gaussian noise has no epsilon without a delta, so its charges are infinite.
+    accountant : PrivacyAccountant
+        A sum with noise has no epsilon without a delta, so by itself it costs infinitely much.
     failed : int
-        ChannelDraws that failed because too many devices dropped out; their budget is spent.
+        Releases that failed because too many devices dropped out; their budget is spent.
     """
 
     learner: ItemLearner
@@ -70,12 +70,12 @@ class PrivateAls(OwnModelRounds):
     """Run key under which the devices find their setup."""
     roster: Roster
     traffic: TrafficLedger = field(init=False)
-    privacy: PrivacyAccountant = field(init=False)
+    accountant: PrivacyAccountant = field(init=False)
     failed: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         everybody = np.ones(self.roster.n_users, dtype=np.bool_)
-        self.traffic, self.privacy = TrafficLedger(self.roster.n_users), PrivacyAccountant(rated=everybody)
+        self.traffic, self.accountant = TrafficLedger(self.roster.n_users), PrivacyAccountant(rated=everybody)
         self._records = []
 
     def configure_train(
@@ -119,7 +119,8 @@ class PrivateAls(OwnModelRounds):
             whole = self.aggregation.whole(arrivals.sent, layout, multiplier)
             present[arrivals.users[arrivals.punctual & whole]] = True
             total = total + arrivals.aggregate
-        self.privacy.charge(server_round, sent, np.inf, np.inf)
+        noisy_sum = self.aggregation.noisy_sum(multiplier)
+        self.accountant.step(server_round, sent, np.inf, np.inf, noisy_sum)
         if not self.aggregation.can_release(present, total.users, server_round, self.public_seed):
             self.failed += 1
         elif total.users:

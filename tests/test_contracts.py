@@ -16,20 +16,21 @@ PLANTED = {
     "dprec/completion/planted.py": "import dprec.mechanisms.planted",
     "dprec/mechanisms/planted.py": "import dprec.completion.planted",
     "dprec/wire/planted.py": "import yaml",
-    "dprec/privacy/planted.py": "import clients",
+    "dprec/accounting/planted.py": "import clients",
     "dprec/gradients/planted.py": "import pytest",
-    "clients/planted.py": "import rich",
+    "clients/planted.py": "import rich\nimport dprec.accounting.pld",
     "simulation/storage/planted.py": "import simulation.comparison",
     "simulation/analysis/planted.py": "import typer",
     "simulation/unplaced.py": "",
 }
 FINDINGS = {
-    "The packages point one way": "dprec.privacy.planted -> clients",
+    "The packages point one way": "dprec.accounting.planted -> clients",
     "The mathematics knows neither Flower nor Ray": "dprec.wire.planted -> yaml",
     "Devices and server know Flower": "clients.planted -> rich",
     "Only the contract tests need pytest": "dprec.gradients.planted -> pytest",
     "Only the command line knows the terminal": "simulation.analysis.planted -> typer",
     "The baselines of the simulation": "simulation.storage.planted -> simulation.comparison",
+    "Accounting has one face": "clients.planted -> dprec.accounting.pld",
     "No circles between siblings": "No cycles are allowed in dprec.",
 }
 """What each contract is to say of the planted imports."""

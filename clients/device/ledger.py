@@ -1,4 +1,4 @@
-"""The privacy ledger of a device: ledger.jsonl, a line for each answer that cost something.
+"""The privacy ledger of a device: ledger.jsonl, a line for each answer that cost something, and its limits.
 
 A line is on disk before the answer that it is for leaves. Every line carries a digest of all lines up to it.
 The memory of the device (`clients.device.durable`), which is written just before, holds the last line too: if
@@ -17,13 +17,72 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clients.device.durable import append_durably
-from clients.device.ledger import Loss, Price
+from dprec.accounting import Loss
 from dprec.components import Options, option
 from dprec.errors import InputError
 from dprec.exchange import from_json, to_json
 
 _CHAIN = "chain"
 """Key of the digest of a line and all before it."""
+
+
+@dataclass(frozen=True)
+class Price:
+    """What an answer costs a profile, and what it could cost any profile."""
+
+    round_index: int
+    """The round that is answered, from 1."""
+    paid: Loss
+    """What the user's own profile loses."""
+    most: Loss
+    """What no profile loses more of. Limits are held against this: it follows from the protocol alone, so
+    whether an answer is refused says nothing about the profile.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits(Options):
+    """The largest epsilons that any profile may lose; null for no limit, which has to be said."""
+
+    per_rating: float | None = option("What one run may cost a rating.", ge=0)
+    per_rating_lifetime: float | None = option("What all runs together may cost a rating.", ge=0)
+    per_user: float | None = option("What one run may cost the whole profile.", ge=0)
+    per_user_lifetime: float | None = option("What all runs together may cost the whole profile.", ge=0)
+    runs: int | None = option("How many runs may cost anything.", ge=0)
+
+    def exceeded(self, run: Sequence[Loss], lifetime: Sequence[Loss], runs: int) -> str | None:
+        """Return which limit some losses exceed, in words; None if they keep to all.
+
+        Parameters
+        ----------
+        run, lifetime : sequence of Loss
+            What any profile could lose by the answers of the run, and of all runs.
+        runs : int
+            How many runs these are.
+        """
+        if self.runs is not None and runs > self.runs:
+            return f"a further run, the limit is {self.runs}"
+        one_run, all_runs = Loss.composed(run), Loss.composed(lifetime)
+        for name, total, limit in (
+            ("per_rating", one_run.per_rating, self.per_rating),
+            ("per_rating_lifetime", all_runs.per_rating, self.per_rating_lifetime),
+            ("per_user", one_run.per_user, self.per_user),
+            ("per_user_lifetime", all_runs.per_user, self.per_user_lifetime),
+        ):
+            if limit is not None and total > limit:
+                return f"epsilon {total:.4g} {name}, the limit is {limit:g}"
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceOptions(Options):
+    """How a device is enrolled, and what it may spend."""
+
+    user: int = option("Number under which the server has enrolled the device.", ge=0, le=2**31 - 1)
+    limits: Limits = option("What the device may spend.")
+    classes: tuple[str, ...] = option(
+        "User-defined classes that the protocol may name, each as module:Class; no others are imported.", ()
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

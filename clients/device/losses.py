@@ -7,11 +7,12 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from clients.device.ledger import Loss, Price
+from clients.device.ledger import Price
 from clients.device.profile import emptied
 from clients.gradient_perturbation import installed_on
 from clients.one_shot import held, installed_family, installed_follow_up
 from clients.population import Partition
+from dprec.accounting import Loss
 from dprec.exchange import (
     COUNT,
     COUNT_ROUND,

@@ -51,6 +51,7 @@ from dprec.exchange.setups import (
     Setup,
     SilentSetup,
     XMapSetup,
+    drawn_as,
     from_json,
     to_json,
 )
@@ -103,6 +104,7 @@ __all__ = [
     "action_of",
     "asked_users",
     "bitmap_of",
+    "drawn_as",
     "from_json",
     "is_integer",
     "refusing_malformed",

@@ -19,6 +19,7 @@ from dprec.errors import InputError, SettingError
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.mechanisms import MECHANISMS, Mechanism
 from dprec.private_als import AGGREGATIONS, Aggregation, FactorizationOptions
+from dprec.renamed import first_names
 from dprec.wire import BroadcastOptions
 
 if TYPE_CHECKING:
@@ -136,6 +137,11 @@ InstalledT = TypeVar("InstalledT", bound=Options)
 def to_json(installed: Options) -> str:
     """Return what is installed as JSON."""
     return json.dumps(as_values(installed))
+
+
+def drawn_as(installed: Options) -> str:
+    """Return what is installed as random words are keyed by it, under the first names of settings."""
+    return json.dumps(first_names(as_values(installed)))
 
 
 def from_json(kind: type[InstalledT], text: str, where: str) -> InstalledT:

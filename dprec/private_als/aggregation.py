@@ -20,7 +20,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.accounting import Trust, gaussian_epsilon, largest_mu
+from dprec.accounting import NoisySum, Trust, gaussian_epsilon, largest_mu
 from dprec.components import Options
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.private_als.statistics import (
@@ -113,12 +113,19 @@ class Aggregation(Options):
     def multiplier(self, epsilon: float, delta: float) -> float:
         """Return the smallest noise multiplier with which one release is (epsilon, delta)-private per user.
 
-        ChannelDraws with multipliers m_t cost as much as one with the multiplier (sum of m_t^-2)^-1/2.
+        Releases with multipliers m_t cost as much as one with the multiplier (sum of m_t^-2)^-1/2.
         """
 
     @abstractmethod
     def epsilon(self, multiplier: float, delta: float) -> float:
         """Return what one release costs a user; infinite without noise. The inverse of `multiplier`."""
+
+    def noisy_sum(self, multiplier: float) -> NoisySum | None:
+        """Return what a release is for an accountant; None without noise."""
+        return NoisySum(1 / multiplier, self._cost) if multiplier else None
+
+    def _cost(self, distance: float, delta: float) -> float:
+        return self.epsilon(1 / distance, delta)
 
     @abstractmethod
     def encode(

@@ -2,7 +2,7 @@
 
 A family is what a mechanism at a budget sends, for a scale and a catalogue. Devices, server, protocols and
 audits ask it and never what it is: what a device computes (`encode`), how the server reads it (`reader`),
-what it loses (`losses`, `releases`), what it costs (`size`), and whether a further exchange follows
+what it loses (`losses`, `draws_about`), what it costs (`size`), and whether a further exchange follows
 (`follow_up`). A mechanism names its family once, as `Mechanism.report_family`, which may be user-defined.
 """
 
@@ -16,7 +16,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.accounting import LARGEST_CELL_EPSILON, ChannelDraws, PrivacyBudget, PrivacyUnit
+from dprec.accounting import LARGEST_CELL_EPSILON, ChannelDraws, PrivacyAccountant, PrivacyBudget, PrivacyUnit
 from dprec.catalogue import Catalogue
 from dprec.channel import Channel
 from dprec.errors import SettingError
@@ -289,21 +289,29 @@ class ReportFamily(ABC):
         """
 
     @abstractmethod
-    def releases(
+    def draws_about(self, counts: NDArray[np.int64], asked: NDArray[np.int64] | None = None) -> ChannelDraws:
+        """Return the independent draws about users with ``counts`` ratings, for composition; see `losses`."""
+
+    def accountant(
         self,
         counts: NDArray[np.int64],
         sent: NDArray[np.bool_],
         asked: NDArray[np.int64] | None = None,
-    ) -> ChannelDraws:
-        """Return the independent draws about users, for composition; see `losses`.
+    ) -> PrivacyAccountant:
+        """Return the accountant of a round of reports, and of what followed them.
 
         Parameters
         ----------
         counts : ndarray of int64, shape (users,)
+            Number of ratings of each user.
         sent : ndarray of bool, shape (users,)
-            Users whose report arrived.
+            Users whose report arrived, whether or not it could be used.
         asked : ndarray of int64, shape (users, ...), optional
+            What was asked of each after the reports.
         """
+        accountant = PrivacyAccountant(rated=self.protects(counts))
+        accountant.step(1, sent, *self.losses(counts, asked), self.draws_about(counts, asked))
+        return accountant
 
     def report_losses(
         self, profiles: Profiles, draws: DrawsFor

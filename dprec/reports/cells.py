@@ -137,19 +137,14 @@ class IndependentDraws(ReportFamily):
         per_rating = per_cell[of_user]
         return per_rating, np.where(cells > 0, per_rating * np.maximum(cells, 1), 0.0)
 
-    def releases(
-        self,
-        counts: NDArray[np.int64],
-        sent: NDArray[np.bool_],
-        asked: NDArray[np.int64] | None = None,
-    ) -> ChannelDraws:
-        """Return the draws about users whose report arrived: one for each of their cells."""
+    def draws_about(self, counts: NDArray[np.int64], asked: NDArray[np.int64] | None = None) -> ChannelDraws:
+        """Return a draw for each cell of every user."""
         cells = self.cells(counts)
         sizes, places = np.unique(np.maximum(cells, 1), return_inverse=True)
         channels = [self.channel(size) for size in sizes.tolist()]
         distinct = list(dict.fromkeys(channels))
         numbers = np.array([distinct.index(channel) for channel in channels])
-        return ChannelDraws(tuple(distinct), numbers[places], np.where(sent, cells, 0))
+        return ChannelDraws(tuple(distinct), numbers[places], cells)
 
     def most_losses(self) -> tuple[float, float]:
         """Return what no profile loses more than.

@@ -117,8 +117,8 @@ class FamilyContract:
         """The loss of a draw is the largest ratio of any two rows, and a user's draws add up."""
         if family.budget is None:
             return
-        counts, everybody = np.arange(self.n_items + 1), np.ones(self.n_items + 1, dtype=np.bool_)
-        released = family.releases(counts, everybody)
+        counts = np.arange(self.n_items + 1)
+        released = family.draws_about(counts)
         per_rating, per_user = family.losses(counts)
         of_draw = [_brute_force(channel.weights) for channel in released.channels]
         summed = np.array(of_draw)[released.channel] * released.draws

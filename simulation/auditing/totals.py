@@ -68,7 +68,7 @@ def total_findings(
     also = f"{sums.test}, but for a probability of {_LARGER_DELTA:g}"
     for test, delta, promised in (
         (sums.test, promise.delta, promise.epsilon),
-        (also, _LARGER_DELTA, protocol.composed(_precision(protocol), _LARGER_DELTA)),
+        (also, _LARGER_DELTA, float(protocol.accountant().get_epsilon(_LARGER_DELTA)[0])),
     ):
         result = measured([pair], failure, delta)
         power = result.power(promised)
@@ -78,15 +78,10 @@ def total_findings(
 
 def _of_longest(protocol: PrivateAlsProtocol, promise: Promise, seed: int) -> Finding:
     """Return what the longest of some contributions costs."""
-    loss = protocol.composed(_precision(protocol, longest_contribution(protocol, seed)), promise.delta)
+    accountant = protocol.accountant(longest_contribution(protocol, seed))
+    loss = float(accountant.get_epsilon(promise.delta)[0])
     test = "the longest of some contributions"
     return Finding(test, "user", promise.epsilon, loss, None, exact=True, power=1.0)
-
-
-def _precision(protocol: PrivateAlsProtocol, longest: float = 1.0) -> float:
-    """Return the squared change of sums in deviations of their noise, added up over the releases."""
-    changes = (longest * protocol.sensitivity / multiplier for multiplier in protocol.multipliers)
-    return sum(change**2 for change in changes)
 
 
 @dataclass(frozen=True, eq=False)

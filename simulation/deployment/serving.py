@@ -96,7 +96,7 @@ def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
     directory = RunDirectory.claim(output, folder.config)
     reaching = DeadlineGrid(grid, known.deadline, known.grace)
     outcome = _outcome(reaching, folder, enrolled)
-    composed = outcome.composed(folder.config.protocol.delta)
+    composed = outcome.accountant.get_epsilon(folder.config.protocol.delta)
     record = RunRecord(
         config=folder.config,
         summary=summarise_deployed(
@@ -118,7 +118,7 @@ def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
         ),
         rounds=outcome.rounds,
         channel=outcome.channel,
-        privacy=outcome.privacy,
+        privacy=outcome.accountant,
     )
     return directory.write(record)
 

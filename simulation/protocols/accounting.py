@@ -1,4 +1,4 @@
-"""Accounting that the protocols share: budgets, privacy losses and failures."""
+"""What the protocols share: matched budgets, what they refuse, and notes on failures."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dprec.accounting import MatchedBudget, PrivacyAccountant, PrivacyBudget, PrivacyUnit
+from dprec.accounting import MatchedBudget, PrivacyBudget, PrivacyUnit
 from dprec.errors import SettingError, within
 from dprec.mechanisms import Mechanism
 from dprec.ratings import RatingScale
@@ -93,30 +90,6 @@ def check_unit(privacy: PrivacyBudget, accepted: PrivacyUnit, reason: str) -> No
     """
     if privacy.per != accepted:
         raise SettingError("privacy.per", repr(privacy.per), f"{accepted!r}: {reason}")
-
-
-def mechanism_ledger(
-    family: ReportFamily,
-    counts: NDArray[np.int64],
-    sent: NDArray[np.bool_],
-    asked: NDArray[np.int64] | None = None,
-) -> PrivacyAccountant:
-    """Charge one round to all users whose report arrived, whether or not it could be used.
-
-    Parameters
-    ----------
-    family : ReportFamily
-        What was reported.
-    counts : ndarray of int64, shape (users,)
-        Number of ratings of each user.
-    sent : ndarray of bool, shape (users,)
-        Users whose report arrived.
-    asked : ndarray of int64, shape (users, ...), optional
-        What was asked of each after the reports.
-    """
-    ledger = PrivacyAccountant(rated=family.protects(counts))
-    ledger.charge(1, sent, *family.losses(counts, asked))
-    return ledger
 
 
 def notes_on_failures(records: Sequence[RoundRecord], reports: str = "reports") -> tuple[str, ...]:

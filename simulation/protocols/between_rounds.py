@@ -56,7 +56,7 @@ class EvaluatedRounds(BetweenRounds):
         """Return the state before the first round, or after the last one of an interrupted run."""
         from clients.population import HeldFactors
 
-        state = replace(state, privacy=PrivacyAccountant(self.fit.counts > 0))
+        state = replace(state, accountant=PrivacyAccountant(self.fit.counts > 0))
         if self.task.checkpoints is not None:
             state = self.task.checkpoints.load(state)
         if state.broadcast is not None:

@@ -6,13 +6,12 @@ aggregation, a perturbation or a protocol of one's own sends what its code sends
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 
-from dprec.accounting import Guarantee, PrivacyAccountant
+from dprec.accounting import Guarantee
 from dprec.components import Options, reference_of, user_defined_classes
 from dprec.errors import InputError
 from dprec.exchange import ReportSetup
@@ -40,7 +39,7 @@ def guarantee_of(protocol: Protocol, shape: tuple[int, int]) -> Guarantee:
 
 
 def with_declared_losses(outcome: OutcomeT, protocol: Protocol) -> OutcomeT:
-    """Return an outcome whose ledger holds what is proved: losses that are only declared stand as claims.
+    """Return an outcome whose accountant holds what is proved: losses only declared stand as claims.
 
     Raises
     ------
@@ -56,11 +55,7 @@ def with_declared_losses(outcome: OutcomeT, protocol: Protocol) -> OutcomeT:
     return replace(
         outcome,
         guarantee=guarantee,
-        privacy=_without_bound(outcome.privacy),
-        claimed=outcome.claimed or outcome.privacy,
-        releases=(),
-        losses_at=None,
-        shuffled=None,
+        accountant=outcome.accountant.declared(),
     )
 
 
@@ -76,19 +71,15 @@ def _as_declared(guarantee: Guarantee, own: tuple[type[Options], ...]) -> Guaran
     return replace(guarantee, status="declared", reason=reason, notes=notes)
 
 
-def _without_bound(ledger: PrivacyAccountant) -> PrivacyAccountant:
-    """Return a ledger with the same exchanges, of which nothing is proved."""
-    unbounded = [replace(charge, per_rating=math.inf, per_user=math.inf) for charge in ledger.history]
-    return PrivacyAccountant(ledger.rated, unbounded)
-
-
 def _check_charged(outcome: ServerOutcome, protocol: Protocol) -> None:
     """Refuse a ledger in which what was sent costs nothing; only which items are rated can cost nothing."""
     setup = protocol.picked.setup()
     if isinstance(setup, ReportSetup) and not setup.mechanism.sends_values:
         return
-    ledger = outcome.privacy if outcome.claimed is None else outcome.claimed
-    free = (outcome.traffic.uplink_message > 0) & (np.maximum(outcome.privacy.per_user, ledger.per_user) == 0)
+    proved = outcome.accountant
+    claimed = proved if proved.claimed is None else proved.claimed
+    charged = np.maximum(proved.get_epsilon(), claimed.get_epsilon()) > 0
+    free = (outcome.traffic.uplink_message > 0) & ~charged
     if free.any():
         size = int(outcome.traffic.uplink_message[free].sum())
         found = f"{size:,} bytes from {int(free.sum()):,} users, for which its privacy ledger charges nothing"

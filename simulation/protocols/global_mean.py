@@ -21,7 +21,6 @@ from simulation.protocols.accounting import (
     cell_reports,
     check_private,
     check_unit,
-    mechanism_ledger,
     notes_on_failures,
 )
 from simulation.protocols.base import Protocol
@@ -104,8 +103,7 @@ class GlobalMeanProtocol(Protocol):
             predict=everybody.predict,
             predict_rows=everybody.predict_rows,
             traffic=collected.traffic,
-            privacy=mechanism_ledger(family, means.counts, collected.sent),
-            releases=(family.releases(means.counts, collected.sent),),
+            accountant=family.accountant(means.counts, collected.sent),
             guarantee=self.guarantee((task.train.n_users, task.train.n_items)),
             rounds=(collected.record,),
             channel=channel,

@@ -5,15 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dprec.accounting import (
     LARGEST_CELL_EPSILON,
-    ChannelDraws,
     Guarantee,
     MatchedBudget,
-    PrivacyAccountant,
     PrivacyBudget,
 )
 from dprec.channel import Channel
@@ -166,8 +161,7 @@ class GradientPerturbationProtocol(Protocol):
         return Outcome(
             predict=strategy.matrix.predict,
             traffic=strategy.traffic,
-            privacy=strategy.privacy,
-            releases=(self._releases(strategy.privacy, task.train.counts),),
+            accountant=strategy.accountant,
             guarantee=self.guarantee(strategy.shape),
             rounds=tuple(strategy.records),
             notes=cold_notes(*strategy.observed, strategy.shape) + notes_on_failures(strategy.records),
@@ -181,11 +175,6 @@ class GradientPerturbationProtocol(Protocol):
 
     def _channel(self) -> Channel:
         return slope_channel(self.clamp, self.symbols, self.epsilon_per_round)
-
-    def _releases(self, ledger: PrivacyAccountant, counts: NDArray[np.int64]) -> ChannelDraws:
-        """Return what was drawn: a slope for every rating, in every round that was answered."""
-        slopes = ledger.exchanges * counts
-        return ChannelDraws((self._channel(),), np.zeros_like(slopes), slopes)
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise the loss of the channel, once for each round."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from dprec.accounting import ChannelDraws, Guarantee, MatchedBudget, PrivacyBudget, dominating_channel
+from dprec.accounting import Guarantee, MatchedBudget, PrivacyBudget, dominating_channel
 from dprec.channel import Channel
 from dprec.completion import StepOptions, check_rank
 from dprec.components import option
@@ -177,8 +177,7 @@ class IterativeProtocol(DeployableProtocol["State"]):
         """Return the entries of a `ServerOutcome`."""
         return {
             "traffic": state.traffic,
-            "privacy": state.privacy,
-            "releases": (self._releases(state),),
+            "accountant": state.accountant,
             "guarantee": self.guarantee((task.n_users, task.n_items)),
             "rounds": tuple(state.records),
             "notes": self._notes(state, task.n_users),
@@ -214,11 +213,6 @@ class IterativeProtocol(DeployableProtocol["State"]):
                 f"no usable report in {state.empty_rounds} rounds in a row, up to round {state.rounds_done} "
                 f"(protocol.max_empty_rounds: {self.max_empty_rounds})"
             )
-
-    def _releases(self, state: State) -> ChannelDraws:
-        """Return what was drawn: the reports of every user, whatever the server asked in between."""
-        reports = state.privacy.exchanges
-        return ChannelDraws((self._channel_at(self.epsilon_per_round),), np.zeros_like(reports), reports)
 
     def sent(self, example: Example) -> Sent:
         """Return the reports, one in each round that a device is asked in."""

@@ -87,13 +87,13 @@ class NothingSentProtocol(Protocol):
         train = task.train
         averages = self.averages(train)
         everybody = train.counts >= 0
-        ledger = PrivacyAccountant(rated=train.counts > 0)
-        ledger.charge(0, everybody, 0.0, 0.0)
+        accountant = PrivacyAccountant(rated=train.counts > 0)
+        accountant.step(0, everybody, 0.0, 0.0)
         return Outcome(
             predict=averages.predict,
             predict_rows=averages.predict_rows,
             traffic=TrafficLedger(train.n_users),
-            privacy=ledger,
+            accountant=accountant,
             guarantee=self.guarantee((train.n_users, train.n_items)),
             rounds=(),
             diagnostics=averages.diagnostics,

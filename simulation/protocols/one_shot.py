@@ -205,10 +205,10 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         notes, facts["distance"] = held.family.against_truth(train, observed, held.collected.accepted)
         facts["notes"] += notes
         if self.shuffler is not None:
-            losses = facts["privacy"].per_user
-            shuffled = self.shuffler.shuffled(held.family, held.collected, losses)
-            facts["shuffled"] = shuffled
-            facts["notes"] += notes_on_ratings(shuffled, self.delta)
+            alone = facts["accountant"].get_epsilon()
+            hidden = self.shuffler.shuffled(held.family, held.collected, alone)
+            facts["accountant"] = facts["accountant"].shuffled(hidden)
+            facts["notes"] += notes_on_ratings(facts["accountant"], held.family, self.delta)
             if held.sent_table is None:
                 facts["notes"] += (NOT_DELIVERED,)
         return Outcome(

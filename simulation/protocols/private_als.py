@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.accounting import Guarantee, MatchedBudget, PrivacyBudget
+from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant, PrivacyBudget
 from dprec.completion import check_rank
 from dprec.components import option
 from dprec.errors import RunError, SettingError, within
@@ -202,30 +201,20 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
         popular = int(held.learner.learned.popular.sum())
         return {
             "traffic": held.traffic,
-            "privacy": held.privacy,
-            "losses_at": self._losses_at(held) if self.private else None,
+            "accountant": replace(held.accountant, adjacency=self.adjacency),
             "guarantee": self.guarantee((task.n_users, task.n_items)),
             "rounds": tuple(held.records),
             "notes": (*notes_on_failures(held.records), *_notes_on_releases(held.failed, len(held.records))),
             "diagnostics": {"items_with_factors": popular, "noise": list(self.multipliers)},
         }
 
-    def _losses_at(self, held: PrivateAls) -> Callable[[float], NDArray[np.float64]]:
-        """Return a function from delta to every user's loss: the rounds that it took part in, composed."""
-        precision = np.zeros(held.roster.n_users)
-        for charge in held.privacy.history:
-            took_part = charge.took_part(precision.size)
-            precision[took_part] += (self.sensitivity / self.multipliers[charge.round_index - 1]) ** 2
-
-        def losses(delta: float) -> NDArray[np.float64]:
-            kinds, of_user = np.unique(precision, return_inverse=True)
-            return np.array([self.composed(kind, delta) for kind in kinds.tolist()])[of_user]
-
-        return losses
-
-    def composed(self, precision: float, delta: float) -> float:
-        """Return what releases cost of which the squares of 1 / multiplier add up to ``precision``."""
-        return self.aggregation.epsilon(1 / float(np.sqrt(precision)), delta) if precision else 0.0
+    def accountant(self, longest: float = 1.0) -> PrivacyAccountant:
+        """Return the accountant of one user who takes part in all rounds, with contributions up to a norm."""
+        alone = np.ones(1, dtype=np.bool_)
+        accountant = PrivacyAccountant(rated=alone, adjacency=self.adjacency)
+        for done, multiplier in enumerate(self.multipliers, start=1):
+            accountant.step(done, alone, np.inf, np.inf, self.aggregation.noisy_sum(multiplier / longest))
+        return accountant
 
     def sent(self, example: Example) -> Sent:
         """Return the contributions, one in each round."""
@@ -256,8 +245,7 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
         if self.privacy is None:
             return Guarantee("none", aggregation.trust, False, "the sums are released without noise.")
         epsilon, delta = self.privacy.epsilon, self.privacy.delta
-        precision = sum(multiplier**-2 for multiplier in self.multipliers)
-        twice = self.composed(4 * precision, delta)
+        twice = float(self.accountant().get_epsilon(delta, adjacency="replace-one")[0])
         between = f"it is {twice:.4g}" if np.isfinite(twice) else "none is proved"
         compared = (
             f"Epsilon compares a user's profile with none; between any two profiles {between}."

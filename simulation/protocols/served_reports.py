@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.accounting import ChannelDraws, NoisySum, PrivacyAccountant
 from dprec.completion import Completed
 from dprec.observations import EmbeddingRelease, Observations
 from dprec.reports import ReportFamily
 from dprec.wire import ItemTable
-from simulation.protocols.accounting import mechanism_ledger, notes_on_failures
+from simulation.protocols.accounting import notes_on_failures
 from simulation.protocols.seen_set import notes_on_catalogue
 from simulation.protocols.task import ServerTask
 from strategies.round_record import RoundRecord
@@ -56,21 +55,6 @@ class AfterReports:
         notes = notes_on_failures([further.record], follow_up.answers_called)
         return cls(further.observations, further.asked, (further.record,), notes)
 
-    def losses(
-        self, family: ReportFamily, counts: NDArray[np.int64], sent: NDArray[np.bool_]
-    ) -> tuple[PrivacyAccountant, ChannelDraws]:
-        """Return what was lost, and what was drawn about users.
-
-        Parameters
-        ----------
-        counts : ndarray of int64, shape (users,)
-            Number of ratings of each user.
-        sent : ndarray of bool, shape (users,)
-            Users whose report arrived.
-        """
-        ledger = mechanism_ledger(family, counts, sent, self.asked)
-        return ledger, family.releases(counts, sent, self.asked)
-
 
 @dataclass(frozen=True, eq=False)
 class ServedReports:
@@ -105,18 +89,14 @@ class ServedReports:
             Number of ratings of each user, as far as it is known.
         """
         sent, embedding_release = self.collected.sent, self.embedding_release
-        privacy, releases = self.after.losses(self.family, counts, sent)
-        to_everybody = None
+        accountant = self.family.accountant(counts, sent, self.after.asked)
         if embedding_release.epsilon is not None:
-            to_everybody = NoisySum(embedding_release.distance, sent)
-            privacy.charge(1, sent, 0.0, embedding_release.epsilon)
+            accountant.step(1, sent, 0.0, embedding_release.epsilon, embedding_release.released)
         notes = self.completed.notes + notes_on_failures([self.record]) + self.after.notes
         notes += notes_on_catalogue(self.completed.public_data)
         return {
             "traffic": self.collected.traffic,
-            "privacy": privacy,
-            "releases": (releases,),
-            "to_everybody": to_everybody,
+            "accountant": accountant,
             "rounds": (self.record, *self.after.rounds),
             "channel": self.family.device_channel(counts),
             "notes": notes,

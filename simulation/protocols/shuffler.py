@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.accounting import Guarantee, PrivacyBudget, ShuffledProfiles, ShuffledReports, with_the_same_items
+from dprec.accounting import (
+    Guarantee,
+    PrivacyAccountant,
+    PrivacyBudget,
+    ShuffledProfiles,
+    ShuffledReports,
+    with_the_same_items,
+)
 from dprec.arrays import offsets
 from dprec.completion import Completion, ItemAverage, ItemBiases
 from dprec.components import Options, option
@@ -210,11 +217,12 @@ class Shuffler(Options):
         return {name: after[name] - before[name] for name in after}
 
 
-def notes_on_ratings(reports: ShuffledReports | ShuffledProfiles, delta: float) -> tuple[str, ...]:
+def notes_on_ratings(accountant: PrivacyAccountant, family: ReportFamily, delta: float) -> tuple[str, ...]:
     """Say what a rating loses among the reports on its item, if they are messages of their own."""
-    if isinstance(reports, ShuffledProfiles) or not reports.mixed.size:
+    losses = accountant.per_report(delta)
+    if losses is None or not losses.size:
         return ()
-    losses, local = reports.per_rating(delta), reports.channel.epsilon
+    local = family.channel(1).epsilon
     whole = np.count_nonzero(losses >= _NOTHING_GAINED * local)
     return (
         f"Among the reports on its item, a rating loses {losses.mean():.3g} on average (median "

@@ -117,8 +117,10 @@ class TrustedServerProtocol(Protocol):
             predict=completed.predict,
             predict_rows=completed.predict_rows,
             traffic=collected.traffic,
-            privacy=_ledger(noise.proved, times, counts, collected),
-            claimed=self._claimed(noise, counts, collected),
+            accountant=replace(
+                _accountant(noise.proved, times, counts, collected),
+                claimed=self._claimed(noise, counts, collected),
+            ),
             guarantee=self.guarantee(collected.observations.shape),
             rounds=(record,),
             notes=completed.notes + notes_on_failures([record]),
@@ -157,14 +159,14 @@ class TrustedServerProtocol(Protocol):
     ) -> PrivacyAccountant | None:
         """Charge what the paper claims of a changed rating, once per rating of a profile."""
         asked = self.privacy.epsilon
-        return None if noise.proved <= asked else _ledger(asked, counts, counts, collected)
+        return None if noise.proved <= asked else _accountant(asked, counts, counts, collected)
 
 
-def _ledger(
+def _accountant(
     per_rating: float, times: NDArray[np.int64], counts: NDArray[np.int64], collected: Collected
 ) -> PrivacyAccountant:
     """Charge everybody whose report arrived, a whole profile so many times as much as a rating."""
-    ledger = PrivacyAccountant(rated=counts > 0)
-    per_user = np.where(ledger.rated, per_rating * np.maximum(times, 1), 0.0)
-    ledger.charge(1, collected.sent, per_rating, per_user)
-    return ledger
+    accountant = PrivacyAccountant(rated=counts > 0)
+    per_user = np.where(accountant.rated, per_rating * np.maximum(times, 1), 0.0)
+    accountant.step(1, collected.sent, per_rating, per_user)
+    return accountant

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.accounting import PrivacyAccountant
-from dprec.accounting.accountant import ledger_arrays, ledger_from_arrays
 from dprec.errors import InputError, RunError
 from dprec.randomness import ENTROPY_BYTES
 from dprec.ratings import Ratings
@@ -89,7 +88,7 @@ class Checkpoints:
 
     def save(self, state: State) -> None:
         """Write the state after a round."""
-        ledger = {f"{_LEDGER}{name}": array for name, array in ledger_arrays(state.privacy).items()}
+        ledger = {f"{_LEDGER}{name}": array for name, array in state.accountant.to_arrays().items()}
         arrays = {**self._places(state), **ledger}
         if state.broadcast is not None:
             arrays["broadcast"] = state.broadcast
@@ -133,7 +132,7 @@ class Checkpoints:
                 shape = f"{array.dtype} of shape {array.shape}"
                 raise InputError(f"{self.path}: {name}", shape, f"{place.dtype} of shape {place.shape}")
             place[...] = array
-        fresh.privacy = self._ledger(arrays)
+        fresh.accountant = self._ledger(arrays)
         fresh.broadcast = arrays.get("broadcast")
         fresh.records = [RoundRecord(**record) for record in values["records"]]
         fresh.best_error, fresh.best_round = values["best_error"], values["best_round"]
@@ -154,7 +153,7 @@ class Checkpoints:
 
     def _ledger(self, arrays: dict[str, NDArray[Any]]) -> PrivacyAccountant:
         try:
-            return ledger_from_arrays(
+            return PrivacyAccountant.from_arrays(
                 {key.removeprefix(_LEDGER): array for key, array in arrays.items() if key.startswith(_LEDGER)}
             )
         except (KeyError, IndexError, TypeError, ValueError) as error:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dprec.accounting import PrivacyAccountant
-from dprec.accounting.accountant import ledger_arrays, ledger_from_arrays
 from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.randomness import DRAW_BITS, DRAWS
@@ -63,7 +62,7 @@ class RunRecord:
     channel: DeviceChannel | None
     """The channel that the devices applied to their ratings; None if it adds no noise."""
     privacy: PrivacyAccountant
-    """Every charge to a user's privacy, round by round."""
+    """Every event, round by round."""
 
 
 def prediction_columns(test: Ratings, predictions: NDArray[np.float64]) -> Columns:
@@ -92,7 +91,7 @@ def traffic_columns(
     composed : ndarray of float64, shape (users,)
         The users' losses by composition.
     """
-    traffic, privacy = outcome.traffic, outcome.privacy
+    traffic, accountant = outcome.traffic, outcome.accountant
     up, down = network_bytes(traffic, network.contacts(traffic.requests))
     return {
         "user": users,
@@ -101,8 +100,8 @@ def traffic_columns(
         "uplink_network_bytes": up,
         "downlink_network_bytes": down,
         "messages": traffic.messages,
-        "epsilon_per_rating": privacy.per_rating,
-        "epsilon_per_user": privacy.per_user,
+        "epsilon_per_rating": accountant.get_epsilon(per="rating"),
+        "epsilon_per_user": accountant.get_epsilon(),
         "epsilon_composed": composed,
     }
 
@@ -249,9 +248,9 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
 _ACCEPTED_LEDGER = "the privacy ledger that `dprec run` wrote"
 
 
-def write_ledger(directory: Path, ledger: PrivacyAccountant) -> FileSummary:
-    """Write ledger.npz: the ledger's history, which determines its sums."""
-    return write_archive(directory / LEDGER, ledger_arrays(ledger))
+def write_ledger(directory: Path, accountant: PrivacyAccountant) -> FileSummary:
+    """Write ledger.npz: the accountant's history, which determines its sums."""
+    return write_archive(directory / LEDGER, accountant.to_arrays())
 
 
 def read_ledger(directory: Path) -> PrivacyAccountant:
@@ -265,7 +264,7 @@ def read_ledger(directory: Path) -> PrivacyAccountant:
     path = directory / LEDGER
     arrays = read_archive(path, _ACCEPTED_LEDGER)
     try:
-        return ledger_from_arrays(arrays)
+        return PrivacyAccountant.from_arrays(arrays)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise InputError(str(path), str(error), _ACCEPTED_LEDGER) from None
 

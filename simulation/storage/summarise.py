@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.accounting import PrivacyAccountant, ShuffledReports, note_on_delta
+from dprec.accounting import PrivacyAccountant, note_on_delta
 from dprec.binarization import is_binary
 from dprec.components import deviations, sources_of
 from dprec.datasets import Dataset
@@ -140,18 +140,18 @@ def _items_only_in_test(train: Ratings, test: Ratings) -> int:
 def _privacy(
     config: RunConfig, outcome: ServerOutcome, composed: NDArray[np.float64], notes: tuple[str, ...]
 ) -> PrivacySummary:
-    guarantee = outcome.guarantee
+    guarantee, accountant = outcome.guarantee, outcome.accountant
     return PrivacySummary(
         status=guarantee.status,
         declared_by=_declared_by(config) if guarantee.status == "declared" else (),
         trust=guarantee.trust,
-        epsilon_per_rating=_largest(outcome.privacy.per_rating),
-        epsilon_per_user=_spread(outcome.privacy.per_user),
+        epsilon_per_rating=_largest(accountant.get_epsilon(per="rating")),
+        epsilon_per_user=_spread(accountant.get_epsilon()),
         epsilon_composed=_spread(composed),
         **_shuffled(outcome, config.protocol.delta),
         delta=config.protocol.delta,
-        composition="pld" if outcome.releases or outcome.losses_at else "sum",
-        epsilon_claimed=_claimed(outcome.claimed),
+        composition="pld" if accountant.composes else "sum",
+        epsilon_claimed=_claimed(accountant.claimed),
         trusts_server=guarantee.trusts_server,
         hides_rated_items=guarantee.hides_rated_items,
         notes=(*guarantee.statements, *notes, *outcome.notes),
@@ -183,16 +183,17 @@ def _spread(losses: NDArray[np.float64]) -> LossSpread:
 
 def _shuffled(outcome: ServerOutcome, delta: float) -> dict[str, Any]:
     """Return what a summary says of reports that were shuffled one by one; nothing of others."""
-    if not isinstance(outcome.shuffled, ShuffledReports):
+    losses = outcome.accountant.per_report(delta)
+    if losses is None:
         return {}
-    loss = _spread(outcome.shuffled.per_rating(delta))
-    return {"epsilon_per_rating_shuffled": loss, "unlinked": outcome.guarantee.unlinked}
+    return {"epsilon_per_rating_shuffled": _spread(losses), "unlinked": outcome.guarantee.unlinked}
 
 
-def _claimed(ledger: PrivacyAccountant | None) -> ClaimedLoss:
-    if ledger is None:
+def _claimed(accountant: PrivacyAccountant | None) -> ClaimedLoss:
+    if accountant is None:
         return ClaimedLoss(per_rating=None, per_user=None)
-    return ClaimedLoss(per_rating=_largest(ledger.per_rating), per_user=_finite(ledger.per_user.max()))
+    per_rating, per_user = accountant.get_epsilon(per="rating"), accountant.get_epsilon()
+    return ClaimedLoss(per_rating=_largest(per_rating), per_user=_finite(per_user.max()))
 
 
 def _notes_on_composition(config: RunConfig, users: int) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ def test_flower_runs_the_same_rounds(tmp_path: Path) -> None:
     assert entries(started) == entries(alone)
     assert any(entries(started))
     assert started.traffic.uplink_message.tolist() == alone.traffic.uplink_message.tolist()
-    assert started.privacy.per_user.tolist() == alone.privacy.per_user.tolist()
+    assert started.accountant.get_epsilon().tolist() == alone.accountant.get_epsilon().tolist()
     assert [record.replies for record in started.records] == [USERS] * ROUNDS
     assert {index: dict(record) for index, record in result.train_metrics_clientapp.items()} == {
         index: {"replies": USERS, "asked": USERS} for index in range(1, ROUNDS + 1)
@@ -91,16 +91,16 @@ def test_what_is_recorded_adds_up_to_the_traffic(tmp_path: Path) -> None:
     assert second.uplink_payload_bytes < first.uplink_payload_bytes
     # Every rating of a profile is charged in every round.
     loss = slope_channel(CLAMP, SYMBOLS, EPSILON).epsilon
-    assert strategy.privacy.per_user == pytest.approx(ROUNDS * strategy.counts * loss)
+    assert strategy.accountant.get_epsilon() == pytest.approx(ROUNDS * strategy.counts * loss)
 
 
 def test_devices_answer_no_round_beyond_their_budget(tmp_path: Path) -> None:
     grid, strategy = begin(tmp_path)
     for _ in range(ROUNDS):
         strategy.run_round(grid)
-    spent, matrix = strategy.privacy.per_user.tolist(), entries(strategy)
+    spent, matrix = strategy.accountant.get_epsilon().tolist(), entries(strategy)
     assert strategy.run_round(grid).replies == 0
-    assert strategy.privacy.per_user.tolist() == spent
+    assert strategy.accountant.get_epsilon().tolist() == spent
     assert entries(strategy) == matrix
 
 

@@ -13,7 +13,6 @@ from flwr.common.serde import message_to_proto
 from clients.app import client_app
 from clients.faults import ABSENT, DAMAGED, PUNCTUAL, FaultOptions, fates
 from clients.population import open_population, write_population
-from dprec.accounting.accountant import ledger_arrays
 from dprec.completion import StepOptions
 from dprec.datasets import Synthetic
 from dprec.errors import InputError
@@ -141,7 +140,7 @@ def state_of(strategy: Watched) -> dict[str, Any]:
         "factors": state.factors.tobytes(),
         "velocity": state.velocity.tobytes(),
         **{name: column.tolist() for name, column in vars(state.traffic).items()},
-        **{name: column.tobytes() for name, column in ledger_arrays(state.privacy).items()},
+        **{name: column.tobytes() for name, column in state.accountant.to_arrays().items()},
         "rounds": [{**vars(record), "seconds": None} for record in state.records],
     }
 
@@ -211,20 +210,22 @@ def test_a_sample_is_drawn_from_the_seed_and_charged_for_its_rounds_alone(
         assert len({tuple(users) for users in rounds}) == ROUNDS
     taken = np.bincount([user for users in rounds for user in users], minlength=USERS)
     loss = OneBitGradient().exact_epsilon(EPSILON)
-    privacy, traffic = strategy.state.privacy, strategy.state.traffic
-    np.testing.assert_allclose(privacy.per_user, taken * loss, rtol=1e-15)
-    assert (privacy.per_user <= ROUNDS * EPSILON).all()
+    accountant, traffic = strategy.state.accountant, strategy.state.traffic
+    np.testing.assert_allclose(accountant.get_epsilon(), taken * loss, rtol=1e-15)
+    assert (accountant.get_epsilon() <= ROUNDS * EPSILON).all()
     assert (traffic.messages == 2 * taken).all()
     assert ((traffic.uplink_payload > 0) == (taken > 0)).all()
-    assert np.isnan(privacy.per_rating[(taken == 0) | (ratings.counts == 0)]).all()
+    assert np.isnan(accountant.get_epsilon(per="rating")[(taken == 0) | (ratings.counts == 0)]).all()
     charged = (taken > 0) & (ratings.counts > 0)
-    np.testing.assert_allclose(privacy.per_rating[charged], taken[charged] * loss, rtol=1e-15)
+    np.testing.assert_allclose(
+        accountant.get_epsilon(per="rating")[charged], taken[charged] * loss, rtol=1e-15
+    )
     # The same seed chooses the same users, however they are hosted.
     again = run(tmp_path / "two", ratings, 7, OneBitGradient(), sampling=sampling)
-    assert again.state.privacy.per_user.tolist() == privacy.per_user.tolist()
-    assert [charge.round_index for charge in privacy.history] == list(range(1, ROUNDS + 1))
-    for users, charge in zip(rounds, privacy.history, strict=True):
-        assert np.flatnonzero(charge.took_part(USERS)).tolist() == sorted(users)
+    assert again.state.accountant.get_epsilon().tolist() == accountant.get_epsilon().tolist()
+    assert [event.round_index for event in accountant.history] == list(range(1, ROUNDS + 1))
+    for users, event in zip(rounds, accountant.history, strict=True):
+        assert np.flatnonzero(event.took_part(USERS)).tolist() == sorted(users)
 
 
 @pytest.mark.parametrize(
@@ -263,7 +264,7 @@ def test_faults_are_charged_when_sent_and_used_when_sound_and_in_time(
     lengths = np.array([len(report) for report in reports]) + (fate == DAMAGED)
     assert strategy.state.traffic.uplink_payload.tolist() == np.where(sent, lengths, 0).tolist()
     assert strategy.state.traffic.messages.tolist() == (1 + sent).tolist()
-    assert (strategy.state.privacy.per_user > 0).tolist() == sent.tolist()
+    assert (strategy.state.accountant.get_epsilon() > 0).tolist() == sent.tolist()
     # Normalised by what arrived.
     if isinstance(gradient, FullGradient):
         mean = gradient.gradient(aggregate, strategy.shape, math.inf, KEYS.public_seed)
@@ -276,8 +277,8 @@ def test_all_failing_leaves_the_factors_alone(tmp_path: Path, ratings: Ratings) 
     assert strategy.state.factors.tolist() == fresh.factors.tolist()
     assert strategy.state.empty_rounds == ROUNDS
     assert [record.failures for record in strategy.state.records] == [USERS] * ROUNDS
-    assert strategy.state.privacy.per_user.tolist() == [0.0] * USERS
-    assert strategy.state.privacy.history == []
+    assert strategy.state.accountant.get_epsilon().tolist() == [0.0] * USERS
+    assert strategy.state.accountant.history == []
     assert strategy.aggregates == []
 
 
@@ -397,8 +398,8 @@ def test_devices_answer_no_round_beyond_their_budget(tmp_path: Path, ratings: Ra
     grid, strategy = begin(tmp_path, ratings, 7, OneBitGradient())
     for _ in range(ROUNDS):
         strategy.run_round(grid)
-    spent = strategy.state.privacy.per_user.copy()
+    spent = strategy.state.accountant.get_epsilon().copy()
     record = strategy.run_round(grid)
     assert record.replies == 0
-    assert strategy.state.privacy.per_user.tolist() == spent.tolist()
+    assert strategy.state.accountant.get_epsilon().tolist() == spent.tolist()
     assert open_population(str(tmp_path / GROUP)).installed(IterativeSetup).rounds == ROUNDS

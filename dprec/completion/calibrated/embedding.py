@@ -18,7 +18,7 @@ which has a Frobenius norm of 1: where a user's choice among the items differs f
 profile more or less moves the first sum by sqrt(k) at most and the second by 1. Two profiles in place of each
 other move them by sqrt(2) times as much, as ||a - b||^2 <= ||a||^2 + ||b||^2 for rows without negative
 numbers, and ||y y^T - z z^T||^2 = 2 - 2 (y . z)^2. With Gaussian noise the two releases compose exactly
-(`dprec.accounting.noisy_sums`); that the second is chosen by the outcome of the first makes no difference.
+(`dprec.accounting`); that the second is chosen by the outcome of the first makes no difference.
 
 What noise does to singular values and vectors: how large the ones, how far turned the others.
 
@@ -187,7 +187,7 @@ class NoisySets:
         rated : sparse array of 0 and 1, shape (users, items)
         distance : float
             What both releases together cost: how many standard deviations apart they are, as two means, with
-            and without a profile; see `dprec.accounting.noisy_sums`.
+            and without a profile; see `dprec.accounting`.
         least_raters : int
             Least count, noise included, of an item that is kept.
         random : Generator

@@ -107,23 +107,17 @@ class CountFamily(CellFamily):
         per_rating, draws = self.epsilons(counts), counts - asked.sum(axis=1)
         return per_rating, per_rating * draws + self.added(counts, asked)
 
-    def releases(
-        self,
-        counts: NDArray[np.int64],
-        sent: NDArray[np.bool_],
-        asked: NDArray[np.int64] | None = None,
-    ) -> ChannelDraws:
+    def draws_about(self, counts: NDArray[np.int64], asked: NDArray[np.int64] | None = None) -> ChannelDraws:
         """Return what is drawn about every user, given which part each rating is in.
 
         The parts do not depend on values, so the losses hold given the parts. The loss of a count is added:
         it occurs with a probability of about a half if all of its ratings change.
         """
         if asked is None:
-            return super().releases(counts, sent)
-        cells = np.where(sent, counts, 0)
-        epsilons, of_user = np.unique(self.epsilons(cells), return_inverse=True)
+            return super().draws_about(counts)
+        epsilons, of_user = np.unique(self.epsilons(counts), return_inverse=True)
         bits = tuple(dominating_channel(epsilon) for epsilon in epsilons.tolist())
-        return ChannelDraws(bits, of_user, cells - asked.sum(axis=1), self.added(cells, asked))
+        return ChannelDraws(bits, of_user, counts - asked.sum(axis=1), self.added(counts, asked))
 
     def added(self, cells: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return what counts of so many of a user's cells lose together when all change, shape (users,)."""

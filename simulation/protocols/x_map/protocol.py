@@ -21,7 +21,6 @@ from simulation.protocols.accounting import (
     cell_reports,
     check_private,
     mechanism_budget,
-    mechanism_ledger,
     notes_on_failures,
 )
 from simulation.protocols.base import Protocol
@@ -181,9 +180,10 @@ class XMapProtocol(Protocol):
         return Outcome(
             predict=predictor(recommender, items.means, train),
             traffic=collected.traffic,
-            privacy=mechanism_ledger(family, train.counts, collected.sent),
-            releases=(family.releases(train.counts, collected.sent),),
-            claimed=self._claimed(train, collected, exchanged),
+            accountant=replace(
+                family.accountant(train.counts, collected.sent),
+                claimed=self._claimed(train, collected, exchanged),
+            ),
             guarantee=self.guarantee((train.n_users, train.n_items)),
             rounds=rounds,
             channel=family.device_channel(train.counts),
@@ -230,16 +230,16 @@ class XMapProtocol(Protocol):
         per_prediction = self.recommendation.epsilon
         if per_prediction is None or unprotected_results(self.replacement, self.recommendation):
             return None
-        ledger = PrivacyAccountant(rated=np.ones(train.n_users, dtype=np.bool_))
+        accountant = PrivacyAccountant(rated=np.ones(train.n_users, dtype=np.bool_))
         last = collected.record.round
         if exchanged is not None and self.replacement.epsilon is not None:
             per_draw, replaced = self.replacement.epsilon, exchanged.replaced.astype(np.float64)
             last = exchanged.record.round
-            ledger.charge(last, exchanged.sent, per_draw, per_draw * replaced)
+            accountant.step(last, exchanged.sent, per_draw, per_draw * replaced)
         # Predictions are made after the last round.
         per_user = per_prediction * train.n_targets
-        ledger.charge(last, collected.accepted, per_prediction, per_user)
-        return ledger
+        accountant.step(last, collected.accepted, per_prediction, per_user)
+        return accountant
 
 
 def _two_domains(train: Ratings) -> CrossDomainRatings:

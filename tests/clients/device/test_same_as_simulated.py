@@ -11,10 +11,9 @@ import pytest
 from clients.app import client_app
 from clients.device.device import Device
 from clients.device.folder import DeviceFolder
-from clients.device.ledger import Loss
 from clients.faults import FaultOptions
 from clients.population import write_population
-from dprec.accounting import PrivacyAccountant
+from dprec.accounting import COMPARABLE_UNITS, Loss, PrivacyAccountant
 from dprec.exchange import to_json
 from dprec.personalization import Devices
 from dprec.predictions import Predict
@@ -92,9 +91,10 @@ def check_traffic(expected: TrafficLedger, got: TrafficLedger) -> None:
 
 
 def check_ledgers(expected: PrivacyAccountant, devices: list[Device]) -> None:
-    for column in ("per_rating", "per_user"):
-        spent = [math.fsum(getattr(charge, column) for charge in device.charges) for device in devices]
-        assert spent == getattr(expected, column).tolist()
+    spent_by = [Loss.composed(charge.loss for charge in device.charges) for device in devices]
+    for unit in COMPARABLE_UNITS:
+        spent = [getattr(one, f"per_{unit}") for one in spent_by]
+        assert spent == expected.get_epsilon(per=unit).tolist()
         assert min(spent) > 0
 
 
@@ -103,7 +103,7 @@ def test_one_shot_protocols(tmp_path: Path, preset: str, charges: int) -> None:
     _, expected, got, devices = both(preset, folder=tmp_path)
     assert np.array_equal(expected.completed.predict(*CELLS), got.completed.predict(*CELLS))
     check_traffic(expected.collected.traffic, got.collected.traffic)
-    check_ledgers(got.facts(RATINGS.counts)["privacy"], devices)
+    check_ledgers(got.facts(RATINGS.counts)["accountant"], devices)
     assert {len(device.charges) for device in devices} == {charges}
 
 
@@ -111,7 +111,7 @@ def test_rounds(tmp_path: Path) -> None:
     protocol, expected, got, devices = both("pg-mf", "protocol.rounds=3", folder=tmp_path)
     assert np.array_equal(expected.factors, got.factors)
     check_traffic(expected.traffic, got.traffic)
-    check_ledgers(expected.privacy, devices)
+    check_ledgers(expected.accountant, devices)
     received = protocol.downlink.rounded(expected.factors).astype(np.float64)
     check_predictions(OwnFactors(RATINGS, received, protocol.ridge), devices)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dprec.accounting import LARGEST_CELL_EPSILON, PrivacyBudget
+from dprec.accounting import LARGEST_CELL_EPSILON, ChannelDraws, PrivacyBudget
 from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS
@@ -195,3 +195,45 @@ def test_a_mechanism_that_does_not_keep_its_budget_is_refused() -> None:
 def test_a_budget_is_a_positive_number(epsilon: float) -> None:
     with pytest.raises(InputError, match=r"^epsilon: "):
         PrivacyBudget(epsilon=epsilon)
+
+
+def test_who_sent_is_charged_where_items_are_shown() -> None:
+    calibrated = BoundedLaplace().family(PrivacyBudget(epsilon=1.0), STARS, 5)
+    accountant = calibrated.accountant(np.array([0, 1, 4]), np.array([True, True, True]))
+    per_rating = accountant.get_epsilon(per="rating")
+    assert per_rating[1] == pytest.approx(1.0, rel=1e-3)
+    assert np.isnan(per_rating[0])
+    assert accountant.get_epsilon().tolist() == [0, per_rating[1], 4 * per_rating[1]]
+    assert [event.round_index for event in accountant.history] == [1]
+
+
+def test_who_sent_is_charged_for_every_item_where_items_are_hidden() -> None:
+    budget = PrivacyBudget(epsilon=1.0, per="cell")
+    calibrated = ZhengRandomizedResponse().family(budget, STARS, 5)
+    accountant = calibrated.accountant(np.array([0, 1, 4]), np.array([True, False, True]))
+    per_rating = accountant.get_epsilon(per="rating")
+    assert per_rating[0] > 0
+    assert np.isnan(per_rating[1])
+    assert accountant.get_epsilon().tolist() == [5 * per_rating[0], 0, 5 * per_rating[0]]
+
+
+def test_a_report_is_a_draw_for_every_cell_of_those_who_sent_it() -> None:
+    counts, sent = np.array([30, 0, 4, 30, 11]), np.array([True, True, False, True, True])
+    per_rating = BoundedLaplace().family(PrivacyBudget(epsilon=0.5), STARS, 40)
+    event = per_rating.accountant(counts, sent).history[0]
+    assert isinstance(event.mechanism, ChannelDraws)
+    assert event.took_part(5).tolist() == sent.tolist()
+    assert event.mechanism.draws.tolist() == counts.tolist()
+    assert len(event.mechanism.channels) == 1
+    per_user = BoundedLaplace().family(PrivacyBudget(epsilon=0.5, per="user"), STARS, 40)
+    drawn = per_user.accountant(counts, sent).history[0].mechanism
+    used = [drawn.channels[place].epsilon for place in drawn.channel[[0, 4]]]
+    assert used == pytest.approx([0.5 / 30, 0.5 / 11])
+    hidden = ZhengRandomizedResponse().family(PrivacyBudget(epsilon=0.5, per="cell"), STARS, 40)
+    assert hidden.accountant(counts, sent).history[0].mechanism.draws.tolist() == [40] * 5
+
+
+def test_what_is_not_protected_has_no_bound() -> None:
+    counts = np.array([30, 0, 4])
+    raw = Raw().family(None, STARS, 40).accountant(counts, counts >= 0)
+    assert raw.get_epsilon(1e-6).tolist() == [math.inf, 0, math.inf]

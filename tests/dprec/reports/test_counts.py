@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from dprec.accounting import PrivacyBudget
-from dprec.accounting.events import composed_losses
 from dprec.errors import SettingError
 from dprec.mechanisms import BitsAndCounts, ThresholdBit
 from dprec.randomness import words
@@ -12,7 +11,6 @@ from dprec.ratings import RatingScale
 from dprec.reports import CountFamily
 from dprec.reports.counts.family import popularity_groups
 from dprec.reports.counts.noise import CountNoise
-from simulation.protocols.accounting import mechanism_ledger
 
 STARS = RatingScale.evenly(1, 5, 1)
 CELLS = np.array([4, 0, 2])
@@ -69,19 +67,19 @@ def test_what_is_released_adds_up_to_the_ledger_at_most() -> None:
     made = family(PrivacyBudget(epsilon=0.1), n_items=300)
     cells, sizes = np.array([200, 200, 0, 200]), np.array([[50, 40], [0, 0], [0, 0], [150, 0]])
     sent = cells > 0
-    released = made.releases(cells, sent, sizes)
-    assert released.draws.tolist() == [110, 200, 0, 50]
-    assert released.added is not None
-    assert released.added == pytest.approx([9, 0, 0, 15], rel=0.02)
-    losses = composed_losses([released], 1e-6)
+    drawn = made.draws_about(cells, sizes)
+    assert drawn.draws.tolist() == [110, 200, 0, 50]
+    assert drawn.added is not None
+    assert drawn.added == pytest.approx([9, 0, 0, 15], rel=0.02)
+    accountant = made.accountant(cells, sent, sizes)
+    losses = accountant.get_epsilon(1e-6)
     assert (losses <= 0.1 * cells * (1 + 1e-9)).all()
     # Bits compose to less than their sum, a count of as many ratings does not.
     assert losses[1] < 10 < losses[0] < losses[3]
     assert losses[2] == 0
-    ledger = mechanism_ledger(made, cells, sent, sizes)
-    assert ledger.per_rating[0] == pytest.approx(0.1)
-    assert ledger.per_user.tolist() == pytest.approx([20, 20, 0, 20], rel=0.02)
-    assert (losses <= ledger.per_user).all()
+    assert accountant.get_epsilon(per="rating")[0] == pytest.approx(0.1)
+    assert accountant.get_epsilon().tolist() == pytest.approx([20, 20, 0, 20], rel=0.02)
+    assert (losses <= accountant.get_epsilon()).all()
 
 
 def test_a_large_count_loses_less_than_the_sum_over_its_ratings() -> None:

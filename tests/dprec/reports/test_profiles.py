@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from dprec.accounting import PrivacyBudget
-from dprec.accounting.events import composed_losses
 from dprec.errors import InputError
 from dprec.mechanisms.whole_profiles import UserLevelBit
 from dprec.ratings import RatingScale
@@ -41,8 +40,7 @@ def test_no_profile_marks_more_blocks_than_the_loss_allows() -> None:
 def test_composed_answers_get_more_than_an_even_share() -> None:
     own = calibrated(2.0, "pld", answers=20)
     assert own.code.epsilon > 1.1 * 2.0 / 20
-    releases = own.releases(np.array([0, 30]), np.array([True, True]))
-    losses = composed_losses([releases], 1e-6)
+    losses = own.accountant(np.array([0, 30]), np.array([True, True])).get_epsilon(1e-6)
     assert losses[0] == losses[1]
     assert 1.99 < losses[0] <= 2.0
 

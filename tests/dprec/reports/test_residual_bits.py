@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dprec.accounting import PrivacyBudget
-from dprec.accounting.events import composed_losses
+from dprec.accounting import ChannelDraws, PrivacyBudget
 from dprec.errors import InputError
 from dprec.mechanisms import ResidualBits
 from dprec.mechanisms.thresholds import ThresholdBit
@@ -100,9 +99,11 @@ def test_users_who_answer_more_or_less_than_they_should_are_not_read() -> None:
 
 def test_composed_losses_are_those_of_the_answers() -> None:
     mechanism, counts = calibrated(30.0, bits=60), np.full(3, N_ITEMS)
-    releases = mechanism.releases(counts, np.array([True, True, False]))
-    assert releases.draws.tolist() == [N_ITEMS, N_ITEMS, 0]
-    composed = composed_losses([releases], 1e-6)
+    accountant = mechanism.accountant(counts, np.array([True, True, False]))
+    drawn = accountant.history[0].mechanism
+    assert isinstance(drawn, ChannelDraws)
+    assert drawn.draws.tolist() == [N_ITEMS] * 3
+    composed = accountant.get_epsilon(1e-6)
     assert composed[2] == 0
     assert composed[0] <= mechanism.losses(counts)[1][0]
 

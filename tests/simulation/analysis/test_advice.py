@@ -454,7 +454,10 @@ def test_how_many_users_the_best_needs_is_said_where_it_was_tried(table: Table) 
 @pytest.mark.parametrize(
     ("options", "found"),
     [
-        (["--trust", "all"], "--trust: 'all'; accepted: local, shuffle, secure-aggregation, central"),
+        (
+            ["--trust", "everybody"],
+            "--trust: 'everybody'; accepted: local, shuffle, secure-aggregation, central",
+        ),
         (["--delta", "1e-6"], "--delta: 1e-06, with --per rating; accepted: --per user"),
         (["--delta", "2", "--per", "user"], "--delta: 2.0; accepted: a number between 0 and 1"),
     ],

@@ -91,12 +91,12 @@ def write_run(
     traffic.downlink_message[:] = rounds * downlink
     traffic.messages[:] = 2 * rounds
     loss = np.inf if epsilon is None else epsilon
-    ledger = PrivacyAccountant(np.ones(USERS, dtype=np.bool_))
-    ledger.charge(1, np.ones(USERS, dtype=np.bool_), loss, loss * (sent if per == "rating" else 1.0))
+    accountant = PrivacyAccountant(np.ones(USERS, dtype=np.bool_))
+    accountant.step(1, np.ones(USERS, dtype=np.bool_), loss, loss * (sent if per == "rating" else 1.0))
     outcome = Outcome(
         predict=lambda users, items: np.zeros(users.size),
         traffic=traffic,
-        privacy=ledger,
+        accountant=accountant,
         guarantee=Guarantee(
             "proved" if private else "none",
             trust or ("local" if private else "central"),
@@ -109,7 +109,7 @@ def write_run(
         channel=None,
         diagnostics=_DIAGNOSTICS,
     )
-    composed = ledger.per_user / 4
+    composed = accountant.get_epsilon() / 4
     noise = np.random.default_rng(seed).normal(0, 0.5, test.count)
     predictions = np.clip(3 + 0.4 * (test.values - 3) + noise, test.scale.low, test.scale.high)
     record = RunRecord(
@@ -119,7 +119,7 @@ def write_run(
         traffic=traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network),
         rounds=outcome.rounds,
         channel=_channel(config, train),
-        privacy=ledger,
+        privacy=accountant,
     )
     RunDirectory.claim(directory, config).write(record)
     if altered:

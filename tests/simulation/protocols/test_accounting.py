@@ -3,35 +3,22 @@
 from dataclasses import replace
 from typing import Literal
 
-import numpy as np
 import pytest
 
 from dprec.accounting import DELTA, ComparableUnit, MatchedBudget, PrivacyBudget, PrivacyUnit
 from dprec.errors import SettingError
 from dprec.mechanisms import MECHANISMS
-from dprec.ratings import RatingScale
-from dprec.reports import ReportFamily
 from simulation.protocols.accounting import (
     budget_at,
     check_unit,
     mechanism_budget,
-    mechanism_ledger,
     notes_on_failures,
 )
 from strategies.round_record import RoundRecord
 
-ITEMS = 5
-COUNTS = np.array([0, 1, 4])
-
 
 def record(replies: int, failures: int) -> RoundRecord:
     return RoundRecord(1, replies, failures, None, 0, 0, 0, 0, 0.0)
-
-
-def calibrated(kind: str) -> ReportFamily:
-    mechanism = MECHANISMS[kind](kind=kind)
-    budget = mechanism_budget(mechanism, None, MatchedBudget(1.0))
-    return mechanism.family(budget, RatingScale.evenly(1.0, 5.0, 1.0), ITEMS)
 
 
 @pytest.mark.parametrize(
@@ -73,23 +60,6 @@ def test_a_budget_in_another_unit_is_refused_with_the_reason() -> None:
     check_unit(PrivacyBudget(epsilon=1.0, per="user"), "user", "of no matter")
     with pytest.raises(SettingError, match=r"privacy\.per: .cell.; accepted: .user.: the rounds"):
         check_unit(PrivacyBudget(epsilon=1.0, per="cell"), "user", "the rounds protect whole profiles")
-
-
-def test_who_sent_is_charged_where_items_are_shown() -> None:
-    ledger = mechanism_ledger(calibrated("bounded-laplace"), COUNTS, np.array([True, True, True]))
-    epsilon = ledger.per_rating[1]
-    assert epsilon == pytest.approx(1.0, rel=1e-3)
-    assert np.isnan(ledger.per_rating[0])
-    assert ledger.per_user.tolist() == [0, epsilon, 4 * epsilon]
-    assert [charge.round_index for charge in ledger.history] == [1]
-
-
-def test_who_sent_is_charged_for_every_item_where_items_are_hidden() -> None:
-    ledger = mechanism_ledger(calibrated("zheng-randomized-response"), COUNTS, np.array([True, False, True]))
-    epsilon = ledger.per_rating[0]
-    assert epsilon > 0
-    assert np.isnan(ledger.per_rating[1])
-    assert ledger.per_user.tolist() == [ITEMS * epsilon, 0, ITEMS * epsilon]
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ class Free(OneShotProtocol):
         outcome = super().run(grid, task)
         nothing = PrivacyAccountant(rated=np.ones(task.n_users, dtype=np.bool_))
         promised = Guarantee("proved", "local", True, "it is said to be.")
-        return replace(outcome, privacy=nothing, releases=(), guarantee=promised)
+        return replace(outcome, accountant=nothing, guarantee=promised)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +84,7 @@ class Zero(Free):
 
     def run(self, grid: Any, task: Task) -> Outcome:
         outcome = super().run(grid, task)
-        outcome.privacy.charge(1, np.ones(task.n_users, dtype=np.bool_), 0.0, 0.0)
+        outcome.accountant.step(1, np.ones(task.n_users, dtype=np.bool_), 0.0, 0.0)
         return outcome
 
 

@@ -68,7 +68,7 @@ def test_a_server_serves_without_ratings(session: Session, name: str) -> None:
     for column in ("uplink_message", "downlink_message", "uplink_payload", "downlink_payload"):
         assert (getattr(outcome.traffic, column) == getattr(expected.traffic, column)).all()
     # Every report was accepted, and shows which items are rated or costs the same whatever they are.
-    assert (outcome.privacy.per_user == expected.privacy.per_user).all()
+    assert (outcome.accountant.get_epsilon() == expected.accountant.get_epsilon()).all()
     assert outcome.diagnostics == expected.diagnostics
     assert len(outcome.rounds) == len(expected.rounds)
     assert len(heard) == (len(outcome.rounds) if isinstance(protocol, IterativeProtocol) else 0)
@@ -82,7 +82,7 @@ def test_a_hidden_item_set_stays_unknown_to_the_server(session: Session) -> None
     server = installed(session, config, train).for_server()
     outcome = protocol.served(server, protocol.serve(session.grid, server))
     assert outcome.distance == {}
-    assert np.isfinite(outcome.privacy.per_user).all()
+    assert np.isfinite(outcome.accountant.get_epsilon()).all()
 
 
 def test_early_stopping_is_refused_in_a_deployment() -> None:

@@ -38,8 +38,8 @@ def test_the_loss_to_all_users_is_charged_to_everybody_who_reported() -> None:
 
 def test_the_loss_to_all_users_adds_to_that_of_the_reports() -> None:
     alone, noisy = (
-        run(values_of("one-bit-on-device", item_embeddings=release), page=False)
-        for release in ({}, {"epsilon": 3.0})
+        run(values_of("one-bit-on-device", item_embeddings=places), page=False)
+        for places in ({}, {"epsilon": 3.0})
     )
     np.testing.assert_allclose(noisy.traffic["epsilon_per_user"], alone.traffic["epsilon_per_user"] + 3.0)
     np.testing.assert_array_equal(noisy.traffic["epsilon_per_rating"], alone.traffic["epsilon_per_rating"])

@@ -14,7 +14,7 @@ def test_the_server_works_outside_the_rounds(seconds: float, server: float) -> N
     outcome = Outcome(
         predict=lambda users, items: np.zeros(users.size),
         traffic=TrafficLedger(1),
-        privacy=PrivacyAccountant(rated=np.ones(1, dtype=np.bool_)),
+        accountant=PrivacyAccountant(rated=np.ones(1, dtype=np.bool_)),
         guarantee=Guarantee("none", "central", False, "the server receives the true ratings."),
         rounds=tuple(RoundRecord(number, 1, 0, None, 0, 0, 0, 0, 2.0 * number) for number in (1, 2)),
         seconds=seconds,

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.accounting import PrivacyLossDistribution, compose
-from dprec.accounting.accountant import ledger_arrays
+from dprec.accounting import PrivacyAccountant, PrivacyLossDistribution, compose
 from dprec.errors import InputError, RunError
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.randomness import generator
@@ -340,7 +339,7 @@ def state_after(rounds: int) -> State:
         state.traffic.charge_uplink(slice(2, 5), 10, 20)
         state.traffic.charge_downlink(slice(None), 100, 200)
         for number in range(1, rounds + 1):
-            state.privacy.charge(number, draws.random(USERS) < 0.5, 0.1 * number, draws.random(USERS))
+            state.accountant.step(number, draws.random(USERS) < 0.5, 0.1 * number, draws.random(USERS))
         state.best_error, state.best_round = 0.1 + 0.2, rounds
     accuracy = {"rmse": 1 / 3, "k": 10, "f_score_at_k": None}
     state.records = [
@@ -357,7 +356,7 @@ def contents(state: State) -> dict[str, Any]:
             for name in ("factors", "velocity", "best_factors", "holders", "broadcast")
         },
         **{f"traffic {name}": column for name, column in vars(state.traffic).items()},
-        **{f"privacy {name}": column for name, column in ledger_arrays(state.privacy).items()},
+        **{f"privacy {name}": column for name, column in state.accountant.to_arrays().items()},
     }
     return {
         **{name: None if array is None else (array.dtype, array.tobytes()) for name, array in arrays.items()},
@@ -421,7 +420,7 @@ def test_a_checkpoint_without_a_history_of_losses_is_refused(
     checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as earlier:
-        earlier.setattr("simulation.storage.run_directory.ledger_arrays", lambda ledger: {})
+        earlier.setattr(PrivacyAccountant, "to_arrays", lambda accountant: {})
         checkpoints.save(state_after(2))
     with pytest.raises(InputError, match=r"privacy ledger: .* delete it to start over"):
         checkpoints.load(state_after(0))

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprec.accounting import PrivacyAccountant, PrivacyBudget
-from dprec.accounting.accountant import ledger_arrays
 from dprec.datasets import MovieLens100K
 from dprec.datasets.movielens import film_titles
 from dprec.errors import InputError
@@ -194,7 +193,7 @@ def test_x_map_with_noise_on_the_device_shows_its_mechanism(tmp_path: Path, tiny
 
 
 def contents(ledger: PrivacyAccountant) -> dict[str, tuple[str, Any]]:
-    return {name: (str(array.dtype), array.tolist()) for name, array in ledger_arrays(ledger).items()}
+    return {name: (str(array.dtype), array.tolist()) for name, array in ledger.to_arrays().items()}
 
 
 def ledger_of(users: int, rounds: int, seed: int) -> PrivacyAccountant:
@@ -202,7 +201,7 @@ def ledger_of(users: int, rounds: int, seed: int) -> PrivacyAccountant:
     ledger = PrivacyAccountant(rated=draws.random(users) < 0.8)
     by_user = draws.random(users)
     for round_index in range(1, rounds + 1):
-        ledger.charge(round_index, draws.random(users) < 0.6, 0.1 * round_index, by_user)
+        ledger.step(round_index, draws.random(users) < 0.6, 0.1 * round_index, by_user)
     return ledger
 
 
@@ -221,7 +220,7 @@ def test_many_rounds_are_a_small_file(tmp_path: Path) -> None:
     users, rounds = 10_000, 100
     ledger = PrivacyAccountant(rated=np.ones(users, dtype=np.bool_))
     for round_index in range(1, rounds + 1):
-        ledger.charge(round_index, generator(round_index, "asked").random(users) < 0.5, 0.1, 0.2)
+        ledger.step(round_index, generator(round_index, "asked").random(users) < 0.5, 0.1, 0.2)
     write_ledger(tmp_path, ledger)
     bits = users * rounds / 8
     assert (tmp_path / "ledger.npz").stat().st_size < 1.1 * bits
@@ -239,8 +238,8 @@ def test_a_run_keeps_its_history(tmp_path: Path, tiny: dict[str, Any], rounds: i
     ledger = read_ledger(tmp_path / "run")
     assert [charge.round_index for charge in ledger.history] == list(range(1, rounds + 1))
     assert contents(ledger) == contents(result.privacy)
-    assert ledger.per_rating.tobytes() == result.traffic["epsilon_per_rating"].tobytes()
-    assert ledger.per_user.tobytes() == result.traffic["epsilon_per_user"].tobytes()
+    assert ledger.get_epsilon(per="rating").tobytes() == result.traffic["epsilon_per_rating"].tobytes()
+    assert ledger.get_epsilon().tobytes() == result.traffic["epsilon_per_user"].tobytes()
     again = run(tiny, tmp_path / "run", resume=True, page=False)
     assert contents(again.privacy) == contents(ledger)
 
@@ -265,7 +264,7 @@ def test_without_the_file_a_finished_run_is_not_complete(tmp_path: Path, tiny: d
     ],
 )
 def test_arrays_of_no_ledger_are_refused(tmp_path: Path, name: str, array: Any) -> None:
-    arrays = ledger_arrays(ledger_of(9, 1, 0))
+    arrays = ledger_of(9, 1, 0).to_arrays()
     np.savez(tmp_path / "ledger.npz", allow_pickle=False, **{**arrays, name: array})
     with pytest.raises(InputError) as caught:
         read_ledger(tmp_path)

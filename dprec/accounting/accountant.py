@@ -1,0 +1,276 @@
+"""The privacy accountant: a history of events, and the epsilons of every user that follow from it.
+
+What happened is recorded as it happens, of those who took part; nobody is assumed to have. The history is
+the state: what a user has lost is derived, in the two units in which protocols are compared, which are kept
+separate. *Per rating* compares two profiles that differ in the value of one rating, *per user* two profiles
+that differ arbitrarily. By itself an event costs its epsilon, and epsilons add up (basic composition). With
+a delta, the events of a mechanism that composes better do so together: draws by their privacy loss
+distributions, sums with Gaussian noise by Gaussian DP, shuffled reports by amplification.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.accounting.events import Adjacency, Epsilon, Event, EventMechanism, Loss
+from dprec.accounting.promises import PrivacyUnit
+from dprec.accounting.shuffling import ShuffledProfiles, ShuffledReports
+
+_SAME_FOR_ALL = -1
+"""Instead of a row of an array: the loss is the same for all participants."""
+
+
+@dataclass(eq=False)
+class PrivacyAccountant:
+    """The privacy losses of users."""
+
+    rated: NDArray[np.bool_]
+    """Users who have a rating to protect; everybody if the rated items are hidden; shape (users,)."""
+    history: list[Event] = field(default_factory=list)
+    """All events, in order."""
+    adjacency: Adjacency = "add-or-remove-one"
+    """What losses by sums with noise compare; reports compare any two profiles."""
+    claimed: PrivacyAccountant | None = None
+    """The accountant of the same exchanges at the losses that are claimed or declared without a proof; None
+    where none are. What this one holds is proved; infinite where nothing is.
+    """
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return self.rated.size
+
+    @property
+    def composes(self) -> bool:
+        """Whether a delta lowers the losses: events whose mechanism is known compose, others add up."""
+        return any(event.mechanism is not None for event in self.history)
+
+    def step(
+        self,
+        round_index: int,
+        users: NDArray[np.bool_],
+        per_rating: Epsilon,
+        per_user: Epsilon,
+        mechanism: EventMechanism | None = None,
+    ) -> None:
+        """Record an event of those who took part in one exchange; nothing is recorded if nobody did.
+
+        Parameters
+        ----------
+        round_index : int
+            The round that it belongs to, from 1; 0 for none, where nothing is sent.
+        users : ndarray of bool, shape (users,)
+            Who took part.
+        per_rating, per_user : float, or ndarray of float64 of shape (users,)
+            What the event costs them by itself; entries of others, and those per rating of users without a
+            rating, are ignored.
+        mechanism : EventMechanism, optional
+            By which the losses of several events compose.
+
+        Raises
+        ------
+        ValueError
+            When an array does not cover all users, or a loss is negative or NaN.
+        """
+        for column in (users, per_rating, per_user):
+            if isinstance(column, np.ndarray) and column.shape != self.rated.shape:
+                raise ValueError(f"an array of shape {column.shape} for {self.n_users} users")
+        if not users.any():
+            return
+        event = Event(
+            round_index,
+            np.packbits(users),
+            _compact(per_rating, users & self.rated),
+            _compact(per_user, users),
+            mechanism,
+        )
+        self.history.append(_sharing(event, self.history[-1]) if self.history else event)
+
+    def get_epsilon(
+        self, delta: float = 0.0, per: PrivacyUnit = "user", adjacency: Adjacency | None = None
+    ) -> NDArray[np.float64]:
+        """Return what every user has lost, shape (users,).
+
+        Parameters
+        ----------
+        delta : float
+            Probability beyond which the loss per user holds; 0 for basic composition. Mechanisms that do not
+            compose with each other have equal shares of it. The loss of a rating is its sum at every delta.
+        per : {"rating", "cell", "user"}
+            A rating is a cell where a mechanism hides which items are rated. NaN for users without one to
+            protect, and for those who never took part.
+        adjacency : {"add-or-remove-one", "replace-one"}, optional
+            By default the accountant's.
+
+        Returns
+        -------
+        ndarray of float64
+            At most the sums of the events' epsilons; infinite for what was sent unprotected.
+        """
+        if per != "user":
+            took_part = np.zeros(self.n_users, dtype=np.bool_)
+            for event in self.history:
+                took_part |= event.took_part(self.n_users)
+            return np.where(took_part & self.rated, self._sums(self.history, "per_rating"), np.nan)
+        basic = self._sums(self.history, "per_user")
+        if not delta or not self.composes:
+            return basic
+        groups: dict[Hashable, list[tuple[EventMechanism, NDArray[np.bool_]]]] = {}
+        for event in self.history:
+            if event.mechanism is not None:
+                own = groups.setdefault(event.mechanism.group, [])
+                own.append((event.mechanism, event.took_part(self.n_users)))
+        losses = self._sums([event for event in self.history if event.mechanism is None], "per_user")
+        for own in groups.values():
+            losses += own[0][0].composed(own, delta / len(groups), adjacency or self.adjacency)
+        return np.minimum(basic, losses)
+
+    def loss_of(self, user: int) -> Loss:
+        """Return what one user has lost by basic composition; per rating 0 without a rating to protect."""
+        per_rating, per_user = self.get_epsilon(per="rating")[user], self.get_epsilon()[user]
+        return Loss(0.0 if math.isnan(per_rating) else float(per_rating), float(per_user))
+
+    def per_report(self, delta: float) -> NDArray[np.float64] | None:
+        """Return what each report loses that was shuffled as a message of its own, shape (reports,).
+
+        None if no reports were.
+        """
+        mechanisms = (event.mechanism for event in self.history if event.mechanism is not None)
+        losses = (mechanism.per_report(delta) for mechanism in mechanisms)
+        return next((each for each in losses if each is not None), None)
+
+    def through(self, mechanism: EventMechanism) -> PrivacyAccountant:
+        """Return the accountant with all its events by one mechanism."""
+        return replace(self, history=[replace(event, mechanism=mechanism) for event in self.history])
+
+    def shuffled(self, hidden: ShuffledReports | ShuffledProfiles) -> PrivacyAccountant:
+        """Return the accountant with its reports shuffled, which amplifies privacy.
+
+        Parameters
+        ----------
+        hidden : ShuffledReports or ShuffledProfiles
+            All reports, and among how many each is hidden.
+        """
+        events = [
+            event if event.mechanism is None else replace(event, mechanism=event.mechanism.shuffled(hidden))
+            for event in self.history
+        ]
+        return replace(self, history=events)
+
+    def declared(self) -> PrivacyAccountant:
+        """Return an accountant of the same exchanges that proves nothing: its losses stand as claims."""
+        unbounded = [
+            replace(event, per_rating=math.inf, per_user=math.inf, mechanism=None) for event in self.history
+        ]
+        return replace(self, history=unbounded, claimed=self.claimed or self)
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the history as arrays, for files, without mechanisms; shared arrays are stored once.
+
+        Returns
+        -------
+        dict of ndarray
+            ``rated``: bool, shape (users,). ``rounds``: int64, shape (events,). ``user_sets``: uint8,
+            shape (distinct sets, ceil(users / 8)), packed as in `Event`; ``users``: int64, the row of each
+            event. ``losses``: float64, shape (distinct losses by user, users). ``per_rating`` and
+            ``per_user``: float64, the loss that is the same for all; ``per_rating_row`` and
+            ``per_user_row``: int64, the row of a loss by user, or -1.
+        """
+        history = self.history
+        user_sets, users = _distinct([event.users for event in history], (self.n_users + 7) // 8, np.uint8)
+        columns = [event.per_rating for event in history] + [event.per_user for event in history]
+        by_user = [loss for loss in columns if isinstance(loss, np.ndarray)]
+        losses, places = _distinct(by_user, self.n_users, np.float64)
+        rows = np.full(len(columns), _SAME_FOR_ALL, dtype=np.int64)
+        rows[[isinstance(loss, np.ndarray) for loss in columns]] = places
+        numbers = np.array([0.0 if isinstance(loss, np.ndarray) else loss for loss in columns])
+        rating, user = slice(len(history)), slice(len(history), None)
+        return {
+            "rated": self.rated,
+            "rounds": np.array([event.round_index for event in history], dtype=np.int64),
+            "user_sets": user_sets,
+            "users": users,
+            "losses": losses,
+            "per_rating": numbers[rating],
+            "per_rating_row": rows[rating],
+            "per_user": numbers[user],
+            "per_user_row": rows[user],
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> PrivacyAccountant:
+        """Return the accountant from which `to_arrays` made some arrays, its events without mechanisms.
+
+        Raises
+        ------
+        KeyError, IndexError, TypeError, ValueError
+            When an array is missing, too short, of another type or for other users.
+        """
+        rated, rounds = arrays["rated"], arrays["rounds"]
+        user_sets, losses = list(arrays["user_sets"]), list(arrays["losses"])
+        if rated.dtype != np.bool_ or rated.ndim != 1:
+            raise ValueError(f"rated is {rated.dtype} in {rated.ndim} dimensions")
+        if any(row.shape != ((rated.size + 7) // 8,) for row in user_sets):
+            raise ValueError("sets of users that are not the accountant's")
+        if any(row.shape != rated.shape for row in losses):
+            raise ValueError("losses of users that are not the accountant's")
+
+        def loss(unit: str, event: int) -> Epsilon:
+            row = int(arrays[f"{unit}_row"][event])
+            return float(arrays[unit][event]) if row == _SAME_FOR_ALL else losses[row]
+
+        return cls(
+            rated,
+            [
+                Event(
+                    int(round_index),
+                    user_sets[arrays["users"][event]],
+                    loss("per_rating", event),
+                    loss("per_user", event),
+                )
+                for event, round_index in enumerate(rounds)
+            ],
+        )
+
+    def _sums(self, events: list[Event], unit: Literal["per_rating", "per_user"]) -> NDArray[np.float64]:
+        """Add up a column of some events, one by one."""
+        spent = np.zeros(self.n_users)
+        for event in events:
+            np.add(spent, getattr(event, unit), out=spent, where=event.took_part(self.n_users))
+        return spent
+
+
+def _compact(losses: Epsilon, charged: NDArray[np.bool_]) -> Epsilon:
+    """Return losses, as one number if all who are charged lose the same."""
+    own = losses[charged] if isinstance(losses, np.ndarray) else np.array([losses])
+    if np.isnan(own).any() or (own < 0).any():
+        raise ValueError("a privacy loss that is negative or not a number")
+    if own.size and (own == own[0]).all():
+        return float(own[0])
+    return np.where(np.isnan(losses), 0.0, losses) if own.size else 0.0
+
+
+def _sharing(event: Event, before: Event) -> Event:
+    """Return an event that shares those arrays of the previous one that are equal."""
+    same = {
+        name: getattr(before, name)
+        for name in ("users", "per_rating", "per_user")
+        if np.array_equal(getattr(event, name), getattr(before, name))
+    }
+    return replace(event, **same)
+
+
+def _distinct(
+    arrays: Sequence[NDArray[Any]], width: int, dtype: type[np.generic]
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the distinct arrays as rows, and the row of each; a shared array is one row."""
+    rows = {id(array): array for array in arrays}
+    places = {identity: row for row, identity in enumerate(rows)}
+    table = np.stack(list(rows.values())) if rows else np.zeros((0, width), dtype=dtype)
+    return table, np.array([places[id(array)] for array in arrays], dtype=np.int64)

@@ -1,0 +1,286 @@
+"""Events: what was released about whom, by which mechanism, and how events of a kind compose."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.accounting.noisy_sums import gaussian_epsilon
+from dprec.accounting.pld import PrivacyLossDistribution, common_grid, compose
+from dprec.accounting.shuffling import ShuffledProfiles, ShuffledReports
+from dprec.channel import Channel
+from dprec.randomness import DRAWS
+
+Epsilon = float | NDArray[np.float64]
+"""A privacy loss, a natural logarithm from 0 to infinity: one for all participants, or shape (users,)."""
+
+Adjacency = Literal["add-or-remove-one", "replace-one"]
+"""What a loss per user compares: a user's profile with none, or any two profiles of a user."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What one person loses, in both units."""
+
+    per_rating: float
+    per_user: float
+    """Epsilon for the change of one rating, and for that of the whole profile; infinite if nothing is
+    protected. Per rating, 0 if there is no rating.
+    """
+
+    @classmethod
+    def composed(cls, losses: Iterable[Self]) -> Self:
+        """Return losses by basic composition, rounded once: equal shares of an epsilon never exceed it."""
+        several = list(losses)
+        return cls(*(math.fsum(getattr(one, unit) for one in several) for unit in ("per_rating", "per_user")))
+
+
+class EventMechanism(ABC):
+    """By which mechanism something was released, where its losses compose better than by their sum."""
+
+    @property
+    def group(self) -> Hashable:
+        """Events whose mechanisms are of one group compose together."""
+        return type(self)
+
+    @classmethod
+    @abstractmethod
+    def composed(
+        cls, events: Sequence[tuple[Self, NDArray[np.bool_]]], delta: float, adjacency: Adjacency
+    ) -> NDArray[np.float64]:
+        """Return an epsilon of every user that holds with delta for all events of a group, shape (users,).
+
+        Parameters
+        ----------
+        events : sequence of (EventMechanism, ndarray of bool, shape (users,))
+            In order: by what something was released, and about whom.
+        delta : float
+            Above 0.
+        adjacency : {"add-or-remove-one", "replace-one"}
+        """
+
+    def shuffled(self, hidden: ShuffledReports | ShuffledProfiles) -> EventMechanism:
+        """Return the mechanism with its reports shuffled; by default nothing of it is reports."""
+        return self
+
+    def per_report(self, delta: float) -> NDArray[np.float64] | None:
+        """Return an epsilon of each report by itself, shape (reports,); None if a user's are one message."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelDraws(EventMechanism):
+    """Independent draws about every user, from one channel per user; they compose by their PLDs.
+
+    Draws from a channel compare any two profiles, whatever the adjacency is.
+    """
+
+    channels: tuple[Channel, ...]
+    channel: int | NDArray[np.int64] = 0
+    """Place in `channels` of each user's; of no meaning without draws; shape (users,)."""
+    draws: int | NDArray[np.int64] = 1
+    """Number of draws about each user; shape (users,)."""
+    added: NDArray[np.float64] | None = None
+    """A loss of each user that is added to the composed one: of few draws about many ratings each, which
+    composition would hardly lower; shape (users,).
+    """
+
+    @classmethod
+    def composed(
+        cls, events: Sequence[tuple[Self, NDArray[np.bool_]]], delta: float, adjacency: Adjacency
+    ) -> NDArray[np.float64]:
+        """Return the losses of all draws; users of whom the same was drawn are composed once.
+
+        Returns
+        -------
+        ndarray of float64, shape (users,)
+            At most the sum of the epsilons; infinite if a channel has none.
+        """
+        times: dict[Self, NDArray[np.int64]] = {}
+        for mechanism, users in events:
+            times[mechanism] = times.get(mechanism, 0) + users.astype(np.int64)
+        drawn = [(one.channels, one.channel, one.draws * count) for one, count in times.items()]
+        kinds = np.zeros(drawn[0][2].size, dtype=np.int64)
+        for _, channel, draws in drawn:
+            numbers = _numbered(np.where(draws > 0, channel * (draws.max() + 1) + draws, 0))
+            kinds = _numbered(kinds * (numbers.max() + 1) + numbers)
+        of_users = [
+            (channels, np.broadcast_to(channel, kinds.shape), draws) for channels, channel, draws in drawn
+        ]
+        composer = _Composer(delta)
+        losses = [
+            composer.loss([(one[int(channel[user])], int(draws[user])) for one, channel, draws in of_users])
+            for user in _firsts(kinds).tolist()
+        ]
+        added = [one.added * count for one, count in times.items() if one.added is not None]
+        return np.array(losses)[kinds] + sum(added, np.zeros(kinds.size))
+
+    def shuffled(self, hidden: ShuffledReports | ShuffledProfiles) -> EventMechanism:
+        """Return the draws with the bound that holds once they are shuffled."""
+        return Shuffled(self, hidden)
+
+
+@dataclass(frozen=True, eq=False)
+class Shuffled(EventMechanism):
+    """Draws whose reports came through shufflers: what holds of the draws, or by amplification if less."""
+
+    draws: ChannelDraws
+    hidden: ShuffledReports | ShuffledProfiles
+    """The reports, and among how many each is hidden."""
+
+    @classmethod
+    def composed(
+        cls, events: Sequence[tuple[Self, NDArray[np.bool_]]], delta: float, adjacency: Adjacency
+    ) -> NDArray[np.float64]:
+        """Return the lower of both bounds; amplified losses of several events add up."""
+        alone = ChannelDraws.composed([(one.draws, users) for one, users in events], delta, adjacency)
+        share = delta / len(events)
+        amplified = (np.where(users, one.hidden.per_user(share), 0.0) for one, users in events)
+        return np.minimum(alone, sum(amplified, np.zeros(alone.size)))
+
+    def per_report(self, delta: float) -> NDArray[np.float64] | None:
+        """Return the losses of reports that are messages of their own."""
+        return self.hidden.per_report(delta)
+
+
+@dataclass(frozen=True, eq=False)
+class NoisySum(EventMechanism):
+    """A sum over users with noise, released once: Gaussian DP, or what its noise costs."""
+
+    distance: float
+    """How far a user's profile moves the sum beside none, in standard deviations of the noise."""
+    cost: Callable[[float, float], float] = gaussian_epsilon
+    """From the distance of all sums together, the root of the summed squares, and delta to epsilon."""
+    between_profiles: float = 2.0
+    """How much further than a profile beside none two profiles of a user are apart, at most."""
+
+    @property
+    def group(self) -> Hashable:
+        """Sums whose noise costs the same compose together."""
+        return type(self), self.cost
+
+    @classmethod
+    def composed(
+        cls, events: Sequence[tuple[Self, NDArray[np.bool_]]], delta: float, adjacency: Adjacency
+    ) -> NDArray[np.float64]:
+        """Return what the sums cost in which a user takes part."""
+        squared = np.zeros(events[0][1].size)
+        for one, users in events:
+            further = one.between_profiles if adjacency == "replace-one" else 1.0
+            squared[users] += (further * one.distance) ** 2
+        kinds, of_user = np.unique(squared, return_inverse=True)
+        cost = events[0][0].cost
+        return np.array([cost(float(np.sqrt(kind)), delta) if kind else 0.0 for kind in kinds])[of_user]
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """What was released about those who took part in one exchange, and what it costs by itself."""
+
+    round_index: int
+    """The round that it belongs to, from 1; 0 for none, where nothing is sent."""
+    users: NDArray[np.uint8]
+    """Who took part: one bit per user, in user order, the highest bit of a byte first;
+    shape (ceil(users / 8),).
+    """
+    per_rating: Epsilon
+    per_user: Epsilon
+    """Its epsilons, without a delta; one number if all participants lose the same. Entries of users who did
+    not take part have no meaning; nor have those per rating of users without a rating to protect.
+    Shape (users,).
+    """
+    mechanism: EventMechanism | None = None
+    """None if nothing but the epsilons is known, which add up."""
+
+    def took_part(self, n_users: int) -> NDArray[np.bool_]:
+        """Return who took part, shape (users,)."""
+        return np.unpackbits(self.users, count=n_users).view(np.bool_)
+
+
+def dominating_channel(epsilon: float) -> Channel:
+    """Return a channel that dominates every mechanism with a loss of at most epsilon.
+
+    It is the randomised response of one bit (Kairouz, Oh and Viswanath [kairouz2015], section 3).
+
+    Parameters
+    ----------
+    epsilon : float
+        Above 0, at most that of integer draws out of 2**60, or infinite.
+    """
+    # Downwards, so that the channel's loss is not below epsilon.
+    lies = 0 if math.isinf(epsilon) else max(1, math.floor(DRAWS / (1 + math.exp(epsilon)) * (1 - 1e-15)))
+    weights = np.array([[DRAWS - lies, lies], [lies, DRAWS - lies]], dtype=np.uint64)
+    return Channel(weights, np.arange(2.0), np.arange(2.0))
+
+
+def _numbered(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the place of each value, at least 0, among those that occur, ascending."""
+    most = int(values.max(initial=0))
+    if most > 2 * values.size:
+        return np.unique(values, return_inverse=True)[1]
+    occurs = np.zeros(most + 1, dtype=np.int64)
+    occurs[values] = 1
+    return (np.cumsum(occurs) - 1)[values]
+
+
+def _firsts(kinds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where each number from 0 on first occurs; all of them do."""
+    firsts = np.empty(int(kinds.max(initial=-1)) + 1, dtype=np.int64)
+    firsts[kinds[::-1]] = np.arange(kinds.size - 1, -1, -1)
+    return firsts
+
+
+_KNOWN: dict[tuple[float, tuple[bytes, ...], tuple[int, ...]], float] = {}
+"""Composed losses, by delta, the digests of channels and how often each was drawn from."""
+
+_MOST_KNOWN = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class _Composer:
+    """Composes losses at a delta, and keeps the distributions of what was composed.
+
+    What was composed in this process before is known: runs that differ in their seed compose the same.
+    """
+
+    delta: float
+    _grids: dict[tuple[Channel, ...], list[PrivacyLossDistribution]] = field(default_factory=dict)
+    _digests: dict[Channel, bytes] = field(default_factory=dict)
+
+    def loss(self, draws: Sequence[tuple[Channel, int]]) -> float:
+        """Return an epsilon of independent draws: channels, and how often each is drawn from."""
+        costly = [(channel, times) for channel, times in draws if times > 0 and channel.epsilon > 0]
+        if not costly:
+            return 0.0
+        channels = tuple(channel for channel, _ in costly)
+        if any(math.isinf(channel.epsilon) for channel in channels):
+            return math.inf
+        times = tuple(times for _, times in costly)
+        case = self.delta, tuple(map(self._digest, channels)), times
+        if case not in _KNOWN:
+            if len(_KNOWN) >= _MOST_KNOWN:
+                _KNOWN.clear()
+            _KNOWN[case] = self._composed(channels, times)
+        return _KNOWN[case]
+
+    def _composed(self, channels: tuple[Channel, ...], times: tuple[int, ...]) -> float:
+        basic = sum(channel.epsilon * count for channel, count in zip(channels, times, strict=True))
+        if basic <= self.delta:
+            return 0.0  # an ε alone is at most ε = 0 with δ = tanh(ε / 2); too small for a grid
+        if channels not in self._grids:
+            self._grids[channels] = common_grid(channels)
+        total = compose(list(zip(self._grids[channels], times, strict=True)))
+        return min(basic, total.epsilon(self.delta))
+
+    def _digest(self, channel: Channel) -> bytes:
+        if channel not in self._digests:
+            shape = repr(channel.weights.shape).encode()
+            self._digests[channel] = hashlib.sha256(shape + channel.weights.tobytes()).digest()
+        return self._digests[channel]

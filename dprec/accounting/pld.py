@@ -1,0 +1,445 @@
+"""Privacy loss distributions (PLDs): of a channel, for the worst of all pairs of its inputs, and composed.
+
+A symbol z that is sent for input x tells log(Q[x, z] / Q[x', z]) against x'; for z drawn given x, this is
+the privacy loss (Sommer et al. [sommer2019]). A pair of distributions *dominates* a channel if it is at
+least as easy to tell apart as any two rows. Many draws from the channel are then at most as easy to tell
+apart as as many draws from the pair, also if each depends on what came before (Zhu, Dong and Wang
+[zhu2022], Theorem 10).
+
+Composed, the losses of draws add up. The distribution of the sum is a convolution, found by fast Fourier
+transform (Koskela et al. [koskela2020]). All errors are counted as delta, so that epsilon is never below
+the truth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.fft import irfft, next_fast_len, rfft
+
+from dprec.channel import Channel
+
+POINTS = 128
+"""Points of the grid from 0 to epsilon: composed losses are less than 1e-4 above those of a fine grid."""
+
+
+@dataclass(frozen=True, eq=False)
+class PrivacyLossDistribution:
+    """Pr(privacy loss = j step) for one draw from a dominating pair."""
+
+    step: float
+    """Distance of two points of the grid, above 0, a natural logarithm."""
+    masses: NDArray[np.float64]
+    """The probabilities, for j from -points to points; shape (2 points + 1,)."""
+
+    @classmethod
+    def of(cls, channel: Channel, step: float | None = None) -> PrivacyLossDistribution:
+        """Return the distribution for one draw from a channel.
+
+        The divergence h(a) = max over x, x' of sum over z of max(0, Q[x, z] - a Q[x', z]) is convex in a, so
+        a polygon with its corners on the curve, at a = exp(j step), is never below it. It is the
+        divergence of a pair whose losses lie on the grid (Doroshenko et al. [doroshenko2022], section 4).
+
+        Parameters
+        ----------
+        channel : Channel
+            With an epsilon above 0 and below infinity.
+        step : float, optional
+            By default ``channel.epsilon / POINTS``.
+        """
+        step = step or channel.epsilon / POINTS
+        points = points_up_to(channel.epsilon, step)
+        return cls.with_divergences(step, _divergences(channel, step, points))
+
+    @classmethod
+    def with_divergences(cls, step: float, divergences: NDArray[np.float64]) -> PrivacyLossDistribution:
+        """Return the distribution of a pair whose divergences are not below those given.
+
+        Parameters
+        ----------
+        divergences : ndarray of float64, shape (points + 1,)
+            Bounds on h(a) at a = exp(j step), whichever of the two is the first; the last one is 0.
+        """
+        ratios = np.exp(step * np.arange(divergences.size))
+        slopes = np.diff(divergences) / np.diff(ratios)
+        # Both orders of every pair count, so -j has under the one the mass that j has under the other.
+        under_other = np.maximum(0.0, np.diff(slopes, append=0.0))
+        above = ratios[1:] * under_other
+        middle = max(0.0, 1.0 - float(above.sum() + under_other.sum()))
+        return cls(step, np.concatenate([under_other[::-1], [middle], above]))
+
+    @property
+    def points(self) -> int:
+        """Largest loss, in steps."""
+        return self.masses.size // 2
+
+    @cached_property
+    def losses(self) -> NDArray[np.float64]:
+        """The points of the grid, shape (2 points + 1,)."""
+        return self.step * np.arange(-self.points, self.points + 1, dtype=np.float64)
+
+    @cached_property
+    def variance(self) -> float:
+        """Variance of the loss."""
+        return float(self.masses @ self.losses**2 - (self.masses @ self.losses) ** 2)
+
+    @cached_property
+    def _spectra(self) -> dict[int, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        return {}
+
+    def spectrum(self, length: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the Fourier transform of the masses, wound around a circle of ``length`` points.
+
+        Returns
+        -------
+        log_moduli, angles : ndarray of float64, shape (length // 2 + 1,)
+        """
+        if length not in self._spectra:
+            places = np.arange(-self.points, self.points + 1) % length
+            values = rfft(np.bincount(places, weights=self.masses, minlength=length))
+            with np.errstate(divide="ignore"):
+                self._spectra[length] = np.log(np.abs(values)), np.angle(values)
+        return self._spectra[length]
+
+    def log_moments(self, exponents: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return log E[exp(t loss)] for every exponent t."""
+        shift = np.abs(exponents) * self.losses[-1]
+        moments = np.exp(np.outer(exponents, self.losses) - shift[:, None]) @ self.masses
+        return np.asarray(np.log(moments) + shift)
+
+
+def points_up_to(epsilon: float, step: float) -> int:
+    """Return how many steps reach epsilon, at least 1."""
+    return max(1, math.ceil(epsilon / step * (1 - 1e-12)))
+
+
+def _divergences(channel: Channel, step: float, points: int) -> NDArray[np.float64]:
+    """Return h at a = exp(j step) for j from 0 to ``points``; see `PrivacyLossDistribution.of`."""
+    rows = channel.probabilities[:, channel.weights.max(axis=0) > 0]
+    logs, inputs, width = np.log(rows), len(rows), points + 2
+    ratios = np.exp(step * np.arange(points + 1))
+    first = 1 + width * np.arange(inputs)[:, None]
+    largest = np.zeros(points + 1)
+    for row, log in zip(rows, logs, strict=True):
+        # Symbols with a loss below 0 count at none of the points; they are put before the first.
+        places = (np.clip(np.floor((log - logs) / step), -1, points).astype(np.int64) + first).ravel()
+        own, other = (
+            np.bincount(places, weights=side.ravel(), minlength=inputs * width).reshape(inputs, width)
+            for side in (np.broadcast_to(row, rows.shape), rows)
+        )
+        own, other = (side[:, :0:-1].cumsum(axis=1)[:, ::-1] for side in (own, other))
+        largest = np.maximum(largest, (own - ratios * other).max(axis=0))
+    largest[-1] = 0.0
+    return largest
+
+
+def pairwise_losses(weights: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """Return the largest log ratio of every two rows over all symbols, shape (levels, levels).
+
+    Parameters
+    ----------
+    weights : ndarray of uint64, shape (levels, symbols)
+        Whole draws that turn each level into each symbol.
+
+    Returns
+    -------
+    ndarray of float64
+        Entry (x, y) is the largest log of row x over row y; infinite if a symbol is possible for x alone.
+    """
+    with np.errstate(divide="ignore"):
+        logs = np.log(weights.astype(np.float64))
+    losses = np.empty((len(logs), len(logs)))
+    for level, row in enumerate(logs):
+        possible = np.isfinite(row)
+        losses[level] = (row[possible] - logs[:, possible]).max(axis=1)
+    return losses
+
+
+def worst_pair(weights: NDArray[np.uint64]) -> tuple[float, tuple[int, int]]:
+    """Return the largest loss between two levels, and the two rows, ascending."""
+    losses = pairwise_losses(weights)
+    one, other = np.unravel_index(int(np.argmax(losses)), losses.shape)
+    return float(losses[one, other]), (int(min(one, other)), int(max(one, other)))
+
+
+_TAIL = 1e-13
+"""Mass that may lie beyond either end of the window in which the sum is found."""
+
+_EXPONENTS = np.geomspace(0.25, 4.0, 33)
+"""Where Chernoff's bound is tried, as multiples of what suits a normal distribution."""
+
+_NEGLIGIBLE = -60.0
+"""Logarithm of the modulus below which a frequency is left out."""
+
+_FINEST = 32 * POINTS
+"""Most points of a grid from 0 to the largest epsilon of several channels."""
+
+
+@dataclass(frozen=True, eq=False)
+class ComposedLoss:
+    """The distribution of a sum of privacy losses."""
+
+    losses: NDArray[np.float64]
+    masses: NDArray[np.float64]
+    """Losses, evenly spaced and ascending, and their probabilities; shape (points,)."""
+    error: float
+    """Most by which the probability of a range of losses can be too small."""
+    largest: float
+    """Sum of the epsilons, which the loss cannot exceed."""
+
+    @classmethod
+    def of_transform(
+        cls, masses: NDArray[np.float64], step: float, first: int, count: int, points: int
+    ) -> ComposedLoss:
+        """Return the sum whose distribution was found by a Fourier transform.
+
+        Parameters
+        ----------
+        masses : ndarray of float64, shape (length,)
+            As transformed back: of the losses j step, j modulo the length.
+        first : int
+            The least j.
+        count, points : int
+            Losses that were added up, and the most that their sum can be, in steps.
+        """
+        length = masses.size
+        inside: NDArray[np.float64] = np.maximum(0.0, np.roll(masses, -(first % length)))
+        # The transform of each draw has relative errors of a few units in the last place, which add up.
+        rounding = np.finfo(np.float64).eps * count * math.log2(2 * length) * math.sqrt(length)
+        error = _TAIL + rounding * math.sqrt(float((inside**2).sum()))
+        return cls(step * (first + np.arange(length, dtype=np.float64)), inside, error, step * points)
+
+    def delta(self, epsilon: float) -> float:
+        """Return a delta with which an epsilon holds: E[max(0, 1 - exp(epsilon - loss))]."""
+        if epsilon >= self.largest:
+            return 0.0
+        above = self.losses > epsilon
+        gains = -np.expm1(epsilon - self.losses[above])
+        return min(1.0, float(self.masses[above] @ gains) + self.error)
+
+    def epsilon(self, delta: float) -> float:
+        """Return an epsilon that holds with a delta above 0: the least, but for `error`."""
+        beyond = self.masses[::-1].cumsum()[::-1] + self.error
+        # A loss of epsilon + 1 or more counts at least 1 - 1/e, so that epsilon is at least as large as this.
+        step = self.losses[1] - self.losses[0]
+        small = int(np.count_nonzero(beyond * -math.expm1(-1) > delta))
+        start = max(0.0, self.losses[0] + (small - 1) * step - 1)
+        first = int(np.searchsorted(self.losses, start))
+        losses, beyond = self.losses[first:], beyond[first:]
+        # Up to the point j, and from the one before: delta = Pr(loss >= j) - exp(epsilon) other[j].
+        scaled = (self.masses[first:] * np.exp(losses[0] - losses))[::-1].cumsum()[::-1]
+        holds = beyond - np.exp(losses - losses[0]) * scaled <= delta
+        place = int(np.argmax(holds))
+        if not holds[place]:
+            return self.largest
+        excess = beyond[place] - delta
+        between = losses[0] + math.log(excess / scaled[place]) if excess > 0 else start
+        return float(min(self.largest, max(start, between)))
+
+
+def compose(draws: Sequence[tuple[PrivacyLossDistribution, int]]) -> ComposedLoss:
+    """Return the distribution of the loss of independent draws.
+
+    Parameters
+    ----------
+    draws : sequence of (PrivacyLossDistribution, int)
+        What is drawn from, all on the same grid, and how often, at least once.
+    """
+    step = draws[0][0].step
+    points = sum(times * one.points for one, times in draws)
+    first, last = _window(draws, points)
+    length = next_fast_len(last - first + 1, real=True)
+    masses = irfft(_spectrum(draws, length), length)
+    return ComposedLoss.of_transform(masses, step, first, sum(times for _, times in draws), points)
+
+
+def _spectrum(draws: Sequence[tuple[PrivacyLossDistribution, int]], length: int) -> NDArray[np.complex128]:
+    """Return the Fourier transform of the sum: the product of those of the draws."""
+    log_moduli, angles = (
+        np.sum([times * one.spectrum(length)[part] for one, times in draws], axis=0) for part in (0, 1)
+    )
+    product = np.zeros(length // 2 + 1, dtype=np.complex128)
+    # Nearly all of it is too small to count beside the rounding errors.
+    seen = log_moduli > _NEGLIGIBLE
+    product[seen] = np.exp(log_moduli[seen] + 1j * angles[seen])
+    return product
+
+
+def _window(draws: Sequence[tuple[PrivacyLossDistribution, int]], points: int) -> tuple[int, int]:
+    """Return the first and the last point of a window that the sum leaves with `_TAIL` on either side."""
+    step = draws[0][0].step
+    variance = sum(times * one.variance for one, times in draws)
+    exponents = _EXPONENTS * math.sqrt(-2 * math.log(_TAIL) / variance)
+    # Pr(loss >= x) <= E[exp(t loss)] exp(-t x) for every t above 0 (Chernoff).
+    ends = [
+        np.min(
+            (sum(times * one.log_moments(sign * exponents) for one, times in draws) - math.log(_TAIL))
+            / exponents
+        )
+        for sign in (-1, 1)
+    ]
+    return max(-points, math.floor(-ends[0] / step)), min(points, math.ceil(ends[1] / step))
+
+
+def common_grid(channels: Sequence[Channel]) -> list[PrivacyLossDistribution]:
+    """Return the loss distributions of channels on one grid.
+
+    The grid suits the least private of them, and is coarse for those that are more than 32 times as private.
+
+    Parameters
+    ----------
+    channels : sequence of Channel
+        At least one, each with an epsilon above 0 and below infinity.
+    """
+    epsilons = [channel.epsilon for channel in channels]
+    step = max(min(epsilons) / POINTS, max(epsilons) / _FINEST)
+    return [PrivacyLossDistribution.of(channel, step) for channel in channels]
+
+
+_AT_ONCE = 1 << 20
+"""Points of the windows that are transformed together."""
+
+
+def compose_many(
+    kinds: Sequence[PrivacyLossDistribution], times: NDArray[np.int64], delta: float
+) -> NDArray[np.float64]:
+    """Return an epsilon of every user that holds with delta for all of its draws.
+
+    What `compose` does for one user; what depends on a kind is computed once.
+
+    Parameters
+    ----------
+    kinds : sequence of PrivacyLossDistribution
+        What is drawn from, all on the same grid.
+    times : ndarray of int64, shape (users, kinds)
+        How often each user draws from each kind.
+    delta : float
+        Above 0.
+
+    Returns
+    -------
+    ndarray of float64, shape (users,)
+    """
+    epsilons = np.zeros(len(times))
+    drawn = np.flatnonzero(times.any(axis=1))
+    if not drawn.size:
+        return epsilons
+    times = times[drawn]
+    points = times @ np.array([kind.points for kind in kinds])
+    first, last = _windows(kinds, times, points)
+    lengths = 1 << np.ceil(np.log2(last - first + 1)).astype(np.int64)
+    for length in np.unique(lengths).tolist():
+        spectra = [kind.spectrum(length) for kind in kinds]
+        moduli, angles = (np.array([spectrum[part] for spectrum in spectra]) for part in (0, 1))
+        same = np.flatnonzero(lengths == length)
+        for block in np.array_split(same, -(-same.size * length // _AT_ONCE)):
+            masses = irfft(_products(times[block], moduli, angles), length)
+            for row, user in enumerate(block.tolist()):
+                total = ComposedLoss.of_transform(
+                    masses[row], kinds[0].step, int(first[user]), int(times[user].sum()), int(points[user])
+                )
+                epsilons[drawn[user]] = total.epsilon(delta)
+    return epsilons
+
+
+def _products(
+    times: NDArray[np.int64], moduli: NDArray[np.float64], angles: NDArray[np.float64]
+) -> NDArray[np.complex128]:
+    """Return the Fourier transforms of the users' sums: products of those of the draws."""
+    logs = times @ np.maximum(moduli, 2 * _NEGLIGIBLE)
+    return np.where(logs > _NEGLIGIBLE, np.exp(np.maximum(logs, _NEGLIGIBLE) + 1j * (times @ angles)), 0.0)
+
+
+def _windows(
+    kinds: Sequence[PrivacyLossDistribution], times: NDArray[np.int64], points: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first and the last point of windows that users' sums leave with `_TAIL` on either side."""
+    margin, step = -np.log(_TAIL), kinds[0].step
+    scales = np.sqrt(2 * margin / (times @ np.array([kind.variance for kind in kinds])))
+    least, most = _EXPONENTS[0] * scales.min(), _EXPONENTS[-1] * scales.max()
+    ratio = _EXPONENTS[1] / _EXPONENTS[0]
+    exponents = least * ratio ** np.arange(np.ceil(np.log(most / least) / np.log(ratio)) + 1)
+    ends = []
+    for sign in (-1, 1):
+        moments = np.array([kind.log_moments(sign * exponents) for kind in kinds])
+        # Pr(loss >= x) <= E[exp(t loss)] exp(-t x) for every t above 0 (Chernoff).
+        ends.append(((times @ moments + margin) / exponents).min(axis=1) / step)
+    first = np.maximum(-points, np.floor(-ends[0]).astype(np.int64))
+    return first, np.minimum(points, np.ceil(ends[1]).astype(np.int64))
+
+
+_UNSPENT = 1e-3
+"""Share of the budget that may stay unspent."""
+
+_MOST_SEARCHED = 50
+
+
+def largest_share(
+    channel: Callable[[float], Channel],
+    draws: int,
+    epsilon: float,
+    delta: float,
+    *,
+    most: float,
+    guess: float | None = None,
+) -> float:
+    """Return the budget of one draw such that all draws together are (epsilon, delta)-private.
+
+    Parameters
+    ----------
+    channel : callable
+        From the budget of one draw to the channel that it is drawn from; less private for larger budgets.
+    draws : int
+        Number of independent draws, at least 1.
+    epsilon, delta : float
+        What is kept together, above 0.
+    most : float
+        Largest budget of one draw.
+    guess : float, optional
+        Where the search begins.
+
+    Returns
+    -------
+    float
+        From ``epsilon / draws``, which basic composition allows, to ``most``. It depends on nothing but
+        the arguments, so that device and server find the same.
+    """
+    low, high = min(epsilon / draws, most), math.inf
+    tail, deviation = _of_normal_sum(epsilon, delta)
+    share = min(max(low, guess or 2 * deviation / math.sqrt(draws)), most)
+    wanted = math.log(epsilon * (1 - _UNSPENT / 2))
+    before: tuple[float, float] | None = None
+    for _ in range(_MOST_SEARCHED):
+        spent = _spent(channel(share), draws, delta)
+        low, high = (share, high) if spent <= epsilon else (low, share)
+        if low == most or high <= low * (1 + _UNSPENT / 10) or 0 <= 1 - spent / epsilon <= _UNSPENT:
+            break
+        point = math.log(share), math.log(max(spent, epsilon / 100))
+        # What is spent grows as a power of the share that lies between 1 and 2, and changes slowly.
+        power = (tail + deviation) / (tail + deviation / 2)
+        if before is not None:
+            power = min(max((point[1] - before[1]) / (point[0] - before[0]), 1.0), 2.0)
+        before = point
+        share = min(share * math.exp((wanted - point[1]) / power), most)
+        if not low < share < high:
+            share = math.sqrt(low * high)
+    return low
+
+
+def _of_normal_sum(epsilon: float, delta: float) -> tuple[float, float]:
+    """Return where the tail of a normal sum begins, in deviations, and the deviation that spends epsilon."""
+    tail = math.sqrt(-2 * math.log(delta))
+    return tail, math.sqrt(tail**2 + 2 * epsilon) - tail
+
+
+def _spent(channel: Channel, draws: int, delta: float) -> float:
+    """Return what draws from a channel cost together."""
+    if not 0 < channel.epsilon < math.inf:
+        return channel.epsilon
+    together = compose([(PrivacyLossDistribution.of(channel), draws)]).epsilon(delta)
+    return min(together, draws * channel.epsilon)

@@ -1,0 +1,435 @@
+"""Privacy amplification by shuffling: what reports tell that reach the server in an order that says nothing.
+
+The privacy blanket: whatever its user rated, a report has the symbol z with a probability of at least w(z)
+= min over x of Q[x, z]. So it is drawn from the blanket, in proportion to w and without regard to the
+rating, with probability gamma, the sum of w (Balle, Bell, Gascon and Nissim [balle2019]). Of all ways to
+divide reports into parts that hide and parts that do not, this one gives the least bound (Su, Cheng and
+Wang [su2025]).
+
+Clones, for any reports of a known epsilon: a report of another rating is, with some probability, drawn as
+if its rating were x or y, whichever x and y are to be told apart: it is a clone of one of them. The number
+of clones of x among all reports is then all that the shuffled reports tell (Feldman, McMillan and Talwar
+[feldman2021]).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from dprec.accounting.expected_excess import expected_excess
+from dprec.accounting.pld import POINTS, PrivacyLossDistribution, compose_many, points_up_to
+from dprec.arrays import cut
+from dprec.channel import Channel
+
+_BLANKET_MARGIN = 1 + 1e-8
+"""Factor that covers what rounding does to probabilities and gains before they are summed."""
+
+_DIGITS = 12
+"""Decimals of the logarithms in which pairs of rows are compared: more would be noise of the weights."""
+
+
+@dataclass(frozen=True, eq=False)
+class PrivacyBlanket:
+    """The blanket of a channel."""
+
+    channel: Channel
+    """With a finite epsilon."""
+
+    @cached_property
+    def masses(self) -> NDArray[np.float64]:
+        """Probability w of every symbol that occurs, whatever was rated, shape (symbols,)."""
+        return np.asarray(self._rows.min(axis=0))
+
+    @property
+    def share(self) -> float:
+        """Probability gamma that a report says nothing of its rating."""
+        return float(self.masses.sum())
+
+    @cached_property
+    def _rows(self) -> NDArray[np.float64]:
+        return self.channel.probabilities[:, self.channel.weights.max(axis=0) > 0]
+
+    @cached_property
+    def pairs(self) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """Pairs of rows relative to the blanket's masses; those that are the same but for rounding once."""
+        known: dict[bytes, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
+        for one, other in permutations(self._rows / self.masses, 2):
+            columns = np.round(np.log(np.stack([one, other, self.masses])), _DIGITS)
+            if (columns[0] != columns[1]).any():
+                known.setdefault(columns[:, np.lexsort(columns)].tobytes(), (one, other))
+        return list(known.values())
+
+    def delta(self, epsilon: float, reports: int) -> float:
+        """Return a delta with which epsilon holds for one of the shuffled reports.
+
+        For a report of x or of y and n reports in all it is, at most,
+
+            E[max(0, sum of G_j over j <= n)] / n,   G_j = (Q[x, Z_j] - e^epsilon Q[y, Z_j]) / w(Z_j)
+
+        with Z_j = z of probability w(z), and G_j = 0 otherwise ([balle2019], Lemma 5.3, with both
+        expectations in one). With n = 1 it is the channel's own. It falls with n: anybody can add what hides
+        in a further report.
+
+        Parameters
+        ----------
+        epsilon : float
+            At least 0.
+        reports : int
+            n, the report itself included; the others are through the channel, of any ratings.
+        """
+        if epsilon >= self.channel.epsilon:
+            return 0.0
+        return min(
+            max((self._delta(*pair, epsilon, reports) for pair in self.pairs), default=0.0),
+            self.alone(epsilon),
+        )
+
+    def alone(self, epsilon: float) -> float:
+        """Return the delta with which epsilon holds for a report that is not shuffled."""
+        factor = math.exp(epsilon)
+        gains = (self.masses @ np.maximum(0.0, one - factor * other) for one, other in self.pairs)
+        return min(1.0, _BLANKET_MARGIN * max(map(float, gains), default=0.0))
+
+    def _delta(
+        self, one: NDArray[np.float64], other: NDArray[np.float64], epsilon: float, reports: int
+    ) -> float:
+        values = np.append(one - math.exp(epsilon) * other, 0.0)
+        masses = np.append(self.masses, max(0.0, 1 - self.share))
+        return _BLANKET_MARGIN * expected_excess(values, masses / masses.sum(), reports) / reports
+
+
+_TAIL = 1e-15
+"""Probability that the number of clones lies beyond either end of what is summed."""
+
+_CLONES_MARGIN = 1 + 1e-9
+"""Factor that covers rounding errors of the sum."""
+
+
+def clones_delta(epsilon: float, reports: int, local_epsilon: float) -> float:
+    """Return a delta with which epsilon holds for one of the shuffled reports, each of a local epsilon.
+
+    A report is a clone of x or y, at even odds, with probability e^-local ([feldman2021], Theorem 3.1 and
+    section 4): nothing but the local epsilon needs to be known of the channels, which may differ.
+
+    Parameters
+    ----------
+    epsilon, local_epsilon : float
+        At least 0, the second finite.
+    reports : int
+        The report itself included.
+    """
+    return _mixture_delta(epsilon, reports, local_epsilon, math.exp(-local_epsilon))
+
+
+def two_answers_delta(epsilon: float, reports: int, local_epsilon: float, symbols: int) -> float:
+    """Return the same for k-ary randomised response, from the probabilities of its symbols.
+
+    A report has x's own symbol with probability q = 1 / (e^local + k - 1) or more, and y's likewise, so that
+    it is a clone with probability 2 q. Whoever sent a third symbol is taken to be known. This is the
+    reduction of Feldman, McMillan and Talwar [feldman2023] in a form that holds for every k (its erratum is
+    about third symbols). The privacy blanket hides a report among third symbols as well.
+
+    Parameters
+    ----------
+    epsilon, reports, local_epsilon
+        As in `clones_delta`.
+    symbols : int
+        k, at least 2.
+    """
+    lie = 1 / (math.exp(local_epsilon) + symbols - 1)
+    one_of_two = lie * (math.exp(local_epsilon) + 1)
+    return min(1.0, one_of_two * _mixture_delta(epsilon, reports, local_epsilon, 2 * lie))
+
+
+def _mixture_delta(epsilon: float, reports: int, local_epsilon: float, clone: float) -> float:
+    """Return the divergence of the number of clones of x, by which symbol the report itself has.
+
+    With C ~ Binomial(n - 1, clone), A ~ Binomial(C, 1/2) and D = 1 of probability p = e^local / (e^local + 1)
+    it is that of (A + D, C + 1) from (A + 1 - D, C + 1). Given C, a count of a tells more the larger it is.
+    """
+    if epsilon >= local_epsilon:
+        return 0.0
+    from scipy.stats import binom  # every start of a process would wait for it
+
+    truth = 1 / (1 + math.exp(-local_epsilon))
+    factor = math.exp(epsilon)
+    gain, cost = truth - factor * (1 - truth), factor * truth - (1 - truth)
+    first, last = (int(binom.ppf(tail, reports - 1, clone)) for tail in (_TAIL, 1 - _TAIL))
+    clones = np.arange(first, last + 1)
+    least = np.floor((clones + 1) * (cost / (gain + cost))) + 1
+    given = gain * binom.sf(least - 2, clones, 0.5) - cost * binom.sf(least - 1, clones, 0.5)
+    total = float(binom.pmf(clones, reports - 1, clone) @ np.maximum(0.0, given))
+    return min(1.0, _CLONES_MARGIN * total + 2 * _TAIL)
+
+
+def closed_form_epsilon(reports: int, local_epsilon: float, delta: float) -> float:
+    """Return an epsilon that holds with delta, in closed form ([feldman2021], Theorem 3.1).
+
+    Parameters
+    ----------
+    delta : float
+        Above 0.
+
+    Returns
+    -------
+    float
+        The local epsilon where there are too few reports for the theorem.
+    """
+    grown = math.exp(local_epsilon)
+    if reports < 16 * grown * math.log(2 / delta):
+        return local_epsilon
+    noise = 8 * math.sqrt(grown * math.log(4 / delta) / reports) + 8 * grown / reports
+    return min(local_epsilon, math.log1p((grown - 1) / (grown + 1) * noise))
+
+
+_RATIO = 1.1
+"""Ratio of the numbers of reports for which bounds are computed; between two of them, the lower one holds."""
+
+_MOST_PAIRS = 90
+"""Pairs of different rows for which the blanket is computed; with more, clones of any two rows are."""
+
+_CORNERS, _LEAST_DELTA = 33, 1e-13
+"""Corners of a curve of divergences, and where it ends but for a straight line."""
+
+_PRECISION = 1e-4
+"""Relative precision of an epsilon, which is rounded up."""
+
+
+def computed_for(reports: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the numbers of reports, at most the given ones, for which bounds are computed.
+
+    Fewer reports hide less, so that their bound holds for more.
+
+    Parameters
+    ----------
+    reports : ndarray of int64
+        At least 1.
+    """
+    most = int(reports.max(initial=1))
+    steps = np.unique((_RATIO ** np.arange(math.ceil(math.log(most, _RATIO)) + 1)).astype(np.int64))
+    return steps[np.searchsorted(steps, reports, side="right") - 1]
+
+
+def least_epsilon(delta_at: Callable[[float], float], largest: float, delta: float) -> float:
+    """Return an epsilon that holds with delta, the least but for `_PRECISION`.
+
+    Parameters
+    ----------
+    delta_at : callable
+        From an epsilon to its delta, falling.
+    largest : float
+        An epsilon that holds.
+    delta : float
+        Above 0.
+    """
+    if delta_at(0.0) <= delta:
+        return 0.0
+
+    def excess(epsilon: float) -> float:
+        return math.log(max(delta_at(epsilon), delta * 1e-3)) - math.log(delta)
+
+    root = float(brentq(excess, 0.0, largest, xtol=_PRECISION * 1e-4, rtol=_PRECISION / 4))
+    return min(largest, root * (1 + _PRECISION))
+
+
+@dataclass(frozen=True, eq=False)
+class ShuffledChannel:
+    """A channel whose reports are shuffled, none of them linked to another."""
+
+    channel: Channel
+    """With a finite epsilon above 0."""
+    _epsilons: dict[tuple[int, float], float] = field(default_factory=dict, init=False)
+    _losses: dict[tuple[int, float], PrivacyLossDistribution] = field(default_factory=dict, init=False)
+
+    @classmethod
+    def known(cls, channel: Channel) -> ShuffledChannel:
+        """Return the one that was computed for such a channel before in this process, if any."""
+        key = repr(channel.weights.shape).encode() + channel.weights.tobytes()
+        if key not in _KNOWN:
+            if len(_KNOWN) >= _MOST_KNOWN:
+                _KNOWN.clear()
+            _KNOWN[key] = cls(channel)
+        return _KNOWN[key]
+
+    @cached_property
+    def blanket(self) -> PrivacyBlanket:
+        """What hides a report."""
+        return PrivacyBlanket(self.channel)
+
+    def delta(self, epsilon: float, reports: int) -> float:
+        """Return a delta with which epsilon holds for one of ``reports`` shuffled reports."""
+        if len(self.blanket.pairs) <= _MOST_PAIRS:
+            return self.blanket.delta(epsilon, reports)
+        return min(clones_delta(epsilon, reports, self.channel.epsilon), self.blanket.alone(epsilon))
+
+    def epsilon(self, reports: int, delta: float) -> float:
+        """Return an epsilon that holds with delta for one of the shuffled reports, at most the channel's.
+
+        Parameters
+        ----------
+        reports : int
+            The report itself included, at least 1.
+        delta : float
+            Above 0.
+        """
+        if (reports, delta) not in self._epsilons:
+            self._epsilons[reports, delta] = least_epsilon(
+                lambda epsilon: self.delta(epsilon, reports), self.channel.epsilon, delta
+            )
+        return self._epsilons[reports, delta]
+
+    def losses(self, reports: int, step: float) -> PrivacyLossDistribution:
+        """Return the privacy losses of a pair that dominates one of the shuffled reports.
+
+        The divergences of a pair are convex in a = e^epsilon, so that straight lines between some of them,
+        the last one down to 0 at the channel's epsilon, are not below them.
+
+        Parameters
+        ----------
+        step : float
+            Distance of two points of the grid.
+        """
+        if (reports, step) not in self._losses:
+            self._losses[reports, step] = self._dominating(reports, step)
+        return self._losses[reports, step]
+
+    def _dominating(self, reports: int, step: float) -> PrivacyLossDistribution:
+        points = points_up_to(self.channel.epsilon, step)
+        end = min(points, points_up_to(self.epsilon(reports, _LEAST_DELTA), step))
+        corners = np.unique(np.rint(np.linspace(0, end, _CORNERS)).astype(np.int64))
+        deltas = [self.delta(step * corner, reports) for corner in corners.tolist()]
+        if end < points:
+            corners, deltas = np.append(corners, points), [*deltas, 0.0]
+        deltas[-1] = 0.0
+        ratios = np.exp(step * np.arange(points + 1))
+        return PrivacyLossDistribution.with_divergences(step, np.interp(ratios, ratios[corners], deltas))
+
+
+_KNOWN: dict[bytes, ShuffledChannel] = {}
+"""What was computed, by the channels' draws: runs that differ in their seed ask for the same."""
+
+_MOST_KNOWN = 64
+
+
+_STEPS = 80
+"""Points of the grid up to the epsilon of a report, averaged with those that tell most weighing most."""
+
+_USERS_AT_ONCE = 1 << 14
+
+
+@dataclass(frozen=True, eq=False)
+class ShuffledReports:
+    """Reports through one channel, each a message that cannot be linked to another."""
+
+    channel: Channel
+    """With a finite epsilon above 0."""
+    users: NDArray[np.integer]
+    """Who sent each report, ascending; shape (reports,)."""
+    mixed: NDArray[np.int64]
+    """Among how many reports each is shuffled, itself included; shape (reports,)."""
+    n_users: int
+
+    @cached_property
+    def _shuffled(self) -> ShuffledChannel:
+        return ShuffledChannel.known(self.channel)
+
+    @cached_property
+    def _sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Numbers of reports for which bounds are computed, and the place of every report's among them."""
+        sizes, places = np.unique(computed_for(self.mixed), return_inverse=True)
+        return sizes, places
+
+    def per_report(self, delta: float) -> NDArray[np.float64]:
+        """Return an epsilon for the rating of each report that holds with delta, shape (reports,)."""
+        sizes, places = self._sizes
+        return np.array([self._shuffled.epsilon(size, delta) for size in sizes.tolist()])[places]
+
+    def per_user(self, delta: float) -> NDArray[np.float64]:
+        """Return an epsilon for all that a user reports that holds with delta, shape (users,).
+
+        The mixes are independent of each other, so that their losses add up. Infinite for users without an
+        accepted report.
+
+        Parameters
+        ----------
+        delta : float
+            Above 0.
+        """
+        sizes, places = self._sizes
+        composed = np.full(self.n_users, np.inf)
+        if not places.size:
+            return composed
+        alone = self.per_report(delta)
+        typical = float((alone**2).sum() / alone.sum()) if alone.any() else self.channel.epsilon
+        finer = max(0, math.ceil(math.log2(self.channel.epsilon / POINTS * _STEPS / typical)))
+        step = self.channel.epsilon / POINTS / 2**finer
+        kinds = [self._shuffled.losses(size, step) for size in sizes.tolist()]
+        ends = np.searchsorted(self.users, np.arange(self.n_users + 1))
+        for start in range(0, self.n_users, _USERS_AT_ONCE):
+            stop = min(start + _USERS_AT_ONCE, self.n_users)
+            reports = slice(ends[start], ends[stop])
+            cells = (self.users[reports] - start) * sizes.size + places[reports]
+            times = np.bincount(cells, minlength=(stop - start) * sizes.size).reshape(stop - start, -1)
+            found = compose_many(kinds, times, delta)
+            composed[start:stop] = np.where(times.any(axis=1), found, np.inf)
+        return composed
+
+
+def with_the_same_items(counts: NDArray[np.int64], items: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return how many users report on exactly the items of each user, itself included, shape (users,).
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (users,)
+        Items of each user.
+    items : ndarray of int, shape (sum of counts,)
+        By user, ascending.
+    """
+    ordered = np.ascontiguousarray(items)
+    sets = cut(ordered.tobytes(), counts * ordered.itemsize)
+    alike = Counter(sets)
+    return np.array([alike[own] for own in sets], dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class ShuffledProfiles:
+    """Messages with all reports of a user, of which only those that show the same items hide each other."""
+
+    losses: NDArray[np.float64]
+    """What each message loses if it is not shuffled, without a delta; shape (users,)."""
+    mixed: NDArray[np.int64]
+    """Among how many messages each is hidden, itself included; 0 for users without an accepted report;
+    shape (users,).
+    """
+
+    def per_user(self, delta: float) -> NDArray[np.float64]:
+        """Return an epsilon for all that a user reports that holds with delta, shape (users,).
+
+        Users with the same items send through the same channels, and their messages hide each other as those
+        of any randomiser with their losses do. Infinite for users without an accepted report.
+        """
+        cases = np.column_stack([self.losses, self.mixed.astype(np.float64)])
+        distinct, of_user = np.unique(cases, axis=0, return_inverse=True)
+        bounds = [_hidden(loss, int(mixed), delta) for loss, mixed in distinct.tolist()]
+        return np.array(bounds)[of_user.ravel()]
+
+    def per_report(self, delta: float) -> None:
+        """Return None: a message holds all reports of its user."""
+
+
+def _hidden(loss: float, mixed: int, delta: float) -> float:
+    if mixed == 0:
+        return math.inf
+    # Where no clone is to be expected, nothing is gained.
+    if loss == 0 or loss > math.log(mixed):
+        return loss
+    return least_epsilon(lambda epsilon: clones_delta(epsilon, mixed, loss), loss, delta)

@@ -1,0 +1,202 @@
+"""What papers derive of the noise of their mechanisms: its scale, its distribution, how far it moves data.
+
+The bounded Laplace mechanism: Neera et al. [neera2023], Sections 4.1.1 and 4.1.2. The conditional
+probabilities printed under Eqs. (4) and (5) lack the scale inside the exponent and the distance from the
+rating; here they are integrals of the density of Definition 5. Zheng's mechanisms: [zheng2016], Theorem 3.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+
+from dprec.errors import InputError
+
+
+def normalisation(ratings: ArrayLike, low: float, high: float, b: float) -> NDArray[np.float64]:
+    """Return C(r), the mass that Laplace(r, b) has on [low, high] (Neera et al. [neera2023], Lemma 1).
+
+    Parameters
+    ----------
+    ratings : array_like
+        Ratings on [low, high].
+    low, high : float
+        Ends of the scale.
+    b : float
+        Scale of the noise, in rating units.
+    """
+    r = np.asarray(ratings, dtype=np.float64)
+    mass: NDArray[np.float64] = -(np.expm1(-(r - low) / b) + np.expm1(-(high - r) / b)) / 2
+    return mass
+
+
+def normalisation_ratio(low: float, high: float, b: float, sensitivity: float) -> float:
+    """Return Delta C = C(low + sensitivity) / C(low) (Neera et al. [neera2023], after Lemma 2)."""
+    ends = normalisation([low, low + sensitivity], low, high, b)
+    return float(ends[1] / ends[0])
+
+
+def least_scale(low: float, high: float, epsilon: float, sensitivity: float | None = None) -> float:
+    """Return the least b >= sensitivity / (epsilon - log Delta C) (Neera et al. [neera2023], Theorem 1).
+
+    Delta C depends on b, so this is the root of an equation, unless the sensitivity is the whole
+    scale, where Delta C = 1.
+
+    Parameters
+    ----------
+    low, high : float
+        Ends of the scale.
+    epsilon : float
+        Budget.
+    sensitivity : float, optional
+        Largest difference between two ratings that must stay indistinguishable; by default, the whole
+        scale.
+
+    Raises
+    ------
+    InputError
+        When the budget is not positive or the sensitivity does not fit the scale.
+    """
+    width = high - low
+    distance = width if sensitivity is None else sensitivity
+    if not epsilon > 0:
+        raise InputError("epsilon", str(epsilon), "greater than 0")
+    if not 0 < distance <= width:
+        raise InputError("sensitivity", str(distance), f"above 0, at most {width:g}")
+    least = distance / epsilon
+    if distance == width:
+        return least
+
+    def excess(b: float) -> float:
+        return distance / b + float(np.log(normalisation_ratio(low, high, b, distance))) - epsilon
+
+    # Delta C <= 2 / (1 + e^(-width / 2b)) <= e^(width / 4b) bounds the root from above.
+    return float(brentq(excess, least, (distance + width / 4) / epsilon, xtol=1e-12, rtol=1e-14))
+
+
+def interval_probabilities(
+    edges: ArrayLike, ratings: ArrayLike, shares: ArrayLike, low: float, high: float, b: float
+) -> NDArray[np.float64]:
+    """Return the probability of the noise between adjacent edges (Neera et al. [neera2023], Eqs. 4 and 5).
+
+    The paper's intervals have the differences between levels as their edges.
+
+    Parameters
+    ----------
+    edges : array_like, shape (intervals + 1,)
+        Ascending, in rating units.
+    ratings : array_like, shape (levels,)
+        The values that true ratings take, on [low, high].
+    shares : array_like, shape (levels,)
+        How often they occur; normalised here.
+    low, high : float
+        Ends of the scale.
+    b : float
+        Scale of the noise.
+
+    Returns
+    -------
+    ndarray, shape (intervals,)
+    """
+    r, weights = _mixture(ratings, shares, low, high)
+    n = np.clip(np.asarray(edges, dtype=np.float64)[:, None], low - r, high - r)
+    # The integral of the density from 0 to n, for n of either sign.
+    integral = -np.sign(n) * np.expm1(-np.abs(n) / b) / (2 * normalisation(r, low, high, b))
+    probabilities: NDArray[np.float64] = np.diff(integral, axis=0) @ weights
+    return probabilities
+
+
+def _mixture(
+    ratings: ArrayLike, shares: ArrayLike, low: float, high: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    r = np.asarray(ratings, dtype=np.float64)
+    weights = np.asarray(shares, dtype=np.float64)
+    if np.any((r < low) | (r > high)):
+        raise InputError("ratings", f"{r.min():g} to {r.max():g}", f"{low:g} to {high:g}")
+    if r.shape != weights.shape or np.any(weights < 0) or not weights.sum() > 0:
+        raise InputError("shares", str(weights.tolist()), "one non-negative share per rating")
+    return r, weights / weights.sum()
+
+
+def modified_laplace_bound(
+    users: int, items: int, ratings: int, epsilon: float, tolerance: float, rating_noise: float = 0.0
+) -> float:
+    """Bound the error of the modified Laplace mechanism's reports (Zheng [zheng2016], Theorem 3, Eq. 6).
+
+    The error is rho = ||P(Theta - Z)||_F over the cells that are shown, with Theta the true ratings of
+    all cells, rated or not, and Z what is sent.
+
+    Parameters
+    ----------
+    users, items, ratings : int
+        Size of the catalogue and number of cells that are rated.
+    epsilon : float
+        Budget per cell.
+    tolerance : float
+        Probability with which the bound may fail, between 0 and 1 (gamma in the paper).
+    rating_noise : float
+        Root mean square difference between the ratings given and the true ones (rho_0).
+
+    Returns
+    -------
+    float
+        In the units of ratings scaled to [-1, 1]; multiply by half the width of a scale for others.
+
+    Raises
+    ------
+    InputError
+        When an argument is out of range.
+    """
+    _check(users, items, ratings, epsilon, tolerance)
+    m, n, s, gamma = users, items, ratings, tolerance
+    truly_rated = 4 / epsilon * math.sqrt(s / gamma)
+    made_up = math.sqrt(2 * m * n / ((math.exp(epsilon / 2) + 1) * gamma) * (1 + 8 / epsilon**2))
+    return rating_noise * math.sqrt(s) + truly_rated + made_up
+
+
+def randomized_response_bound(
+    users: int,
+    items: int,
+    ratings: int,
+    levels: int,
+    epsilon: float,
+    tolerance: float,
+    rating_noise: float = 0.0,
+) -> float:
+    """Bound the error of randomized response's reports (Zheng [zheng2016], Theorem 3, Eq. 7).
+
+    Parameters
+    ----------
+    levels : int
+        Number of levels of the scale, d; they are 1, 2, ..., d.
+    users, items, ratings, epsilon, tolerance, rating_noise
+        As for `modified_laplace_bound`.
+
+    Returns
+    -------
+    float
+        In levels; multiply by the step of an evenly spaced scale for rating units.
+
+    Raises
+    ------
+    InputError
+        When an argument is out of range.
+    """
+    _check(users, items, ratings, epsilon, tolerance)
+    if levels < 2:
+        raise InputError("levels", str(levels), "at least 2")
+    m, n, s, d, gamma = users, items, ratings, levels, tolerance
+    changed = 2 * (d - 1) * math.sqrt(2 * m * n * d / ((math.exp(epsilon) + d) * gamma))
+    return rating_noise * math.sqrt(s) + changed
+
+
+def _check(users: int, items: int, ratings: int, epsilon: float, tolerance: float) -> None:
+    if not 0 <= ratings <= users * items:
+        raise InputError("ratings", str(ratings), f"0 to {users * items}, users times items")
+    if not epsilon > 0:
+        raise InputError("epsilon", str(epsilon), "greater than 0")
+    if not 0 < tolerance < 1:
+        raise InputError("tolerance", str(tolerance), "between 0 and 1")

@@ -1,0 +1,372 @@
+"""PLDs dominate every pair of a channel's rows; composed, they agree with exact sums and samples."""
+
+import math
+import re
+from itertools import permutations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.stats import binom
+
+from dprec.accounting import (
+    ComposedLoss,
+    PrivacyBudget,
+    PrivacyLossDistribution,
+    compose,
+    dominating_channel,
+    worst_pair,
+)
+from dprec.accounting.pld import common_grid, largest_share, pairwise_losses
+from dprec.auditing import proportion_above, proportion_below
+from dprec.channel import Channel
+from dprec.errors import SettingError
+from dprec.mechanisms.base import Mechanism
+from dprec.mechanisms.laplace import BoundedLaplace
+from dprec.mechanisms.randomized_response import BinaryFlip, RandomizedResponse
+from dprec.mechanisms.zheng import ZhengLaplace, ZhengRandomizedResponse
+from dprec.ratings import RatingScale
+from tests.paths import ROOT
+
+STARS = RatingScale.evenly(1, 5, 1)
+
+
+def random_channel(seed: int) -> Channel:
+    """Return a channel whose worst pair of inputs differs from one divergence to the next."""
+    rows = np.random.default_rng(seed).dirichlet(np.full(7, 2.0), size=4)
+    return Channel.from_probabilities(rows, np.arange(4.0), np.arange(7.0), math.inf)
+
+
+CHANNELS = {
+    **{f"random {seed}": random_channel(seed) for seed in range(5)},
+    "bounded Laplace": BoundedLaplace().channel(STARS, 1.0),
+    "randomised response": RandomizedResponse().channel(STARS, 3.0),
+    "Zheng's Laplace": ZhengLaplace().channel(STARS, 0.01),
+}
+
+
+def divergences(one: NDArray[np.float64], other: NDArray[np.float64], losses: NDArray[np.float64]) -> object:
+    """Return sum max(0, one - exp(loss) other) for every loss."""
+    return np.maximum(0, one - np.exp(losses)[:, None] * other).sum(axis=1)
+
+
+@pytest.mark.parametrize("name", CHANNELS)
+def test_no_pair_of_inputs_is_easier_to_tell_apart(name: str) -> None:
+    channel = CHANNELS[name]
+    dominating = PrivacyLossDistribution.of(channel)
+    losses = np.linspace(-1.1, 1.1, 301) * channel.epsilon
+    other = dominating.masses * np.exp(-dominating.losses)
+    bound = divergences(dominating.masses, other, losses)
+    rows = channel.probabilities
+    pairs = [divergences(one, another, losses) for one, another in permutations(rows, 2)]
+    worst = np.max(pairs, axis=0)
+    assert (bound >= worst - 1e-12).all()
+    # A mass between two points of the grid lifts the polygon by at most a quarter of a step.
+    assert (bound <= worst + dominating.step / 4 + 1e-12).all()
+    if name.startswith("random"):
+        assert len(set(np.argmax(pairs, axis=0)[120:180])) > 1
+
+
+@pytest.mark.parametrize("name", CHANNELS)
+def test_both_of_the_pair_are_distributions_and_each_is_the_others_mirror_image(name: str) -> None:
+    dominating = PrivacyLossDistribution.of(CHANNELS[name])
+    other = dominating.masses * np.exp(-dominating.losses)
+    assert dominating.masses.sum() == pytest.approx(1, abs=1e-9)
+    assert other.sum() == pytest.approx(1, abs=1e-9)
+    np.testing.assert_allclose(other, dominating.masses[::-1], atol=1e-12)
+    assert dominating.losses[-1] == pytest.approx(CHANNELS[name].epsilon)
+
+
+def test_losses_that_lie_on_the_grid_are_kept() -> None:
+    channel = RandomizedResponse().channel(STARS, 1.0)
+    dominating = PrivacyLossDistribution.of(channel)
+    likely, unlikely = channel.probabilities[0, :2]
+    expected = np.zeros(dominating.masses.size)
+    expected[[-1, 0, dominating.points]] = likely, unlikely, 1 - likely - unlikely
+    np.testing.assert_allclose(dominating.masses, expected, atol=1e-11)
+
+
+def test_moments_and_spectrum_are_those_of_the_masses() -> None:
+    dominating = PrivacyLossDistribution.of(CHANNELS["random 1"])
+    exponents = np.array([-3.0, 0.5, 20.0])
+    direct = np.log([dominating.masses @ np.exp(t * dominating.losses) for t in exponents])
+    np.testing.assert_allclose(dominating.log_moments(exponents), direct)
+    assert dominating.variance == pytest.approx(
+        np.average(
+            (dominating.losses - dominating.masses @ dominating.losses) ** 2, weights=dominating.masses
+        )
+    )
+    # A circle shorter than the masses adds up those that meet.
+    log_moduli, angles = dominating.spectrum(100)
+    wound = np.fft.irfft(np.exp(log_moduli + 1j * angles), 100)
+    assert wound[0] == pytest.approx(dominating.masses[dominating.points % 100 :: 100].sum())
+
+
+@pytest.mark.parametrize("mechanism", [RandomizedResponse(), BoundedLaplace()], ids=lambda one: one.kind)
+def test_the_worst_pair_has_the_loss_of_the_channel(mechanism) -> None:
+    channel = mechanism.channel(STARS, 1.5)
+    loss, pair = worst_pair(channel.weights)
+    assert loss == pytest.approx(channel.epsilon, rel=1e-12)
+    assert pair == (0, 4) or mechanism.kind == "randomized-response"
+
+
+def test_every_pair_is_compared() -> None:
+    rows = [[0.5, 0.5, 0.0], [0.4, 0.6, 0.0], [0.25, 0.25, 0.5]]
+    losses = pairwise_losses(Channel.from_probabilities(rows, [1, 2, 3], [1, 2, 3], np.inf).weights)
+    expected = np.log([[1, 1.25, 2], [1.2, 1, 2.4], [np.inf, np.inf, 1]])
+    assert losses == pytest.approx(expected)
+
+
+FAMILIES = {
+    "bounded Laplace": lambda epsilon: BoundedLaplace().channel(STARS, epsilon),
+    "randomised response": lambda epsilon: RandomizedResponse().channel(STARS, epsilon),
+    "one bit": dominating_channel,
+}
+
+
+def composed(channel: Channel, draws: int) -> ComposedLoss:
+    return compose([(PrivacyLossDistribution.of(channel), draws)])
+
+
+def one_bit_exactly(channel: Channel, draws: int, delta: float) -> float:
+    """Return epsilon of a randomised bit from the binomial distribution of its losses."""
+    losses = channel.epsilon * (2 * np.arange(draws + 1) - draws)
+    chances = binom.pmf(np.arange(draws + 1), draws, channel.probabilities[0, 0])
+
+    def excess(epsilon: float) -> float:
+        above = losses > epsilon
+        return float(chances[above] @ -np.expm1(epsilon - losses[above])) - delta
+
+    return float(brentq(excess, 0, losses[-1], xtol=1e-12))
+
+
+def by_convolution(channel: Channel, draws: int, delta: float, step: float, points: int) -> float:
+    """Return epsilon of the first and the last input by NumPy's FFT, without domination and error bounds.
+
+    Every loss is divided between the two points next to it so that its mean is kept.
+    """
+    one, other = channel.probabilities[0], channel.probabilities[-1]
+    places = np.log(one / other) / step
+    low = np.floor(places).astype(np.int64)
+    grid = np.zeros(points)
+    np.add.at(grid, low % points, one * (low + 1 - places))
+    np.add.at(grid, (low + 1) % points, one * (places - low))
+    total = np.fft.irfft(np.fft.rfft(grid) ** draws, points)
+    # The sum lies around its mean.
+    losses = step * np.arange(points)
+    mean = draws * float(one @ np.log(one / other))
+    losses += step * points * np.round((mean - losses) / (step * points))
+
+    def excess(epsilon: float) -> float:
+        return float(np.sum(total * np.maximum(0, -np.expm1(np.minimum(0, epsilon - losses))))) - delta
+
+    return float(brentq(excess, 0, draws * channel.epsilon, rtol=1e-9))
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-6])
+@pytest.mark.parametrize(("epsilon", "draws"), [(0.02, 50), (0.1, 685), (1.0, 7), (1.0, 685), (8.0, 30)])
+def test_a_randomised_bit_composes_as_the_binomial_distribution_says(
+    epsilon: float, draws: int, delta: float
+) -> None:
+    channel = dominating_channel(epsilon)
+    exact = one_bit_exactly(channel, draws, delta)
+    assert exact * (1 - 1e-12) <= composed(channel, draws).epsilon(delta) <= exact * (1 + 1e-5)
+
+
+@pytest.mark.parametrize(("epsilon", "draws", "step"), [(0.1, 685, 2e-4), (1.0, 20, 1e-3), (1.0, 685, 2e-3)])
+@pytest.mark.parametrize("name", ["bounded Laplace", "randomised response"])
+def test_an_independent_convolution_agrees_to_a_thousandth(
+    name: str, epsilon: float, draws: int, step: float
+) -> None:
+    channel = FAMILIES[name](epsilon)
+    direct = by_convolution(channel, draws, 1e-5, step, 1 << 18)
+    assert composed(channel, draws).epsilon(1e-5) == pytest.approx(direct, rel=1e-3)
+    assert composed(channel, draws).epsilon(1e-5) >= direct * (1 - 2e-5)
+
+
+def test_mechanisms_that_are_equal_per_rating_are_not_equal_per_user() -> None:
+    text = (ROOT / "docs" / "losses.md").read_text(encoding="utf-8")
+    documented = re.findall(r"\| 685 \| ([0-9.]+) \| 68.5 \| ([0-9.]+) \|", text)
+    assert len(documented) == len(FAMILIES)
+    for at, figures in zip(FAMILIES.values(), documented, strict=True):
+        measured = [composed(at(epsilon), 685).epsilon(1e-5) for epsilon in (1.0, 0.1)]
+        assert [f"{epsilon:.1f}" for epsilon in measured] == list(figures)
+
+
+def lower_bound(losses: tuple[NDArray[np.float64], NDArray[np.float64]], delta: float) -> float:
+    """Return a bound below epsilon from sampled losses, which fails with probability 1e-6.
+
+    (epsilon, delta) means Pr(event | one) <= exp(epsilon) Pr(event | other) + delta for every event. A
+    threshold is chosen on the first halves and measured on the second.
+    """
+    halves = [[side[part::2] for side in losses] for part in (0, 1)]
+
+    def bounds(one: NDArray[np.float64], other: NDArray[np.float64], at: NDArray[np.float64]) -> object:
+        counts = [(side[:, None] >= at).sum(axis=0) for side in (one, other)]
+        low = proportion_below(counts[0], one.size, 5e-7) - delta
+        return np.log(np.maximum(low, 1e-300)) - np.log(proportion_above(counts[1], other.size, 5e-7))
+
+    thresholds = np.quantile(halves[0][0], np.linspace(0.01, 0.99, 50))
+    best = int(np.argmax(bounds(*halves[0], thresholds)))
+    return float(bounds(*halves[1], thresholds[[best]])[0])
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_no_sampled_loss_shows_more(name: str) -> None:
+    channel, draws, delta = FAMILIES[name](0.25), 30, 0.05
+    rng = np.random.default_rng(9)
+    used = channel if channel.symbols < 10 else BoundedLaplace(symbols=9).channel(STARS, 0.25)
+    one, other = used.probabilities[0], used.probabilities[-1]
+    each = np.log(one / other)
+    losses = tuple(rng.multinomial(draws, side, size=200_000) @ each for side in (one, other))
+    bound, measured = composed(used, draws).epsilon(delta), lower_bound(losses, delta)  # type: ignore[arg-type]
+    # Close enough that a composition with a sixth less would be found out.
+    assert 5 / 6 * bound < measured <= bound
+
+
+def test_different_channels_compose_on_one_grid() -> None:
+    bits = [dominating_channel(0.5), dominating_channel(0.125)]
+    first, second = common_grid(bits)
+    assert first.step == second.step
+    bits_of = [
+        binom.pmf(np.arange(count + 1), count, bit.probabilities[0, 0])
+        for bit, count in zip(bits, (6, 9), strict=True)
+    ]
+    # One bit moves the sum of losses four times as far as the other.
+    exact = np.convolve(np.kron(bits_of[0], [1, 0, 0, 0])[:-3], bits_of[1])
+    losses = 0.25 * np.arange(exact.size) - 6 * 0.5 - 9 * 0.125
+    together = compose([(first, 6), (second, 9)])
+    for epsilon in (0.0, 0.9, 2.3, 3.9):
+        expected = float(exact @ np.maximum(0, -np.expm1(epsilon - losses)))
+        assert together.delta(epsilon) == pytest.approx(expected, rel=1e-5)
+    assert together.largest == pytest.approx(6 * 0.5 + 9 * 0.125)
+
+
+def test_epsilon_and_delta_are_each_others_inverse() -> None:
+    together = composed(BoundedLaplace().channel(STARS, 0.5), 40)
+    for delta in (1e-9, 1e-6, 1e-2):
+        assert together.delta(together.epsilon(delta)) == pytest.approx(delta)
+    assert together.epsilon(0.99) == 0
+    assert together.delta(together.largest) == 0
+    assert together.delta(0) < 1
+
+
+def test_a_delta_below_the_rounding_errors_leaves_the_sum() -> None:
+    together = composed(dominating_channel(0.1), 1000)
+    assert together.epsilon(together.error / 2) == together.largest == pytest.approx(100)
+    assert together.epsilon(1e-6) < 0.2 * together.largest
+
+
+@pytest.mark.parametrize("draws", [20, 2000])
+def test_probabilities_are_wrong_by_no_more_than_the_error(draws: int) -> None:
+    channel = dominating_channel(0.5)
+    together = composed(channel, draws)
+    values = channel.epsilon * (2 * np.arange(draws + 1) - draws)
+    exact = binom.sf(np.arange(-1, draws), draws, channel.probabilities[0, 0])
+    beyond = together.masses[::-1].cumsum()[::-1]
+    seen = (values > together.losses[0]) & (values < together.losses[-1])
+    short = exact[seen] - beyond[np.searchsorted(together.losses, values[seen] - 1e-9)]
+    assert short.max() <= together.error
+    # It holds the mass beyond the window, and the rounding of the transform, which grows with the draws.
+    assert 1e-13 < together.error < 1e-9
+    assert composed(channel, 4 * draws).error > 2 * together.error
+
+
+def test_errors_are_counted_as_delta() -> None:
+    losses = np.array([-1.0, 0.0, 1.0])
+    exact = ComposedLoss(losses, np.array([0.2, 0.3, 0.5]), 0.0, 1.0)
+    rounded = ComposedLoss(losses, np.array([0.2, 0.3, 0.5]), 0.01, 1.0)
+    assert exact.epsilon(0.3) == pytest.approx(math.log((0.5 - 0.3) / (0.5 * math.exp(-1))))
+    assert rounded.epsilon(0.3) == pytest.approx(exact.epsilon(0.29))
+    assert rounded.delta(0.5) == pytest.approx(exact.delta(0.5) + 0.01)
+
+
+def test_a_library_for_accounting_agrees_to_a_thousandth() -> None:
+    # It takes a pair of distributions, and rounds upwards to a grid of its own.
+    from dp_accounting.pld import privacy_loss_distribution
+
+    channel = BoundedLaplace().channel(STARS, 1.0)
+    lower, upper = (dict(enumerate(np.log(channel.probabilities[row]))) for row in (0, -1))
+    of_library = privacy_loss_distribution.from_two_probability_mass_functions(
+        lower, upper, value_discretization_interval=1e-4
+    )
+    for draws in (20, 200):
+        expected = of_library.self_compose(draws).get_epsilon_for_delta(1e-5)
+        assert expected * (1 - 1e-3) <= composed(channel, draws).epsilon(1e-5) <= expected
+
+
+@pytest.mark.parametrize("seed", [1, 2, None])
+def test_no_two_profiles_are_told_apart_more_easily_than_the_bound_says(seed: int | None) -> None:
+    channel = RandomizedResponse().channel(RatingScale.evenly(1, 3, 1), 1.0)
+    if seed is not None:
+        rows = np.random.default_rng(seed).dirichlet(np.full(3, 3.0), size=3)
+        channel = Channel.from_probabilities(rows, np.arange(3.0), np.arange(3.0), math.inf)
+    one, bound = channel.probabilities, composed(channel, 3)
+    # Every profile of three ratings, and what is sent for it.
+    sent = np.einsum("ax,by,cz->abcxyz", one, one, one).reshape(27, 27)
+    for epsilon in np.linspace(0, 0.95, 12) * bound.largest:
+        worst = np.maximum(0, sent[:, None] - math.exp(epsilon) * sent[None, :]).sum(axis=2).max()
+        assert bound.delta(epsilon) >= worst
+        # If no pair of ratings is worse than another, there is nothing to lose.
+        assert seed is not None or bound.delta(epsilon) == pytest.approx(worst, rel=1e-9)
+
+
+COUNTS = np.array([1, 2, 20, 0, 150])
+EVERYBODY = np.ones(5, dtype=np.bool_)
+
+
+def shared(mechanism: Mechanism, epsilon: float, delta: float = 1e-6) -> CalibratedMechanism:
+    budget = PrivacyBudget(epsilon=epsilon, per="user", composition="pld", delta=delta)
+    return mechanism.family(budget, STARS, 200)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 30.0])
+@pytest.mark.parametrize(
+    "mechanism", [BoundedLaplace(), RandomizedResponse(), ZhengRandomizedResponse()], ids=lambda one: one.kind
+)
+def test_every_profile_together_costs_what_is_asked_for(mechanism: Mechanism, epsilon: float) -> None:
+    calibrated = shared(mechanism, epsilon)
+    spent = calibrated.accountant(COUNTS, EVERYBODY).get_epsilon(1e-6)
+    assert (spent <= epsilon).all()
+    cells = calibrated.cells(COUNTS)
+    # A channel spends at most 20.
+    whole = np.minimum(epsilon, 20.0 * cells)
+    assert (spent >= whole * (1 - 1.1e-3)).all()
+    for size in cells[cells >= 150].tolist():
+        assert calibrated.channel(size).epsilon > 1.5 * epsilon / size
+
+
+def test_device_and_server_find_the_same_share() -> None:
+    # A device knows its own profile, the server those of all.
+    server, device = shared(BoundedLaplace(), 2.0), shared(BoundedLaplace(), 2.0)
+    for size in range(1, 40):
+        server.channel(size)
+    assert device.channel(37).weights.tolist() == server.channel(37).weights.tolist()
+
+
+def test_a_larger_delta_leaves_more_for_each_draw() -> None:
+    shares = [shared(BoundedLaplace(), 1.0, delta).channel(150).epsilon for delta in (1e-9, 1e-6, 1e-3)]
+    assert shares == sorted(shares)
+    assert shares[2] > 1.4 * shares[0]
+
+
+def test_rounds_share_a_budget() -> None:
+    share = largest_share(dominating_channel, 50, 1.0, 1e-5, most=20.0)
+    assert share == pytest.approx(0.0388, abs=1e-4)
+
+
+def test_a_mechanism_whose_noise_is_given_keeps_to_the_sum() -> None:
+    flip = BinaryFlip(p1=0.4, p2=0.4)
+    signs = RatingScale(np.array([-1.0, 1.0]))
+    budget = PrivacyBudget(epsilon=10.0, per="user", composition="pld")
+    calibrated = flip.family(budget, signs, 200)
+    assert calibrated.channel(20).epsilon == pytest.approx(np.log(0.6 / 0.4))
+
+
+def test_only_draws_about_a_user_are_composed() -> None:
+    with pytest.raises(SettingError, match="composition: 'pld' per rating; accepted: 'sum', or per: user"):
+        PrivacyBudget(epsilon=1.0, composition="pld")
+    for delta in (0.0, 1e-10, 0.2):
+        with pytest.raises(SettingError, match="delta"):
+            PrivacyBudget(epsilon=1.0, per="user", composition="pld", delta=delta)

@@ -1,0 +1,278 @@
+"""What shuffled reports tell: bounds against exact divergences, single reports and users composed."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from itertools import chain
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from dprec.accounting import (
+    ChannelDraws,
+    PrivacyBlanket,
+    ShuffledChannel,
+    ShuffledProfiles,
+    ShuffledReports,
+    clones_delta,
+    closed_form_epsilon,
+    compose,
+    least_epsilon,
+    two_answers_delta,
+    with_the_same_items,
+)
+from dprec.accounting.shuffling import computed_for
+from dprec.channel import Channel
+
+
+def k_ary_response(symbols: int, epsilon: float) -> Channel:
+    """Return k-ary randomised response."""
+    rows = np.ones((symbols, symbols)) + np.expm1(epsilon) * np.eye(symbols)
+    levels = np.arange(1.0, symbols + 1)
+    return Channel.from_probabilities(rows, levels, levels, epsilon)
+
+
+def histogram_of(channel: Channel, levels: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return Pr(counts) of the symbols of reports of these levels, a dimension for each symbol."""
+    rows = channel.probabilities
+    counts = np.ones((1,) * channel.symbols)
+    for level in levels:
+        grown = np.zeros(np.add(counts.shape, 1))
+        for symbol, probability in enumerate(rows[level]):
+            moved = tuple(
+                slice(axis == symbol, size + (axis == symbol)) for axis, size in enumerate(counts.shape)
+            )
+            grown[moved] += probability * counts
+        counts = grown
+    return counts
+
+
+def exact_delta(channel: Channel, epsilon: float, reports: int) -> float:
+    """Return the divergence of shuffled reports of which one changes, for the worst of all profiles."""
+    levels = range(len(channel.inputs))
+    worst = 0.0
+    for others in itertools.combinations_with_replacement(levels, reports - 1):
+        outcomes = [histogram_of(channel, (*others, level)) for level in levels]
+        for one, other in itertools.permutations(outcomes, 2):
+            worst = max(worst, float(np.maximum(0.0, one - np.exp(epsilon) * other).sum()))
+    return worst
+
+
+def uneven_channel() -> Channel:
+    """Return a channel of three levels and four symbols of which no two rows or columns are alike."""
+    rows = np.random.default_rng(0).dirichlet(np.full(4, 3.0), 3) + 0.05
+    return Channel.from_probabilities(rows, np.arange(1.0, 4), np.arange(1.0, 5), 10.0)
+
+
+CHANNELS = {
+    "one bit": k_ary_response(2, 1.0),
+    "three answers": k_ary_response(3, 1.0),
+    "three answers at 2": k_ary_response(3, 2.0),
+    "uneven": uneven_channel(),
+}
+
+
+@pytest.mark.parametrize("reports", [1, 2, 4, 6])
+@pytest.mark.parametrize("name", CHANNELS)
+def test_no_profile_of_few_users_tells_more(name: str, reports: int) -> None:
+    channel = CHANNELS[name]
+    blanket = PrivacyBlanket(channel)
+    for epsilon in np.array([0.0, 0.3, 0.6]) * channel.epsilon:
+        exact, bound = exact_delta(channel, epsilon, reports), blanket.delta(epsilon, reports)
+        assert bound >= exact
+        # The blanket is all of the others that hides: nearly so for randomised response.
+        assert bound <= exact * (3 if name == "uneven" else 1.15)
+
+
+@pytest.mark.parametrize(
+    ("symbols", "local", "reports", "expected"),
+    [(5, 1, 100, 0.364), (5, 1, 500, 0.1563), (5, 1, 6040, 0.04123), (5, 2, 100, 1.174), (2, 1, 500, 0.2157)],
+)
+def test_what_a_rating_loses_among_reports_on_the_same_item(
+    symbols: int, local: float, reports: int, expected: float
+) -> None:
+    found = ShuffledChannel(k_ary_response(symbols, local)).epsilon(reports, 1e-6)
+    assert found == pytest.approx(expected, rel=2e-3)
+
+
+def test_the_bound_for_many_reports_is_close_to_what_a_server_can_tell() -> None:
+    """All others at a third level: counts of the two levels in question alone tell 0.3584 among 100."""
+    channel = k_ary_response(5, 1.0)
+    lie, truth = channel.probabilities[0, 1], channel.probabilities[0, 0]
+    reports, counts = 100, np.arange(101)
+
+    def trinomial(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
+        rest = reports - 1 - first - second
+        with np.errstate(invalid="ignore"):
+            logs = gammaln(reports) - gammaln(first + 1) - gammaln(second + 1) - gammaln(rest + 1)
+            logs = logs + (first + second) * np.log(lie) + rest * np.log(1 - 2 * lie)
+        return np.where((first >= 0) & (second >= 0) & (rest >= 0), np.exp(logs), 0.0)
+
+    first, second = np.meshgrid(counts, counts, indexing="ij")
+    moved = trinomial(first - 1, second), trinomial(first, second - 1)
+    rest = (1 - truth - lie) * trinomial(first, second)
+    one, other = truth * moved[0] + lie * moved[1] + rest, lie * moved[0] + truth * moved[1] + rest
+    for epsilon in (0.1, 0.25, 0.3584):
+        told = float(np.maximum(0.0, one - np.exp(epsilon) * other).sum())
+        assert told <= PrivacyBlanket(channel).delta(epsilon, reports) <= 1.35 * told
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 1000),
+    reports=st.integers(1, 300),
+    more=st.integers(1, 300),
+    share=st.floats(0, 1),
+)
+def test_more_reports_hide_more_and_none_hides_less_than_alone(
+    seed: int, reports: int, more: int, share: float
+) -> None:
+    rows = np.random.default_rng(seed).dirichlet(np.full(3, 2.0), 2) + 0.1
+    blanket = PrivacyBlanket(Channel.from_probabilities(rows, [1.0, 2.0], [1.0, 1.5, 2.0], 10.0))
+    epsilon = share * blanket.channel.epsilon
+    few, many = blanket.delta(epsilon, reports), blanket.delta(epsilon, reports + more)
+    # The grids of the two sums differ, by which either can be too large by about 2 %.
+    assert many <= 1.03 * few
+    assert few <= blanket.alone(epsilon)
+    assert blanket.delta(blanket.channel.epsilon, reports) == 0
+
+
+def test_symbols_that_tell_the_same_are_the_same_pair() -> None:
+    rows = np.array([[0.3, 0.1, 0.3, 0.3], [0.1, 0.3, 0.3, 0.3], [0.1, 0.3, 0.3, 0.3]])
+    channel = Channel.from_probabilities(rows, [1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0], 2.0)
+    blanket = PrivacyBlanket(channel)
+    assert len(blanket.pairs) <= 2
+    assert blanket.share == pytest.approx(0.8)
+
+
+def epsilon_of(delta_at: Callable[[float], float], local: float) -> float:
+    """Return the least epsilon at delta = 1e-6."""
+    return least_epsilon(delta_at, local, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("local", "reports", "published"), [(1, 100, 0.71), (1, 500, 0.29), (1, 6040, 0.075), (2, 100, 1.99)]
+)
+def test_five_answers_among_reports_on_the_same_item(local: float, reports: int, published: float) -> None:
+    found = epsilon_of(lambda epsilon: two_answers_delta(epsilon, reports, local, 5), local)
+    assert found == pytest.approx(published, rel=0.015)
+
+
+@pytest.mark.parametrize("reports", [1, 3, 6])
+@pytest.mark.parametrize(("symbols", "local"), [(2, 1.0), (3, 1.0), (3, 2.0)])
+def test_no_profile_of_few_users_tells_more_than_clones(symbols: int, local: float, reports: int) -> None:
+    channel = k_ary_response(symbols, local)
+    for epsilon in (0.0, 0.3 * local, 0.6 * local):
+        exact = exact_delta(channel, epsilon, reports)
+        assert clones_delta(epsilon, reports, local) >= exact * (1 - 1e-9)
+        assert two_answers_delta(epsilon, reports, local, symbols) >= exact * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(("symbols", "local", "reports"), [(5, 1.0, 2000), (2, 0.5, 1000), (5, 3.0, 5000)])
+def test_the_less_a_bound_knows_the_larger_it_is(symbols: int, local: float, reports: int) -> None:
+    blanket = PrivacyBlanket(k_ary_response(symbols, local))
+    known = epsilon_of(lambda epsilon: blanket.delta(epsilon, reports), local)
+    answers = epsilon_of(lambda epsilon: two_answers_delta(epsilon, reports, local, symbols), local)
+    clones = epsilon_of(lambda epsilon: clones_delta(epsilon, reports, local), local)
+    closed = closed_form_epsilon(reports, local, 1e-6)
+    # With two symbols, all reports are clones or blanket: the bounds are the same but for the grid.
+    assert known < min(answers, clones) * (1.001 if symbols == 2 else 0.9)
+    assert max(known, clones) < closed < local
+
+
+def test_a_closed_form_needs_many_reports_and_a_report_alone_hides_in_none() -> None:
+    assert closed_form_epsilon(600, 1.0, 1e-6) == 1.0
+    assert closed_form_epsilon(700, 1.0, 1e-6) < 1.0
+    assert clones_delta(0.4, 1, 1.0) == pytest.approx((math.exp(1) - math.exp(0.4)) / (1 + math.exp(1)))
+    assert clones_delta(1.0, 1, 1.0) == 0
+
+
+def test_only_messages_on_the_same_items_are_alike() -> None:
+    profiles = [[1, 2], [1, 2], [1], [2, 3], [], [1, 2], [513]]
+    counts = np.array([len(own) for own in profiles])
+    items = np.concatenate(profiles).astype(np.int32)
+    assert with_the_same_items(counts, items).tolist() == [3, 3, 1, 1, 1, 3, 1]
+
+
+def test_a_message_that_nothing_hides_loses_what_it_would_without_shufflers() -> None:
+    losses = np.array([0.0, 0.5, 0.5, 0.5, 40.0, 900.0, 0.5])
+    mixed = np.array([1, 1, 100, 10_000, 10_000, 10_000, 0])
+    epsilons = ShuffledProfiles(losses, mixed).per_user(DELTA)
+    assert epsilons[:2].tolist() == [0.0, 0.5]
+    assert epsilons[2] > 5 * epsilons[3]
+    assert epsilons[4:6].tolist() == [40.0, 900.0]
+    assert math.isinf(epsilons[6])
+
+
+@pytest.mark.parametrize(("loss", "mixed"), [(0.5, 100), (1.0, 1000)])
+def test_a_hidden_message_loses_what_clones_leave(loss: float, mixed: int) -> None:
+    (epsilon,) = ShuffledProfiles(np.array([loss]), np.array([mixed])).per_user(DELTA)
+    assert clones_delta(epsilon, mixed, loss) <= DELTA < clones_delta(0.999 * epsilon, mixed, loss)
+
+
+CHANNEL = k_ary_response(2, 1.0)
+DELTA = 1e-6
+
+
+def reports_of(mixed: list[list[int]]) -> ShuffledReports:
+    """Return the reports of users, given among how many each is shuffled."""
+    users = np.repeat(np.arange(len(mixed)), [len(own) for own in mixed])
+    return ShuffledReports(CHANNEL, users, np.array([*chain(*mixed)], dtype=np.int64), len(mixed))
+
+
+def test_bounds_are_computed_for_no_more_reports_than_there_are() -> None:
+    reports = np.array([1, 2, 3, 99, 100, 583, 10**6])
+    computed = computed_for(reports)
+    assert (computed <= reports).all()
+    assert (computed > reports / 1.1 - 1).all()
+    assert (computed_for(np.arange(1, 8)) == np.arange(1, 8)).all()
+
+
+def test_a_rating_loses_the_less_the_more_reports_there_are_on_its_item() -> None:
+    losses = reports_of([[1, 5, 50], [500]]).per_report(DELTA)
+    assert losses[0] == pytest.approx(1.0, abs=1e-3)
+    assert losses[1] == pytest.approx(1.0, abs=0.01)
+    assert (np.diff(losses) <= 0).all()
+    assert losses[3] == pytest.approx(0.2157, rel=0.05)
+    assert (losses <= CHANNEL.epsilon).all()
+
+
+def test_reports_that_nobody_mixes_cost_what_local_reports_do() -> None:
+    alone = reports_of([[1], [1] * 40, [1] * 300]).per_user(DELTA)
+    counts = np.array([1, 40, 300])
+    draws, everybody = ChannelDraws((CHANNEL,), draws=counts), np.ones(3, dtype=np.bool_)
+    local = ChannelDraws.composed([(draws, everybody)], DELTA, "replace-one")
+    assert alone == pytest.approx(local, rel=2e-3)
+
+
+def test_many_users_are_composed_as_one_by_one() -> None:
+    mixed = [[100, 100, 500], [1, 10, 100, 500] * 5, [500] * 200]
+    together = reports_of(mixed).per_user(DELTA)
+    shuffled, step = ShuffledChannel(CHANNEL), 1 / 512
+    for own, found in zip(mixed, together.tolist(), strict=True):
+        sizes, times = np.unique(computed_for(np.array(own)), return_counts=True)
+        kinds = [shuffled.losses(size, step) for size in sizes.tolist()]
+        each = compose(list(zip(kinds, times.tolist(), strict=True))).epsilon(DELTA)
+        assert found == pytest.approx(each, rel=0.01)
+        assert found <= sum(reports_of([own]).per_report(DELTA / len(own)))
+
+
+def test_the_deltas_of_a_pair_bound_those_of_the_shuffled_report() -> None:
+    shuffled = ShuffledChannel(k_ary_response(5, 1.0))
+    losses = shuffled.losses(80, 1 / 128)
+    assert losses.masses.sum() == pytest.approx(1)
+    for epsilon in (0.0, 0.1, 0.303, 0.5):
+        gains = -np.expm1(np.minimum(0.0, epsilon - losses.losses))
+        assert losses.masses @ gains >= shuffled.delta(epsilon, 80) - 1e-15
+
+
+def test_who_sent_no_report_has_no_bound_by_shuffling() -> None:
+    composed = reports_of([[100], [], [100, 100]]).per_user(DELTA)
+    assert np.isinf(composed[1])
+    assert 0 < composed[0] < composed[2] < 2
