@@ -27,6 +27,7 @@ from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import BinaryFlip, RandomizedResponse
 from dprec.mechanisms.zheng import ZhengLaplace, ZhengRandomizedResponse
 from dprec.ratings import RatingScale
+from dprec.reports import CellFamily
 from tests.paths import ROOT
 
 STARS = RatingScale.evenly(1, 5, 1)
@@ -316,7 +317,7 @@ COUNTS = np.array([1, 2, 20, 0, 150])
 EVERYBODY = np.ones(5, dtype=np.bool_)
 
 
-def shared(mechanism: Mechanism, epsilon: float, delta: float = 1e-6) -> CalibratedMechanism:
+def shared(mechanism: Mechanism, epsilon: float, delta: float = 1e-6) -> CellFamily:
     budget = PrivacyBudget(epsilon=epsilon, per="user", composition="pld", delta=delta)
     return mechanism.family(budget, STARS, 200)
 
