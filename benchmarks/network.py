@@ -27,7 +27,7 @@ from superlink import SuperLink, started_superlink, write_app
 from clients.device.fleet import LARGEST_BODY, Fleet, NodeKey
 from dprec.wire import WITH_RECORD, WITHOUT_RECORD, TrafficLedger, network_bytes
 from dprec.wire.traffic import MEASURED, Contacts, NetworkConstants, Octets
-from strategies.envelope import message_size
+from strategies.rounds import message_size
 
 SOLVED = (None, 1_000)
 """Bytes of the records from which the constants are solved; None for a message without a record."""

@@ -41,9 +41,8 @@ from dprec.randomness import DeviceDraws
 from dprec.ratings import Ratings
 from dprec.reports import CellFamily
 from dprec.wire import DecodedReports, ReportCodec, TrafficLedger
-from strategies.arrivals import Arrivals
-from strategies.envelope import reply_message
-from strategies.rounds import RoundAccount
+from strategies.roster import Arrivals
+from strategies.rounds import RoundAccount, reply_message
 
 ITEMS, PARTITION, RANK, SWEEPS = 2_000, 20_000, 5, 3
 ResultT = TypeVar("ResultT")

@@ -1,32 +1,36 @@
-"""The ClientApp: how devices answer each kind of message."""
+"""The ClientApp: how devices answer each kind of message, and how they refuse.
+
+None of their failures says more to the server than its code.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import numpy as np
-from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
 from flwr.clientapp import ClientApp
 from numpy.typing import NDArray
 
 from clients import (
     delivery,
+    federated,
     gradient_perturbation,
     iterative,
     one_shot,
-    personalization,
     private_als,
     replacement,
 )
-from clients.population import Brought, Partition, partition_id_of, partition_of
-from clients.refusing_app import RefusingApp
-from clients.replies import reply_with_reports, reply_with_sums
+from clients.population import Brought, Partition, PopulationError, partition_id_of, partition_of
+from clients.replies import AddUp, reply_with_reports, reply_with_sums
 from dprec.exchange import (
     COUNT,
     COUNT_ROUND,
     DELIVER,
     IDENTIFY,
+    MESSAGE_TYPES,
     NODE,
     PERSONALIZE,
     RECOMMEND,
@@ -47,17 +51,60 @@ from dprec.exchange import (
     Refusal,
     RefusalCode,
     ReplacementRequest,
+    Setup,
     SlopesRequest,
     action_of,
     asked_users,
     refusing_malformed,
 )
+from dprec.exchange.messages import UPDATE
+from dprec.exchange.setups import FederatedSetup
 
 RequestT = TypeVar("RequestT")
 AppT = TypeVar("AppT", bound=ClientApp)
 
 PartitionFor = Callable[[Message, Context], Partition]
 """Returns the users that a message is for."""
+
+Contribute = Callable[[Partition, GradientRequest, Context], tuple[list[bytes], AddUp]]
+"""Returns the reports of a partition, and what validates and adds them up."""
+
+_RECEIVERS: Mapping[type[Setup], Callable[[Partition, FinalFactors, Context], object]] = {
+    PrivateAlsSetup: private_als.receive_model,
+    FederatedSetup: federated.receive_parameters,
+}
+"""What takes the final parameters, by what is installed; others take factors, or refuse."""
+
+
+LOG = logging.getLogger("dprec.device")
+"""What the owner of a device can read about requests that were not answered."""
+
+
+class RefusingApp(ClientApp):
+    """A `ClientApp` that answers what it refuses with an error: a `RefusalCode` and its name."""
+
+    def __call__(self, message: Message, context: Context) -> Message:
+        """Answer a message.
+
+        Raises
+        ------
+        PopulationError
+            When the simulation did not provide the device with its ratings: that is no device's fault.
+        """
+        try:
+            if message.metadata.message_type not in MESSAGE_TYPES:
+                what = f"a message of type {message.metadata.message_type!r}"
+                raise Refusal(RefusalCode.MALFORMED_REQUEST, what)
+            return super().__call__(message, context)
+        except PopulationError:
+            raise
+        except Refusal as refusal:
+            LOG.warning("%s: %s", refusal.code.name, refusal.reason)
+            code = refusal.code
+        except Exception:  # whatever it is, the server must not read it
+            code = RefusalCode.INTERNAL_FAILURE
+            LOG.exception("%s", code.name)
+        return Message(Error(int(code), code.name), reply_to=message)
 
 
 def client_app(root: str, brought: Mapping[str, Brought] | None = None) -> ClientApp:
@@ -121,18 +168,15 @@ def _receive(app: ClientApp, partition_for: PartitionFor) -> None:
     def deliver(message: Message, context: Context) -> Message:
         """Receive what was learned of the items, from which a device makes its own predictions."""
         partition = partition_for(message, context)
-        final = _request(FinalFactors.of, message)
-        if isinstance(partition.population.setup, PrivateAlsSetup):
-            private_als.receive_model(partition, final)
-        else:
-            iterative.receive_factors(partition, final, context)
+        receive = _RECEIVERS.get(type(partition.population.setup), iterative.receive_factors)
+        receive(partition, _request(FinalFactors.of, message), context)
         return Message(RecordDict(), reply_to=message)
 
     @app.query(action_of(PERSONALIZE))
     def personalize(message: Message, context: Context) -> Message:
         """Receive what is known of the items, from which a device makes its own predictions."""
         partition = partition_for(message, context)
-        personalization.receive_table(partition, _request(Personalization.of, message))
+        delivery.receive_table(partition, _request(Personalization.of, message))
         return Message(RecordDict(), reply_to=message)
 
     @app.query(action_of(RECOMMEND))
@@ -149,24 +193,17 @@ def _take_part_in_rounds(app: ClientApp, partition_for: PartitionFor) -> None:
     @app.train(action_of(TRAIN))
     def train(message: Message, context: Context) -> Message:
         """Report on the gradient of the item factors."""
-        partition, request = partition_for(message, context), _request(GradientRequest.of, message)
-        asked = _asked(request, partition)
-        reports = iterative.gradient_reports(partition, request, context)
-        round_index = request.round_index
-        if not partition.population.adds_up:
-            return reply_with_reports(message, partition, reports, round_index=round_index, asked=asked)
-        add_up = iterative.adding_up(partition.population)
-        return reply_with_sums(message, partition, reports, add_up, round_index=round_index, asked=asked)
+        return _contribution(iterative.gradient_reports, message, partition_for(message, context), context)
 
     @app.train(action_of(STATISTICS))
     def statistics(message: Message, context: Context) -> Message:
         """Contribute to the statistics of the items."""
-        partition, request = partition_for(message, context), _request(GradientRequest.of, message)
-        asked, round_index = _asked(request, partition), request.round_index
-        reports, add_up = private_als.contributions(partition, request, context)
-        if not partition.population.adds_up:
-            return reply_with_reports(message, partition, reports, round_index=round_index, asked=asked)
-        return reply_with_sums(message, partition, reports, add_up, round_index=round_index, asked=asked)
+        return _contribution(private_als.contributions, message, partition_for(message, context), context)
+
+    @app.train(action_of(UPDATE))
+    def update(message: Message, context: Context) -> Message:
+        """Send the updates of a model."""
+        return _contribution(federated.update_reports, message, partition_for(message, context), context)
 
     @app.train(action_of(SLOPES))
     def slopes(message: Message, context: Context) -> Message:
@@ -174,6 +211,18 @@ def _take_part_in_rounds(app: ClientApp, partition_for: PartitionFor) -> None:
         partition, request = partition_for(message, context), _request(SlopesRequest.of, message)
         reports = gradient_perturbation.slope_reports(partition, request, context)
         return reply_with_reports(message, partition, reports, round_index=request.round_index)
+
+
+def _contribution(
+    contribute: Contribute, message: Message, partition: Partition, context: Context
+) -> Message:
+    """Answer with reports of which the server needs the sum alone: with their sum, where a node adds up."""
+    request = _request(GradientRequest.of, message)
+    asked, round_index = _asked(request, partition), request.round_index
+    reports, add_up = contribute(partition, request, context)
+    if not partition.population.adds_up:
+        return reply_with_reports(message, partition, reports, round_index=round_index, asked=asked)
+    return reply_with_sums(message, partition, reports, add_up, round_index=round_index, asked=asked)
 
 
 def _request(read: Callable[[Record], RequestT], message: Message) -> RequestT:

@@ -19,7 +19,7 @@ from clients.memory import Memory
 from clients.population import Partition, Population
 from dprec.arrays import offsets, sizes_of
 from dprec.channel import Channel
-from dprec.completion import Link, SignLikelihood, levels_of, link_of, slope_channel
+from dprec.completion import Link, SignLikelihood, levels_of, link_of
 from dprec.exchange import ROW_ENTRY, GradientPerturbationSetup, Refusal, RefusalCode, SlopesRequest
 from dprec.wire import ReportCodec, SymbolRows
 
@@ -94,7 +94,7 @@ def _entries(rows: list[bytes], known: NDArray[np.bool_], counts: NDArray[np.int
 def installed_on(population: Population) -> Installed:
     """Return what is installed on the devices of a population."""
     setup = population.installed(GradientPerturbationSetup)
-    channel = slope_channel(setup.clamp, setup.symbols, setup.epsilon_per_round)
+    channel = setup.channel
     return Installed(
         link_of(setup.link, setup.sigma),
         setup.clamp,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from clients.draws import draws_of_rounds
 from clients.memory import Memory
-from clients.population import Partition, Population
+from clients.population import Partition
 from clients.replies import AddUp
 from dprec.arrays import offsets
 from dprec.completion import Profiles, inner_products, solve_user_factors
@@ -30,8 +30,10 @@ from dprec.personalization import OrdinalProcess
 from dprec.wire import Factors, decode_broadcast
 
 
-def gradient_reports(partition: Partition, request: GradientRequest, context: Context) -> list[bytes]:
-    """Return the report of every user of a partition.
+def gradient_reports(
+    partition: Partition, request: GradientRequest, context: Context
+) -> tuple[list[bytes], AddUp]:
+    """Return the report of every user of a partition, and what validates and adds them up.
 
     Parameters
     ----------
@@ -55,13 +57,8 @@ def gradient_reports(partition: Partition, request: GradientRequest, context: Co
     epsilon = math.inf if setup.epsilon_per_round is None else setup.epsilon_per_round
     devices = draws_of_rounds(partition, "gradient report").asked(broadcast.tobytes())
     draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
-    return setup.gradient.encode(profiles, user_factors, factors, epsilon, draws)
-
-
-def adding_up(population: Population) -> AddUp:
-    """Return what validates and adds up the reports of a partition, as the server does."""
-    setup = population.installed(IterativeSetup)
-    return partial(setup.gradient.decode, shape=(population.n_items, setup.rank))
+    reports = setup.gradient.encode(profiles, user_factors, factors, epsilon, draws)
+    return reports, partial(setup.gradient.decode, shape=(population.n_items, setup.rank))
 
 
 def receive_factors(partition: Partition, final: FinalFactors, context: Context) -> Factors:

@@ -61,7 +61,7 @@ def contributions(
     return reports, partial(aggregation.decode, layout=layout, multiplier=multiplier)
 
 
-def receive_model(partition: Partition, final: FinalFactors) -> ItemModel:
+def receive_model(partition: Partition, final: FinalFactors, context: Context) -> ItemModel:
     """Return what was learned of the items.
 
     Raises

@@ -32,7 +32,7 @@ from simulation.protocols.declared import with_declared_losses
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import RunRecord, prediction_columns, shown_names, traffic_columns
 from simulation.storage.summarise import summarise
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 RoundEnded = Callable[[RoundRecord], None]
 """Called with the record of a round."""

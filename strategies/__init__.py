@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from strategies.gradient_perturbation import GradientPerturbation
     from strategies.iterative import IterativeFactorization
+    from strategies.participation import RoundRecord, SamplingOptions
     from strategies.replacement import ReplacementExchange
     from strategies.report_collection import ReportCollection
     from strategies.roster import Roster, identify
-    from strategies.round_record import RoundRecord
-    from strategies.sampling import SamplingOptions
-    from strategies.training import TrainingRounds
+    from strategies.rounds import TrainingRounds
 
 __all__ = [
     "GradientPerturbation",
@@ -40,9 +39,9 @@ _MODULES = {
     "ReportCollection": "report_collection",
     "Roster": "roster",
     "identify": "roster",
-    "RoundRecord": "round_record",
-    "SamplingOptions": "sampling",
-    "TrainingRounds": "training",
+    "RoundRecord": "participation",
+    "SamplingOptions": "participation",
+    "TrainingRounds": "rounds",
 }
 
 

@@ -1,4 +1,4 @@
-"""The delivery of what the server predicts: every user gets the best items that the server has not seen.
+"""What users are sent at the end: the best items that the server has not seen, or a table of all items.
 
 What a list costs is known without predicting anything. So a simulation of many users charges the lists, and
 does not make them.
@@ -14,13 +14,12 @@ from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
 from dprec.arrays import offsets, rows_of, segments
-from dprec.exchange import RECOMMEND, Recommendations
+from dprec.exchange import PERSONALIZE, PRIOR, RECOMMEND, Personalization, Recommendations
 from dprec.predictions import NO_ITEM, Predict, PredictRows, best_items
 from dprec.ratings import RatingScale
 from dprec.wire import ItemListCodec, TrafficLedger
-from strategies.envelope import request_content
 from strategies.roster import Roster
-from strategies.rounds import RoundAccount
+from strategies.rounds import RoundAccount, request_content
 
 MOST_CELLS = 1 << 20
 """Users times items up to which a simulation makes and sends the lists."""
@@ -117,5 +116,33 @@ def deliver_lists(
     for partition_id in hosted:
         partition = np.asarray(roster.partition(partition_id), dtype=np.int64)
         contents[partition_id] = request_content(Recommendations(lists.encoded(partition)))
+    account.deliver(grid, roster, contents)
+    return account.spent()
+
+
+def broadcast_table(
+    grid: Grid, roster: Roster, group: str, table: bytes, priors: NDArray[np.float64], traffic: TrafficLedger
+) -> dict[str, int]:
+    """Send the table to everybody; return the bytes charged, as `RoundAccount.spent` does.
+
+    Parameters
+    ----------
+    group : str
+        Run key.
+    priors : ndarray, shape (users, 1 + factors)
+        See `Personalization`.
+    traffic : TrafficLedger
+        Charged in place: the table in full to every user, although a partition shares it.
+    """
+    sent = priors.astype(PRIOR)
+    own = sent.shape[1] * PRIOR.itemsize
+    account = RoundAccount(PERSONALIZE, group, traffic)
+    alone = request_content(Personalization(table, bytes(own)))
+    account.charge_request(slice(None), alone, len(table) + own)
+    contents = {}
+    for partition_id in range(len(roster.node_ids)):
+        partition = roster.partition(partition_id)
+        request = Personalization(table, sent[partition.start : partition.stop].tobytes())
+        contents[partition_id] = request_content(request)
     account.deliver(grid, roster, contents)
     return account.spent()

@@ -2,7 +2,7 @@
 
 The server never sees a sign. It learns which items a user rated from the first report that it can
 use; from then on it sends the user the entries at these items and gets back one symbol for each.
-This is a Flower `Strategy` that keeps its matrix to itself; see `strategies.training`.
+This is a Flower `Strategy` that keeps its matrix to itself; see `strategies.rounds`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,8 @@ from dprec.channel import Channel
 from dprec.completion import Biases, Domain, HiddenMatrix, OneBit
 from dprec.exchange import ROW_ENTRY, SLOPES, SlopesRequest
 from dprec.wire import ReportCodec, SymbolRows, TrafficLedger
-from strategies.envelope import request_content
 from strategies.roster import Roster
-from strategies.rounds import RoundAccount
-from strategies.training import OwnModelRounds
+from strategies.rounds import OwnModelRounds, RoundAccount, request_content
 
 
 @dataclass(eq=False)

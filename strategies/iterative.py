@@ -1,6 +1,6 @@
 """The server's part of iterative factorisation: rounds of broadcast, gradient reports and a step.
 
-This is a Flower `Strategy` whose arrays are the item factors; see `strategies.training`.
+This is a Flower `Strategy` whose arrays are the item factors; see `strategies.rounds`.
 """
 
 from __future__ import annotations
@@ -18,16 +18,12 @@ from numpy.typing import NDArray
 from dprec.accounting import ChannelDraws, PrivacyAccountant, dominating_channel
 from dprec.completion import Start, StepOptions, initial_item_factors, step_item_factors
 from dprec.errors import RunError
-from dprec.exchange import DELIVER, TRAIN, FinalFactors, GradientRequest, bitmap_of
+from dprec.exchange import TRAIN, GradientRequest, bitmap_of
 from dprec.gradients import Aggregate, GradientReport
 from dprec.wire import BroadcastOptions, Factors, TrafficLedger, encode_broadcast
-from strategies.envelope import request_content
-from strategies.roster import Roster
-from strategies.round_record import RoundRecord
-from strategies.rounds import RoundAccount
-from strategies.sampling import SamplingOptions
-from strategies.sums import ReadSums
-from strategies.training import TrainingRounds
+from strategies.participation import RoundRecord, SamplingOptions
+from strategies.roster import ReadSums, Roster
+from strategies.rounds import RoundAccount, TrainingRounds, request_content
 
 
 @dataclass(eq=False)
@@ -171,7 +167,7 @@ class IterativeFactorization(TrainingRounds):
         answers = self.roster.by_partition(replies)
         sent, in_time = np.zeros((2, self.roster.n_users), dtype=np.bool_)
         aggregate: Aggregate | None = None
-        reading = ReadSums(self.gradient, self.shape, self.roster.users_per_node)
+        reading = ReadSums.of_gradients(self.gradient, self.shape, self.roster.users_per_node)
         for arrivals in self.roster.read(answers, self._asked, reading):
             self._account.charge_reports(arrivals)
             sent[arrivals.senders] = True
@@ -193,19 +189,10 @@ class IterativeFactorization(TrainingRounds):
         logging.getLogger("flwr").info("\t└──> %s gradients, shape %s", self.gradient.kind, self.shape)
 
     def deliver(self, grid: Grid) -> None:
-        """Send everybody the final item factors, from which devices make their own predictions.
-
-        The bytes are charged to the last round: its accuracy depends on them.
-        """
+        """Send everybody the final item factors; see `deliver_parameters`."""
         factors = self.broadcast.rounded(self.state.factors)
-        payload = encode_broadcast(factors)
-        content = request_content(FinalFactors(payload))
-        account = RoundAccount(DELIVER, self.group, self.state.traffic)
-        account.charge_request(slice(None), content, len(payload))
-        contents = dict.fromkeys(range(len(self.roster.node_ids)), content)
-        account.deliver(grid, self.roster, contents)
+        self.deliver_parameters(grid, encode_broadcast(factors), self.state.traffic)
         self.state.broadcast, self.state.factors = factors, factors.astype(np.float64)
-        self.state.records[-1] = self.state.records[-1].with_traffic(account.spent())
 
     def _charge_broadcast(self, round_index: int, whole: bytes, changes: bytes) -> None:
         for users, payload in (

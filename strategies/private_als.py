@@ -1,49 +1,27 @@
 """The server's part of private alternating least squares: rounds of broadcast, sums, noise and an item step.
 
-This is a Flower `Strategy` that starts from a model of its own; see `strategies.training`.
+This is a Flower `Strategy` that starts from a model of its own; see `strategies.rounds`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
-from numpy.typing import NDArray
 
 from dprec.accounting import PrivacyAccountant
-from dprec.exchange import DELIVER, STATISTICS, FinalFactors, GradientRequest
+from dprec.exchange import STATISTICS, GradientRequest
 from dprec.gradients import Aggregate
-from dprec.private_als import Aggregation, ItemLearner, StatisticsLayout
+from dprec.private_als import Aggregation, ItemLearner
 from dprec.randomness import ReleaseDraws
 from dprec.wire import TrafficLedger
-from strategies.envelope import request_content
-from strategies.roster import Roster
-from strategies.rounds import RoundAccount
-from strategies.sums import ReadSums
-from strategies.training import OwnModelRounds
-
-
-@dataclass(frozen=True, eq=False)
-class _Statistics:
-    """The reports of a round; see `strategies.sums.Summable`."""
-
-    aggregation: Aggregation
-    layout: StatisticsLayout
-    multiplier: float
-    hides_rated_items = True
-
-    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
-        return self.aggregation.decode(reports, self.layout, self.multiplier)
-
-    def sum_shape(self, shape: tuple[int, int]) -> tuple[int, ...]:
-        return self.aggregation.sum_shape(self.layout)
-
-    def possible(self, aggregate: Aggregate, shape: tuple[int, int]) -> bool:
-        return self.aggregation.possible(aggregate, self.layout, self.multiplier)
+from strategies.roster import ReadSums, Roster
+from strategies.rounds import OwnModelRounds, RoundAccount, request_content
 
 
 @dataclass(eq=False)
@@ -111,8 +89,13 @@ class PrivateAls(OwnModelRounds):
         everybody, sent = np.ones(n_users, dtype=np.bool_), np.zeros(n_users, dtype=np.bool_)
         present = np.zeros(n_users, dtype=np.bool_)
         total = Aggregate(np.zeros(self.aggregation.sum_shape(layout), dtype=np.int64), None, 0)
-        statistics, shape = _Statistics(self.aggregation, layout, multiplier), (layout.n_items, layout.width)
-        reading = ReadSums(statistics, shape, self.roster.users_per_node)
+        reading = ReadSums(
+            partial(self.aggregation.decode, layout=layout, multiplier=multiplier),
+            partial(self.aggregation.possible, layout=layout, multiplier=multiplier),
+            self.aggregation.sum_shape(layout),
+            None,
+            self.roster.users_per_node,
+        )
         for arrivals in self.roster.read(self.roster.by_partition(replies), everybody, reading):
             self._account.charge_reports(arrivals)
             sent[arrivals.senders] = True
@@ -139,13 +122,5 @@ class PrivateAls(OwnModelRounds):
         logging.getLogger("flwr").info("\t└──> private least squares, rounds: %s", len(self.multipliers))
 
     def deliver(self, grid: Grid) -> None:
-        """Send everybody what was learned, from which devices make their own predictions.
-
-        The bytes are charged to the last round: its accuracy depends on them.
-        """
-        payload = self.learner.learned.encode()
-        content = request_content(FinalFactors(payload))
-        account = RoundAccount(DELIVER, self.group, self.traffic)
-        account.charge_request(slice(None), content, len(payload))
-        account.deliver(grid, self.roster, dict.fromkeys(range(len(self.roster.node_ids)), content))
-        self._records[-1] = self._records[-1].with_traffic(account.spent())
+        """Send everybody what was learned; see `deliver_parameters`."""
+        self.deliver_parameters(grid, self.learner.learned.encode(), self.traffic)

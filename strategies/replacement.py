@@ -18,10 +18,9 @@ from dprec.completion import Observations
 from dprec.crossdomain import AlterEgoCodec, AlterEgos, Candidates, RowCodec, ValueCode
 from dprec.exchange import REPLACE, REPLACEMENT_ROUND, ReplacementRequest, bitmap_of
 from dprec.wire import TrafficLedger
-from strategies.envelope import request_content
+from strategies.participation import RoundRecord
 from strategies.roster import Roster
-from strategies.round_record import RoundRecord
-from strategies.rounds import RoundAccount
+from strategies.rounds import RoundAccount, request_content
 
 _BYTES_AT_ONCE = 1 << 26
 """Size of the requests that are sent together: bounds the memory for messages to many small partitions."""

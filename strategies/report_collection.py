@@ -18,10 +18,9 @@ from dprec.exchange import COUNT, COUNT_ROUND, REPORT, CountRequest, bitmap_of
 from dprec.observations import Observations
 from dprec.reports import FollowUp, ReportFamily, Wanted
 from dprec.wire import TrafficLedger
-from strategies.envelope import request_content
+from strategies.participation import RoundRecord
 from strategies.roster import Roster
-from strategies.round_record import RoundRecord
-from strategies.rounds import RoundAccount
+from strategies.rounds import RoundAccount, request_content
 
 _VALUES = Wanted()
 

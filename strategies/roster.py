@@ -1,10 +1,13 @@
-"""Which node hosts which users, and how the server asks them."""
+"""Which node hosts which users, how the server asks them, and what arrives: reports, or their sums."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -12,9 +15,10 @@ from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
+from dprec.arrays import sizes_of
 from dprec.errors import RunError
-from dprec.exchange import IDENTIFY, NODE, Identity
-from strategies.arrivals import Arrivals, arrivals_of
+from dprec.exchange import IDENTIFY, NODE, REPLY, Identity, Reports, SummedReports, words_of
+from dprec.gradients import Aggregate, GradientReport
 
 _USERS_AT_ONCE = 1 << 19
 """Bounds the replies in flight: while those of so many users are read, so many others are being asked."""
@@ -144,3 +148,157 @@ def _partition(reply: Message) -> int | None:
         return Identity.of(record).partition
     except ValueError:
         return None
+
+
+@dataclass(frozen=True, eq=False)
+class Attendance:
+    """Which of the users of a partition who were asked have answered."""
+
+    users: NDArray[np.int64]
+    """Who was asked, ascending; shape (asked,)."""
+    arrived: NDArray[np.bool_]
+    punctual: NDArray[np.bool_]
+    """Whose report was sent at all, and whose arrived before the round ended; shape (asked,)."""
+    refused: str = field(default="", kw_only=True)
+    """Why none of them has answered, if the node said so: see `dprec.exchange.messages.words_of`."""
+
+    @property
+    def senders(self) -> NDArray[np.int64]:
+        """Users who sent a report, whether or not it was in time."""
+        return self.users[self.arrived]
+
+    @property
+    def punctual_users(self) -> NDArray[np.int64]:
+        """Users whose report arrived before the round ended."""
+        return self.users[self.punctual]
+
+    @property
+    @abstractmethod
+    def payloads(self) -> NDArray[np.int64]:
+        """Bytes of the report of each of the senders, shape (senders,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Arrivals(Attendance):
+    """The reports of the users of a partition who were asked; see `Attendance` for the other parameters."""
+
+    reports: list[bytes]
+    """One per user who was asked; empty for one who did not answer."""
+
+    @property
+    def payloads(self) -> NDArray[np.int64]:
+        """Bytes of the report of each of the senders, shape (senders,)."""
+        return sizes_of(self.reports)[self.arrived]
+
+    def in_time(self) -> list[bytes]:
+        """Return the reports of the punctual users."""
+        return [self.reports[place] for place in np.flatnonzero(self.punctual)]
+
+
+def reply_record(reply: Message | None) -> ConfigRecord | None:
+    """Return the record with what a partition replies; None if there is none."""
+    record = reply.content.get(REPLY) if reply is not None and reply.has_content() else None
+    return record if isinstance(record, ConfigRecord) else None
+
+
+def arrivals_of(reply: Message | None, first_user: int, users: NDArray[np.int64]) -> Arrivals | None:
+    """Return the reports of a partition's reply, or None when it cannot be used.
+
+    A reply for other users, or for another number of them, is rejected as a whole: nothing in it can
+    be attributed. An error is the answer of devices that refuse.
+
+    Parameters
+    ----------
+    first_user : int
+        First user of the partition.
+    users : ndarray of int64, shape (asked,)
+        Users of the partition who were asked, ascending.
+    """
+    if reply is not None and reply.has_error():
+        nobody = np.zeros(users.size, dtype=np.bool_)
+        return Arrivals(users, nobody, nobody, [b""] * users.size, refused=words_of(reply.error.code))
+    record = reply_record(reply)
+    if record is None:
+        return None
+    try:
+        read = Reports.of(record)
+    except ValueError:
+        return None
+    if read.first != first_user or len(read.reports) != users.size:
+        return None
+    absent, late = np.zeros((2, users.size), dtype=np.bool_)
+    absent[list(read.absent)], late[list(read.late)] = True, True
+    return Arrivals(users, ~absent, ~absent & ~late, read.reports)
+
+
+@dataclass(frozen=True, eq=False)
+class Sums(Attendance):
+    """The sum of a partition's reports; see `Attendance` for the other parameters."""
+
+    sent: NDArray[np.int64]
+    """Bytes of each report; of no meaning for a user who did not answer; shape (asked,)."""
+    aggregate: Aggregate
+    """Sum of the valid reports that arrived in time."""
+
+    @property
+    def payloads(self) -> NDArray[np.int64]:
+        """Bytes of the report of each of the senders, shape (senders,)."""
+        return self.sent[self.arrived]
+
+
+@dataclass(frozen=True, eq=False)
+class ReadSums:
+    """Reads the replies of partitions: reports, which it adds up, or their sum, which it checks."""
+
+    decode: Callable[[Sequence[bytes]], tuple[NDArray[np.bool_], Aggregate]]
+    """Validates and adds up the reports of a partition; see `dprec.gradients.GradientReport`."""
+    possible: Callable[[Aggregate], bool]
+    """Whether valid reports can have a sum, of the right shape, that somebody else added up."""
+    sum_shape: tuple[int, ...]
+    items: int | None
+    """Items whose raters a sum reveals; None if it reveals nothing about which items were rated."""
+    users_per_node: int
+    """A node of one user, as every device is, has nothing to add up: only its report is read, whose bounds
+    can be checked. The sum of several is believed of the nodes of a simulation.
+    """
+
+    @classmethod
+    def of_gradients(cls, gradient: GradientReport, shape: tuple[int, int], users_per_node: int) -> ReadSums:
+        """Return what reads gradient reports about so many items and factors."""
+        return cls(
+            partial(gradient.decode, shape=shape),
+            partial(gradient.possible, shape=shape),
+            gradient.sum_shape(shape),
+            None if gradient.hides_rated_items else shape[0],
+            users_per_node,
+        )
+
+    def __call__(self, reply: Message | None, first_user: int, users: NDArray[np.int64]) -> Sums | None:
+        """Return the sums of a reply, or None when it cannot be used; see `arrivals_of` for the parameters.
+
+        No sum is believed that valid reports of so many users cannot have.
+        """
+        record = reply_record(reply)
+        if record is not None and "total" in record:
+            if self.users_per_node == 1:
+                return None
+            return self._checked(record, first_user, users)
+        arrivals = arrivals_of(reply, first_user, users)
+        if arrivals is None:
+            return None
+        _, aggregate = self.decode(arrivals.in_time())
+        sent, refused = sizes_of(arrivals.reports), arrivals.refused
+        return Sums(users, arrivals.arrived, arrivals.punctual, sent, aggregate, refused=refused)
+
+    def _checked(self, record: ConfigRecord, first_user: int, users: NDArray[np.int64]) -> Sums | None:
+        try:
+            read = SummedReports.of(record, users.size, math.prod(self.sum_shape), self.items)
+        except ValueError:
+            return None
+        aggregate = Aggregate(read.total.reshape(self.sum_shape), read.raters, read.accepted)
+        punctual = ~read.absent & ~read.late
+        if read.first != first_user or read.accepted > punctual.sum():
+            return None
+        if not self.possible(aggregate):
+            return None
+        return Sums(users, ~read.absent, punctual, read.sizes, aggregate)

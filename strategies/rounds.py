@@ -1,29 +1,35 @@
-"""What a round costs and what is recorded about it, under any protocol."""
+"""Rounds under any protocol: what their messages cost, what is recorded, and the strategy they are run by.
+
+A partition's reports travel in one message, but each user is charged for the message that would carry its
+payload if it were alone on its node. The identifiers that Flower draws at random are counted at full width,
+so that sizes do not change from run to run.
+"""
 
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
-from flwr.app import RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.app.message import make_message
+from flwr.app.metadata import Metadata
+from flwr.common.constant import SUPERLINK_NODE_ID
+from flwr.common.serde import message_to_proto
 from flwr.serverapp import Grid
+from flwr.serverapp.strategy import Strategy
 from numpy.typing import NDArray
 
-from dprec.exchange import FinalFactors
+from dprec.errors import RunError
+from dprec.exchange import DELIVER, REPLY, REQUEST, FinalFactors, Reports, Request
+from dprec.progress import Progress
 from dprec.wire import WITH_RECORD, WITHOUT_RECORD, TrafficLedger, Users
-from strategies.arrivals import Attendance
-from strategies.envelope import (
-    message_size,
-    reply_message,
-    report_sizes,
-    request_content,
-    request_message,
-)
-from strategies.roster import Roster
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
+from strategies.roster import Attendance, Roster
 
 
 def traffic_totals(ledger: TrafficLedger) -> dict[str, int]:
@@ -155,3 +161,214 @@ class RoundAccount:
 
     def _request_size(self, content: RecordDict) -> int:
         return message_size(request_message(self.message_type, content, self.group))
+
+
+_WIDEST_ID = 2**64 - 1
+_MESSAGE_ID = "0" * 36
+_TASK_ID = 1
+
+
+def reply_content(first_user: int, reports: list[bytes]) -> RecordDict:
+    """Return the content of a reply with the reports of consecutive users from ``first_user`` on."""
+    return RecordDict({REPLY: ConfigRecord(Reports(first_user, reports).entries())})
+
+
+def request_content(request: Request) -> RecordDict:
+    """Return the content of a message that carries a request."""
+    return RecordDict({REQUEST: ConfigRecord(request.entries())})
+
+
+def message_size(message: Message) -> int:
+    """Return the bytes of a message as Flower serialises it, with random identifiers at full width."""
+    return int(message_to_proto(_at_full_width(message)).ByteSize())
+
+
+def reply_message(message_type: str, content: RecordDict, group: str) -> Message:
+    """Return the message in which a user alone on its node would send some content."""
+    return _message(message_type, content, group, source=_WIDEST_ID, target=SUPERLINK_NODE_ID, reply=True)
+
+
+def request_message(message_type: str, content: RecordDict, group: str) -> Message:
+    """Return the message in which a user alone on its node would be sent some content."""
+    return _message(message_type, content, group, source=SUPERLINK_NODE_ID, target=_WIDEST_ID, reply=False)
+
+
+def report_sizes(
+    message_type: str, group: str, users: NDArray[np.int64], payloads: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the size of every user's own reply message.
+
+    Parameters
+    ----------
+    message_type : str
+        That of the request.
+    group : str
+        Group of the message.
+    users : ndarray of int64, shape (users,)
+    payloads : ndarray of int64, shape (users,)
+        Bytes of each user's report.
+
+    Returns
+    -------
+    ndarray of int64, shape (users,)
+    """
+    # A size depends on the payload's length and on how many groups of 7 bits the user's number has.
+    widths = np.ceil(np.log2(2 * users + 2) / 7).astype(np.int64)
+    classes, of_user = np.unique(payloads << 4 | widths, return_inverse=True)
+    sizes = [_reply_size(message_type, group, kind >> 4, kind & 15) for kind in classes.tolist()]
+    return np.array(sizes, dtype=np.int64)[of_user]
+
+
+@lru_cache(maxsize=1 << 16)
+def _reply_size(message_type: str, group: str, payload: int, user_width: int) -> int:
+    """Return the size of a reply; cached, since rounds repeat the same few thousand lengths."""
+    first_of_the_width = 1 << (7 * (user_width - 1)) >> 1
+    content = reply_content(first_of_the_width, [bytes(payload)])
+    return message_size(reply_message(message_type, content, group))
+
+
+def _message(
+    message_type: str, content: RecordDict, group: str, *, source: int, target: int, reply: bool
+) -> Message:
+    metadata = Metadata(
+        run_id=_WIDEST_ID,
+        message_id=_MESSAGE_ID,
+        src_node_id=source,
+        dst_node_id=target,
+        reply_to_message_id=_MESSAGE_ID if reply else "",
+        group_id=group,
+        created_at=1.0,
+        ttl=1.0,
+        message_type=message_type,
+        src_task_id=None if reply else _TASK_ID,
+        dst_task_id=_TASK_ID if reply else None,
+    )
+    return make_message(metadata=metadata, content=content)
+
+
+def _at_full_width(message: Message) -> Message:
+    """Return the message with every random identifier replaced by one of full width."""
+    given = message.metadata
+    fixed = (SUPERLINK_NODE_ID, 0)
+    metadata = Metadata(
+        run_id=_WIDEST_ID,
+        message_id=_MESSAGE_ID,
+        src_node_id=given.src_node_id if given.src_node_id in fixed else _WIDEST_ID,
+        dst_node_id=given.dst_node_id if given.dst_node_id in fixed else _WIDEST_ID,
+        reply_to_message_id=_MESSAGE_ID if given.reply_to_message_id else "",
+        group_id=given.group_id,
+        created_at=given.created_at,
+        ttl=given.ttl,
+        message_type=given.message_type,
+        src_task_id=given.src_task_id,
+        dst_task_id=given.dst_task_id,
+    )
+    return make_message(metadata=metadata, content=message.content)
+
+
+class TrainingRounds(Strategy):
+    """A Flower `Strategy` that evaluates nothing on the devices.
+
+    `start()` runs it like any other; `run_round` runs one round, for a caller that checkpoints,
+    evaluates or stops early.
+    """
+
+    group: str
+    roster: Roster
+
+    @property
+    @abstractmethod
+    def records(self) -> list[RoundRecord]:
+        """One per finished round."""
+
+    @property
+    @abstractmethod
+    def arrays(self) -> ArrayRecord:
+        """What the next round starts from, as `start` passes it from round to round."""
+
+    def run_round(self, grid: Grid) -> RoundRecord:
+        """Run the next round: ask, read, account, step."""
+        server_round = len(self.records) + 1
+        requests = self.configure_train(server_round, self.arrays, ConfigRecord(), grid)
+        self.aggregate_train(server_round, grid.send_and_receive(requests))
+        return self.records[-1]
+
+    def deliver_parameters(self, grid: Grid, payload: bytes, traffic: TrafficLedger) -> None:
+        """Send everybody what was learned, from which devices make their own predictions.
+
+        The bytes are charged to the last round: its accuracy depends on them.
+        """
+        content = request_content(FinalFactors(payload))
+        account = RoundAccount(DELIVER, self.group, traffic)
+        account.charge_request(slice(None), content, len(payload))
+        account.deliver(grid, self.roster, dict.fromkeys(range(len(self.roster.node_ids)), content))
+        self.records[-1] = self.records[-1].with_traffic(account.spent())
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Ask nobody: devices evaluate nothing that they could send."""
+        return []
+
+    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
+        """Return nothing; see `configure_evaluate`."""
+        return None
+
+
+class OwnModelRounds(TrainingRounds):
+    """Rounds whose model stays with the strategy: there are no arrays, and devices are sent bytes of it."""
+
+    _records: list[RoundRecord]
+
+    @property
+    def records(self) -> list[RoundRecord]:
+        """One per finished round."""
+        return self._records
+
+    @property
+    def arrays(self) -> ArrayRecord:
+        """None."""
+        return ArrayRecord()
+
+    def run_rounds(
+        self,
+        grid: Grid,
+        rounds: int,
+        *,
+        ended: Callable[[RoundRecord], None],
+        progress: Progress,
+        evaluate: Callable[[], dict[str, float | None]] | None,
+    ) -> None:
+        """Run all rounds.
+
+        Parameters
+        ----------
+        ended : callable
+            Called with the record of every round.
+        evaluate : callable or None
+            Returns the accuracy after a round, which only a simulation knows.
+
+        Raises
+        ------
+        RunError
+            When no usable report arrived in any round.
+        """
+        for done in range(1, rounds + 1):
+            record = self.run_round(grid)
+            if evaluate is not None:
+                record = self.records[-1] = replace(record, accuracy=evaluate())
+            ended(record)
+            progress("rounds", done, rounds)
+        if not any(record.replies for record in self.records):
+            raise RunError(f"no usable report arrived in any round (rounds: {rounds})")
+
+    def refuse_arrays(self, arrays: ArrayRecord) -> None:
+        """Check that there are no arrays to start from.
+
+        Raises
+        ------
+        ValueError
+            When there are.
+        """
+        if len(arrays):
+            raise ValueError(f"{len(arrays)} arrays given, but the strategy starts from its own model")

@@ -32,7 +32,7 @@ SLOWEST_MODULES = (
     "test_page_in_browser.py",
     "test_determinism.py",
     "test_pages.py",
-    "test_audit.py",
+    "test_auditing.py",
     "test_command_line.py",
     "test_contract.py",
     "test_running.py",

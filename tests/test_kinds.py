@@ -1,57 +1,105 @@
-"""Code asks our components what they do, and not of what class they are, outside the folder of the class."""
+"""Nobody asks a component what it is: it answers for itself, and only its own folder may know its class.
+
+`python tests/test_kinds.py` prints the questions that are asked.
+"""
 
 from __future__ import annotations
 
 import ast
 import importlib
-import inspect
-import pkgutil
-from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 
-import dprec
-from dprec.completion import Completed, Completion
+from dprec.completion import Completed, Completion, Perturbation
+from dprec.exchange import Setup
+from dprec.federated import FederatedModel
+from dprec.gradients import GradientReport
 from dprec.mechanisms import Mechanism
-from dprec.reports import FollowUp, Reader, ReportFamily
-from tests.test_structure import MODULES, ROOT
+from dprec.private_als import Aggregation
+from dprec.reports import Asking, FollowUp, Reader, ReportFamily
+from simulation.protocols import Protocol
+from tests.test_structure import MODULES, PACKAGES, ROOT
 
-ASKED = (Mechanism, ReportFamily, Reader, FollowUp, Completion, Completed)
-"""Bases of the classes about which nothing is asked by `isinstance` or `issubclass`."""
+KINDS = (
+    Protocol,
+    Setup,
+    Mechanism,
+    ReportFamily,
+    Reader,
+    FollowUp,
+    Asking,
+    Completion,
+    Completed,
+    GradientReport,
+    Aggregation,
+    Perturbation,
+    FederatedModel,
+)
 
-LEFT = {
-    "dprec/personalization/broadcast.py": 2,
-    "simulation/comparison/schedule.py": 1,
-    "simulation/protocols/floors.py": 1,
+_TABLE = "what devices are sent follows from what a completion knows of the items"
+
+ALLOWED: dict[tuple[str, str], str] = {
+    ("dprec/personalization/broadcast.py", "CalibratedModel"): _TABLE,
+    ("dprec/personalization/broadcast.py", "ItemBiasesModel"): _TABLE,
+    ("simulation/comparison/schedule.py", "OneBit"): "how long a bounded fit takes",
+    ("simulation/protocols/one_shot.py", "ItemAverage"): "the baseline of this name",
 }
-"""Questions about completions that are still asked; none is about a mechanism or a family of reports."""
+"""Questions that are asked all the same, by file and class, with the reason."""
 
 
-def folders() -> dict[str, str]:
-    """Return the folder of every class that is derived from a base, by the name of the class."""
-    found = {}
-    for module in pkgutil.walk_packages(dprec.__path__, "dprec."):
-        if module.name.startswith("dprec.testing"):
+def questions() -> set[tuple[str, str]]:
+    """Return which classes of components which files ask for, outside the folder of the class."""
+    return {(str(path.relative_to(ROOT)), name) for path in MODULES for name in _asked_for(path)}
+
+
+def _asked_for(path: Path) -> Iterator[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imported = {
+        alias.asname or alias.name: (node.module, alias.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in PACKAGES
+        for alias in node.names
+    }
+    for name in _names(tree):
+        if name not in imported:
             continue
-        for name, value in vars(importlib.import_module(module.name)).items():
-            if inspect.isclass(value) and issubclass(value, ASKED) and value.__module__ == module.name:
-                found[name] = "/".join(module.name.split(".")[:2])
-    return found
+        module, original = imported[name]
+        component: object = getattr(importlib.import_module(str(module)), original)
+        if not (isinstance(component, type) and issubclass(component, KINDS)):
+            continue
+        if Path(*component.__module__.split(".")[:2]) not in path.relative_to(ROOT).parents:
+            yield original
 
 
-def questions() -> Counter[str]:
-    """Return how often each file asks whether something is of such a class."""
-    known, asked = folders(), Counter[str]()
-    for path in MODULES:
-        place = str(path.relative_to(ROOT))
-        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
-                continue
-            if call.func.id not in ("isinstance", "issubclass"):
-                continue
-            names = {node.id for node in ast.walk(call.args[1]) if isinstance(node, ast.Name)}
-            asked[place] += sum(name in known and not place.startswith(known[name]) for name in names)
-    return +asked
+def _names(tree: ast.AST) -> Iterator[str]:
+    """Yield the names of classes in `isinstance`, `issubclass`, comparisons of types and patterns."""
+    for node in ast.walk(tree):
+        asked: list[ast.AST] = []
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 2:
+            asked = [node.args[1]] * (node.func.id in ("isinstance", "issubclass"))
+        elif isinstance(node, ast.Compare) and _is_type(node.left):
+            asked = list(node.comparators)
+        elif isinstance(node, ast.MatchClass):
+            asked = [node.cls]
+        for each in asked:
+            yield from (name.id for name in ast.walk(each) if isinstance(name, ast.Name))
 
 
-def test_nothing_asks_of_what_class_a_mechanism_or_its_reports_are() -> None:
-    assert {"ResidualBitFamily", "UserLevelBit", "Calibrated", "CountsAsked"} <= set(folders())
-    assert questions() == LEFT
+def _is_type(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "type"
+
+
+def test_no_component_is_asked_what_it_is() -> None:
+    assert questions() - ALLOWED.keys() == set()
+
+
+def test_questions_are_found() -> None:
+    source = (
+        "isinstance(a, A | B)\nissubclass(c, (C, D))\ntype(e) is E\nmatch f:\n    case F():\n        pass\n"
+    )
+    assert sorted(_names(ast.parse(source))) == ["A", "B", "C", "D", "E", "F"]
+
+
+if __name__ == "__main__":
+    for file, name in sorted(questions()):
+        print(f"{file}: {name}")

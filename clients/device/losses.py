@@ -33,6 +33,7 @@ from dprec.exchange import (
     SlopesRequest,
     XMapSetup,
 )
+from dprec.exchange.messages import UPDATE
 
 LOG = logging.getLogger("dprec.device")
 
@@ -76,7 +77,7 @@ def _of_slopes(partition: Partition, record: Record) -> Price:
 
 
 def _of_statistics(partition: Partition, record: Record) -> Price:
-    """Return the price of a contribution: others are to add the noise, the device protects nothing."""
+    """Return the price of a contribution: without a delta, nothing is protected, whoever adds the noise."""
     paid = Loss(_of_rated(partition, math.inf), math.inf)
     return Price(GradientRequest.of(record).round_index, paid, Loss(math.inf, math.inf))
 
@@ -107,6 +108,7 @@ PRICES: Mapping[str, PriceOf] = {
     TRAIN: _of_gradient,
     SLOPES: _of_slopes,
     STATISTICS: _of_statistics,
+    UPDATE: _of_statistics,
     REPLACE: _of_replacement,
 }
 """By the type of the message."""

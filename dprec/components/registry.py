@@ -13,6 +13,9 @@ from dprec.errors import InputError, SettingError, listed, shown
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 
+ELSEWHERE = "module:Class of a file"
+"""What is accepted where no component is registered."""
+
 
 class Registry(Generic[OptionsT]):
     """The components of one kind, by the name that configurations use.
@@ -46,7 +49,7 @@ class Registry(Generic[OptionsT]):
 
     def __getitem__(self, kind: str) -> type[OptionsT]:
         if kind not in self._components:
-            raise InputError(self.name, repr(kind), listed(self.kinds, kind))
+            raise InputError(self.name, repr(kind), listed(self.kinds, kind) or ELSEWHERE)
         return self._components[kind]
 
     @property
@@ -84,7 +87,7 @@ class Registry(Generic[OptionsT]):
             return self._components[kind]
         added = {} if ":" in kind else self.of_packages()
         if ":" not in kind and kind not in added:
-            raise SettingError("kind", shown(repr(kind)), listed([*self.kinds, *added], kind))
+            raise SettingError("kind", shown(repr(kind)), listed([*self.kinds, *added], kind) or ELSEWHERE)
         component = imported(added.get(kind, kind), self.base)
         if self._components.get(kind_of(component), component) is not component:
             found = f"{reference_of(component)}, with the kind {kind_of(component)!r} of another {self.name}"

@@ -36,7 +36,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, PydanticKnownError, core_schema
 
 from dprec.components.options import Options, as_values, published_of
-from dprec.components.registry import Registry, kind_of
+from dprec.components.registry import ELSEWHERE, Registry, kind_of
 from dprec.components.user_defined import check_class, reference_of
 from dprec.errors import InputError, SettingError, accepted_by, listed, shown
 
@@ -344,7 +344,10 @@ def one_of_classes(components: Iterable[type[Options]], base: type[Options]) -> 
 def _annotated(
     components: Iterable[type[Options]], base: type[Options], registry: Registry[Any] | None
 ) -> Any:
-    union = functools.reduce(operator.or_, components)
+    known = tuple(components)
+    if not known:  # all are from elsewhere
+        return Annotated[base, _Component(base, registry)]
+    union = functools.reduce(operator.or_, known)
     return Annotated[union, Discriminator("kind"), _Component(base, registry)]
 
 
@@ -376,6 +379,11 @@ class _Component:
             if isinstance(value, Options):
                 return self._checked(value)
             own = self._own_class(value)
+            if own is None and self.registry is not None and not self.registry.kinds:
+                given = (
+                    json.dumps(value["kind"]) if isinstance(value, Mapping) and "kind" in value else "missing"
+                )
+                raise SettingError("kind", shown(given), ELSEWHERE)
             return validate(value) if own is None else _read_own(own, value)
         if isinstance(value, self.base):
             return value

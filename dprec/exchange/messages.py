@@ -29,6 +29,8 @@ TRAIN = "train"
 """Report on the gradient of the item factors: a `GradientRequest`."""
 STATISTICS = "train.statistics"
 """Contribute to the statistics of the items: a `GradientRequest`."""
+UPDATE = "train.update"
+"""Send an update of a model: a `GradientRequest`."""
 SLOPES = "train.slopes"
 """Report how the entries at the rated items should move: a `SlopesRequest`."""
 DELIVER = "query.deliver"
@@ -41,7 +43,7 @@ REPLACE = "query.replace"
 """Replace the source items and send the AlterEgos: a `ReplacementRequest`."""
 
 MESSAGE_TYPES = frozenset(
-    {IDENTIFY, REPORT, COUNT, TRAIN, STATISTICS, SLOPES, DELIVER, PERSONALIZE, RECOMMEND, REPLACE}
+    {IDENTIFY, REPORT, COUNT, TRAIN, STATISTICS, UPDATE, SLOPES, DELIVER, PERSONALIZE, RECOMMEND, REPLACE}
 )
 """All that a device can be sent."""
 
@@ -75,7 +77,9 @@ class GradientRequest:
 
     round_index: int
     factors: bytes
-    """The broadcast item factors; see `dprec.wire.downlink`, or `dprec.private_als.device`."""
+    """The broadcast item factors; see `dprec.wire.downlink`, `dprec.private_als.device` and
+    `dprec.federated`.
+    """
     asked: bytes | None = None
     """See `bitmap_of`."""
 

@@ -7,29 +7,37 @@ so its guarantee holds against any server. A setup is stored as JSON and checked
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
+import numpy as np
 from pydantic import BeforeValidator
 
 from dprec.accounting import PrivacyBudget
-from dprec.completion import LinkKind
+from dprec.channel import Channel
+from dprec.completion import LinkKind, slope_channel
 from dprec.components import Options, as_tuple, as_values, one_of, one_of_classes, option, parse_json
 from dprec.errors import InputError, SettingError
+from dprec.federated import MODELS, FederatedModel, code_of
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.mechanisms import MECHANISMS, Mechanism
 from dprec.private_als import AGGREGATIONS, Aggregation, FactorizationOptions
+from dprec.ratings import Ratings
 from dprec.renamed import first_names
+from dprec.sent_symbols import SentSymbols, symbols_of_slopes
 from dprec.wire import BroadcastOptions
 
 if TYPE_CHECKING:
     _AnyMechanism = Mechanism
     _AnyGradient = GradientReport
     _AnyAggregation = Aggregation
+    _AnyModel = FederatedModel
 else:
     _AnyMechanism = one_of(MECHANISMS)
     _AnyGradient = one_of(GRADIENTS)
     _AnyAggregation = one_of(AGGREGATIONS)
+    _AnyModel = one_of(MODELS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +46,29 @@ class Setup(Options):
 
     kind: str = ""
 
+    @property
+    def hides_rated_items(self) -> bool:
+        """Whether what devices send hides which items are rated."""
+        return False
+
+    @property
+    def sends_values(self) -> bool:
+        """Whether anything that devices send depends on how an item was rated."""
+        return True
+
+    def sent_symbols(self, people: Ratings) -> SentSymbols | None:
+        """Return what can be read in reports about some people's ratings; None if no symbols of items."""
+        return None
+
+    def exact_losses(self, people: Ratings) -> Iterator[tuple[str, int, float]]:
+        """Yield what was compared, in how many entries, and the loss, computed without samples."""
+        symbols = self.sent_symbols(people)
+        if symbols is None:
+            return
+        for entries in (1, 3):
+            for test, loss in symbols.exact_losses(entries):
+                yield test, entries, loss
+
 
 @dataclass(frozen=True, kw_only=True)
 class ReportSetup(Setup):
@@ -45,6 +76,31 @@ class ReportSetup(Setup):
 
     mechanism: _AnyMechanism = option("What the device applies to each rating.")
     privacy: PrivacyBudget | None = option("What is guaranteed; none if nothing is.")
+
+    @property
+    def hides_rated_items(self) -> bool:
+        """Whether the mechanism hides them, or is about whole profiles."""
+        return self.mechanism.report_family.hides_items
+
+    @property
+    def sends_values(self) -> bool:
+        """Whether the mechanism does."""
+        return self.mechanism.sends_values
+
+    def sent_symbols(self, people: Ratings) -> SentSymbols:
+        """Return what can be read in the reports of the mechanism."""
+        family, rated = (
+            self.mechanism.family(self.privacy, people.scale, people.n_items),
+            np.unique(people.items),
+        )
+        return SentSymbols(
+            lambda number, reports: family.audited_symbols(number, reports, rated.astype(np.int64)),
+            family.channel,
+            family.exact_losses,
+            fewest_items=family.fewest_items,
+            drawn=not family.by_cell,
+            linked=family.asks_further,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +123,17 @@ class IterativeSetup(Setup):
     epsilon_per_round: float | None = option("Budget of one report; none if nothing is protected.", gt=0)
     rounds: int = option("Rounds that the budget was divided by: the device answers no other.", ge=1)
 
+    @property
+    def hides_rated_items(self) -> bool:
+        """Whether the gradient report does."""
+        return self.gradient.hides_rated_items
+
+    def exact_losses(self, people: Ratings) -> Iterator[tuple[str, int, float]]:
+        """Yield the loss of the probabilities with which a device answers in all rounds."""
+        if self.epsilon_per_round is not None:
+            loss = self.gradient.exact_epsilon(self.epsilon_per_round) * self.rounds
+            yield "answers of all rounds, as probabilities", 1, loss
+
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateAlsSetup(Setup):
@@ -81,6 +148,29 @@ class PrivateAlsSetup(Setup):
 
 
 @dataclass(frozen=True, kw_only=True)
+class FederatedSetup(Setup):
+    """Devices send clipped updates of a model, in rounds."""
+
+    kind: Literal["federated"] = "federated"
+    model: _AnyModel = option("What a device computes, and predicts with.")
+    clip: float = option("Largest norm of an update.", gt=0)
+    deviation: float = option("Noise that a device adds to each number, in clips; 0 if others add it.", ge=0)
+    rounds: int = option("Rounds that the budget was divided by: the device answers no other.", ge=1)
+
+    @property
+    def hides_rated_items(self) -> bool:
+        """Whether the device adds the noise itself."""
+        return self.deviation > 0
+
+    def sent_symbols(self, people: Ratings) -> SentSymbols | None:
+        """Return noisy numbers, in classes of half a deviation; None if reports have no noise."""
+        if not self.deviation:
+            return None
+        code = code_of(self.model, people.n_items, people.scale, self.clip, self.deviation)
+        return SentSymbols(lambda number, reports: code.classes(reports))
+
+
+@dataclass(frozen=True, kw_only=True)
 class GradientPerturbationSetup(Setup):
     """Devices report noisy slopes of their rows, in rounds (Li et al. [li2021], Algorithm 3)."""
 
@@ -91,6 +181,15 @@ class GradientPerturbationSetup(Setup):
     symbols: int = option("Cells of the grid on which a noisy entry is sent.", ge=3)
     epsilon_per_round: float = option("Budget of one report.", gt=0)
     rounds: int = option("Rounds that the budget was divided by: the device answers no other.", ge=1)
+
+    @property
+    def channel(self) -> Channel:
+        """The channel of one entry of a gradient, at the budget of one round."""
+        return slope_channel(self.clamp, self.symbols, self.epsilon_per_round)
+
+    def sent_symbols(self, people: Ratings) -> SentSymbols:
+        """Return what can be read in the slopes."""
+        return symbols_of_slopes(self.channel, self.rounds, people)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +224,7 @@ else:
         OneShotSetup,
         IterativeSetup,
         PrivateAlsSetup,
+        FederatedSetup,
         GradientPerturbationSetup,
         XMapSetup,
         SilentSetup,

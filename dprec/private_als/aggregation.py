@@ -57,6 +57,8 @@ class Aggregation(Options):
     trust: ClassVar[Trust] = "central"
     reason: ClassVar[str] = ""
     """Why the loss is proved, for the guarantee: what follows a colon, to its full stop."""
+    devices_add_noise: ClassVar[bool] = False
+    """Whether the noise of a release is what devices add; else who adds up adds it."""
     deploys: ClassVar[bool] = True
     """Whether devices and server can do it on a deployment."""
 

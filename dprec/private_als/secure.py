@@ -186,6 +186,7 @@ class SecureAggregation(Aggregation):
         "adds a share, and releases compose by Renyi divergences. The server follows the protocol"
     )
 
+    devices_add_noise: ClassVar[bool] = True
     deploys: ClassVar[bool] = False
 
     dropouts: float = option("Largest share of the devices that may drop out.", 0.1, ge=0, lt=0.5)

@@ -24,7 +24,7 @@ from simulation.analysis.vocabulary import (
     profiles_compared,
     server_sees,
 )
-from simulation.protocols.floors import BASELINES
+from simulation.protocols.base import BASELINES
 from simulation.storage.directories import check_table
 from simulation.storage.summary import columns_of
 from simulation.storage.tables import Row, read_lines
@@ -179,7 +179,7 @@ class ProtocolResult:
 
     @property
     def baseline(self) -> str | None:
-        """Which baseline it is: one of `simulation.protocols.baselines`; None for a protocol."""
+        """Which baseline it is: one of `simulation.protocols.base.BASELINES`; None for a protocol."""
         return self._text("baseline")
 
     @property

@@ -2,6 +2,7 @@
 
 from simulation.auditing.auditing import audit
 from simulation.auditing.presets import PresetAudit, audit_presets
-from simulation.auditing.result import Audit, Finding
+from simulation.auditing.result import Audit
+from simulation.protocols.audited import Finding
 
 __all__ = ["Audit", "Finding", "PresetAudit", "audit", "audit_presets"]

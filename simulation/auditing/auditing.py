@@ -8,35 +8,33 @@ noise, wire format and ledger can show.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dprec.auditing import measured
+from dprec.accounting import PrivacyAccountant
+from dprec.auditing import Sent, measured
 from dprec.components import sources_of
+from dprec.crossdomain import RecommendationOptions, ReplacementOptions, SimilarityKind
 from dprec.errors import InputError, within
+from dprec.exchange import XMapSetup
+from dprec.private_als import Aggregation, FactorizationOptions
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings, RatingScale
+from dprec.sent_symbols import SentSymbols
 from simulation.auditing import experiments
-from simulation.auditing.decoding import fewest_items, reports_of
-from simulation.auditing.exact import exact_findings, worst_levels
 from simulation.auditing.experiments import Experiment, Profile, Question
-from simulation.auditing.listening import Overheard, overhear, reduced
-from simulation.auditing.outputs import output_findings
-from simulation.auditing.promise import Promise, promise_of
-from simulation.auditing.questions import findings_of_questions
-from simulation.auditing.releases import release_findings
-from simulation.auditing.result import Audit, Finding
+from simulation.auditing.listening import Overheard, findings_of_questions, overhear, reduced
+from simulation.auditing.outputs import CrossDomainOutputs, output_findings, release_findings
+from simulation.auditing.result import Audit
 from simulation.auditing.reuse import RUNS, suspicions
-from simulation.auditing.totals import total_findings
+from simulation.auditing.sums import NoisySums, sum_findings
 from simulation.configuration.models import RunConfig
 from simulation.execution import load_ratings
 from simulation.pages.audit_page import audit_page
+from simulation.protocols.audited import Complete, Finding, Promise, Sample
+from simulation.protocols.base import Protocol
 from simulation.protocols.declared import declaring
-from simulation.protocols.iterative import IterativeProtocol
-from simulation.protocols.private_als import PrivateAlsProtocol
-from simulation.protocols.trusted_server import TrustedServerProtocol
-from simulation.protocols.x_map import XMapProtocol
 from simulation.storage.directories import AUDIT, CONFIG, REPORT, check_unused
 from simulation.storage.files import write_files
 
@@ -136,8 +134,9 @@ class Auditor:
         with within("protocol"):
             config.protocol.check(train)
         scale = replace(train.scale, continuous=False)
-        items = fewest_items(small.protocol, train)
-        return cls(small, promise_of(config.protocol), scale, items, trials, confidence)
+        symbols = small.protocol.setup().sent_symbols(train)
+        items = 1 if symbols is None else symbols.fewest_items
+        return cls(small, config.protocol.promise(), scale, items, trials, confidence)
 
     @property
     def key(self) -> str:
@@ -146,78 +145,137 @@ class Auditor:
         return f"{self.config.seed} {scale} {self.fewest_items} {protocol!r}"
 
     def findings(self, progress: Progress) -> Iterator[Finding]:
-        """Yield what every test of the audit measures."""
-        protocol = self.config.protocol
-        if isinstance(protocol, TrustedServerProtocol):
-            failure = 1 - self.confidence
-            yield from release_findings(
-                protocol, self.promise, self.scale, self.trials, self.config.seed, failure
-            )
-        elif isinstance(protocol, PrivateAlsProtocol):
-            failure = 1 - self.confidence
-            yield from total_findings(protocol, self.promise, self.trials, self.config.seed, failure)
-        elif isinstance(protocol, XMapProtocol):
-            yield from output_findings(
-                protocol, self.scale, self.trials, self.config.seed, 1 - self.confidence
-            )
-        else:
-            yield from self._of_devices(progress)
+        """Yield what every test of the audit measures, of those that the protocol has it do."""
+        return self.config.protocol.audit(_Tests(self, progress))
 
-    def _of_devices(self, progress: Progress) -> Iterator[Finding]:
-        planned = self._experiments()
+
+@dataclass(frozen=True)
+class _Tests:
+    """The tests that a protocol can ask for; see `simulation.protocols.audited.Auditor`."""
+
+    auditor: Auditor
+    progress: Progress
+
+    def of_releases(self, complete: Complete) -> Iterator[Finding]:
+        """Compare what a trusted server releases of two small data sets, many times."""
+        own = self.auditor
+        return release_findings(complete, own.promise, own.scale, own.trials, self._seed, self._failure)
+
+    def of_samples(self, test: str, sample: Sample) -> Iterator[Finding]:
+        """Compare what is seen with a user and without."""
+        promise, trials = self.auditor.promise, self.auditor.trials
+        sides = [Sent.of_rounds([sample(present, trials, self._seed + present)]) for present in (True, False)]
+        result = measured([(sides[0], sides[1])], self._failure, promise.delta)
+        power = result.power(promise.epsilon)
+        yield Finding(test, "user", promise.epsilon, result.at_least, None, exact=False, power=power)
+
+    def of_sums(
+        self,
+        factorization: FactorizationOptions,
+        aggregation: Aggregation,
+        multipliers: tuple[float, ...],
+        sensitivity: float,
+        accountant: Callable[[float], PrivacyAccountant],
+    ) -> Iterator[Finding]:
+        """Compare sums of contributions with noise."""
+        own = self.auditor
+        released = NoisySums(factorization, aggregation, multipliers, sensitivity, accountant)
+        return sum_findings(released, own.promise, own.trials, self._seed, self._failure)
+
+    def of_outputs(
+        self,
+        setup: XMapSetup,
+        replacement: ReplacementOptions,
+        recommendation: RecommendationOptions,
+        similarity: SimilarityKind,
+    ) -> Iterator[Finding]:
+        """Compare replacements, and the neighbours and similarities of predictions."""
+        given, own = CrossDomainOutputs(setup, replacement, recommendation, similarity), self.auditor
+        return output_findings(given, own.scale, own.trials, self._seed, self._failure)
+
+    def of_devices(self) -> Iterator[Finding]:
+        """Compare what the devices of people send whose profiles differ, in runs of the protocol."""
+        planned, promise = self._experiments(), self.auditor.promise
         runs = len(planned) + 1
         tests = sum(len(each.questions) for each in planned) + _SUSPICIONS
-        failure = (1 - self.confidence) / tests
-        if not self.promise.delta:
-            yield from exact_findings(self.config.protocol, self.promise, self.scale, self.fewest_items)
+        failure = self._failure / tests
+        if not promise.delta:
+            yield from self._exact()
         for done, experiment in enumerate(planned):
-            progress("auditing", done, runs)
-            overheard = overhear(self._asking(experiment), self._people(experiment, self.trials))
+            self.progress("auditing", done, runs)
+            people = self._people(experiment, self.auditor.trials)
+            overheard = overhear(self._config, people, separating=experiment.separating)
             sent = overheard.by_profile(len(experiment.profiles))
             for question in experiment.questions:
                 pairs = [(sent[one], sent[other]) for one, other in question.pairs]
-                result = measured(pairs, failure, self.promise.delta)
-                promised = self.promise.loss(question.entries)
+                result = measured(pairs, failure, promise.delta)
+                promised = promise.loss(question.entries)
                 yield Finding(
                     test=question.test,
-                    unit=self.promise.unit_of(question.entries),
+                    unit=promise.unit_of(question.entries),
                     promised=promised,
                     at_least=result.at_least,
                     charged=self._charged(overheard, question),
                     exact=False,
                     power=result.power(promised),
                 )
-        progress("auditing", runs - 1, runs)
-        # With other starting factors, another run asks other questions.
-        alike = not isinstance(self.config.protocol, IterativeProtocol)
-        reports = reports_of(self.config.protocol)
-        drawn = reports is not None and not reports.by_cell
-        linked = reports is not None and reports.asks_further
+        self.progress("auditing", runs - 1, runs)
+        # With other parameters to start from, another run asks other questions.
+        alike = not self._protocol.learns_parameters
+        symbols = self._symbols
+        drawn = symbols is not None and symbols.drawn
+        linked = symbols is not None and symbols.linked
         suspected = suspicions(*self._same_people(), alike=alike, drawn=drawn, linked=linked)
         yield from (suspicion.finding(failure) for suspicion in suspected)
-        yield from findings_of_questions(self.config, self.promise, self._people(planned[1], 1))
-        progress("auditing", runs, runs)
+        yield from findings_of_questions(self._config, promise, self._people(planned[1], 1))
+        self.progress("auditing", runs, runs)
 
-    def _asking(self, experiment: Experiment) -> RunConfig:
-        """Return the configuration with the item factors that an experiment starts from."""
-        protocol = self.config.protocol
-        if not (experiment.from_level and isinstance(protocol, IterativeProtocol)):
-            return self.config
-        protocol = replace(protocol, step=replace(protocol.step, start="level"))
-        return self.config.model_copy(update={"protocol": protocol})
+    @property
+    def _config(self) -> RunConfig:
+        return self.auditor.config
+
+    @property
+    def _protocol(self) -> Protocol:
+        return self._config.protocol
+
+    @property
+    def _seed(self) -> int:
+        return self._config.seed
+
+    @property
+    def _failure(self) -> float:
+        return 1 - self.auditor.confidence
+
+    @property
+    def _held(self) -> Ratings:
+        """Three ratings as devices would hold them, for their scale and catalogue."""
+        people = self._people(experiments.of_profiles((1, self.auditor.scale.levels)), 1)
+        return self._protocol.held_ratings(people, 0)
+
+    @property
+    def _symbols(self) -> SentSymbols | None:
+        return self._protocol.setup().sent_symbols(self._held)
+
+    def _exact(self) -> Iterator[Finding]:
+        """Yield the exact losses; one that a class from outside declares is computed from nothing."""
+        if declaring(self._protocol):
+            return
+        promise = self.auditor.promise
+        for test, entries, loss in self._protocol.setup().exact_losses(self._held):
+            promised, unit = promise.loss(entries), promise.unit_of(entries)
+            yield Finding(test, unit, promised, loss, None, exact=True, power=1.0)
 
     def _charged(self, overheard: Overheard, question: Question) -> float | None:
         """Return what the ledger charges for a difference; its sums are no bound on composed budgets."""
-        if self.promise.delta:
+        if self.auditor.promise.delta:
             return None
         return overheard.charged["rating" if question.entries == 1 else "user"]
 
     def _experiments(self) -> list[Experiment]:
         """Return what is compared for the kind of protocol."""
-        protocol, levels = self.config.protocol, self.scale.levels
-        if isinstance(protocol, IterativeProtocol):
+        levels, hides = self.auditor.scale.levels, self.auditor.promise.hides_rated_items
+        if self._protocol.learns_parameters:
             return [experiments.of_factors(1, levels), experiments.of_canaries(1, levels)]
-        hides = self.promise.hides_rated_items
         planned = [
             experiments.of_one_rating(levels, self._worst_levels(1), hides=hides),
             experiments.of_profiles(self._worst_levels(3)),
@@ -225,21 +283,20 @@ class Auditor:
         return [*planned, experiments.of_item_sets(levels)] if hides else planned
 
     def _worst_levels(self, entries: int) -> tuple[int, int]:
-        return worst_levels(self.config.protocol, self.scale, entries, self.fewest_items)
+        levels, symbols = self.auditor.scale.levels, self._symbols
+        return (1, levels) if symbols is None else symbols.worst_levels(levels, entries)
 
     def _people(self, experiment: Experiment, people: int) -> Ratings:
-        return experiment.population(people, self.scale, self.fewest_items)
+        return experiment.population(people, self.auditor.scale, self.auditor.fewest_items)
 
     def _same_people(self) -> tuple[list[Overheard], dict[str, Overheard]]:
         """Run people who all have one profile: with several seeds, another budget, and another rating."""
-        config, levels = self.config, self.scale.levels
-        iterative = isinstance(config.protocol, IterativeProtocol)
-        profile, changed = (
-            ((levels, 1), (levels, levels)) if iterative else ((levels, levels, 1), (levels, levels, levels))
-        )
+        config, levels = self._config, self.auditor.scale.levels
+        own = (levels, 1) if self._protocol.learns_parameters else (levels, levels, 1)
+        profile, changed = own, (*own[:-1], levels)
         people, others = (
-            self._people(Experiment((Profile(own),), ()), max(8, self.trials // RUNS))
-            for own in (profile, changed)
+            self._people(Experiment((Profile(each),), ()), max(8, self.auditor.trials // RUNS))
+            for each in (profile, changed)
         )
         seeds = [config.model_copy(update={"seed": config.seed + run}) for run in range(RUNS)]
         variants = {
@@ -249,7 +306,7 @@ class Auditor:
         return [overhear(each, people) for each in seeds], variants
 
     def _at_less_budget(self) -> RunConfig:
-        protocol = self.config.protocol
+        protocol = self._protocol
         assert protocol.privacy is not None, "a protocol without a budget"
         less = replace(protocol.privacy, epsilon=_LESS * protocol.privacy.epsilon)
-        return self.config.model_copy(update={"protocol": replace(protocol, privacy=less)})
+        return self._config.model_copy(update={"protocol": replace(protocol, privacy=less)})

@@ -42,9 +42,9 @@ class Experiment:
     profiles: tuple[Profile, ...]
     """Of one catalogue."""
     questions: tuple[Question, ...]
-    from_level: bool = False
-    """Whether item factors start at one level, at which gradients tell these profiles apart best: devices
-    keep their promise whatever they are asked.
+    separating: bool = False
+    """Whether parameters start where devices tell these profiles apart best: they keep their promise whatever
+    they are asked.
     """
 
     def population(self, people: int, scale: RatingScale, fewest_items: int = 1) -> Ratings:
@@ -131,7 +131,7 @@ def of_factors(low: int, high: int) -> Experiment:
         Question("one item rated or not", 1, ((0, 2), (1, 2))),
         Question("all ratings, through all rounds", 2, ((3, 4), (5, 6), (2, 5))),
     )
-    return Experiment(tuple(map(Profile, profiles)), questions, from_level=True)
+    return Experiment(tuple(map(Profile, profiles)), questions, separating=True)
 
 
 def of_canaries(low: int, high: int) -> Experiment:

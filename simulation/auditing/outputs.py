@@ -1,4 +1,4 @@
-"""Audits what X-Map lets out: replacements, and the neighbours and similarities of predictions."""
+"""Audits what servers let out: completed matrices; and replacements, neighbours and similarities of X-Map."""
 
 from __future__ import annotations
 
@@ -11,28 +11,31 @@ from flwr.app import Message
 from numpy.typing import NDArray
 
 from clients.faults import FaultOptions
-from dprec.auditing import Sent, measured
+from dprec.auditing import Sent, class_edges, learning, measured
+from dprec.completion import Observations
 from dprec.crossdomain import (
     LOWEST,
     STEPS,
     Candidates,
     ItemBasedRecommender,
     RatedItems,
+    RecommendationOptions,
     ReplacementDraws,
+    ReplacementOptions,
     RowCodec,
+    SimilarityKind,
     SimilarityNoise,
 )
-from dprec.exchange import REPLACE, REPLACEMENT_ROUND, ReplacementRequest
+from dprec.exchange import REPLACE, REPLACEMENT_ROUND, ReplacementRequest, XMapSetup
 from dprec.randomness import RunKeys
 from dprec.ratings import RatingScale
 from simulation.auditing.experiments import Experiment, Profile
 from simulation.auditing.listening import numbered
-from simulation.auditing.result import Finding
 from simulation.auditing.reuse import Column, Suspicion, of_neighbors, of_one_origin
 from simulation.engine.session import open_overheard_session
-from simulation.protocols.x_map import XMapProtocol
-from strategies.arrivals import arrivals_of
-from strategies.envelope import request_content
+from simulation.protocols.audited import Complete, Finding, Promise
+from strategies.roster import arrivals_of
+from strategies.rounds import request_content
 
 _TARGETS = 24
 """Items of the target domain, among which a replacement is drawn."""
@@ -46,35 +49,45 @@ _SENSITIVITY, _MIDDLE = 0.1, 0.4
 _BEFORE, _AFTER, _OTHER_RUN = range(3)
 
 
+@dataclass(frozen=True, eq=False)
+class CrossDomainOutputs:
+    """What is let out; see `simulation.protocols.x_map.XMapProtocol` for the fields."""
+
+    setup: XMapSetup
+    replacement: ReplacementOptions
+    recommendation: RecommendationOptions
+    similarity: SimilarityKind
+
+
 def output_findings(
-    protocol: XMapProtocol, scale: RatingScale, trials: int, seed: int, failure: float
+    given: CrossDomainOutputs, scale: RatingScale, trials: int, seed: int, failure: float
 ) -> Iterator[Finding]:
     """Yield how well what is let out tells values apart by as much as one user can move them.
 
     Parameters
     ----------
-    protocol : XMapProtocol
+    given : CrossDomainOutputs
         With private replacement, private neighbours or both.
     trials : int
         Number of draws for each of two neighbours.
     failure : float
         Probability with which one of the bounds may fail.
     """
-    private = [protocol.replacement.private, protocol.recommendation.epsilon is not None]
+    private = [given.replacement.private, given.recommendation.epsilon is not None]
     failure /= sum(private)
     if private[0]:
-        yield from _of_replacements(protocol, scale, trials, seed, failure)
+        yield from _of_replacements(given, scale, trials, seed, failure)
     if private[1]:
-        yield from _of_neighbors(protocol, trials, seed, failure)
+        yield from _of_neighbors(given, trials, seed, failure)
 
 
 def _of_replacements(
-    protocol: XMapProtocol, scale: RatingScale, trials: int, seed: int, failure: float
+    given: CrossDomainOutputs, scale: RatingScale, trials: int, seed: int, failure: float
 ) -> Iterator[Finding]:
     """Yield the loss of a replacement: of the table, and of what devices send for two tables."""
-    setup, epsilon = protocol.setup().replacement, protocol.replacement.epsilon
+    setup, epsilon = given.setup.replacement, given.replacement.epsilon
     assert epsilon is not None, "private replacement without a budget"
-    tables = [_table(protocol, first=first) for first in (0, 1)]
+    tables = [_table(given, first=first) for first in (0, 1)]
     draws = [
         ReplacementDraws.prepare(
             table, epsilon, setup.sensitivity, _TARGETS, whole_catalogue=setup.whole_catalogue
@@ -84,7 +97,7 @@ def _of_replacements(
     loss = draws[0].channel_beside(draws[1], 0).epsilon
     test = "replacement of an item, from the table"
     yield Finding(test, "rating", epsilon, loss, None, exact=True, power=1.0)
-    sent = _replaced(protocol, scale, [*tables, tables[0]], trials, seed)
+    sent = _replaced(given, scale, [*tables, tables[0]], trials, seed)
     suspected = [
         Suspicion("replacements of two users", (of_neighbors(sent[_BEFORE]),)),
         Suspicion("replacements of two runs", (of_one_origin(sent[_BEFORE], sent[_OTHER_RUN]),)),
@@ -95,12 +108,12 @@ def _of_replacements(
     yield from (suspicion.finding(failure) for suspicion in suspected)
 
 
-def _table(protocol: XMapProtocol, *, first: int) -> Candidates:
+def _table(given: CrossDomainOutputs, *, first: int) -> Candidates:
     """Return X-Sim of one source item: a target as high as can be, the others as low, or the reverse.
 
     From one table to the other, every value moves as far as one user can move it.
     """
-    low = -STEPS if LOWEST[protocol.graph.similarity] < 0 else 0
+    low = -STEPS if LOWEST[given.similarity] < 0 else 0
     steps = np.full(_TARGETS, low if first == 0 else STEPS, dtype=np.int64)
     steps[0] = STEPS if first == 0 else low
     targets = np.arange(_TARGETS, dtype=np.int64)
@@ -108,12 +121,12 @@ def _table(protocol: XMapProtocol, *, first: int) -> Candidates:
 
 
 def _replaced(
-    protocol: XMapProtocol, scale: RatingScale, tables: list[Candidates], people: int, seed: int
+    given: CrossDomainOutputs, scale: RatingScale, tables: list[Candidates], people: int, seed: int
 ) -> list[Column]:
     """Return a number for what each person's device sends, by table; every table is of a run of its own."""
     profile = Profile((scale.levels, *[0] * _TARGETS))
     population = Experiment((profile,), ()).population(people, scale)
-    codec = RowCodec(1 + _TARGETS, _TARGETS, with_steps=True, with_means=protocol.replacement.deviations)
+    codec = RowCodec(1 + _TARGETS, _TARGETS, with_steps=True, with_means=given.replacement.deviations)
     numbers: dict[bytes, int] = {}
     columns = []
     with open_overheard_session() as heard:
@@ -123,7 +136,7 @@ def _replaced(
                 users_per_node=people,
                 keys=RunKeys.derive(seed, f"table {run}").installed,
                 faults=FaultOptions(),
-                setup=protocol.setup(),
+                setup=given.setup,
             )
             rows = codec.pack(table.items, codec.rows(table), np.zeros(1, dtype=np.int64))
             request = ReplacementRequest(REPLACEMENT_ROUND, 1, 1 + _TARGETS, rows)
@@ -135,9 +148,9 @@ def _replaced(
     return columns
 
 
-def _of_neighbors(protocol: XMapProtocol, trials: int, seed: int, failure: float) -> Iterator[Finding]:
+def _of_neighbors(given: CrossDomainOutputs, trials: int, seed: int, failure: float) -> Iterator[Finding]:
     """Yield the loss of the neighbours of a prediction, of a similarity, and of a neighbour with its own."""
-    server = _Server.of(protocol, trials, seed)
+    server = _Server.of(given, trials, seed)
     epsilon = server.epsilon
     up, down = _MIDDLE + _SENSITIVITY, _MIDDLE - _SENSITIVITY
     alike = (_MIDDLE,) * 3
@@ -166,8 +179,8 @@ class _Server:
     """Of a prediction."""
 
     @classmethod
-    def of(cls, protocol: XMapProtocol, items: int, seed: int) -> _Server:
-        options, kind = protocol.recommendation, protocol.graph.similarity
+    def of(cls, given: CrossDomainOutputs, items: int, seed: int) -> _Server:
+        options, kind = given.recommendation, given.similarity
         assert options.epsilon is not None, "predictions without a budget"
         nobody = sp.csr_array((1, items))
         recommender = ItemBasedRecommender(options, kind, RatedItems.of(nobody, kind), nobody, seed)
@@ -204,3 +217,59 @@ def _sampled(test: str, pair: tuple[Sent, Sent], promised: float, failure: float
     result = measured([pair], failure)
     power = result.power(promised)
     return Finding(test, "rating", promised, result.at_least, None, exact=False, power=power)
+
+
+MOST_RELEASES = 600
+"""Largest number of completions of each data set; each takes milliseconds."""
+
+_SHAPE = (2, 2)
+_CLASSES = 12
+_PROBES = (
+    ("one sign, in the completed matrix", 1, (-1.0, 1.0, 1.0, 1.0)),
+    ("both signs of a user, in the completed matrix", 2, (-1.0, -1.0, 1.0, 1.0)),
+)
+"""What differs from two users who like both of two items: in words, in how many signs, and the signs."""
+
+
+def release_findings(
+    complete: Complete, promise: Promise, scale: RatingScale, trials: int, seed: int, failure: float
+) -> Iterator[Finding]:
+    """Yield how well the completed matrices of neighbouring data sets could be distinguished.
+
+    Parameters
+    ----------
+    scale : RatingScale
+        Of the signs.
+    trials : int
+        Number of completions of each data set; at most `MOST_RELEASES` are made.
+    failure : float
+        Probability with which one of the bounds may fail.
+    """
+    count, sets = min(trials, MOST_RELEASES), len(_PROBES) + 1
+    base = _released(complete, (1.0, 1.0, 1.0, 1.0), scale, range(seed, seed + sets * count, sets))
+    for place, (test, entries, signs) in enumerate(_PROBES, start=1):
+        seeds = range(seed + place, seed + place + sets * count, sets)
+        other = _released(complete, signs, scale, seeds)
+        result = measured([_in_classes(base, other)], failure / len(_PROBES))
+        promised, unit = promise.loss(entries), promise.unit_of(entries)
+        yield Finding(test, unit, promised, result.at_least, None, exact=False, power=result.power(promised))
+
+
+def _released(
+    complete: Complete, signs: tuple[float, ...], scale: RatingScale, seeds: range
+) -> NDArray[np.float64]:
+    """Complete a data set with every seed; return all entries, shape (seeds, cells)."""
+    users, items = np.divmod(np.arange(len(signs), dtype=np.int32), np.int32(_SHAPE[1]))
+    observed = Observations(users, items, np.array(signs), _SHAPE, scale)
+    return np.array([complete(observed, seed) for seed in seeds])
+
+
+def _in_classes(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[Sent, Sent]:
+    """Return releases as numbers, and in a few classes of each entry, the same for both data sets."""
+    edges = class_edges(np.concatenate([learning(one), learning(other)]), _CLASSES)
+
+    def sent(released: NDArray[np.float64]) -> Sent:
+        classes = tuple(np.searchsorted(*each) for each in zip(edges.T, released.T, strict=True))
+        return Sent((np.zeros(len(released), dtype=np.int64),), classes, released.astype(np.float32))
+
+    return sent(one), sent(other)

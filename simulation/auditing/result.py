@@ -6,59 +6,11 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from dprec.accounting import PrivacyUnit
+from simulation.protocols.audited import Finding
 
 SCHEMA = 2
 
-ROUNDING = 1e-9
-"""Relative excess over a promise that adding up floating-point numbers may cause."""
-
 _LEAST = 1e-9
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What one of the tests of an audit measured."""
-
-    test: str
-    """What was compared, in words."""
-    unit: PrivacyUnit
-    """Unit of the promise."""
-    promised: float
-    """Largest epsilon that the configuration allows; 0 for reports that must not depend on each other."""
-    at_least: float
-    """Lower bound on the true epsilon; the loss itself if it is exact."""
-    charged: float | None
-    """Epsilon that the run's ledger charges; None if the ledger does not state it."""
-    exact: bool
-    """Whether the loss was computed from a matrix rather than bounded by samples."""
-    power: float
-    """Probability that a leak of twice the promise would have been detected, or noise that is reused."""
-
-    @property
-    def defect(self) -> str | None:
-        """What contradicts the promise, in words; None if nothing does."""
-        allowed = self.promised * (1 + ROUNDING)
-        if self.at_least > (allowed if self.exact else self.promised):
-            return f"epsilon is at least {self.at_least:.4g}"
-        if self.charged is not None and self.charged > allowed:
-            return f"the ledger charges {self.charged:.4g}"
-        if self.charged is not None and self.at_least > self.charged * (1 + ROUNDING):
-            return f"epsilon is at least {self.at_least:.4g}, and the ledger charges {self.charged:.4g}"
-        return None
-
-    @property
-    def holds(self) -> bool:
-        """Whether there is no evidence against the promise."""
-        return self.defect is None
-
-    @property
-    def strength(self) -> str:
-        """How strong the test was, in words."""
-        if self.exact:
-            return "exact"
-        leak = "a twofold leak" if self.promised else "noise that is reused"
-        return f"{leak} would be seen with probability {self.power:.2f} or more"
 
 
 @dataclass(frozen=True)

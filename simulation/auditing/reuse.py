@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dprec.auditing import Sent, class_edges, detection, learning, measured
 from simulation.auditing.listening import Overheard, numbered
-from simulation.auditing.result import Finding
+from simulation.protocols.audited import Finding
 
 RUNS = 4
 """Runs with seeds of their own, an even number."""

@@ -16,7 +16,6 @@ from dprec.ratings import Ratings, RatingScale
 from simulation.comparison.planning import Comparison
 from simulation.comparison.templates import Cell
 from simulation.execution import load_ratings
-from simulation.protocols.one_shot import OneShotProtocol
 from simulation.storage.tables import Row
 
 _SYMBOLS_PER_INTERVAL = 16
@@ -60,28 +59,27 @@ def _first_cells(comparison: Comparison) -> list[Cell]:
     chosen: dict[tuple[str, float | None], Cell] = {}
     for cell in comparison.cells:
         protocol = cell.config.protocol
-        if not isinstance(protocol, OneShotProtocol) or not protocol.private:
-            continue
-        if protocol.mechanism.report_family.of_single_ratings():
+        if protocol.mechanism_of_ratings is not None:
             chosen.setdefault((cell.protocol, cell.epsilon), cell)
     return list(chosen.values())
 
 
 def _rows(cell: Cell, count: int) -> list[Row]:
     protocol = cell.config.protocol
-    assert isinstance(protocol, OneShotProtocol)
+    mechanism = protocol.mechanism_of_ratings
+    assert mechanism is not None
     train, _ = load_ratings(cell.config)
-    family = protocol.mechanism.family(protocol.privacy, train.scale, train.n_items)
+    family = mechanism.family(protocol.privacy, train.scale, train.n_items)
     device = family.device_channel(train.counts)
     assert device is not None
     edges = noise_edges(device.channel, train.scale)
     noise = draw_noise(device.channel, train, count, cell.seed, f"{cell.protocol}/{cell.epsilon!r}")
     sampled = np.histogram(noise, edges)[0] / count
-    theory = _theory(protocol.mechanism, device.channel, train, edges)
+    theory = _theory(mechanism, device.channel, train, edges)
     return [
         {
             "protocol": cell.protocol,
-            "mechanism": protocol.mechanism.kind,
+            "mechanism": mechanism.kind,
             "epsilon": cell.epsilon,
             "low": left,
             "high": right,

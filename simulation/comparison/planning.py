@@ -18,6 +18,7 @@ from dprec.components import as_values
 from dprec.datasets import Synthetic
 from dprec.errors import InputError
 from dprec.splits import fitting_split
+from simulation.analysis.gains import NOTHING_SENT
 from simulation.comparison.definition import ComparisonConfig, Entry, PopulationOptions
 from simulation.comparison.templates import (
     COMPOSITION,
@@ -39,7 +40,7 @@ from simulation.configuration.strict_yaml import (
     flatten,
     read_yaml,
 )
-from simulation.protocols.floors import BASELINES, NOTHING_SENT, baseline_of
+from simulation.protocols.base import BASELINES
 
 _LONGEST_PANEL = 40
 """Characters of a panel in a name; the names of runs are limited."""
@@ -58,7 +59,7 @@ def _added_baselines(
     for group, words in zip(
         groups.values(), _distinguishing([own[0] for own in groups.values()]), strict=True
     ):
-        listed = {baseline_of(template.run.protocol) for template in group}
+        listed = {template.run.protocol.baseline for template in group}
         for baseline in baselines:
             if baseline not in listed:
                 kind = group[0].run.dataset.kind

@@ -17,7 +17,6 @@ from simulation.configuration.loading import entries_of
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.configuration.presets import presets
 from simulation.configuration.strict_yaml import flatten, read_yaml, replace_value
-from simulation.protocols.floors import baseline_of
 from simulation.storage.directories import cell_key
 
 SHARED = ("dataset", "split", "binarization", "simulation", "evaluation")
@@ -121,7 +120,7 @@ class Template:
             seed=seed,
             config=self.run.model_copy(update={"seed": seed, "protocol": protocol, "split": split}),
             panel=self.entry.panel,
-            baseline=baseline_of(protocol),
+            baseline=protocol.baseline,
             where=self.where,
             population=self.population,
         )

@@ -24,8 +24,8 @@ from simulation.tuning.trials import TABLE_OF_TRIALS
 
 if TYPE_CHECKING:
     from simulation.auditing import Audit, PresetAudit
-    from simulation.auditing.result import Finding
     from simulation.comparison.running import ComparisonResult
+    from simulation.protocols.audited import Finding
     from simulation.result import RunResult
     from simulation.tuning.running import Tuned
     from simulation.tuning.trials import Trial

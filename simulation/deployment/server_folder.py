@@ -8,7 +8,6 @@ import json
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +15,13 @@ from numpy.typing import NDArray
 from clients.device.folder import Agreement
 from dprec.catalogue import Catalogue
 from dprec.components import Options, as_values, option
-from dprec.errors import InputError, SettingError, within
+from dprec.errors import InputError, within
 from dprec.exchange import from_json
 from dprec.randomness import Key
 from dprec.ratings import RatingScale
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
-from simulation.protocols import PROTOCOLS
-from simulation.protocols.best import BestProtocol
-from simulation.protocols.deployable import DeployableProtocol
+from simulation.protocols.base import Protocol
 from simulation.storage.files import read_archive, read_text, write_archive, write_atomically
 
 _COLUMNS = ["user", "public_key", "node_id"]
@@ -180,7 +177,7 @@ class ServerFolder:
         except (KeyError, ValueError) as error:
             raise InputError(str(self._public_data_file), str(error), _PREPARED) from None
 
-    def protocol(self) -> DeployableProtocol[Any]:
+    def protocol(self) -> Protocol:
         """Return the protocol, after checking that devices have agreed to it.
 
         Raises
@@ -207,31 +204,21 @@ class ServerFolder:
         write_atomically(self._deployment_file, text, mode=0o600)
 
 
-def deployable(config: RunConfig) -> DeployableProtocol[Any]:
+def deployable(config: RunConfig) -> Protocol:
     """Return the protocol that is deployed for a configuration.
 
     Raises
     ------
     SettingError
-        When its server needs more than a server knows, with the kinds that deploy.
+        When its server needs more than a server knows.
     """
     protocol = config.protocol.picked
     with within("protocol"):
-        if not isinstance(protocol, DeployableProtocol):
-            found = f"{config.protocol.kind!r}, whose server needs ratings or trust"
-            raise SettingError("kind", found, f"a kind that deploys: {', '.join(_deployable_kinds())}")
         protocol.check_deployed()
     return protocol
 
 
-def _deployable_kinds() -> list[str]:
-    classes = (DeployableProtocol, BestProtocol)
-    return [kind for kind in PROTOCOLS.kinds if issubclass(PROTOCOLS[kind], classes)]
-
-
-def agreement_of(
-    protocol: DeployableProtocol[Any], scale: RatingScale, item_ids: list[str], public: str
-) -> Agreement:
+def agreement_of(protocol: Protocol, scale: RatingScale, item_ids: list[str], public: str) -> Agreement:
     """Return what devices agree to."""
     return Agreement.of(protocol.setup(), scale, item_ids, public=public, process=protocol.assumed)
 

@@ -25,8 +25,8 @@ from simulation.protocols.task import ServerTask
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import RunRecord, traffic_columns
 from simulation.storage.summarise import summarise_deployed
+from strategies.participation import RoundRecord
 from strategies.roster import Roster
-from strategies.round_record import RoundRecord
 
 
 @contextmanager

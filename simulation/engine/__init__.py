@@ -1,6 +1,6 @@
 """Starts Flower, on Ray or in this process, and provides what a protocol needs from it.
 
-What Flower does not promise to keep is used here, where a message is measured (`strategies.envelope`), and
+What Flower does not promise to keep is used here, where a message is measured (`strategies.rounds`), and
 where real devices are reached (`clients.device`, `simulation.deployment`), and nowhere else.
 """
 

@@ -21,7 +21,7 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from dprec.errors import RunError
 from dprec.exchange import RefusalCode
-from strategies.arrivals import reply_record
+from strategies.roster import reply_record
 
 
 class _WaitingGrid(Grid):

@@ -29,7 +29,7 @@ from simulation.pages.figures.users import draw_rounds_figure, evaluated_rounds
 from simulation.pages.page import Section, figures, paragraph, table
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import RankingSummary
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 _USER_COUNTS = (
     ("ratings", "number of ratings"),

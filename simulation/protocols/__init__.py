@@ -4,6 +4,7 @@ from dprec.components import Registry
 from dprec.predictions import Predict
 from simulation.protocols.base import Protocol
 from simulation.protocols.best import BestProtocol
+from simulation.protocols.federated import FederatedProtocol
 from simulation.protocols.global_mean import GlobalMeanProtocol
 from simulation.protocols.gradient_perturbation import GradientPerturbationProtocol
 from simulation.protocols.iterative import IterativeProtocol
@@ -22,6 +23,7 @@ PROTOCOLS: Registry[Protocol] = Registry(
         OneShotProtocol,
         IterativeProtocol,
         PrivateAlsProtocol,
+        FederatedProtocol,
         TrustedServerProtocol,
         GradientPerturbationProtocol,
         XMapProtocol,

@@ -12,7 +12,7 @@ from dprec.errors import SettingError, within
 from dprec.mechanisms import Mechanism
 from dprec.ratings import RatingScale
 from dprec.reports import ReportFamily
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 EXACT_CHANNEL = (
     "epsilon is the largest log ratio of a channel's rows, counted in the same integer weights with which "

@@ -55,6 +55,7 @@ class BestProtocol(Protocol):
     """The one-shot protocol that is best at the budget; it says which one that is, and why."""
 
     kind: Literal["best"] = "best"
+    not_deployed: ClassVar[str] = ""
     _sizes: ClassVar[Sizes | None] = None
     privacy: PrivacyBudget = option("What is promised.")
     predicts: Literal["device", "server"] = option("Who predicts.", "device")
@@ -162,6 +163,10 @@ class BestProtocol(Protocol):
         if self.privacy.per == "user" and self.item_set == "revealed" and self.predicts == "server":
             found = "'server', with a budget per user and the item set visible"
             raise SettingError("predicts", found, "'device', which knows its user's mean")
+
+    def check_deployed(self) -> None:
+        """Refuse what the picked protocol refuses."""
+        self.picked.check_deployed()
 
     def audited(self) -> Protocol:
         """Return the picked protocol for an audit."""

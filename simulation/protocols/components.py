@@ -8,6 +8,7 @@ from dprec.binarization import BINARIZATIONS, Binarization
 from dprec.completion import COMPLETIONS, PERTURBATIONS, Completion, Perturbation
 from dprec.components import Registry, one_of
 from dprec.datasets import DATASETS, Dataset
+from dprec.federated import MODELS, FederatedModel
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.mechanisms import MECHANISMS, Mechanism
 from dprec.private_als import AGGREGATIONS, Aggregation
@@ -22,6 +23,7 @@ COMPONENT_REGISTRIES: list[Registry[Any]] = [
     GRADIENTS,
     PERTURBATIONS,
     AGGREGATIONS,
+    MODELS,
 ]
 
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     AnyDataset = Dataset
     AnyGradient = GradientReport
     AnyMechanism = Mechanism
+    AnyModel = FederatedModel
     AnyPerturbation = Perturbation
     AnySplit = Split
 else:
@@ -41,5 +44,6 @@ else:
     AnyDataset = one_of(DATASETS)
     AnyGradient = one_of(GRADIENTS)
     AnyMechanism = one_of(MECHANISMS)
+    AnyModel = one_of(MODELS)
     AnyPerturbation = one_of(PERTURBATIONS)
     AnySplit = one_of(SPLITS)

@@ -14,7 +14,6 @@ import numpy as np
 from dprec.accounting import Guarantee
 from dprec.components import Options, reference_of, user_defined_classes
 from dprec.errors import InputError
-from dprec.exchange import ReportSetup
 from simulation.protocols.base import Protocol
 from simulation.protocols.outcome import ServerOutcome
 
@@ -73,8 +72,7 @@ def _as_declared(guarantee: Guarantee, own: tuple[type[Options], ...]) -> Guaran
 
 def _check_charged(outcome: ServerOutcome, protocol: Protocol) -> None:
     """Refuse a ledger in which what was sent costs nothing; only which items are rated can cost nothing."""
-    setup = protocol.picked.setup()
-    if isinstance(setup, ReportSetup) and not setup.mechanism.sends_values:
+    if not protocol.picked.setup().sends_values:
         return
     proved = outcome.accountant
     claimed = proved if proved.claimed is None else proved.claimed

@@ -66,6 +66,11 @@ class GlobalMeanProtocol(Protocol):
         """What predicts: one number for everybody."""
         return self.kind
 
+    @property
+    def baseline(self) -> str | None:
+        """The mean of true means."""
+        return None if self.private else "global-mean"
+
     def check(self, train: Ratings) -> None:
         """Refuse a budget in another unit, or that the mechanism cannot keep on the scale of means."""
         if self.privacy is not None:

@@ -12,7 +12,7 @@ from dprec.accounting import (
     PrivacyBudget,
 )
 from dprec.channel import Channel
-from dprec.completion import OneBit, cold_notes, slope_channel
+from dprec.completion import OneBit, cold_notes
 from dprec.components import option
 from dprec.errors import RunError, SettingError, within
 from dprec.exchange import GradientPerturbationSetup
@@ -174,7 +174,7 @@ class GradientPerturbationProtocol(Protocol):
         return sent_through(self._channel(), example, protected=True, reports=self.rounds)
 
     def _channel(self) -> Channel:
-        return slope_channel(self.clamp, self.symbols, self.epsilon_per_round)
+        return self.setup().channel
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise the loss of the channel, once for each round."""

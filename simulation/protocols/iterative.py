@@ -7,39 +7,97 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dprec.accounting import Guarantee, MatchedBudget, PrivacyBudget, dominating_channel
+from dprec.accounting import (
+    Guarantee,
+    MatchedBudget,
+    PrivacyAccountant,
+    PrivacyBudget,
+    dominating_channel,
+)
+from dprec.arrays import offsets, segments
 from dprec.channel import Channel
-from dprec.completion import StepOptions, check_rank
-from dprec.components import option
+from dprec.completion import Profiles, StepOptions, check_rank, inner_products, solve_user_factors
+from dprec.components import Options, option
 from dprec.errors import RunError, SettingError, within
 from dprec.exchange import IterativeSetup
+from dprec.metrics import root_mean_squared_error
+from dprec.predictions import Predict
+from dprec.randomness import uniforms, words
 from dprec.ratings import Ratings
 from dprec.wire import BroadcastOptions
 from simulation.protocols.accounting import budget_at, check_unit, notes_on_failures
-from simulation.protocols.between_rounds import BetweenRounds, EvaluatedRounds
+from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyGradient
-from simulation.protocols.deployable import DeployableProtocol
-from simulation.protocols.early_stopping import EarlyStopping
 from simulation.protocols.outcome import Outcome, ServerOutcome
 from simulation.protocols.sent import Example, Sent
 from simulation.protocols.task import ServerTask, Sizes, Task
-from strategies.sampling import SamplingOptions
+from strategies.participation import SamplingOptions
 
 if TYPE_CHECKING:
     from flwr.serverapp import Grid
 
     from strategies.iterative import IterativeFactorization, State
 
+
+_USERS_AT_ONCE = 1 << 16
+"""Users whose factors are solved together: bounds the memory for any number of users."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlyStopping(Options):
+    """Stop once the error on ratings that the devices hold back stops falling."""
+
+    patience: int = option("Rounds without a lower error after which the run stops.", 5, ge=1)
+    validation_fraction: float = option("Share of each device's ratings that is held back.", 0.1, gt=0, lt=1)
+
+    def held_back(self, train: Ratings, seed: int) -> NDArray[np.bool_]:
+        """Return which ratings the devices do not learn from, shape (ratings,)."""
+        return uniforms(words(seed, "validation", 0, train.count)) < self.validation_fraction
+
+    def remember_best(self, state: State, predict: Predict, train: Ratings, seed: int) -> None:
+        """Keep the factors of the last round in the state if their error is the lowest so far."""
+        held_back = train.select(self.held_back(train, seed))
+        error = root_mean_squared_error(predict(held_back.users, held_back.items), held_back.values)
+        if error < state.best_error:
+            state.best_error, state.best_round = error, state.rounds_done
+            state.best_factors = state.factors.copy()
+
+    def exhausted(self, state: State) -> bool:
+        """Return whether the error has not fallen for `patience` rounds."""
+        return state.rounds_done - state.best_round >= self.patience
+
+
+class BetweenRounds:
+    """A server that knows no ratings: it has nothing to do between rounds, and performs them all."""
+
+    def begun(self, state: State) -> State:
+        """Return the state to begin with, given that before the first round."""
+        return state
+
+    def stops(self, state: State) -> bool:
+        """Return whether no further round is to be performed."""
+        return False
+
+    def ended(self, state: State) -> None:
+        """Take note that a round has ended."""
+
+    def finish(self, state: State) -> None:
+        """Choose the factors that are delivered: by default, the last."""
+
+
 _NOTHING_BETWEEN = BetweenRounds()
 
 
 @dataclass(frozen=True, kw_only=True)
-class IterativeProtocol(DeployableProtocol["State"]):
+class IterativeProtocol(Protocol):
     """Devices report gradients over rounds; the server learns item factors, users keep their own."""
 
     kind: Literal["iterative"] = "iterative"
+    not_deployed: ClassVar[str] = ""
     papers: ClassVar[tuple[str, ...]] = ("shin2018", "minto2021")
+    learns_parameters: ClassVar[bool] = True
     privacy: PrivacyBudget | None = option("What is promised for all rounds together, per user.", None)
     gradient: AnyGradient = option("What a device reports about its gradient.")
     rounds: int = option("Largest number of rounds.", ge=1)
@@ -103,6 +161,11 @@ class IterativeProtocol(DeployableProtocol["State"]):
             promise = f"{self.gradient.kind!r}, which promises nothing"
             raise SettingError("gradient.kind", promise, "a private gradient")
         return replace(self, sampling=SamplingOptions(), early_stopping=None, evaluate_every=self.rounds)
+
+    def audited_on(self, items: int, *, separating: bool = False) -> Self:
+        """Return the protocol with fewer factors than items, which start at one level if they separate."""
+        step = replace(self.step, start="level") if separating else self.step
+        return replace(self, rank=min(self.rank, items - 1), step=step)
 
     def setup(self) -> IterativeSetup:
         """Return what a device needs to know about the rounds."""
@@ -261,3 +324,94 @@ class IterativeProtocol(DeployableProtocol["State"]):
                 f"{noise / math.sqrt(n_users):.3g} with {n_users} users reporting."
             )
         return tuple(notes)
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedRounds(BetweenRounds):
+    """A simulation: it knows the ratings, so it evaluates rounds, stops early, and keeps checkpoints."""
+
+    task: Task
+    fit: Ratings
+    """What the devices learn from."""
+    downlink: BroadcastOptions
+    ridge: float
+    """As for `OwnFactors`."""
+    rounds: int
+    evaluate_every: int
+    """Rounds at most, and between evaluations."""
+    early_stopping: EarlyStopping | None
+
+    def begun(self, state: State) -> State:
+        """Return the state before the first round, or after the last one of an interrupted run."""
+        from clients.population import HeldFactors
+
+        state = replace(state, accountant=PrivacyAccountant(self.fit.counts > 0))
+        if self.task.checkpoints is not None:
+            state = self.task.checkpoints.load(state)
+        if state.broadcast is not None:
+            self.task.restore(HeldFactors(state.rounds_done, state.broadcast))
+        return state
+
+    def stops(self, state: State) -> bool:
+        """Return whether early stopping ends the rounds."""
+        return self.early_stopping is not None and self.early_stopping.exhausted(state)
+
+    def ended(self, state: State) -> None:
+        """Evaluate the factors of the last round and keep a checkpoint."""
+        predict, record = self.predictor(state), state.records[-1]
+        if self.early_stopping is not None:
+            self.early_stopping.remember_best(state, predict, self.task.train, self.task.seed)
+        if record.round == self.rounds or record.round % self.evaluate_every == 0:
+            state.records[-1] = replace(record, accuracy=self.task.metric(predict))
+        if self.task.checkpoints is not None:
+            self.task.checkpoints.save(state)
+
+    def finish(self, state: State) -> None:
+        """Choose the factors with the lowest error on what devices held back, if the rounds stop early."""
+        if self.early_stopping is not None:
+            state.factors = state.best_factors
+
+    def predictor(self, state: State) -> Predict:
+        """Return the predictions that the devices would make with the current factors."""
+        item_factors = self.downlink.rounded(state.factors).astype(np.float64)
+        return OwnFactors(self.fit, item_factors, self.ridge)
+
+
+@dataclass(frozen=True, eq=False)
+class OwnFactors:
+    """The predictions of devices that hold some item factors.
+
+    Only the factors of users who are asked for are solved, and none of them is kept.
+    """
+
+    ratings: Ratings
+    """What the devices hold."""
+    item_factors: NDArray[np.float64]
+    """Shape (items, rank)."""
+    ridge: float
+    """As for `solve_user_factors`."""
+    base: NDArray[np.float64] | None = None
+    """What is predicted without factors; 0 by default; shape (items,)."""
+
+    def __call__(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return the predictions of some cells, in any order, shape (cells,)."""
+        predictions = np.empty(users.size)
+        order = np.argsort(users, kind="stable")
+        distinct, firsts = np.unique(users[order], return_index=True)
+        ends = np.append(firsts[1:], users.size)
+        for start in range(0, distinct.size, _USERS_AT_ONCE):
+            block = slice(start, start + _USERS_AT_ONCE)
+            cells = order[firsts[block][0] : ends[block][-1]]
+            rows = np.repeat(np.arange(distinct[block].size), ends[block] - firsts[block])
+            factors = solve_user_factors(self._profiles(distinct[block]), self.item_factors, self.ridge)
+            predictions[cells] = inner_products(factors, self.item_factors, rows, items[cells])
+        return predictions if self.base is None else predictions + self.base[items]
+
+    def _profiles(self, users: NDArray[np.integer]) -> Profiles:
+        """Return the ratings of some users."""
+        starts = self.ratings.indptr[users]
+        counts = self.ratings.indptr[users + 1] - starts
+        cells = segments(starts, counts)
+        items, values = self.ratings.items[cells], self.ratings.values_at(cells)
+        residuals = values if self.base is None else values - self.base[items]
+        return Profiles(offsets(counts), items, residuals, self.ratings.n_items)

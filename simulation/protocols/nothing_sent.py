@@ -56,6 +56,11 @@ class NothingSentProtocol(Protocol):
         """Name of the predictor: the user's own average."""
         return "own-average"
 
+    @property
+    def baseline(self) -> str:
+        """Devices that predict alone."""
+        return "nothing-sent"
+
     def check(self, train: Ratings) -> None:
         """Refuse a budget, and a prior outside the rating scale."""
         if self.privacy is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from dprec.completion import Completed, Completion, ItemAverage
 from dprec.components import option
 from dprec.errors import SettingError, within
 from dprec.exchange import PRIOR, OneShotSetup
+from dprec.mechanisms import Mechanism
 from dprec.observations import AS_THEY_ARE, EmbeddingRelease
 from dprec.ordinal import level_shares
 from dprec.personalization import Devices, OrdinalProcess, TableOptions, broadcast_of
@@ -19,9 +20,9 @@ from dprec.predictions import PredictRows
 from dprec.reports import ReportFamily, Wanted
 from dprec.wire import ItemTable
 from simulation.protocols.accounting import EXACT_CHANNEL, check_private, mechanism_budget
+from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyCompletion, AnyMechanism
 from simulation.protocols.delivery import DELIVERY, NOT_DELIVERED, TopN
-from simulation.protocols.deployable import DeployableProtocol
 from simulation.protocols.outcome import Outcome, ServerOutcome
 from simulation.protocols.seen_set import note_on_reading, notes_on_table
 from simulation.protocols.sent import Example, Sent, sent_ratings
@@ -36,10 +37,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneShotProtocol(DeployableProtocol[ServedReports]):
+class OneShotProtocol(Protocol):
     """Every user sends one perturbed report; the server completes the matrix from all of them."""
 
     kind: Literal["one-shot"] = "one-shot"
+    not_deployed: ClassVar[str] = ""
     mechanism: AnyMechanism = option("What the device applies to each rating.")
     completion: AnyCompletion = option("How the server completes the matrix.")
     personalization: Literal["none", "on-device"] = option(
@@ -152,6 +154,21 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         )
 
     @property
+    def baseline(self) -> str | None:
+        """The item sets alone where devices predict, or averages of true ratings where the server does."""
+        on_device = self.personalization == "on-device"
+        if not self.mechanism.sends_values:
+            return "sets-only" if on_device else None
+        averages = isinstance(self.completion, ItemAverage) and not on_device
+        return "item-average" if averages and self.mechanism.kind == "none" else None
+
+    @property
+    def mechanism_of_ratings(self) -> Mechanism | None:
+        """The mechanism, if it is private and reports on each rating, and on nothing else."""
+        alone = self.mechanism.report_family.of_single_ratings()
+        return self.mechanism if self.private and alone else None
+
+    @property
     def assumed(self) -> OrdinalProcess | None:
         """The process of devices that predict."""
         return self.process if self.personalization == "on-device" else None
@@ -234,7 +251,7 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         self, grid: Grid, task: ServerTask, completed: Completed, collected: Collected
     ) -> tuple[SentTable, dict[str, int]]:
         """Send everybody what the completion knows of the items; return it, and the bytes charged."""
-        from strategies.personalization import broadcast_table
+        from strategies.delivery import broadcast_table
 
         observed = replace(collected.observations, embedding_release=self._embedding_release)
         broadcast = broadcast_of(completed, observed, self._table_options, task.server_seed)

@@ -12,7 +12,7 @@ from dprec.accounting import (
 from dprec.predictions import Predict, PredictRows
 from dprec.reports import DeviceChannel
 from dprec.wire import TrafficLedger
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -16,11 +16,11 @@ from dprec.exchange import PrivateAlsSetup
 from dprec.private_als import FactorizationOptions, ItemModel, TrustedAggregation, with_level
 from dprec.ratings import Ratings
 from simulation.protocols.accounting import budget_at, check_unit, notes_on_failures
+from simulation.protocols.audited import Auditor, Finding
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyAggregation
-from simulation.protocols.deployable import DeployableProtocol
+from simulation.protocols.iterative import OwnFactors
 from simulation.protocols.outcome import Outcome, ServerOutcome
-from simulation.protocols.own_factors import OwnFactors
 from simulation.protocols.sent import Example, Sent
 from simulation.protocols.task import ServerTask, Sizes, Task
 
@@ -36,10 +36,11 @@ Evaluate = Callable[[ItemModel], dict[str, float | None]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
+class PrivateAlsProtocol(Protocol):
     """Users contribute to sums with Gaussian noise, from which the server solves for the items."""
 
     kind: Literal["dp-als"] = "dp-als"
+    not_deployed: ClassVar[str] = ""
     papers: ClassVar[tuple[str, ...]] = ("chien2021", "krichene2023")
     privacy: PrivacyBudget | None = option(
         "What is promised for all rounds together, per user and by composition.", None
@@ -120,6 +121,11 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
         """Return the protocol itself if anybody adds noise; see `Protocol.audited`."""
         return self if self.private else super().audited()
 
+    def audit(self, auditor: Auditor) -> Iterator[Finding]:
+        """Compare sums with noise: devices protect nothing by themselves."""
+        sums = self.factorization, self.aggregation, self.multipliers, self.sensitivity
+        return auditor.of_sums(*sums, self.accountant)
+
     def check_deployed(self) -> None:
         """Refuse an aggregation for which devices would have to exchange keys."""
         if not self.aggregation.deploys:
@@ -153,15 +159,13 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
             roster=task.roster,
         )
         rounds = self.factorization.rounds
-        for done in range(1, rounds + 1):
-            strategy.run_round(grid)
-            if evaluate is not None:
-                accuracy = evaluate(strategy.learner.learned)
-                strategy.records[-1] = replace(strategy.records[-1], accuracy=accuracy)
-            task.ended(strategy.records[-1])
-            task.progress("rounds", done, rounds)
-        if not any(record.replies for record in strategy.records):
-            raise RunError(f"no usable report arrived in any round (rounds: {rounds})")
+        strategy.run_rounds(
+            grid,
+            rounds,
+            ended=task.ended,
+            progress=task.progress,
+            evaluate=None if evaluate is None else lambda: evaluate(strategy.learner.learned),
+        )
         if strategy.failed == rounds:
             raise RunError(f"too many devices dropped out in every round (rounds: {rounds})")
         strategy.deliver(grid)

@@ -15,7 +15,7 @@ from dprec.wire import ItemTable
 from simulation.protocols.accounting import notes_on_failures
 from simulation.protocols.seen_set import notes_on_catalogue
 from simulation.protocols.task import ServerTask
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 if TYPE_CHECKING:
     from flwr.serverapp import Grid

@@ -190,8 +190,7 @@ class Shuffler(Options):
         dict
             Bytes that were added, under the names that a `RoundRecord` uses.
         """
-        from strategies.envelope import report_sizes
-        from strategies.rounds import traffic_totals
+        from strategies.rounds import report_sizes, traffic_totals
 
         traffic, observed = collected.traffic, collected.observations
         before = traffic_totals(traffic)

@@ -15,8 +15,8 @@ from dprec.ratings import Ratings, RatingScale
 if TYPE_CHECKING:
     from clients.population import HeldFactors
     from strategies.iterative import State
+    from strategies.participation import RoundRecord
     from strategies.roster import Roster
-    from strategies.round_record import RoundRecord
 
 
 class Metric(typing.Protocol):

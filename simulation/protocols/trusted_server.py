@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant, PrivacyBudget
-from dprec.completion import CalibratedNoise, OneBit, OutputPerturbation
+from dprec.completion import CalibratedNoise, Observations, OneBit
 from dprec.components import option
 from dprec.errors import within
 from dprec.exchange import OneShotSetup
@@ -23,6 +24,7 @@ from simulation.protocols.accounting import (
     check_unit,
     notes_on_failures,
 )
+from simulation.protocols.audited import Auditor, Finding
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyPerturbation
 from simulation.protocols.delivery import DELIVERY, TopN
@@ -71,7 +73,7 @@ class TrustedServerProtocol(Protocol):
     @property
     def shared_fit(self) -> OneBit | None:
         """The completion of true signs, if noise is only added to what it estimates."""
-        return self.completion if isinstance(self.perturbation, OutputPerturbation) else None
+        return self.completion if self.perturbation.fits_without_noise else None
 
     def check(self, train: Ratings) -> None:
         """Refuse a budget, calibration, completion and ratings that do not fit together."""
@@ -86,6 +88,16 @@ class TrustedServerProtocol(Protocol):
     def audited(self) -> Self:
         """Return the protocol as it is; see `Protocol.audited`."""
         return self
+
+    def audit(self, auditor: Auditor) -> Iterator[Finding]:
+        """Compare what the server releases: devices protect nothing."""
+
+        def complete(observed: Observations, seed: int) -> NDArray[np.float64]:
+            epsilon = self.privacy.epsilon
+            completed = self.perturbation.complete(self.completion, observed, epsilon, seed)
+            return completed.hidden(observed.users, observed.items)
+
+        return auditor.of_releases(complete)
 
     def setup(self) -> OneShotSetup:
         """Return the setup of devices that send true signs."""

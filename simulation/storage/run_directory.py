@@ -56,7 +56,7 @@ from simulation.storage.run_files import (
 )
 from simulation.storage.summary import write_summary
 from simulation.storage.tables import csv_of_columns
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 if TYPE_CHECKING:
     from strategies.iterative import State

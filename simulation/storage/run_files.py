@@ -46,7 +46,7 @@ from simulation.storage.files import (
 )
 from simulation.storage.summary import Summary, read_summary
 from simulation.storage.tables import Columns, read_columns, read_lines
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 
 @dataclass(frozen=True, eq=False)

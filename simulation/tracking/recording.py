@@ -13,7 +13,7 @@ from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import flatten
 from simulation.storage.run_files import RunRecord, line_of
 from simulation.tracking.trackers import PACKAGES, TRACKERS, Scalar, Tracker, required
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 _FINAL = ("accuracy", "privacy", "traffic", "time", "peak_memory_mb")
 """Parts of summary.json whose numbers are a run's figures."""

@@ -217,7 +217,7 @@ def test_answers_have_the_odds_of_a_rounds_share_and_are_drawn_anew_in_every_rou
     yes = []
     for round_index in (1, 2):
         request = GradientRequest(round_index, broadcast)
-        reports = gradient_reports(Partition(population, 0, 2 * each), request, context)
+        reports, _ = gradient_reports(Partition(population, 0, 2 * each), request, context)
         _, coordinates, answers = unpack_answers(reports, ITEMS * RANK)
         yes.append(answers)
     for own, share in ((slice(0, each), 1 / (1 + math.exp(0.4))), (slice(each, None), 0.5)):

@@ -10,17 +10,16 @@ from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.common.serde import message_to_proto
 
 from clients import app, iterative
-from clients.app import client_app
+from clients.app import LOG, client_app
 from clients.faults import FaultOptions
 from clients.population import PopulationError, write_population
-from clients.refusing_app import LOG
 from dprec.datasets import Synthetic
 from dprec.exchange import MESSAGE_TYPES, REPORT, TRAIN, GradientRequest, IterativeSetup, RefusalCode
 from dprec.gradients import OneBitGradient
 from dprec.randomness import RunKeys
 from dprec.wire import BroadcastOptions, encode_broadcast
 from simulation.engine.grids import LocalGrid
-from strategies.envelope import request_content
+from strategies.rounds import request_content
 
 ITEMS, RANK, ROUNDS = 10, 2, 3
 FACTORS = encode_broadcast(np.ones((ITEMS, RANK), dtype="<f4"))

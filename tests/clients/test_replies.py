@@ -14,7 +14,7 @@ from dprec.exchange import OneShotSetup
 from dprec.mechanisms.unprotected import Raw
 from dprec.randomness import RunKeys
 from simulation.engine.grids import stamped
-from strategies.arrivals import arrivals_of
+from strategies.roster import arrivals_of
 
 USERS = 40
 KEYS = RunKeys.derive(6).installed

@@ -39,9 +39,20 @@ def methods(names: Mapping[str, Any]) -> None:
     assert names["fitted"].predict(["ann", "bob"], "film").shape == (2,)
 
 
+def federated(names: Mapping[str, Any]) -> None:
+    """A model of one's own stands beside the presets, with what it costs and what is proved."""
+    table = pd.read_csv("runs/federated/comparison.csv").set_index("name")
+    own = table.loc[["factors", "factors-local"]]
+    assert set(own["status"]) == {"proved"}
+    assert (own["epsilon_composed_max"] <= own["epsilon"]).all()
+    assert (own["uplink_payload_mean_per_user"] > 0).all()
+    assert {"dp-als", "pg-mf", "nothing-sent"} <= set(table.index)
+
+
 OUTCOMES: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
     "README.md": readme,
     "docs/data.md": data,
     "docs/deployment.md": deployment,
+    "docs/federated.md": federated,
     "docs/methods.md": methods,
 }

@@ -19,7 +19,8 @@ from simulation.configuration.models import SimulationOptions
 from simulation.engine.ray_cluster import connected_to_ray
 from simulation.engine.session import Session, open_session
 from simulation.execution import load_ratings, run_in
-from strategies.envelope import message_size
+from strategies.rounds import message_size
+from tests.documents.pages import write_files
 from tests.simulation.divisions import PROTOCOLS, Expected, bits, compare, divided, one_shot
 
 OWN = textwrap.dedent("""
@@ -144,6 +145,27 @@ def test_baselines_on_ray(
     workers, session = ray_session
     values = {**tiny, "protocol": copy.deepcopy(BASELINES[baseline])}
     compare(expected(values), bits(session, divided(values, "ray", workers, 7), tmp_path / "7"))
+
+
+@pytest.mark.parametrize("trust", ["central", "local"])
+def test_federated_models_of_ones_own_on_ray(
+    tmp_path: Path,
+    tiny: dict[str, Any],
+    ray_session: tuple[int, Session],
+    expected: Expected,
+    monkeypatch: pytest.MonkeyPatch,
+    trust: str,
+) -> None:
+    workers, session = ray_session
+    write_files("docs/federated.md", tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    privacy = {"epsilon": 2.0, "per": "user", "composition": "pld"}
+    model = {"kind": "federated_factors:Factors"}
+    protocol = {"kind": "federated", "model": model, "rounds": 2, "trust": trust, "privacy": privacy}
+    values = {**tiny, "protocol": protocol}
+    for users_per_node in (7, "all"):
+        config = divided(values, "ray", workers, users_per_node)
+        compare(expected(values), bits(session, config, tmp_path / str(users_per_node)))
 
 
 class Coarse(Mechanism):

@@ -21,7 +21,7 @@ from simulation.configuration.models import RunConfig, parse_config
 from simulation.engine.session import open_overheard_session
 from simulation.execution import run_in
 from simulation.protocols.one_shot import OneShotProtocol
-from strategies.arrivals import arrivals_of
+from strategies.roster import arrivals_of
 
 USERS, ITEMS, RATINGS, SEED, VICTIM = 60, 50, 1500, 987654321, 7
 

@@ -23,8 +23,8 @@ from dprec.wire import TrafficLedger
 from simulation.engine.grids import LocalGrid
 from strategies import delivery
 from strategies.delivery import Lists, Seen, deliver_lists
-from strategies.envelope import message_size
 from strategies.roster import Roster, identify
+from strategies.rounds import message_size
 
 USERS, ITEMS, LONGEST, GROUP = 12, 9, 6, "00000001"
 

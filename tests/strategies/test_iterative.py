@@ -22,10 +22,10 @@ from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from dprec.wire import BroadcastOptions
 from simulation.engine.grids import LocalGrid, stamped
-from strategies.envelope import message_size
 from strategies.iterative import IterativeFactorization, State
+from strategies.participation import SamplingOptions
 from strategies.roster import Roster, identify
-from strategies.sampling import SamplingOptions
+from strategies.rounds import message_size
 
 USERS, ITEMS, RANK, ROUNDS, GROUP, SEED = 30, 20, 2, 5, "00000001", 8
 KEYS = RunKeys.derive(SEED).installed

@@ -25,10 +25,9 @@ from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from dprec.wire import ReportCodec
 from simulation.engine.grids import LocalGrid, stamped
-from strategies.arrivals import arrivals_of
-from strategies.envelope import message_size
 from strategies.report_collection import Collected, ReportCollection
-from strategies.roster import Roster, identify
+from strategies.roster import Roster, arrivals_of, identify
+from strategies.rounds import message_size
 
 USERS, ITEMS, GROUP = 30, 40, "00000001"
 SIZE = 5

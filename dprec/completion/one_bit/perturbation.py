@@ -195,7 +195,9 @@ class Perturbation(Options):
     """Base of the perturbations by a trusted server."""
 
     kind: str = ""
-    without_loss: ClassVar[frozenset[str] | None] = frozenset({"papers"})
+    without_loss: ClassVar[frozenset[str] | None] = frozenset({"papers", "fits_without_noise"})
+    fits_without_noise: ClassVar[bool] = False
+    """Whether the matrix is estimated without noise, which is added to the estimate."""
     calibration: Calibration = option(
         "How much noise: as in the paper, or as much as a proof needs.",
         "published",
@@ -274,6 +276,7 @@ class OutputPerturbation(Perturbation):
 
     kind: Literal["output"] = "output"
     papers: ClassVar[tuple[str, ...]] = ("li2021",)
+    fits_without_noise: ClassVar[bool] = True
 
     def noise(self, completion: OneBit, shape: tuple[int, int], epsilon: float) -> CalibratedNoise:
         """Return the noise on each entry."""

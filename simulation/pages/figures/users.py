@@ -32,7 +32,7 @@ from simulation.pages.figures.panels import (
 )
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import PrivacySummary
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 
 def _histogram(

@@ -22,7 +22,7 @@ from dprec.wire import TrafficLedger
 from simulation.configuration.loading import load
 from simulation.engine.grids import LocalGrid
 from simulation.protocols import Protocol
-from simulation.protocols.own_factors import OwnFactors
+from simulation.protocols.iterative import OwnFactors
 from simulation.protocols.task import ServerTask
 from strategies.roster import Roster, identify
 from tests.clients.device.devices import USERS, DeviceGrid, agreement_on, install, some_ratings

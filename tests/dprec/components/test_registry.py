@@ -13,8 +13,10 @@ import dprec
 from dprec.binarization import BINARIZATIONS
 from dprec.completion import COMPLETIONS, PERTURBATIONS
 from dprec.components import Registry, kind_of, summary_of
+from dprec.components.registry import ELSEWHERE
 from dprec.datasets import DATASETS
 from dprec.errors import InputError
+from dprec.federated import MODELS
 from dprec.gradients import GRADIENTS
 from dprec.mechanisms import MECHANISMS, Mechanism
 from dprec.private_als import AGGREGATIONS
@@ -22,6 +24,7 @@ from dprec.splits import SPLITS
 
 REGISTRIES = [
     AGGREGATIONS,
+    MODELS,
     BINARIZATIONS,
     COMPLETIONS,
     DATASETS,
@@ -44,7 +47,8 @@ def test_a_component_is_found_by_its_kind(registry: Registry[Any]) -> None:
 def test_an_unknown_kind_is_refused_with_the_known_ones(registry: Registry[Any]) -> None:
     with pytest.raises(InputError) as caught:
         registry["no such thing"]
-    assert str(caught.value) == f"{registry.name}: 'no such thing'; accepted: {', '.join(registry.kinds)}"
+    assert caught.value.where == registry.name
+    assert caught.value.accepted == (", ".join(registry.kinds) or ELSEWHERE)
 
 
 @pytest.mark.parametrize("component", COMPONENTS, ids=kind_of)

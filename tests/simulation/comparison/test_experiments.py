@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from simulation import compare
-from simulation.protocols.floors import BASELINES
+from simulation.protocols.base import BASELINES
 from tests.paths import CONFIGS
 
 EXPERIMENTS = CONFIGS / "experiments"

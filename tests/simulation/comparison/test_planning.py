@@ -17,7 +17,7 @@ from simulation.comparison.planning import Comparison, load_comparison
 from simulation.configuration.models import parse_config
 from simulation.configuration.presets import presets
 from simulation.configuration.strict_yaml import read_yaml
-from simulation.protocols.floors import BASELINES, baseline_of
+from simulation.protocols.base import BASELINES
 from tests.paths import CONFIGS
 
 PRESETS = {
@@ -278,7 +278,7 @@ def test_baselines_follow_the_protocols_with_the_same_folds_and_seeds(tmp_path: 
         cells = [cell for cell in comparison.cells if cell.protocol == baseline]
         assert [(cell.fold, cell.seed) for cell in cells] == [(0, 1), (0, 2), (2, 1), (2, 2)]
         assert {cell.epsilon for cell in cells} == {None}
-        assert all(baseline_of(cell.config.protocol) == baseline for cell in cells)
+        assert all(cell.config.protocol.baseline == baseline for cell in cells)
         assert [cell.config.split.fold for cell in cells] == [0, 0, 2, 2]  # type: ignore[attr-defined]
 
 
@@ -345,7 +345,7 @@ SMALL = {"split": {"kind": "holdout", "test_fraction": 0.1}}
 
 def test_baselines_are_known_among_the_presets() -> None:
     runs = {name: values for name, path in presets().items() if "protocol" in (values := read_yaml(path))}
-    known = {name: baseline_of(parse_config(values).protocol) for name, values in runs.items()}
+    known = {name: parse_config(values).protocol.baseline for name, values in runs.items()}
     assert known == {name: name if name in BASELINES else None for name in runs}
 
 
@@ -353,9 +353,9 @@ def test_averages_of_noisy_ratings_or_on_devices_are_no_baseline() -> None:
     noisy = {"kind": "one-shot", "mechanism": {"kind": "bounded-laplace"}, "privacy": {"epsilon": 1.0}}
     values = read_yaml(presets()["item-average"])
     protocol = {**noisy, "completion": {"kind": "item-average"}}
-    assert baseline_of(parse_config({**values, "protocol": protocol}).protocol) is None
+    assert parse_config({**values, "protocol": protocol}).protocol.baseline is None
     protocol = {**values["protocol"], "personalization": "on-device"}
-    assert baseline_of(parse_config({**values, "protocol": protocol}).protocol) is None
+    assert parse_config({**values, "protocol": protocol}).protocol.baseline is None
 
 
 def test_the_table_names_baselines_and_an_interrupted_comparison_goes_on(tmp_path: Path) -> None:

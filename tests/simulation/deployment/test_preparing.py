@@ -114,8 +114,10 @@ def test_more_devices_than_users_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["one-bit-output", "x-map", "nothing-sent", "one-bit-gradient"])
 def test_a_protocol_whose_server_needs_more_is_refused(tmp_path: Path, name: str) -> None:
     config = parse_config(presets()[name])
-    with pytest.raises(InputError, match=r"protocol\.kind.*accepted: a kind that deploys: one-shot, iterat"):
+    with pytest.raises(InputError) as caught:
         prepare(config, tmp_path / "pilot", PilotOptions())
+    assert caught.value.where == "protocol.kind"
+    assert "iterative" in caught.value.accepted
     assert list(tmp_path.iterdir()) == []
 
 

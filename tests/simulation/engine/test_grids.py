@@ -19,7 +19,7 @@ from simulation import run
 from simulation.engine import grids
 from simulation.engine.grids import DeadlineGrid, LocalGrid, SupervisedGrid, marked_late, stamped
 from simulation.engine.session import Session
-from strategies.arrivals import reply_record
+from strategies.roster import reply_record
 
 
 class Silent(LocalGrid):

@@ -11,7 +11,7 @@ MAY_USE_MORE = (
     "clients/device/durable.py",
     "simulation/deployment/",
     "simulation/engine/",
-    "strategies/envelope.py",
+    "strategies/rounds.py",
 )
 
 

@@ -26,7 +26,7 @@ from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import RunRecord, prediction_columns, traffic_columns
 from simulation.storage.summarise import summarise
 from simulation.storage.tables import csv_of_rows
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 USERS, ITEMS, TEST_RATINGS = 120, 200, 400
 STARS, SIGNS = RatingScale.evenly(1.0, 5.0, 1.0), RatingScale(np.array([-1.0, 1.0]), cut=3.5)

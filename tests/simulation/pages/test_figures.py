@@ -57,7 +57,7 @@ from simulation.pages.figures.users import (
     group_by_rating,
 )
 from simulation.storage.run_files import read_run
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 RMSE = METRICS[0]
 Directories = Callable[..., Path]

@@ -13,7 +13,7 @@ import pytest
 
 from simulation.analysis.comparison_files import read_comparison
 from simulation.analysis.protocol_results import read_rows
-from simulation.auditing.result import Audit, Finding
+from simulation.auditing import Audit, Finding
 from simulation.pages import report
 from simulation.pages.audit_page import audit_page
 from simulation.pages.comparison_page import comparison_page

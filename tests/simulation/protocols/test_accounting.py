@@ -14,7 +14,7 @@ from simulation.protocols.accounting import (
     mechanism_budget,
     notes_on_failures,
 )
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 
 def record(replies: int, failures: int) -> RoundRecord:

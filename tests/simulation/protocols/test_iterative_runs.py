@@ -3,6 +3,8 @@
 import copy
 import csv
 import json
+import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,19 @@ import numpy as np
 import pytest
 
 from benchmarks.kill_and_resume import configuration, kill_repeatedly, results
+from dprec.accounting import PrivacyLossDistribution, compose
+from dprec.datasets import Synthetic
 from dprec.errors import InputError, RunError
-from simulation import run
+from dprec.gradients import OneBitGradient
+from dprec.gradients.one_bit import unbiased_scale
+from dprec.ratings import Ratings
+from simulation import load, run
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.console import command_line
+from simulation.protocols.iterative import EarlyStopping, IterativeProtocol
 from simulation.storage import run_directory
-from strategies.iterative import IterativeFactorization
+from strategies.iterative import IterativeFactorization, State
+from strategies.participation import RoundRecord
 
 ROUNDS = 6
 GRADIENTS = [
@@ -343,3 +352,77 @@ def test_accuracy_and_bytes_are_recorded_by_round(tmp_path: Path, rounds: dict[s
                 sum(line[direction][size] for line in result.rounds)
                 == result.summary["traffic"][direction][size]
             )
+
+
+SEED = 3
+STOPPING = EarlyStopping(patience=2, validation_fraction=0.25)
+TRAIN: Ratings = Synthetic(users=20, items=10, ratings=120).load()
+
+
+def after_rounds(state: State, rounds: int) -> State:
+    records = [RoundRecord(number, 1, 0, None, 0, 0, 0, 0, 0.0) for number in range(1, rounds + 1)]
+    return replace(state, records=records, factors=np.full_like(state.factors, rounds))
+
+
+def test_a_share_of_the_ratings_is_held_back_the_same_every_time() -> None:
+    held_back = STOPPING.held_back(TRAIN, SEED)
+    assert 0 < held_back.sum() < TRAIN.count / 2
+    assert held_back.tolist() == STOPPING.held_back(TRAIN, SEED).tolist()
+    assert held_back.tolist() != STOPPING.held_back(TRAIN, SEED + 1).tolist()
+
+
+def test_only_the_ratings_held_back_judge_and_the_best_round_is_remembered() -> None:
+    held_back = TRAIN.select(STOPPING.held_back(TRAIN, SEED))
+    mean = float(held_back.values.mean())
+    state = State.begin(TRAIN.counts > 0, TRAIN.n_items, 2, SEED)
+    stopped = []
+    for rounds, distance in enumerate((2.0, 0.0, 1.0, 3.0), start=1):
+        state = after_rounds(state, rounds)
+        STOPPING.remember_best(
+            state, lambda users, items, d=distance: np.full(users.size, mean + d), TRAIN, SEED
+        )
+        stopped.append(STOPPING.exhausted(state))
+    assert state.best_round == 2
+    assert (state.best_factors == 2).all()
+    assert state.best_error == np.sqrt(np.mean((held_back.values - mean) ** 2))
+    assert stopped == [False, False, False, True]
+
+
+def test_devices_hold_no_rating_that_is_held_back() -> None:
+    protocol = IterativeProtocol(gradient=OneBitGradient(), rounds=4, early_stopping=STOPPING)
+    held_back = STOPPING.held_back(TRAIN, SEED)
+    held = protocol.held_ratings(TRAIN, SEED)
+    assert held.users.tolist() == TRAIN.users[~held_back].tolist()
+    assert held.items.tolist() == TRAIN.items[~held_back].tolist()
+
+
+def protocol_of(*settings: str) -> IterativeProtocol:
+    protocol = load("pg-mf-composed", list(settings)).protocol
+    assert isinstance(protocol, IterativeProtocol)
+    return protocol
+
+
+def test_fifty_bits_keep_to_the_budget_with_more_than_the_share_of_a_sum() -> None:
+    composed, added = protocol_of(), protocol_of("protocol.privacy.composition=sum")
+    assert added.epsilon_per_round == pytest.approx(1 / 50)
+    assert 1.7 < composed.epsilon_per_round * 50 < 1.75
+    for protocol, spent in ((composed, 1.0), (added, 0.557)):
+        channel = protocol._channel_at(protocol.epsilon_per_round)
+        together = compose([(PrivacyLossDistribution.of(channel), 50)]).epsilon(1e-6)
+        assert 0.995 * spent < together <= 1.0
+        assert together == pytest.approx(spent, rel=0.01)
+
+
+def test_the_noise_falls_as_the_share_grows() -> None:
+    composed, added = protocol_of(), protocol_of("protocol.privacy.composition=sum")
+    noise = [each.gradient.noise_deviation((100, 2), each.epsilon_per_round) for each in (composed, added)]
+    ratio = unbiased_scale(composed.epsilon_per_round) / unbiased_scale(added.epsilon_per_round)
+    assert noise[0] / noise[1] == pytest.approx(ratio)
+    assert ratio == pytest.approx(added.epsilon_per_round / composed.epsilon_per_round, rel=1e-3)
+
+
+def test_the_promise_says_that_losses_compose() -> None:
+    composed, added = protocol_of(), protocol_of("protocol.privacy.composition=sum")
+    assert "compose, beyond a probability of 1e-06" in composed.guarantee((1000, 100)).reason
+    assert "the rounds add up" in added.guarantee((1000, 100)).reason
+    assert math.isclose(composed.delta, 1e-6)

@@ -27,7 +27,7 @@ from simulation.configuration.strict_yaml import read_yaml, replace_value
 from simulation.engine.session import open_session
 from simulation.evaluation import relative_error
 from simulation.execution import load_ratings, run_in
-from strategies.envelope import message_size
+from strategies.rounds import message_size
 from tests.paths import CONFIGS
 
 PRESETS = ("one-bit-clear", "one-bit-input", "one-bit-objective", "one-bit-gradient", "one-bit-output")

@@ -6,7 +6,7 @@ import pytest
 from dprec.accounting import Guarantee, PrivacyAccountant
 from dprec.wire import TrafficLedger
 from simulation.protocols import Outcome
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 
 @pytest.mark.parametrize(("seconds", "server"), [(10.0, 4.0), (6.0, 0.0), (1.0, 0.0)])

@@ -25,7 +25,7 @@ from simulation.console.command_line import main
 from simulation.engine.session import open_session
 from simulation.execution import load_ratings
 from simulation.protocols.base import Protocol
-from strategies.envelope import message_size
+from strategies.rounds import message_size
 from tests.paths import CONFIGS
 
 SMALL: dict[str, Any] = {

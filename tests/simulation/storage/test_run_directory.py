@@ -29,7 +29,7 @@ from simulation.storage.directories import check_same_config
 from simulation.storage.files import write_atomically
 from simulation.storage.run_directory import CHECKPOINT, Checkpoints, RunDirectory, timestamped
 from strategies.iterative import State
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 FILES = {"config.yaml", "summary.json", "rounds.jsonl", "traffic.csv", "predictions.csv"}
 

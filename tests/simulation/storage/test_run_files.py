@@ -36,7 +36,7 @@ from simulation.storage.run_files import (
     write_ledger,
     written_rounds,
 )
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 ROUNDS = (
     RoundRecord(1, 40, 2, {"rmse": 1.25, "mae": None, "k": 10}, 1, 2, 3, 4, 0.5),

@@ -8,8 +8,8 @@ from flwr.app import ConfigRecord, RecordDict
 
 from dprec.exchange import REPLY, TRAIN, Reports, SummedReports
 from dprec.gradients import Aggregate, FullGradient, GradientReport, OneBitGradient
-from strategies.envelope import reply_message
-from strategies.sums import ReadSums, Sums
+from strategies.roster import ReadSums, Sums
+from strategies.rounds import reply_message
 
 ITEMS, RANK, FIRST, USERS = 4, 2, 14, 9
 ABSENT, LATE = np.arange(USERS) == 3, np.arange(USERS) == 5
@@ -23,7 +23,7 @@ Entries = dict[str, Any]
 def read(entries: Entries, gradient: GradientReport) -> Sums | None:
     reply = reply_message(TRAIN, RecordDict({REPLY: ConfigRecord(entries)}), "run")
     users = np.arange(FIRST, FIRST + USERS)
-    return ReadSums(gradient, (ITEMS, RANK), USERS)(reply, FIRST, users)
+    return ReadSums.of_gradients(gradient, (ITEMS, RANK), USERS)(reply, FIRST, users)
 
 
 def votes() -> Entries:
@@ -46,9 +46,9 @@ def test_a_device_alone_has_nothing_to_add_up() -> None:
         own = SummedReports(FIRST, ABSENT[:1], LATE[:1], SIZES[:1], 1, np.resize(total, ITEMS * RANK), RATERS)
         reply = reply_message(TRAIN, RecordDict({REPLY: ConfigRecord(own.entries())}), "run")
         for gradient in (FullGradient(), OneBitGradient()):
-            assert ReadSums(gradient, (ITEMS, RANK), 1)(reply, FIRST, np.array([FIRST])) is None
+            assert ReadSums.of_gradients(gradient, (ITEMS, RANK), 1)(reply, FIRST, np.array([FIRST])) is None
     report = reply_message(TRAIN, RecordDict({REPLY: ConfigRecord(Reports(FIRST, [b""]).entries())}), "run")
-    alone = ReadSums(FullGradient(), (ITEMS, RANK), 1)(report, FIRST, np.array([FIRST]))
+    alone = ReadSums.of_gradients(FullGradient(), (ITEMS, RANK), 1)(report, FIRST, np.array([FIRST]))
     assert alone is not None
     assert alone.aggregate.users == 1
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import PrivacyAccountant
+from dprec.arrays import offsets
 from dprec.auditing import Sent, measured
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
@@ -21,16 +24,15 @@ from dprec.private_als import (
     UNIT_WEIGHT,
     Aggregation,
     Contributions,
+    FactorizationOptions,
+    ItemModel,
     SecureAggregation,
     StatisticsLayout,
 )
-from dprec.randomness import DeviceDraws, ReleaseDraws, words
+from dprec.randomness import DeviceDraws, ReleaseDraws, uniform_below, uniforms, words
 from dprec.secure_aggregation import honest_shares
-from simulation.auditing.contributions import longest_contribution
-from simulation.auditing.promise import Promise
-from simulation.auditing.result import Finding
 from simulation.auditing.reuse import Column, Suspicion, of_neighbors, of_one_origin
-from simulation.protocols.private_als import PrivateAlsProtocol
+from simulation.protocols.audited import Finding, Promise
 
 _BINS = 40
 _LARGER_DELTA = 0.01
@@ -42,8 +44,23 @@ _FROM_HERE_A_TAIL, _TO_HERE = 2.5, 6.0
 Numbers = NDArray[np.float64]
 
 
-def total_findings(
-    protocol: PrivateAlsProtocol, promise: Promise, trials: int, seed: int, failure: float
+@dataclass(frozen=True, eq=False)
+class NoisySums:
+    """What is released; see `simulation.protocols.private_als.PrivateAlsProtocol` for the fields."""
+
+    factorization: FactorizationOptions
+    aggregation: Aggregation
+    multipliers: tuple[float, ...]
+    sensitivity: float
+    accountant: Callable[[float], PrivacyAccountant]
+
+    def epsilon(self, delta: float, longest: float = 1.0) -> float:
+        """Return what all releases cost a user whose contributions are so long."""
+        return float(self.accountant(longest).get_epsilon(delta)[0])
+
+
+def sum_findings(
+    released: NoisySums, promise: Promise, trials: int, seed: int, failure: float
 ) -> Iterator[Finding]:
     """Yield how well sums with a user and without can be told apart, and whether noise is used again.
 
@@ -51,37 +68,29 @@ def total_findings(
 
     Parameters
     ----------
-    protocol : PrivateAlsProtocol
-        With a budget.
     trials : int
         Number of items with the user, and without.
     failure : float
         Probability with which one of the bounds may fail.
     """
-    yield _of_longest(protocol, promise, seed)
-    sums = _sums_of(protocol)
+    loss = released.epsilon(promise.delta, _longest_contribution(released, seed))
+    test = "the longest of some contributions"
+    yield Finding(test, "user", promise.epsilon, loss, None, exact=True, power=1.0)
+    sums = _sums_of(released)
     suspected = list(sums.suspicions(trials, seed))
     failure /= 2 + len(suspected)
-    moved = protocol.sensitivity * sums.contribution
+    moved = released.sensitivity * sums.contribution
     sides = [sums.releases(trials, seed + side) for side in (0, 1)]
     pair = sums.seen([numbers + moved for numbers in sides[0]]), sums.seen(sides[1])
     also = f"{sums.test}, but for a probability of {_LARGER_DELTA:g}"
     for test, delta, promised in (
         (sums.test, promise.delta, promise.epsilon),
-        (also, _LARGER_DELTA, float(protocol.accountant().get_epsilon(_LARGER_DELTA)[0])),
+        (also, _LARGER_DELTA, released.epsilon(_LARGER_DELTA)),
     ):
         result = measured([pair], failure, delta)
         power = result.power(promised)
         yield Finding(test, "user", promised, result.at_least, None, exact=False, power=power)
     yield from (suspicion.finding(failure) for suspicion in suspected)
-
-
-def _of_longest(protocol: PrivateAlsProtocol, promise: Promise, seed: int) -> Finding:
-    """Return what the longest of some contributions costs."""
-    accountant = protocol.accountant(longest_contribution(protocol, seed))
-    loss = float(accountant.get_epsilon(promise.delta)[0])
-    test = "the longest of some contributions"
-    return Finding(test, "user", promise.epsilon, loss, None, exact=True, power=1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,11 +224,11 @@ class _OfServer(_Sums):
         ]
 
 
-def _sums_of(protocol: PrivateAlsProtocol) -> _Sums:
-    aggregation, multipliers = protocol.aggregation, protocol.multipliers
-    if isinstance(aggregation, SecureAggregation):
+def _sums_of(released: NoisySums) -> _Sums:
+    aggregation, multipliers = released.aggregation, released.multipliers
+    if aggregation.devices_add_noise:
         composed = float(sum(each**-2 for each in multipliers) ** -0.5)
-        return _OfDevices(_for_fewest(aggregation), (composed,))
+        return _OfDevices(_for_fewest(cast(SecureAggregation, aggregation)), (composed,))
     return _OfServer(aggregation, multipliers)
 
 
@@ -243,3 +252,59 @@ def _tail(numbers: Numbers, multiplier: float, step: float) -> Column:
     steps = np.ceil(beyond * multiplier / step).astype(np.int64)
     # Two numbers for each distance: above and below.
     return np.where(steps > 0, 2 * steps - (numbers > 0), 0)
+
+
+_ITEMS = 96
+"""So many that several share a place of a count sketch."""
+
+_BELOW_ONE = 1 - 1e-6
+_USERS = (64, 128, 256)
+
+
+def _longest_contribution(released: NoisySums, seed: int) -> float:
+    """Return the longest of what some users add to a sum, in units of the longest that is allowed."""
+    options, aggregation = released.factorization, _for_some(released.aggregation)
+    weights = 1 + uniform_below(UNIT_WEIGHT, words(seed, "weights of items", 0, _ITEMS))
+    model = replace(ItemModel.begin(_ITEMS, options.rank, 0.0), weights=weights)
+    layouts = [model.layout(options, round_index, 1.0) for round_index in (1, 2, options.rounds)]
+    return max(_longest(aggregation, layout, options.ratings_per_user, seed) for layout in layouts)
+
+
+def _longest(aggregation: Aggregation, layout: StatisticsLayout, most: int, seed: int) -> float:
+    reports = aggregation.encode(_contributions(layout, most, seed), layout, 0.0, _draws(seed))
+    sums = [aggregation.decode([report], layout, 0.0)[1] for report in reports]
+    return max(aggregation.length(each, layout, 0.0) for each in sums)
+
+
+def _for_some(aggregation: Aggregation) -> Aggregation:
+    """Return the aggregation of so few users as it accepts."""
+    for users in _USERS:
+        with suppress(SettingError):
+            return aggregation.among(users)
+    return aggregation.among(4 * _USERS[-1])
+
+
+def _contributions(layout: StatisticsLayout, most: int, seed: int) -> Contributions:
+    """Return what users contribute who have rated 1 item, 2 items, and so on."""
+    users = _USERS[0]
+    order = np.argsort(words(seed, "rated items", 0, users * _ITEMS).reshape(users, _ITEMS), axis=1)
+    counts = np.minimum(1 + np.arange(users) * _ITEMS // users, most)
+    items = [np.sort(row[:count]) for row, count in zip(order, counts.tolist(), strict=True)]
+    signs = 2 * uniform_below(2, words(seed, "signs of targets", 0, int(counts.sum()))) - 1
+    factors = np.ones((users, 1))
+    if layout.rank:
+        factors = uniforms(words(seed, "factors of users", 0, users * layout.rank)) - 0.5
+        factors = factors.reshape(users, layout.rank)
+        factors *= _BELOW_ONE * layout.norm / np.linalg.norm(factors, axis=1, keepdims=True)
+    return Contributions(
+        offsets(counts),
+        np.concatenate(items).astype(np.int32),
+        signs << TARGET_BITS,
+        factors.astype(np.float32),
+    )
+
+
+def _draws(seed: int) -> RoundDraws:
+    users = _USERS[0]
+    keys = words(seed, "devices that contribute", 0, 2 * users).reshape(2, users)
+    return RoundDraws(DeviceDraws(keys), 1, 0)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from flwr.common.serde import message_to_proto
 
-from strategies.envelope import (
+from strategies.rounds import (
     message_size,
     reply_content,
     reply_message,

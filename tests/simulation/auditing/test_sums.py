@@ -11,9 +11,8 @@ from dprec.accounting import PrivacyBudget
 from dprec.errors import SettingError
 from dprec.private_als import FactorizationOptions, SecureAggregation, TrustedAggregation
 from dprec.randomness import ReleaseDraws
-from simulation.auditing.promise import promise_of
-from simulation.auditing.result import Finding
-from simulation.auditing.totals import total_findings
+from simulation.auditing.sums import NoisySums, sum_findings
+from simulation.protocols.audited import Finding
 from simulation.protocols.private_als import PrivateAlsProtocol
 
 OF_DEVICES = PrivateAlsProtocol(
@@ -26,8 +25,13 @@ FAILURE = 1e-6
 WHOLE, BUT_FOR, LONGEST = 1, 2, 0
 
 
+def released(protocol: PrivateAlsProtocol) -> NoisySums:
+    sums = protocol.factorization, protocol.aggregation, protocol.multipliers
+    return NoisySums(*sums, protocol.sensitivity, protocol.accountant)
+
+
 def findings(protocol: PrivateAlsProtocol, trials: int = 40_000) -> list[Finding]:
-    return list(total_findings(protocol, promise_of(protocol), trials, 1, FAILURE))
+    return list(sum_findings(released(protocol), protocol.promise(), trials, 1, FAILURE))
 
 
 def defects(protocol: PrivateAlsProtocol, trials: int = 10_000) -> set[str]:

@@ -1,8 +1,12 @@
-"""Which users are asked in a round: this depends on the seed and the user's number, never on the nodes."""
+"""Who takes part in a round, and what is kept of it.
+
+Which users are asked depends on the seed and the user's number, never on the nodes. The configuration needs
+this module, so it knows nothing of Flower.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,3 +61,28 @@ class SamplingOptions(Options):
     def draw(self, n_users: int, seed: int, round_index: int) -> NDArray[np.bool_]:
         """Return whether each user is asked in a round, shape (users,)."""
         return subset(self.size(n_users), words(seed, "sampling", 0, n_users, round_index=round_index))
+
+
+@dataclass(frozen=True)
+class RoundRecord:
+    """One round of a protocol."""
+
+    round: int
+    """From 1."""
+    replies: int
+    failures: int
+    """Users whose report was accepted, and users who were asked but had none accepted."""
+    accuracy: dict[str, float | None] | None
+    """Only if the round was evaluated."""
+    uplink_payload_bytes: int
+    uplink_message_bytes: int
+    downlink_payload_bytes: int
+    downlink_message_bytes: int
+    """Sums over the users, for this round alone."""
+    seconds: float
+    causes: dict[str, int] = field(default_factory=dict)
+    """Why the failures failed: how many were absent, late or malformed, or why devices refused."""
+
+    def with_traffic(self, more: dict[str, int]) -> RoundRecord:
+        """Return the record with bytes added to it, under the names of the fields."""
+        return replace(self, **{name: getattr(self, name) + more[name] for name in more})

@@ -1,0 +1,186 @@
+"""Models that are learned from clipped updates of single users, with Gaussian noise.
+
+A model says what a device computes from parameters and its own ratings, how the server moves the parameters,
+and how predictions follow; it may use any framework, as long as arrays go in and come out. Clipping, rounding
+and noise are done here, whatever a model computes, so that the loss follows from them alone (Abadi et al.
+[abadi2016], Algorithm 1, with everybody in every round).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from dprec.completion import Profiles
+from dprec.components import Options, Registry
+from dprec.gradients import Aggregate, RoundDraws
+from dprec.predictions import Predict
+from dprec.randomness import ReleaseDraws
+from dprec.ratings import RatingScale
+
+Parameters = tuple[NDArray[np.float64], ...]
+"""The arrays of a model."""
+
+STEPS = 1 << 14
+"""Steps of the longest update; the numbers of an update are rounded to them."""
+
+_NUMBER = np.dtype("<f4")
+_PLAIN, _NOISY = np.dtype("<i2"), np.dtype("<i4")
+_WITHIN = 1 - 1e-9
+"""Updates are scaled in floating point, which must not make one longer than a clip."""
+
+_HALVES = 6
+"""Half deviations on either side of 0 that an audit tells apart."""
+
+_LARGEST_DEVIATE = 9.0
+"""No deviate that a word of 53 bits stands for is larger."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FederatedModel(Options):
+    """Base of the models: what devices compute, how the server learns, and how predictions follow.
+
+    Methods are given whole partitions, for speed; what they return of a user may depend on that user's
+    ratings alone, as it does on a device.
+    """
+
+    kind: str = ""
+
+    @abstractmethod
+    def start(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> Parameters:
+        """Return the parameters before the first round."""
+
+    @abstractmethod
+    def updates(self, parameters: Parameters, profiles: Profiles) -> Parameters:
+        """Return every user's update, such as a gradient: for each parameter, shape (users, *its shape)."""
+
+    @abstractmethod
+    def step(self, parameters: Parameters, update: Parameters, round_index: int) -> Parameters:
+        """Return the parameters after a round, given the noisy mean of clipped updates."""
+
+    @abstractmethod
+    def predictor(self, parameters: Parameters, profiles: Profiles) -> Predict:
+        """Return what predicts for some users, from arrays of users and items to ratings."""
+
+
+MODELS: Registry[FederatedModel] = Registry("model", FederatedModel, [])
+
+
+@dataclass(frozen=True)
+class UpdateCode:
+    """How updates become reports, sums and means."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    """Of the parameters."""
+    clip: float
+    """Largest norm of an update."""
+    deviation: float
+    """Of the noise that a device adds to each number, in clips; 0 if it adds none."""
+
+    @property
+    def size(self) -> int:
+        """Numbers of an update."""
+        return sum(map(math.prod, self.shapes))
+
+    @property
+    def report_bytes(self) -> int:
+        """Bytes of every report."""
+        return self.size * self._number.itemsize
+
+    @property
+    def _number(self) -> np.dtype[np.signedinteger]:
+        return _NOISY if self.deviation else _PLAIN
+
+    @property
+    def _largest(self) -> int:
+        return STEPS + math.ceil(_LARGEST_DEVIATE * self.deviation * STEPS)
+
+    def pack(self, parameters: Parameters) -> bytes:
+        """Return parameters as they are broadcast, in single precision."""
+        return b"".join(np.ascontiguousarray(each, dtype=_NUMBER).tobytes() for each in parameters)
+
+    def unpack(self, data: bytes) -> Parameters:
+        """Read a broadcast; raises ValueError when it is malformed."""
+        if len(data) != self.size * _NUMBER.itemsize:
+            raise ValueError(f"parameters of {len(data)} bytes")
+        numbers = np.frombuffer(data, dtype=_NUMBER).astype(np.float64)
+        if not np.isfinite(numbers).all():
+            raise ValueError("parameters that are not finite")
+        return self._cut(numbers)
+
+    def encode(self, updates: Parameters, draws: RoundDraws) -> list[bytes]:
+        """Return every user's update, clipped, in whole steps, with the device's own noise if it adds any."""
+        rows = np.concatenate([each.reshape(len(each), -1) for each in updates], axis=1)
+        rows = np.where(np.isfinite(rows).all(axis=1)[:, None], rows, 0.0)
+        longest = np.maximum(np.linalg.norm(rows, axis=1), self.clip)
+        # Rounded towards 0, no update becomes longer.
+        steps = np.trunc(rows * (_WITHIN * STEPS / longest)[:, None])
+        if self.deviation:
+            counts, places = np.full(len(rows), self.size), np.tile(np.arange(self.size), len(rows))
+            words = draws.devices.per_cell(counts, places, draws.round_index).reshape(rows.shape)
+            deviates = ndtri(((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)
+            steps += np.rint(deviates * (self.deviation * STEPS))
+        data, width = steps.astype(self._number).tobytes(), self.report_bytes
+        return [data[at * width : (at + 1) * width] for at in range(len(rows))]
+
+    def decode(self, reports: Sequence[bytes]) -> tuple[NDArray[np.bool_], Aggregate]:
+        """Validate and add up reports; see `dprec.gradients.GradientReport.decode`."""
+        whole = np.array([len(report) == self.report_bytes for report in reports], dtype=np.bool_)
+        data = b"".join(report for report, right in zip(reports, whole.tolist(), strict=True) if right)
+        rows = np.frombuffer(data, dtype=self._number).reshape(-1, self.size).astype(np.int64)
+        fits = (np.abs(rows) <= self._largest).all(axis=1)
+        if not self.deviation:
+            fits &= np.linalg.norm(rows.astype(np.float64), axis=1) <= STEPS
+        valid = whole.copy()
+        valid[whole] = fits
+        return valid, Aggregate(rows[fits].sum(axis=0), None, int(fits.sum()))
+
+    def classes(self, reports: Sequence[bytes]) -> NDArray[np.int64]:
+        """Return the numbers of noisy reports in classes of half a deviation, from 1, shape (users, size)."""
+        rows = np.frombuffer(b"".join(reports), dtype=self._number).reshape(-1, self.size)
+        halves = np.floor(rows * (2 / (self.deviation * STEPS))).astype(np.int64)
+        return np.clip(halves, -_HALVES, _HALVES) + _HALVES + 1
+
+    def possible(self, aggregate: Aggregate) -> bool:
+        """Return whether valid reports can have a sum that somebody else added up."""
+        return bool((np.abs(aggregate.total) <= aggregate.users * self._largest).all())
+
+    def released(
+        self, total: NDArray[np.int64], users: int, deviation: float, draws: ReleaseDraws
+    ) -> Parameters:
+        """Return the mean update of so many users.
+
+        Parameters
+        ----------
+        total : ndarray of int64, shape (size,)
+            Sum of the reports.
+        users : int
+            Everybody, whether or not a report came: their number is public.
+        deviation : float
+            Of the noise that the server adds to each number of the sum, in clips; rounded, as that hides the
+            last bits of a deviate.
+        """
+        if deviation:
+            deviates = draws.generator("noise of updates", total).standard_normal(total.size)
+            total = total + np.rint(deviates * (deviation * STEPS)).astype(np.int64)
+        return self._cut(total.astype(np.float64) * (self.clip / (STEPS * users)))
+
+    def _cut(self, numbers: NDArray[np.float64]) -> Parameters:
+        ends = np.cumsum([math.prod(shape) for shape in self.shapes])
+        parts = np.split(numbers, ends[:-1])
+        return tuple(part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True))
+
+
+def code_of(
+    model: FederatedModel, n_items: int, scale: RatingScale, clip: float, deviation: float
+) -> UpdateCode:
+    """Return how the updates of a model for a catalogue are sent; see `UpdateCode`."""
+    # What a model starts with is drawn, but its shapes are not.
+    parameters = model.start(n_items, scale, np.random.Generator(np.random.PCG64(0)))
+    return UpdateCode(tuple(each.shape for each in parameters), clip, deviation)

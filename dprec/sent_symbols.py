@@ -1,0 +1,91 @@
+"""The symbols in what devices send, as any server can read them, and the matrices behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.accounting import worst_pair
+from dprec.arrays import rows_of
+from dprec.channel import Channel
+from dprec.ratings import Ratings
+from dprec.wire import ReportCodec, SymbolRows
+
+Decoder = Callable[[int, list[bytes]], NDArray[np.int64]]
+"""From a round, counted from 0, and its reports to the symbols of all items, or the counts of all groups."""
+
+Losses = Callable[[int], Iterable[tuple[str, float]]]
+"""From the number of entries in which profiles differ to what is compared, in words, and the exact loss."""
+
+
+def _none_known(entries: int) -> Iterable[tuple[str, float]]:
+    return ()
+
+
+@dataclass(frozen=True, eq=False)
+class SentSymbols:
+    """The symbols that devices send about items."""
+
+    decode: Decoder
+    channel: Callable[[int], Channel] | None = None
+    """From the number of entries of a profile to the matrix that is applied to each; None without one."""
+    exact_losses: Losses = _none_known
+    """By default none are known."""
+    fewest_items: int = 1
+    """Of a catalogue about which devices report as they do about a larger one."""
+    drawn: bool = False
+    """Whether devices draw which items they answer about."""
+    linked: bool = False
+    """Whether what is sent in a round depends on the round before for other reasons than noise."""
+
+    def worst_levels(self, levels: int, entries: int) -> tuple[int, int]:
+        """Return the two levels of a rating that are separated most in a profile of so many entries.
+
+        If there is no matrix, or it has other inputs than the levels of the scale, these are extremes.
+        """
+        if self.channel is None:
+            return 1, levels
+        channel = self.channel(entries)
+        rated = channel.weights[1 - channel.first_level :]
+        if len(rated) != levels:
+            return 1, levels
+        low, high = worst_pair(rated)[1]
+        return low + 1, high + 1
+
+
+def symbols_of_slopes(channel: Channel, rounds: int, people: Ratings) -> SentSymbols:
+    """Return what can be read in reports through one channel in every round: items in the first alone."""
+    first, later = ReportCodec(channel, people.n_items), SymbolRows(channel)
+
+    def decode(number: int, reports: list[bytes]) -> NDArray[np.int64]:
+        return _by_item(first, reports) if number == 0 else _in_order(later, reports, people)
+
+    def exact_losses(entries: int) -> Iterator[tuple[str, float]]:
+        yield _of_matrix(channel, entries, entries, rounds)
+
+    return SentSymbols(decode, lambda entries: channel, exact_losses)
+
+
+def _of_matrix(channel: Channel, entries: int, answers: int, rounds: int = 1) -> tuple[str, float]:
+    """Return the loss of so many answers about the entries of a profile in each round."""
+    text = "all pairs of levels, from the matrix" + (f", {entries} entries" if entries > 1 else "")
+    return text, worst_pair(channel.weights)[0] * answers * rounds
+
+
+def _by_item(codec: ReportCodec, reports: list[bytes]) -> NDArray[np.int64]:
+    """Return one more than the symbol of every item; 0 if there is none."""
+    decoded = codec.decode(reports)
+    symbols = np.zeros((len(reports), codec.n_items), dtype=np.int64)
+    symbols[rows_of(np.diff(decoded.indptr)), decoded.items] = decoded.symbols.astype(np.int64) + 1
+    return symbols
+
+
+def _in_order(codec: SymbolRows, reports: list[bytes], people: Ratings) -> NDArray[np.int64]:
+    valid, read = codec.decode(reports, people.counts)
+    symbols = np.zeros((len(reports), people.n_items), dtype=np.int64)
+    rated = np.repeat(valid, people.counts)
+    symbols[people.users[rated], people.items[rated]] = read.astype(np.int64) + 1
+    return symbols

@@ -1,0 +1,275 @@
+"""Federated models: over rounds, devices send clipped updates, and Gaussian noise hides each of them.
+
+The model is a class from outside these packages (`dprec.federated.FederatedModel`); all else that is asked of
+a protocol is answered here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.accounting import (
+    Adjacency,
+    Guarantee,
+    MatchedBudget,
+    NoisySum,
+    PrivacyBudget,
+    gaussian_epsilon,
+    largest_mu,
+)
+from dprec.completion import Profiles
+from dprec.components import naming, option
+from dprec.errors import SettingError, within
+from dprec.exchange.setups import FederatedSetup
+from dprec.federated import STEPS, Parameters, UpdateCode, code_of
+from dprec.predictions import Predict
+from dprec.randomness import ReleaseDraws, generator
+from dprec.ratings import Ratings, RatingScale
+from simulation.protocols.accounting import budget_at, check_unit, notes_on_failures
+from simulation.protocols.audited import Auditor, Finding
+from simulation.protocols.base import Protocol
+from simulation.protocols.components import AnyModel
+from simulation.protocols.outcome import Outcome, ServerOutcome
+from simulation.protocols.sent import Example, Sent
+from simulation.protocols.task import ServerTask, Sizes, Task
+
+if TYPE_CHECKING:
+    from flwr.serverapp import Grid
+
+    from strategies.federated import FederatedRounds
+
+LARGEST_DEVIATION = 1e4
+"""Largest noise, in clips: with it, a noisy number fits into 32 bits, and sums of a billion into 64."""
+
+_MARGIN = 1 + 1e-9
+"""What rounding in floating point may add to a loss."""
+
+_PER_DEVIATION, _CLASSES = 4, 120
+"""Classes by which an audit tells sums apart: as many in each deviation of the noise, and in all."""
+
+Evaluate = Callable[[Parameters], dict[str, float | None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FederatedProtocol(Protocol):
+    """Devices send clipped updates of a model of one's own; the sums have Gaussian noise."""
+
+    kind: Literal["federated"] = "federated"
+    learns_parameters: ClassVar[bool] = True
+    not_deployed: ClassVar[str] = "whose model is code that devices which stand by themselves do not have"
+    privacy: PrivacyBudget | None = option(
+        "What is promised for all rounds together, per user and by composition.", None
+    )
+    model: AnyModel = option("What devices compute, how the server learns, how predictions follow.")
+    rounds: int = option("Number of rounds; everybody is asked in each.", 10, ge=1)
+    clip: float = option("Largest norm of an update; a longer one is scaled down to it.", 1.0, gt=0, le=1e9)
+    trust: Literal["central", "local"] = option(
+        "Who adds the noise: a trusted server, to the sum of a round; or every device, to its own update.",
+        "central",
+    )
+    adjacency: Literal["add-or-remove-one", "replace-one"] = option(
+        "What epsilon compares where the server is trusted: a user's profile with none, or with any other. "
+        "Where devices add the noise, it is always any other.",
+        "add-or-remove-one",
+    )
+
+    @property
+    def private(self) -> bool:
+        """Whether noise is added."""
+        return self.privacy is not None
+
+    @property
+    def mechanism_name(self) -> str:
+        """What protects the users."""
+        return "clipped-updates"
+
+    @property
+    def completion_name(self) -> str:
+        """What is learned."""
+        return "federated-model"
+
+    @property
+    def sensitivity(self) -> float:
+        """Largest change of a sum that a user can cause, in clips."""
+        return 2.0 if self._compares == "replace-one" else 1.0
+
+    @property
+    def _compares(self) -> Adjacency:
+        """What epsilon compares: who takes part is known of everybody, if devices add the noise."""
+        return "replace-one" if self.trust == "local" else self.adjacency
+
+    @property
+    def deviation(self) -> float:
+        """Noise of each round, in clips; 0 without a budget. The rounds have even shares of the budget."""
+        if self.privacy is None:
+            return 0.0
+        mu = largest_mu(self.privacy.epsilon, self.privacy.delta)
+        return _MARGIN * self.sensitivity * float(np.sqrt(self.rounds)) / mu
+
+    def at_budget(self, budget: MatchedBudget) -> Self:
+        """Return the protocol at a budget; a promise per user holds per rating as well."""
+        return replace(self, privacy=replace(budget_at(self.privacy, budget, "user"), composition="pld"))
+
+    def check(self, train: Sizes) -> None:
+        """Refuse a budget that cannot be kept to, and a model that does not compute what it should."""
+        if self.privacy is not None:
+            check_unit(self.privacy, "user", "the noise hides whole updates")
+            if self.privacy.composition == "sum":
+                accepted = "'pld': Gaussian noise keeps to an epsilon with a delta only"
+                raise SettingError("privacy.composition", "'sum'", accepted)
+            if self.deviation > LARGEST_DEVIATION:
+                found = (
+                    f"{self.privacy.epsilon:g} in {self.rounds} rounds: noise of {self.deviation:.3g} clips"
+                )
+                raise SettingError("privacy.epsilon", found, f"noise of at most {LARGEST_DEVIATION:g} clips")
+        with within("model"), naming(self.model, "a class that computes updates"):
+            self._check_model(train)
+
+    def _check_model(self, train: Sizes) -> None:
+        """Have the model compute an update, take a step and predict, for a device with one rating."""
+        parameters = self._start(train.n_items, train.scale, 0)
+        items = np.zeros(1, dtype=np.int32)
+        one = Profiles(np.array([0, 1]), items, np.array([train.scale.high]), train.n_items)
+        updates = self.model.updates(parameters, one)
+        shapes = [each.shape for each in parameters]
+        _check_shapes("updates", updates, [(1, *shape) for shape in shapes])
+        moved = self.model.step(parameters, tuple(each[0] for each in updates), 1)
+        _check_shapes("step", moved, shapes)
+        _check_shapes("predictor", [self.model.predictor(parameters, one)(items, items)], [(1,)])
+
+    def _start(self, n_items: int, scale: RatingScale, seed: int) -> Parameters:
+        return self.model.start(n_items, scale, generator(seed, "parameters of a model"))
+
+    def _code(self, n_items: int, scale: RatingScale) -> UpdateCode:
+        setup = self.setup()
+        return code_of(self.model, n_items, scale, setup.clip, setup.deviation)
+
+    def audited(self) -> Protocol:
+        """Return the protocol itself if anybody adds noise; see `Protocol.audited`."""
+        return self if self.private else super().audited()
+
+    def audit(self, auditor: Auditor) -> Iterator[Finding]:
+        """Compare what devices send, or where the server adds the noise, sums with the longest update."""
+        if self.trust == "local":
+            return auditor.of_devices()
+        return auditor.of_samples("the longest update, in the sums of all rounds", self._sampled)
+
+    def _sampled(self, present: bool, trials: int, seed: int) -> NDArray[np.int64]:
+        """Return sums of numbers, each a trial, of which a user changes each by as much as can be."""
+        code, moved = UpdateCode(((trials,),), self.clip, 0.0), int(present * self.sensitivity * STEPS)
+        composed = self.deviation / np.sqrt(self.rounds)
+        (released,) = code.released(np.full(trials, moved), 1, composed, ReleaseDraws(seed, 1))
+        width = max(composed, 0.1) / _PER_DEVIATION * self.clip
+        classes = np.clip(np.floor(released / width) + _CLASSES // 3, 0, _CLASSES)
+        seen: NDArray[np.int64] = classes.astype(np.int64)
+        return seen
+
+    def setup(self) -> FederatedSetup:
+        """Return what a device needs to know about the rounds."""
+        deviation = self.deviation if self.trust == "local" else 0.0
+        return FederatedSetup(model=self.model, clip=self.clip, deviation=deviation, rounds=self.rounds)
+
+    def serve(self, grid: Grid, task: ServerTask, evaluate: Evaluate | None = None) -> FederatedRounds:
+        """Run the rounds and deliver the result; ``evaluate`` is what only a simulation can do."""
+        from strategies.federated import FederatedRounds
+
+        strategy = FederatedRounds(
+            model=self.model,
+            code=self._code(task.n_items, task.scale),
+            deviation=self.deviation if self.trust == "central" else 0.0,
+            noisy_sum=self._noisy_sum,
+            parameters=self._start(task.n_items, task.scale, task.server_seed),
+            seed=task.server_seed,
+            group=task.group,
+            roster=task.roster,
+        )
+        strategy.run_rounds(
+            grid,
+            self.rounds,
+            ended=task.ended,
+            progress=task.progress,
+            evaluate=None if evaluate is None else lambda: evaluate(strategy.broadcast),
+        )
+        strategy.deliver(grid)
+        return strategy
+
+    def served(self, task: ServerTask, held: FederatedRounds) -> ServerOutcome:
+        """Return what the server knows."""
+        return ServerOutcome(**self._facts(held, task))
+
+    def simulated(self, task: Task, held: FederatedRounds) -> Outcome:
+        """Add what the devices predict."""
+        return Outcome(predict=self._predictor(task.train, held.broadcast), **self._facts(held, task))
+
+    def run(self, grid: Grid, task: Task) -> Outcome:
+        """Run the rounds, and evaluate each of them."""
+
+        def evaluate(parameters: Parameters) -> dict[str, float | None]:
+            return task.metric(self._predictor(task.train, parameters))
+
+        with naming(self.model, "a class that computes updates"):
+            return self.simulated(task, self.serve(grid, task.for_server(), evaluate))
+
+    def _predictor(self, train: Ratings, parameters: Parameters) -> Predict:
+        profiles = Profiles(train.indptr, train.items, train.values, train.n_items)
+        return self.model.predictor(parameters, profiles)
+
+    def _facts(self, held: FederatedRounds, task: ServerTask) -> dict[str, Any]:
+        """Return the entries of a `ServerOutcome`."""
+        return {
+            "traffic": held.traffic,
+            "accountant": replace(held.accountant, adjacency=self._compares),
+            "guarantee": self.guarantee((task.n_users, task.n_items)),
+            "rounds": tuple(held.records),
+            "notes": notes_on_failures(held.records),
+            "diagnostics": {"numbers": held.code.size, "noise": self.deviation},
+        }
+
+    @property
+    def _noisy_sum(self) -> NoisySum | None:
+        """What a round costs; None without noise."""
+        return NoisySum(_MARGIN / self.deviation) if self.private else None
+
+    def sent(self, example: Example) -> Sent:
+        """Return the updates, one in each round, all of one size."""
+        with within("model"):
+            code = self._code(example.items, example.scale)
+        bits = 8.0 * code.report_bytes
+        return Sent(reports=self.rounds, symbols=None, answers=code.size, bits=bits, epsilon=None, per="user")
+
+    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
+        """Promise the composed loss of all rounds, if there is a budget."""
+        if self.privacy is None:
+            return Guarantee("none", "central", False, "the updates are sent, and added up, without noise.")
+        epsilon, delta = self.privacy.epsilon, self.privacy.delta
+        compared = "Epsilon compares any two profiles of a user."
+        if self.sensitivity == 1:
+            twice = gaussian_epsilon(2 * _MARGIN * float(np.sqrt(self.rounds)) / self.deviation, delta)
+            compared = (
+                f"Epsilon compares a user's profile with none; between any two profiles it is {twice:.4g}."
+            )
+        promised = (
+            f"Epsilon = {epsilon:g} holds with delta = {delta:g} for all that is seen of a user in "
+            f"{self.rounds} rounds, which items it rated included. {compared}"
+        )
+        reason = (
+            "an update is clipped to a norm, whatever a model computes from a user's ratings, and it or its "
+            "sum has Gaussian noise; rounds compose exactly. The noise is drawn in double precision and "
+            "rounded to the steps of an update."
+        )
+        trust: Literal["local", "central"] = "local" if self.trust == "local" else "central"
+        return Guarantee("proved", trust, True, reason, (promised,))
+
+
+def _check_shapes(
+    method: str, found: Sequence[NDArray[np.float64]], expected: Sequence[tuple[int, ...]]
+) -> None:
+    """Refuse arrays of other shapes than a method of a model should return."""
+    shapes = [np.shape(each) for each in found]
+    if shapes != list(expected):
+        raise SettingError("", f"{method} of shapes {shapes}", f"{list(expected)}")

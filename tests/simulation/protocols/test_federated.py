@@ -1,0 +1,190 @@
+"""Federated models of one's own: clipped updates, noise in sums or on devices, and what is proved of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dprec.accounting import gaussian_epsilon
+from dprec.errors import InputError, SettingError
+from dprec.federated import STEPS, UpdateCode
+from dprec.randomness import ReleaseDraws
+from simulation import audit, load, run
+from simulation.protocols.federated import FederatedProtocol
+from tests.documents.pages import write_files
+
+BUDGET = {"epsilon": 2.0, "per": "user", "composition": "pld", "delta": 1e-5}
+ROUNDS = 3
+
+
+@pytest.fixture(autouse=True)
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Put the model of the documentation where it is imported from."""
+    write_files("docs/federated.md", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    yield
+    sys.modules.pop("federated_factors", None)
+
+
+def values(simulation: dict[str, Any] | None = None, **protocol: Any) -> dict[str, Any]:
+    own = {"kind": "federated", "model": {"kind": "federated_factors:Factors"}, "rounds": ROUNDS}
+    return {
+        "name": "small",
+        "seed": 1,
+        "dataset": {"kind": "synthetic", "users": 60, "items": 20, "ratings": 700},
+        "split": {"kind": "holdout"},
+        "simulation": {"backend": "local", **(simulation or {})},
+        "protocol": {**own, "privacy": BUDGET, **protocol},
+    }
+
+
+def test_the_model_of_the_documentation_is_written_in_one_file_of_a_hundred_lines(tmp_path: Path) -> None:
+    code = (tmp_path / "federated_factors.py").read_text()
+    assert len(code.splitlines()) < 100
+    assert "simulation" not in code
+    assert "flwr" not in code
+
+
+@pytest.mark.parametrize("trust", ["central", "local"])
+def test_the_same_bits_however_users_are_divided(trust: str) -> None:
+    runs = [run(values({"users_per_node": users}, trust=trust), page=False) for users in (1, 7, "all")]
+    first = runs[0]
+    for other in runs[1:]:
+        assert (other.predictions["prediction"] == first.predictions["prediction"]).all()
+        assert all((other.traffic[name] == first.traffic[name]).all() for name in ("uplink_message_bytes",))
+    privacy = first.summary["privacy"]
+    assert privacy["status"] == "proved"
+    assert privacy["trust"] == ("central" if trust == "central" else "local")
+    assert 0.999 * 2.0 < privacy["epsilon_composed"]["max"] <= 2.0
+    assert privacy["epsilon_per_user"]["max"] is None
+
+
+def test_who_misses_rounds_loses_less() -> None:
+    result = run(values({"faults": {"dropout": 0.4}}), page=False)
+    losses = np.unique(result.traffic["epsilon_composed"])
+    protocol = load(values()).protocol
+    assert isinstance(protocol, FederatedProtocol)
+    expected = [gaussian_epsilon(np.sqrt(rounds) / protocol.deviation, 1e-5) for rounds in range(ROUNDS + 1)]
+    assert losses.size > 2
+    assert all(np.isclose(expected, loss, rtol=1e-6).any() for loss in losses)
+
+
+@pytest.mark.parametrize(
+    ("trust", "adjacency", "sensitivity"),
+    [
+        ("central", "add-or-remove-one", 1.0),
+        ("central", "replace-one", 2.0),
+        ("local", "add-or-remove-one", 2.0),
+    ],
+)
+def test_the_noise_is_the_smallest_that_keeps_the_promise(
+    trust: str, adjacency: str, sensitivity: float
+) -> None:
+    protocol = load(values(trust=trust, adjacency=adjacency)).protocol
+    assert isinstance(protocol, FederatedProtocol)
+    mu = sensitivity * np.sqrt(ROUNDS) / protocol.deviation
+    assert gaussian_epsilon(mu, 1e-5) == pytest.approx(2.0, rel=1e-6)
+    assert protocol.setup().deviation == (protocol.deviation if trust == "local" else 0.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        ({"privacy": {"epsilon": 1.0}}, "protocol.privacy.per"),
+        ({"privacy": {"epsilon": 1.0, "per": "user"}}, "protocol.privacy.composition"),
+        ({"privacy": {**BUDGET, "epsilon": 1e-5}}, "protocol.privacy.epsilon"),
+        ({"model": {"kind": "mf"}}, "protocol.model.kind"),
+        ({"model": {"rank": 2}}, "protocol.model.kind"),
+        ({"model": {"kind": "federated_factors:Factors", "rank": 0}}, "protocol.model.rank"),
+    ],
+)
+def test_what_is_refused(changes: dict[str, Any], where: str) -> None:
+    with pytest.raises(InputError) as caught:
+        run(values(**changes), page=False)
+    assert caught.value.where.endswith(where)
+
+
+@pytest.mark.parametrize("method", ["updates", "step", "predictor"])
+def test_a_model_with_other_shapes_is_refused_before_anything_runs(
+    monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    import federated_factors
+
+    def wrong(*_: Any) -> Any:
+        return (lambda *_: np.zeros(3)) if method == "predictor" else (np.zeros((2, 2)),)
+
+    monkeypatch.setattr(federated_factors.Factors, method, wrong)
+    with pytest.raises(InputError) as caught:
+        run(values(), page=False)
+    assert caught.value.where == "protocol.model"
+    assert caught.value.found.startswith(method)
+
+
+def test_a_model_is_not_deployed() -> None:
+    with pytest.raises(SettingError) as caught:
+        load(values()).protocol.check_deployed()
+    assert caught.value.key == "kind"
+
+
+@pytest.mark.parametrize("trust", ["central", "local"])
+def test_the_promise_is_audited(trust: str) -> None:
+    assert audit(values(trust=trust), trials=400).holds
+
+
+def test_too_little_noise_in_sums_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = UpdateCode.released
+
+    def less(self: UpdateCode, total: Any, users: int, deviation: float, draws: ReleaseDraws) -> Any:
+        return honest(self, total, users, deviation / 4, draws)
+
+    monkeypatch.setattr(UpdateCode, "released", less)
+    assert not audit(values(), trials=4000).holds
+
+
+def test_updates_of_any_length_count_at_most_a_clip() -> None:
+    code = UpdateCode(((2, 2), (3,)), clip=0.5, deviation=0.0)
+    rows = np.array([[3.0, -4.0, 0, 0, 0, 0, 0], [0.1] * 7, [np.inf] + [0.0] * 6, [1e200] * 7])
+    updates = rows[:, :4].reshape(-1, 2, 2), rows[:, 4:]
+    reports = code.encode(updates, None)  # type: ignore[arg-type]
+    assert {len(report) for report in reports} == {code.report_bytes} == {14}
+    read = np.array([np.frombuffer(report, "<i2") for report in reports]).astype(float)
+    assert (np.linalg.norm(read, axis=1) <= STEPS).all()
+    assert read[0][:2] == pytest.approx([0.6 * STEPS, -0.8 * STEPS], abs=1)
+    assert read[1] == pytest.approx(0.2 * STEPS, abs=1)
+    assert (read[2] == 0).all()
+
+
+@pytest.mark.parametrize("report", [b"", bytes(13), bytes(15), b"\xff\x7f" * 7, b"\x00\x80" + bytes(12)])
+def test_a_report_that_no_device_sends_is_not_added(report: bytes) -> None:
+    code = UpdateCode(((7,),), clip=1.0, deviation=0.0)
+    good = np.array([STEPS, 0, 0, 0, 0, 0, 0], dtype="<i2").tobytes()
+    valid, aggregate = code.decode([good, report, good])
+    assert valid.tolist() == [True, False, True]
+    assert aggregate.users == 2
+    assert aggregate.total.tolist() == [2 * STEPS, 0, 0, 0, 0, 0, 0]
+    assert code.possible(aggregate)
+    assert code.decode([])[1].users == 0
+
+
+def test_the_noise_of_a_sum_is_as_wide_as_it_should_be_and_changes_with_the_round() -> None:
+    code = UpdateCode(((20_000,),), clip=2.0, deviation=0.0)
+    total = np.zeros(20_000, dtype=np.int64)
+    (one,), (other,) = (code.released(total, 10, 3.0, ReleaseDraws(1, number)) for number in (1, 2))
+    assert one.std() == pytest.approx(3.0 * 2.0 / 10, rel=0.03)
+    assert abs(np.corrcoef(one, other)[0, 1]) < 0.03
+
+
+def test_parameters_survive_the_broadcast_and_damage_is_noticed() -> None:
+    code = UpdateCode(((2, 2), (3,)), clip=1.0, deviation=0.0)
+    parameters = np.arange(4.0).reshape(2, 2), np.array([0.5, -1.0, 2.0])
+    for sent, received in zip(parameters, code.unpack(code.pack(parameters)), strict=True):
+        assert (sent == received).all()
+    for damaged in (b"", code.pack(parameters)[:-1], np.full(7, np.nan, dtype="<f4").tobytes()):
+        with pytest.raises(ValueError, match="parameters"):
+            code.unpack(damaged)
