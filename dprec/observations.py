@@ -30,13 +30,15 @@ _BETWEEN_PROFILES = float(np.sqrt(2))
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingRelease(Options):
-    """From how many raters on items have places that everybody is sent, and with what noise."""
+    """From how many raters on items have embeddings that everybody is sent, and with what noise."""
 
     least_raters: int = option(
-        "Raters without whom an item has no place. Whether it has one shows in the table.", LEAST_RATERS, ge=1
+        "Raters without whom an item has no embedding. Whether it has one shows in the table.",
+        LEAST_RATERS,
+        ge=1,
     )
     epsilon: float | None = option(
-        "Budget of a user's item set against all who are sent the table, for places and popularity; by "
+        "Budget of a user's item set against all who are sent the table, for embeddings and popularity; by "
         "default they have no noise. The server sees the sets in any case.",
         None,
         gt=0,

@@ -60,7 +60,7 @@ class Agreement(Options):
     catalogue: str = option("Digest of the ids of the items, in their order: SHA-256 in hexadecimal digits.")
     public: Key = option("What devices and server share, 32 hexadecimal digits.")
     process: OrdinalProcess = option(
-        "What the device assumes about tastes when it predicts from a table of items.", OrdinalProcess()
+        "What the device assumes about preferences when it predicts from a table of items.", OrdinalProcess()
     )
 
     @classmethod
@@ -294,7 +294,7 @@ class DeviceFolder:
 
     def profile(self) -> Profile:
         """Read the ratings, which the user may have changed."""
-        return read_profile(self.profile_file, self._places, self.agreement.scale)
+        return read_profile(self.profile_file, self._positions, self.agreement.scale)
 
     def keep_profile(self, profile: Profile) -> None:
         """Write the ratings with which a run is answered, if they are not kept already.
@@ -307,7 +307,7 @@ class DeviceFolder:
         file = self.kept_profile_file(profile.digest)
         if not file.exists():
             file.parent.mkdir(mode=0o700, exist_ok=True)
-            rated = [self.item_ids[place] for place in profile.items.tolist()]
+            rated = [self.item_ids[position] for position in profile.items.tolist()]
             write_durably(file, profile_text(rated, profile.values).encode())
             sync_folder(self.path)
 
@@ -320,14 +320,14 @@ class DeviceFolder:
             When they are missing or changed.
         """
         file = self.kept_profile_file(digest)
-        profile = read_profile(file, self._places, self.agreement.scale)
+        profile = read_profile(file, self._positions, self.agreement.scale)
         if profile.digest != digest:
             raise InputError(str(file), "changed", "the file as the device wrote it")
         return profile
 
     @cached_property
-    def _places(self) -> Mapping[str, int]:
-        return {item: place for place, item in enumerate(self.item_ids)}
+    def _positions(self) -> Mapping[str, int]:
+        return {item: position for position, item in enumerate(self.item_ids)}
 
     def _text(self, path: Path) -> str:
         try:
@@ -381,7 +381,7 @@ def write_device(
     folder : Path
         Must not exist, or be empty.
     profile : tuple of ndarray
-        The places of the rated items in the catalogue, and their true ratings.
+        The positions of the rated items in the catalogue, and their true ratings.
     user : int
         Number under which the server enrols the device.
     limits : Limits
@@ -400,7 +400,7 @@ def write_device(
     """
     _check_catalogue(item_ids, agreement)
     device, (items, values) = DeviceFolder(folder), profile
-    rated = [item_ids[place] for place in items.tolist()]
+    rated = [item_ids[position] for position in items.tolist()]
     files = {
         device.profile_file: profile_text(rated, values).encode(),
         device.protocol_file: agreement.text.encode(),

@@ -27,7 +27,7 @@ class Profile:
     """The ratings of one user; `HeldRatings` of one."""
 
     items: NDArray[np.int32]
-    """Ascending places in the catalogue; shape (ratings,)."""
+    """Ascending positions in the catalogue; shape (ratings,)."""
     values: NDArray[np.float64]
     """Shape (ratings,)."""
     scale: RatingScale
@@ -82,13 +82,13 @@ def profile_text(items: list[str], values: NDArray[np.float64]) -> str:
     return file.getvalue()
 
 
-def read_profile(path: Path, places: Mapping[str, int], scale: RatingScale) -> Profile:
+def read_profile(path: Path, positions: Mapping[str, int], scale: RatingScale) -> Profile:
     """Read profile.csv.
 
     Parameters
     ----------
-    places : mapping
-        From the ids of the items to their places in the catalogue.
+    positions : mapping
+        From the ids of the items to their positions in the catalogue.
 
     Raises
     ------
@@ -104,14 +104,14 @@ def read_profile(path: Path, places: Mapping[str, int], scale: RatingScale) -> P
     ratings: dict[int, float] = {}
     for number, row in enumerate(rows[1:], start=2):
         where = f"{path}:{number}"
-        if len(row) != len(_COLUMNS) or row[0] not in places:
+        if len(row) != len(_COLUMNS) or row[0] not in positions:
             raise InputError(where, ",".join(row), "an item of the catalogue, and its rating")
-        place = places[row[0]]
-        if place in ratings:
+        position = positions[row[0]]
+        if position in ratings:
             raise InputError(where, f"item {row[0]} again", "one rating of an item")
-        ratings[place] = _rating(row[1], scale, where)
+        ratings[position] = _rating(row[1], scale, where)
     items = np.array(list(ratings), dtype=np.int32)
-    return Profile.of(items, np.array(list(ratings.values()), dtype=np.float64), scale, len(places))
+    return Profile.of(items, np.array(list(ratings.values()), dtype=np.float64), scale, len(positions))
 
 
 def _rating(text: str, scale: RatingScale, where: str) -> float:
@@ -146,6 +146,6 @@ def write_predictions(
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["item", "prediction"])
-    ids = [item_ids[place] for place in best_first.tolist()]
+    ids = [item_ids[position] for position in best_first.tolist()]
     writer.writerows(zip(ids, map(repr, predicted[best_first].tolist()), strict=True))
     write_durably(path, file.getvalue().encode())

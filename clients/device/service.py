@@ -81,7 +81,7 @@ class Service:
     """Set to end the service."""
     answer_after: float | None = None
     """Seconds from when messages were fetched to when all their answers leave. By default 0.2, and 0.05 more
-    for each device. Where answering takes longer, answers leave after the next whole multiple.
+    for each device. Where answering takes longer, answers leave after the next multiple.
     """
     _period: float = field(init=False)
     _worker: ThreadPoolExecutor = field(init=False)

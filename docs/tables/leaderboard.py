@@ -273,7 +273,7 @@ def _is(result: Result, baseline: str) -> bool:
 def _beats(result: Result) -> bool:
     """Return whether a result is better than nothing sent by more than its uncertainty."""
     gained = result.against_nothing_sent
-    return gained is not None and gained.beyond_doubt
+    return gained is not None and gained.significantly_better
 
 
 def _trust(result: Result) -> str:

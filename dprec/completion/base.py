@@ -33,7 +33,7 @@ class Completed(ABC):
     """Sentences that a reader of the results must not miss."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Have the predictions of a class from outside checked, and the class named if they are none."""
+        """Have the predictions of a user-defined class checked, and the class named if they are none."""
         super().__init_subclass__(**options)
         if "predict" in cls.__dict__ and not is_ours(cls):
             cls.predict = _checked_predict(cls.predict)  # type: ignore[method-assign]
@@ -87,7 +87,7 @@ class Completion(Options):
         return None
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Have a class from outside named if it returns no completed matrix, or raises."""
+        """Have a user-defined class named if it returns no completed matrix, or raises."""
         super().__init_subclass__(**options)
         if "fit" in cls.__dict__ and not is_ours(cls):
             cls.fit = _checked_fit(cls.fit)  # type: ignore[method-assign]

@@ -1,4 +1,4 @@
-"""Plain factors, r_ui = u_u . v_i without effects, and the steps that descend their gradient.
+"""Plain factors, r_ui = u_u . v_i without biases, and the steps that descend their gradient.
 
 The model of Neera et al. [neera2023], Eq. (1), whose factors carry the level of the ratings as well.
 
@@ -11,7 +11,7 @@ over the cells and visits its symbols in turn: the ratings under one symbol shar
 once, which equals stepping them one by one. This is sequential descent, but its order is a random Latin
 square's rather than one that is uniform over all orders.
 
-Neera et al. [neera2023] solve their Eq. (1), without effects; they give no rank, step size or epochs.
+Neera et al. [neera2023] solve their Eq. (1), without biases; they give no rank, step size or epochs.
 """
 
 from __future__ import annotations

@@ -221,7 +221,7 @@ class VariationalMogMatrixFactorization(Completion):
     iterations: int = option("Expectation-maximisation steps, at most.", 100, ge=1)
     tolerance: float = option("Relative gain in log-likelihood that ends the steps.", 1e-7, ge=0)
     ridge: float | None = option(
-        "Inverse prior variance of effects and factors; learned from the data when null.", None, gt=0
+        "Inverse prior variance of biases and factors; learned from the data when null.", None, gt=0
     )
 
     def check(self, shape: tuple[int, int]) -> None:

@@ -80,7 +80,7 @@ class WeightedCells:
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """Posterior of one side: column 0 is the effect, the others are the factors.
+    """Posterior of one side: column 0 is the bias, the others are the factors.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class Side:
         spread : float
             Variance of the ratings.
         sharing : int
-            Factors that, together, have the prior variance of an effect: all of them, or 1.
+            Factors that, together, have the prior variance of a bias: all of them, or 1.
         """
         width = 1 + rank
         # A fifth of the spread per side is the right order of magnitude; the sweeps learn the rest.
@@ -114,7 +114,7 @@ class Side:
 
     @classmethod
     def at_random(cls, entities: int, rank: int, spread: float, sharing: int, seed: int) -> Side:
-        """Start with factors drawn from their prior, effects at zero; see `at_zero`."""
+        """Start with factors drawn from their prior, biases at zero; see `at_zero`."""
         side = cls.at_zero(entities, rank, spread, sharing)
         draws = generator(seed, "initial factors").standard_normal((entities, rank))
         side.means[:, 1:] = draws * np.sqrt(np.diag(side.prior)[1:])
@@ -123,7 +123,7 @@ class Side:
     def solve(self, cells: WeightedCells, other: Side, noise: float = 1.0) -> tuple[Side, float]:
         """Solve this side given the other.
 
-        With x the other side's factors, a constant 1 in place of its effect c, and w the weights,
+        With x the other side's factors, a constant 1 in place of its bias c, and w the weights,
         the normal equations of an entity are
         (sum w E[x x^T] / noise + prior^-1) mean = sum w E[x (r - c)] / noise.
 
@@ -258,7 +258,7 @@ class Side:
     def extended(self, one: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return means and packed second moments with a constant 1 inserted at column ``one``.
 
-        Users extended at 1 are (effect, 1, factors) and items at 0 are (1, effect, factors), so the
+        Users extended at 1 are (bias, 1, factors) and items at 0 are (1, bias, factors), so the
         expected rating is their inner product.
         """
         width = self.means.shape[1]

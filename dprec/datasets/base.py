@@ -76,11 +76,11 @@ class Dataset(Options):
         return None
 
     def read_off(self) -> tuple[str, ...]:
-        """Return the settings of the rating scale that nobody gave, so that the ratings themselves decide."""
+        """Return the settings of the rating scale that are not given, so that the ratings decide them."""
         return ()
 
     def written(self, settings: Mapping[str, Any]) -> str:
-        """Return settings of the data set as somebody types them."""
+        """Return settings of the data set as they are typed."""
         return typed(settings)
 
     def hidden(self) -> NDArray[np.float64] | None:

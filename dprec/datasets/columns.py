@@ -174,7 +174,7 @@ class RatingColumns(Options):
     )
 
     def places(self, header: Sequence[str], source: str, *, timed: bool = False) -> list[int]:
-        """Return the places of the users', items' and ratings' columns, from 0, in a header; the times' too.
+        """Return the positions of the columns of users, items, ratings and times, from 0, in a header.
 
         Raises
         ------
@@ -200,7 +200,7 @@ class RatingColumns(Options):
         return tuple(name for name, value in scale.items() if value is None and name not in unneeded)
 
     def written(self, settings: Mapping[str, Any]) -> str:
-        """Return settings as somebody types them, here as arguments in Python."""
+        """Return settings as they are typed, here as arguments in Python."""
         return ", ".join(f"{name}={_shown(value)}" for name, value in settings.items())
 
     def scale(self, values: NDArray[np.float64], source: str) -> RatingScale:

@@ -173,7 +173,7 @@ _NAMES: dict[Role, tuple[str, ...]] = {
 
 
 def find_column(role: Role, header: Sequence[str]) -> int | None:
-    """Return the place of a role's column in a header, from 0; None if no name, or one twice, is the role's.
+    """Return the position of a role's column in a header, from 0; None if no name or several are the role's.
 
     Case, blanks and marks do not count: "User-ID" is "userid".
     """
@@ -183,7 +183,7 @@ def find_column(role: Role, header: Sequence[str]) -> int | None:
 
 
 def required_columns(asked: Mapping[Role, str | int | None], header: Sequence[str], source: str) -> list[int]:
-    """Return the places of columns in a header, from 0.
+    """Return the positions of columns in a header, from 0.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def _place(role: Role, column: str | int | None, header: Sequence[str], source: 
 
 
 def column_place(column: str | int, header: Sequence[str], source: str) -> int:
-    """Return the place of a column in a header, from 0.
+    """Return the position of a column in a header, from 0.
 
     Parameters
     ----------

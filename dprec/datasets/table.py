@@ -39,7 +39,7 @@ def _column_names(path: Path) -> list[str]:
 
 
 def _read_table(path: Path, places: Sequence[int]) -> list[NDArray[Any]]:
-    """Return columns of a table, by their places from 0."""
+    """Return columns of a table, by their positions from 0."""
     file = _file(path)
     names = [file.schema_arrow.names[place] for place in places]
     try:
@@ -235,7 +235,7 @@ class DelimitedColumns(RatingColumns, FileDataset):
         return typed(settings)
 
     def places(self, header: Sequence[str], source: str, *, timed: bool = False) -> list[int]:
-        """Return the places of columns; see `RatingColumns.places`. An InputError names the file first."""
+        """Return the positions of columns; see `RatingColumns.places`. An InputError names the file first."""
         with _file_first(source):
             return super().places(header, source, timed=timed)
 
@@ -292,7 +292,7 @@ class DelimitedColumns(RatingColumns, FileDataset):
         return place < len(first) and not is_number(first[place].replace(",", "."))
 
     def _positions(self) -> list[int]:
-        """Return the places of users, items, ratings and times, from 0, in a file without header."""
+        """Return the positions of users, items, ratings and times, from 0, in a file without header."""
         columns = self.user_column, self.item_column, self.rating_column, self.timestamp_column
         return [column - 1 if isinstance(column, int) else usual for usual, column in enumerate(columns)]
 

@@ -26,7 +26,7 @@ _REACH, _POINTS = 3.0, 601
 """The latent ratings that predictions are moved to: from -3 to 3, where a level is as good as certain."""
 
 _SWEEPS = 10
-"""Sweeps over items and users; two effects per rating settle within a few."""
+"""Sweeps over items and users; two biases per rating settle within a few."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,12 +39,12 @@ class TableOptions(Options):
     )
     variance: float = option("Variance of the latent rating, in units of the noise on it.", 0.5, gt=0, le=100)
     dimensions: int = option(
-        "Dimensions of the places that rated items give to items; 0 where the rated items are hidden.",
+        "Dimensions of the item embeddings from item sets; 0 where these are hidden.",
         20,
         ge=0,
         le=64,
     )
-    features: int = option("Dimensions, the first, on which effects are regressed.", 10, ge=0, le=64)
+    features: int = option("Dimensions, the first, on which biases are regressed.", 10, ge=0, le=64)
 
     def cuts(self, scale: RatingScale) -> NDArray[np.float64]:
         """Return where latent ratings change level; SettingError for another number of levels."""
@@ -71,13 +71,13 @@ def derived_broadcast(
     observations : Observations
         What it was completed from.
     seed : int
-        Seed of the places.
+        Seed of the embeddings.
 
     Notes
     -----
     Let m_ui be the prediction of a reported cell and g(theta) the expected rating at a latent rating
     (`expected_rating`, without variance). The latent prediction g^-1(m_ui) = c_i + b_u + rest is divided into
-    biases of items and users, regressed on places, counts and catalogue as in a calibrated completion, by
+    biases of items and users, regressed on embeddings, counts and catalogue as in a calibrated completion, by
     alternating posterior means. Every cell weighs
 
         w = g'(theta_0)^2 / s^2,
@@ -85,9 +85,9 @@ def derived_broadcast(
     theta_0 the mean latent prediction and s^2 the variance of the reported values: a report with that spread
     says no more about a latent rating, whatever the completion made of it. So the variance of c_i is about
     1 / (n_i w + 1 / tau^2) after n_i reports, with the variance tau^2 around the regression learned from the
-    effects themselves. The spread of the predictions would not do: those of one item share its error. Where
+    biases themselves. The spread of the predictions would not do: those of one item share its error. Where
     a mechanism pulls the values that are read towards the middle, predictions are pulled with them, and
-    effects and tau^2 are too small: devices then rely on their own ratings more than on the table.
+    biases and tau^2 are too small: devices then rely on their own ratings more than on the table.
     """
     seen, cuts = observations, options.cuts(observations.scale)
     latent, weight = _latent_predictions(completed.predict(seen.users, seen.items), seen, cuts)
@@ -129,7 +129,7 @@ def _latent_predictions(
 
 
 def _solved(side: Regressed, owners: NDArray[np.int32], weight: float, own: NDArray[np.float64]) -> Regressed:
-    """Solve one side given each cell's observation of its effect."""
+    """Solve one side given each cell's observation of its bias."""
     counts = np.bincount(owners, minlength=len(side.means)).astype(np.float64)
     sums = np.bincount(owners, weights=own, minlength=len(side.means)).astype(np.float64)
     return side.solved((weight * counts)[:, None, None], (weight * sums)[:, None])
@@ -139,7 +139,7 @@ def calibrated_broadcast(model: CalibratedModel) -> Broadcast:
     """Return what a calibrated model knows that devices need.
 
     Users' factors are brought to variance 1 around their priors; what is not known of an item's factors is
-    added to the uncertainty of its effect.
+    added to the uncertainty of its bias.
     """
     latent = model.latent
     spreads = latent.user_factors.spreads
@@ -174,7 +174,7 @@ def _item_biases_broadcast(model: ItemBiasesModel, n_users: int) -> Broadcast:
 def broadcast_of(
     completed: Completed, observations: Observations, options: TableOptions, seed: int
 ) -> Broadcast:
-    """Return what devices are sent: a model's own effects, or what predictions say of them.
+    """Return what devices are sent: a model's own biases, or what predictions say of them.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """An ordinal Gaussian process over a user's own ratings, fitted on the device.
 
-The latent rating of an item is the item's broadcast effect, the user's level, a smooth function of the item's
-place and public data, and the product of factors. The server says how uncertain each effect is, so clean
+The latent rating of an item is the item's broadcast bias, the user's level, a smooth function of the item's
+embedding and public data, and the product of factors. The server says how uncertain each bias is, so clean
 ratings count for more where the server knows less. The fit is Laplace's approximation (Rasmussen and Williams
 [rasmussen2006], Algorithm 3.1) with Fisher information in place of the curvature. Nothing is sent, so that a
 user loses nothing by predicting; for what the broadcast tells of others, see `dprec.observations`.
@@ -49,10 +49,10 @@ class _Batch:
     """Shape (batch,)."""
     ratings: NDArray[np.int64]
     is_rating: NDArray[np.bool_]
-    """Places in the users' ratings, and which are not padding; shape (batch, ratings)."""
+    """Positions in the users' ratings, and which are not padding; shape (batch, ratings)."""
     questions: NDArray[np.int64]
     is_question: NDArray[np.bool_]
-    """Places in the list of questions, and which are not padding; shape (batch, questions)."""
+    """Positions in the list of questions, and which are not padding; shape (batch, questions)."""
 
 
 def batches(ratings: Ratings, users: NDArray[np.integer]) -> Iterator[_Batch]:
@@ -85,7 +85,7 @@ def _padded(sizes: NDArray[np.integer]) -> NDArray[np.int64]:
 def _grid(
     starts: NDArray[np.integer], lengths: NDArray[np.integer], width: int
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return places from each start on, one row each, and which belong to it; the others are 0."""
+    """Return positions from each start on, one row each, and which belong to it; the others are 0."""
     columns = np.arange(width)
     inside = columns < lengths[:, None]
     return np.where(inside, starts[:, None] + columns, 0).astype(np.int64), inside
@@ -101,11 +101,11 @@ class OrdinalProcess(Options):
 
     level: float = option("Variance of a user's level around what its rated items say.", 0.25, gt=0)
     taste: float = option(
-        "Variance of what is linear in the direction of an item's place, far from the origin.", 0.1, ge=0
+        "Variance of what is linear in the direction of an item's embedding, far from the origin.", 0.1, ge=0
     )
     nearness: float = option("Variance of what items in the same direction share.", 0.12, ge=0)
     reach: float = option(
-        "Squared distance from the origin at which a place has half of its direction.", 0.3, gt=0
+        "Squared distance from the origin at which an embedding has half of its direction.", 0.3, gt=0
     )
     number: float = option("Variance of the slope over popularity and each public number.", 0.02, ge=0)
     category: float = option("Variance of the liking for each public category.", 0.03, ge=0)
@@ -153,7 +153,7 @@ class Devices:
 
     @cached_property
     def _weighted(self) -> NDArray[np.float64]:
-        """What users' tastes are linear in, times its standard deviation, shape (items, columns)."""
+        """What users' preferences are linear in, times its standard deviation, shape (items, columns)."""
         table, process = self.table, self.process
         return np.column_stack(
             [
@@ -190,7 +190,7 @@ class Devices:
         return prior
 
     def _covariance(self, rows: NDArray[np.integer], columns: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Return the covariance of levels and tastes, shape (batch, rows, columns)."""
+        """Return the covariance of levels and preferences, shape (batch, rows, columns)."""
         linear = self._weighted[rows] @ self._weighted[columns].swapaxes(1, 2)
         ends = self._directions[rows], self._directions[columns]
         apart = ends[0] @ ends[1].swapaxes(1, 2)
@@ -209,7 +209,7 @@ class Devices:
 
     @cached_property
     def _variances(self) -> NDArray[np.float64]:
-        """Variances of level and taste at every item, shape (items,)."""
+        """Variances of level and preference at every item, shape (items,)."""
         linear = (self._weighted**2).sum(axis=1)
         variances: NDArray[np.float64] = linear + self.process.level + self.process.nearness
         return variances

@@ -1,13 +1,12 @@
 """How contributions become sums with noise: who adds up, who adds the noise, and what travels.
 
-A device encodes its contribution as its report; whoever adds up reads the reports of a partition and returns
-their sum in integers, so that the sums of partitions can be added; a release is the sum of everybody with
-Gaussian noise. Noise is given as a multiplier: its standard deviation where contributions have a norm of 1 at
-most.
+A device encodes its contribution as its report; the reports of a partition are added up as integers, so that
+the sums of partitions can be added; a release is the sum of everybody with Gaussian noise. Noise is given as
+a multiplier: its standard deviation where contributions have a norm of 1 at most.
 
-The noise is a normal deviate rounded to an integer of units. As sums are integers, that is the
-Gaussian mechanism, rounded afterwards: rounding costs nothing, and hides the deviate's last bits, by which
-sums in floating point can be told apart.
+The noise is a normal deviate rounded to an integer of units. As sums are integers, that is the Gaussian
+mechanism, rounded afterwards: rounding costs nothing, and hides the deviate's last bits, by which sums
+in floating point can be distinguished.
 """
 
 from __future__ import annotations
@@ -161,7 +160,7 @@ class Aggregation(Options):
 
     @abstractmethod
     def possible(self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float) -> bool:
-        """Return whether valid reports can have a sum, of the right shape, that somebody else added up."""
+        """Return whether valid reports can have a sum, of the right shape, that was added up elsewhere."""
 
     @abstractmethod
     def length(self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float) -> float:

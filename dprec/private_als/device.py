@@ -1,8 +1,8 @@
 """The device's part of a round: which ratings it chooses, and what it contributes for them.
 
-A device fits its user's level and factors to all its ratings, for itself and for whoever adds up. All that
-others see are sums with noise; what a device predicts from its own ratings, nobody else sees, so the privacy
-is joint: of each user against all the others (Chien et al. [chien2021], section 2).
+A device fits its user's level and factors to all its ratings, for itself and for the sums. All that others
+see are sums with noise; what a device predicts from its own ratings, it alone sees, so the privacy is joint:
+of each user against all the others (Chien et al. [chien2021], section 2).
 """
 
 from __future__ import annotations
@@ -218,17 +218,17 @@ def contributions_of(
     random_words : ndarray of uint64, shape (ratings,)
         The devices' own, by which they choose ratings.
     """
-    # Effects are estimated as a whole in each of their rounds, factors from what effects leave.
+    # Biases are estimated as a whole in each of their rounds, factors from what biases leave.
     users = profiles.users
     residuals = profiles.values - model.mean - model.biases[profiles.items]
     if round_index <= options.bias_rounds:
-        candidates, places = np.ones(users.size, dtype=np.bool_), np.arange(profiles.n_items)
+        candidates, positions = np.ones(users.size, dtype=np.bool_), np.arange(profiles.n_items)
         factors = np.ones((profiles.n_users, 1), dtype=np.float32)
         # The first round estimates the mean, so it takes ratings as they are.
         levels = _own_levels(profiles, residuals, options) if round_index > 1 else np.zeros(profiles.n_users)
         residuals = residuals + model.biases[profiles.items]
     else:
-        candidates, places = model.popular[profiles.items], np.cumsum(model.popular) - 1
+        candidates, positions = model.popular[profiles.items], np.cumsum(model.popular) - 1
         levels, own = own_factors(profiles, residuals, model, options)
         factors = clipped(own * model.gain)
     chances = model.weights[profiles.items] if options.sampling == "tail" else np.zeros_like(users)
@@ -236,7 +236,7 @@ def contributions_of(
     targets = (residuals - levels[users])[chosen] / layout.clip
     return Contributions(
         offsets(np.bincount(users[chosen], minlength=profiles.n_users)),
-        places[profiles.items[chosen]].astype(np.int32),
+        positions[profiles.items[chosen]].astype(np.int32),
         np.trunc(np.clip(targets, -1, 1) * 2.0**TARGET_BITS).astype(np.int64),
         factors,
     )
@@ -249,7 +249,7 @@ def chosen_ratings(
     limit: int,
     random_words: NDArray[np.uint64],
 ) -> NDArray[np.int64]:
-    """Return the places of at most ``limit`` ratings of each user, ascending.
+    """Return the positions of at most ``limit`` ratings of each user, ascending.
 
     They are drawn one after the other in proportion to their weights, which gives the ``limit`` smallest of
     exponential variables of these rates (Efraimidis and Spirakis [efraimidis2006]).
@@ -274,7 +274,7 @@ def chosen_ratings(
 def _own_levels(
     profiles: Profiles, residuals: NDArray[np.float64], options: FactorizationOptions
 ) -> NDArray[np.float64]:
-    """Return how far each user rates above the items' effects, shrunk, shape (users,)."""
+    """Return how far each user rates above the item biases, shrunk, shape (users,)."""
     sums = np.bincount(profiles.users, residuals, minlength=profiles.n_users)
     levels: NDArray[np.float64] = sums / (np.diff(profiles.indptr) + options.level_ridge)
     return levels

@@ -23,7 +23,7 @@ def shrunken_biases(
     prior: float,
     count_noise: float = 0.0,
 ) -> NDArray[np.float64]:
-    """Return the effects c with the least expected squared error given the counts, shape (items,).
+    """Return the biases c with the least expected squared error given the counts, shape (items,).
 
     A sum is s = n c + e, where e holds the residuals of n ratings and the noise of the release. Negative
     counts, which noise makes, are taken as 0.
@@ -37,7 +37,7 @@ def shrunken_biases(
     residual : float
         Variance of a residual, times the weight of a rating.
     prior : float
-        Prior variance of an effect, above 0.
+        Prior variance of a bias, above 0.
     count_noise : float
         Standard deviation of the noise of a count, which makes a small one worth less.
     """
@@ -89,29 +89,29 @@ def shrunken_factors(
     return factors
 
 
-def root_of_moment(moment: NDArray[np.float64], floor: float) -> NDArray[np.float64]:
-    """Return L with L L^T the nearest matrix to a symmetric one whose eigenvalues are ``baseline`` to 1."""
+def root_of_moment(moment: NDArray[np.float64], least: float) -> NDArray[np.float64]:
+    """Return L with L L^T the nearest matrix to a symmetric one whose eigenvalues are ``least`` to 1."""
     values, vectors = np.linalg.eigh((moment + moment.T) / 2)
-    root: NDArray[np.float64] = vectors * np.sqrt(np.clip(values, floor, 1.0))
+    root: NDArray[np.float64] = vectors * np.sqrt(np.clip(values, least, 1.0))
     return root
 
 
 def orthogonal(
-    factors: NDArray[np.float64], weights: NDArray[np.float64], floor: float
+    factors: NDArray[np.float64], weights: NDArray[np.float64], least: float
 ) -> NDArray[np.float64]:
     """Return the same space of factors with weighted mean squares of 1 and no correlation.
 
-    Directions with less than ``baseline`` of the largest mean square are enlarged no further than those.
+    Directions with less than ``least`` of the largest mean square are enlarged no further than those.
     """
     moment = (factors * weights[:, None]).T @ factors / weights.sum()
     values, vectors = np.linalg.eigh(moment)
     largest = max(float(values[-1]), np.finfo(float).tiny)
-    spread: NDArray[np.float64] = factors @ vectors / np.sqrt(np.maximum(values, floor * largest))
+    spread: NDArray[np.float64] = factors @ vectors / np.sqrt(np.maximum(values, least * largest))
     return spread
 
 
 _SMALLEST_MOMENT = 0.02
-"""Least mean square of a direction of the users' factors, which are at most 1 long."""
+"""Least mean square of a direction of user factors, which are at most 1 long."""
 
 _SMALLEST_DIRECTION = 0.1
 """Least mean square of a direction of item factors, relative to the largest, that is enlarged to 1."""
@@ -192,7 +192,7 @@ class ItemLearner:
     def _begin(self, released: NDArray[np.float64], noise: NDArray[np.float64], users: int) -> None:
         """Take counts and mean from the sums of the first round."""
         self._count_noise, self._users = float(noise[0]), users
-        # Nobody weighs more than 1 in a count.
+        # No user weighs more than 1 in a count.
         self._counts = np.minimum(released[:, 0], float(users))
         total = max(float(self._counts.sum()), float(noise[0]), np.finfo(float).tiny)
         offset = float(np.clip(released[:, 1].sum() / total, -self.span / 2, self.span / 2))
@@ -200,9 +200,9 @@ class ItemLearner:
         self._offset = offset
 
     def _learn_biases(self, sums: NDArray[np.float64], noise: float, *, first: bool) -> None:
-        """Estimate the effects from the sums of all rounds so far, which have noise of their own each.
+        """Estimate the biases from the sums of all rounds so far, which have noise of their own each.
 
-        Without noise, only those of the last round count: their targets are closest to the effects.
+        Without noise, only those of the last round count: their targets are closest to the biases.
         """
         if first:
             self._sums, self._sum_noise = sums - self._offset * self._counts, noise
@@ -263,8 +263,8 @@ class ItemLearner:
         weights = layout.weights / UNIT_WEIGHT
         of_users = self._mean_user_weight(weights)
         total = float((self._floored * weights).sum()) * of_users / self._mean_weight
-        floor = max(float(noise[0]) * np.sqrt(layout.n_items) / total, _SMALLEST_MOMENT)
-        root = root_of_moment(matrices.sum(axis=0) / total, min(floor, 1.0))
+        least = max(float(noise[0]) * np.sqrt(layout.n_items) / total, _SMALLEST_MOMENT)
+        root = root_of_moment(matrices.sum(axis=0) / total, min(least, 1.0))
         inverse = np.linalg.inv(root)
         stretch = float((inverse**2).sum() / options.rank)
         white = shrunken_factors(

@@ -49,7 +49,7 @@ from dprec.secure_aggregation import (
 )
 
 _PUBLIC_SEED = 0
-"""Seed of places and signs, which are the same in all runs."""
+"""Seed of buckets and signs, which are the same in all runs."""
 
 _BEYOND = 2.0**-72
 """Probability that a number of a turned total is larger than assumed: 2**-40 over 2**32 numbers of a run."""
@@ -67,7 +67,7 @@ class VectorPlan:
     norm: int
     """Longest rounded vector, in steps."""
     sketch: float | None
-    """Places of a count sketch as a share of the items; none for no sketch."""
+    """Buckets of a count sketch as a share of the items; none for no sketch."""
     rotation: bool
     """Whether vectors are turned."""
 
@@ -77,20 +77,20 @@ class VectorPlan:
         return cls(layout.n_items, layout.width, layout.limit, norm, sketch, rotation)
 
     @property
-    def places(self) -> int:
-        """Places that hold the numbers of an item, or of several."""
+    def buckets(self) -> int:
+        """Buckets that hold the numbers of an item, or of several."""
         return self.items if self.sketch is None else math.ceil(self.sketch * self.items)
 
     @property
     def size(self) -> int:
         """Numbers of a vector."""
-        numbers = self.places * self.width
+        numbers = self.buckets * self.width
         return padded_size(numbers) if self.rotation else numbers
 
     @property
     def most_numbers(self) -> int:
         """Most numbers of a vector that are not 0, and so are rounded."""
-        return self.size if self.rotation else self.width * min(self.limit or self.places, self.places)
+        return self.size if self.rotation else self.width * min(self.limit or self.buckets, self.buckets)
 
     @property
     def steps(self) -> float:
@@ -119,7 +119,7 @@ class VectorPlan:
         cells, values = self._numbers(contributions, layout)
         rows = np.zeros((contributions.n_users, self.size), dtype=np.int32)
         if self.rotation:
-            dense = np.zeros((contributions.n_users, self.places * self.width))
+            dense = np.zeros((contributions.n_users, self.buckets * self.width))
             dense.ravel()[cells] = values
             turned = _rotation(self).turned(dense) * self.steps
             counts = np.full(len(rows), self.size)
@@ -134,37 +134,37 @@ class VectorPlan:
         values = total / self.steps
         if self.rotation:
             values = _rotation(self).turned_back(values[None])[0]
-        of_places = values.reshape(self.places, self.width)
-        return of_places if self.sketch is None else _sketch(self).estimates(of_places)
+        of_buckets = values.reshape(self.buckets, self.width)
+        return of_buckets if self.sketch is None else _sketch(self).estimates(of_buckets)
 
     def _numbers(
         self, contributions: Contributions, layout: StatisticsLayout
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return where numbers of all users lie in rows of places, ascending, and the numbers in units."""
+        """Return where numbers of all users lie in rows of buckets, ascending, and the numbers in units."""
         values = contributions.numbers(layout).astype(np.float64) * UNIT
-        places, users = contributions.items.astype(np.int64), rows_of(np.diff(contributions.indptr))
+        buckets, users = contributions.items.astype(np.int64), rows_of(np.diff(contributions.indptr))
         if self.sketch is not None:
-            values *= _sketch(self).signs[places][:, None]
-            of_user = users * self.places + _sketch(self).places[places]
-            shared, place_of = np.unique(of_user, return_inverse=True)
+            values *= _sketch(self).signs[buckets][:, None]
+            of_user = users * self.buckets + _sketch(self).buckets[buckets]
+            shared, bucket_of = np.unique(of_user, return_inverse=True)
             sums = np.zeros((shared.size, self.width))
-            np.add.at(sums, place_of, values)
-            users, places = np.divmod(shared, self.places)
-            # Items that share a place may make a contribution longer than a unit.
+            np.add.at(sums, bucket_of, values)
+            users, buckets = np.divmod(shared, self.buckets)
+            # Items that share a bucket may make a contribution longer than a unit.
             norms = np.sqrt(np.bincount(users, (sums**2).sum(axis=1), minlength=contributions.n_users))
             values = sums / np.maximum(norms, 1.0)[users][:, None]
-        cells = ((users * self.places + places) * self.width)[:, None] + np.arange(self.width)
+        cells = ((users * self.buckets + buckets) * self.width)[:, None] + np.arange(self.width)
         return cells.ravel(), values.ravel()
 
 
 @lru_cache(maxsize=4)
 def _sketch(plan: VectorPlan) -> CountSketch:
-    return CountSketch.of(plan.items, plan.places, _PUBLIC_SEED, "count sketch of items")
+    return CountSketch.of(plan.items, plan.buckets, _PUBLIC_SEED, "count sketch of items")
 
 
 @lru_cache(maxsize=4)
 def _rotation(plan: VectorPlan) -> Rotation:
-    return Rotation.of(plan.places * plan.width, _PUBLIC_SEED, "rotation of contributions")
+    return Rotation.of(plan.buckets * plan.width, _PUBLIC_SEED, "rotation of contributions")
 
 
 _TOTALS = 1 << 32
@@ -194,7 +194,7 @@ class SecureAggregation(Aggregation):
     norm: int = option("Longest contribution, in steps of the grid.", 256, ge=2, le=1 << 16)
     modulus_bits: int | None = option("Bits of a number that is sent; as needed if none.", None, ge=2, le=62)
     sketch: float | None = option(
-        "Places of a count sketch, as a share of the items; none for no sketch.", None, gt=0, lt=1
+        "Buckets of a count sketch, as a share of the items; none for no sketch.", None, gt=0, lt=1
     )
     rotation: bool = option("Whether contributions are turned at random before they are rounded.", False)
     users: int | None = option("Devices of a release; all of the run if none.", None, ge=2)

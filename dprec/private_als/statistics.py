@@ -21,10 +21,10 @@ from dprec.completion import packed_outer
 from dprec.wire import BitStream, ItemSets, longest_item_set, read_item_sets
 
 UNIT = 2.0**-36
-"""Contributions are whole multiples of this, so sums depend neither on partitions nor on their order."""
+"""Contributions are integer multiples of this, so sums depend neither on partitions nor on their order."""
 
 WEIGHT_BITS, TARGET_BITS, FACTOR_BITS = 8, 12, 16
-"""Binary places of an item's weight, of a target and of a factor, whose product is in whole units."""
+"""Binary digits of an item's weight, of a target and of a factor, whose product is in whole units."""
 
 _MATRIX_BITS = TARGET_BITS + FACTOR_BITS
 UNIT_WEIGHT = 1 << WEIGHT_BITS
@@ -91,7 +91,7 @@ class Contributions:
     indptr: NDArray[np.int64]
     """Shape (users + 1,)."""
     items: NDArray[np.int32]
-    """Places of the chosen items in the layout, ascending within a user; shape (cells,)."""
+    """Positions of the chosen items in the layout, ascending within a user; shape (cells,)."""
     targets: NDArray[np.int64]
     """Clipped targets, in units of ``clip / 2**TARGET_BITS``; shape (cells,)."""
     factors: NDArray[np.float32]
@@ -161,7 +161,7 @@ def sum_of_contributions(contributions: Contributions, layout: StatisticsLayout)
 
 
 def possible_sum(total: NDArray[np.int64], users: int) -> bool:
-    """Return whether so many users can have a sum that somebody else added up."""
+    """Return whether so many users can have a sum that was added up elsewhere."""
     return bool((np.abs(total) <= users * _LARGEST_NORM).all())
 
 

@@ -1,4 +1,4 @@
-"""Secure aggregation: sums over users of which nobody reads a summand."""
+"""Secure aggregation: sums over users whose summands stay secret."""
 
 from dprec.secure_aggregation.encoding import (
     CountSketch,

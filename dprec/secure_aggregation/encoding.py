@@ -7,7 +7,7 @@ sensitivity is the bound itself, in whole steps, whatever was rounded.
 Signs are drawn in public, and the Walsh-Hadamard matrix mixes the numbers: both leave the norm as it is. A
 single large number is spread over all, so that a sum of such vectors needs fewer bits for each number.
 
-What other items of its place add to an item is right on average, as its sign is random, and small where they
+What other items of its bucket add to an item is right on average, as its sign is random, and small where they
 have few ratings.
 """
 
@@ -40,7 +40,7 @@ def modulus_bits(largest_sum: int, noise_variance: float, totals: int) -> int:
     largest_sum : int
         Largest absolute value of a sum without noise, whatever the data.
     noise_variance : float
-        Of the Skellam noise of one total, if nobody drops out.
+        Of the Skellam noise of one total, without dropouts.
     totals : int
         How many totals there are in a run.
     """
@@ -241,27 +241,27 @@ def _mixed(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class CountSketch:
-    """Items hashed to fewer places with random signs: one row of a count sketch (see [charikar2002])."""
+    """Items hashed to fewer buckets with random signs: one row of a count sketch (see [charikar2002])."""
 
-    places: NDArray[np.int64]
-    """Where each item is counted, from 0 to ``size`` - 1; shape (items,)."""
+    buckets: NDArray[np.int64]
+    """Bucket of each item, from 0 to ``size`` - 1; shape (items,)."""
     signs: NDArray[np.int64]
     """1 or -1; shape (items,)."""
     size: int
 
     @classmethod
     def of(cls, items: int, size: int, seed: int, purpose: str) -> CountSketch:
-        """Draw places, as many items in each as can be, and signs."""
+        """Draw buckets, as many items in each as can be, and signs."""
         random = generator(seed, purpose)
-        places = random.permutation(np.arange(items) % size)
-        return cls(places, random.choice([-1, 1], items), size)
+        buckets = random.permutation(np.arange(items) % size)
+        return cls(buckets, random.choice([-1, 1], items), size)
 
     @property
     def most_items(self) -> int:
-        """Most items that share a place."""
-        return int(np.bincount(self.places, minlength=self.size).max())
+        """Most items that share a bucket."""
+        return int(np.bincount(self.buckets, minlength=self.size).max())
 
     def estimates(self, totals: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the numbers of every item, shape (items, width), from those of every place."""
-        estimates: NDArray[np.float64] = totals[self.places] * self.signs[:, None]
+        """Return the numbers of every item, shape (items, width), from those of every bucket."""
+        estimates: NDArray[np.float64] = totals[self.buckets] * self.signs[:, None]
         return estimates

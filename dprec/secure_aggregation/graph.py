@@ -136,9 +136,9 @@ class MaskGraph:
         users = order.size
         half = np.arange(1, degree // 2 + 1)
         steps = np.arange(1, users) if degree == users - 1 else np.concatenate([half, users - half])
-        place = np.empty(users, dtype=np.int64)
-        place[order] = np.arange(users)
-        neighbours: NDArray[np.int64] = order[(place[:, None] + steps) % users]
+        position = np.empty(users, dtype=np.int64)
+        position[order] = np.arange(users)
+        neighbours: NDArray[np.int64] = order[(position[:, None] + steps) % users]
         number = np.zeros(users, dtype=np.int64)
         number[steps] = np.arange(degree)
         return cls(neighbours, number[users - steps])

@@ -3,7 +3,7 @@
 Device u sends x_u + PRG(b_u) + sum over its neighbours v of +-PRG(s_uv), modulo a power of two. Of two
 neighbours the lower one adds and the other subtracts, so that both masks vanish from the total.
 
-The messages of a secure sum in bytes, and how many of them every user sends and receives.
+The messages of secure aggregation in bytes, and how many of them every user sends and receives.
 
 ============================  =============================================================
 to the server                 the public keys of its masks and of its channel
@@ -15,7 +15,7 @@ to the device                 which neighbours sent one
 to the server                 of every neighbour a share of one secret
 ============================  =============================================================
 
-Neighbours come in the order of the graph, so nobody's name travels.
+Neighbours come in the order of the graph, so no names travel.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from dprec.secure_aggregation.secrets import (
 )
 
 Words = NDArray[np.unsignedinteger]
-"""Whole numbers modulo a power of two; bits above those of the modulus have no meaning until they are cut."""
+"""Integers modulo a power of two; bits above those of the modulus have no meaning until they are cut."""
 
 
 class TooFewSharesError(Exception):
@@ -54,7 +54,7 @@ class SumContext:
     identity: bytes
     """Differs from that of any other sum; at most 64 bytes."""
     size: int
-    """Whole numbers of a vector."""
+    """Integers of a vector."""
     bits: int
     """Of the modulus."""
 

@@ -21,7 +21,7 @@ from dprec.secure_aggregation.encoding import skellam_tail
 from dprec.secure_aggregation.secrets import derived_key, stream
 
 TOTAL_BITS = 128
-"""All probabilities are whole multiples of 2**-128; a table is off by less than `DISTANCE` in all."""
+"""All probabilities are integer multiples of 2**-128; a table is off by less than `DISTANCE` in all."""
 
 DISTANCE = 2.0**-108
 """Bound on the total variation distance between a table and the distribution that it stands for."""
@@ -187,8 +187,8 @@ def noise_rows(keys: Sequence[bytes], size: int, variance: float) -> NDArray[np.
     table = skellam_table(variance)
     for key, row in zip(keys, rows, strict=True):
 
-        def second_words(places: NDArray[np.int64], key: bytes = key) -> NDArray[np.uint64]:
-            return stream(derived_key(key, "noise, second"), size, _WORD).astype(np.uint64)[places]
+        def second_words(positions: NDArray[np.int64], key: bytes = key) -> NDArray[np.uint64]:
+            return stream(derived_key(key, "noise, second"), size, _WORD).astype(np.uint64)[positions]
 
         row[:] = table.draw(stream(derived_key(key, "noise"), size, _WORD).astype(np.uint64), second_words)
     return rows

@@ -9,7 +9,7 @@ A key comes from a hash with a purpose, so that no two streams are the same one.
 
 The mask key yields the private key behind a device's masks with its neighbours; the self seed yields the mask
 of its own. Neighbours reveal shares of the one if it drops out and of the other if it does not, never of
-both: with both, whoever holds its masked vector would read it.
+both: with both, its masked vector could be read.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def derived_key(secret: bytes, purpose: str, context: bytes = b"") -> bytes:
 def stream(key: bytes, count: int, dtype: np.dtype[np.unsignedinteger]) -> NDArray[np.unsignedinteger]:
     """Return the first integers of a key's stream, uniform on all of their bits, shape (count,).
 
-    A key has one stream: whoever needs two derives two keys.
+    A key has one stream; for two, derive two keys.
     """
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
@@ -186,7 +186,7 @@ def agreed_key(private: bytes, other: bytes, purpose: str, context: bytes) -> by
     Parameters
     ----------
     private : bytes
-        One's own key.
+        The device's own key.
     other : bytes
         The other's public key.
     purpose : str

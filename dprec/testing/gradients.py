@@ -76,7 +76,7 @@ class GradientContract:
         return [*reports, b""] if gradient.hides_rated_items else reports
 
     @pytest.mark.parametrize("size", [1, 7, 39])
-    def test_reports_and_their_sum_do_not_depend_on_the_cohort(
+    def test_reports_and_their_sum_do_not_depend_on_the_partition(
         self, gradient: GradientReport, size: int
     ) -> None:
         """Whoever computes a report, and in whatever batches the server adds them up."""

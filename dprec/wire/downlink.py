@@ -122,14 +122,14 @@ _LARGEST = 1e3
 
 @dataclass(frozen=True, eq=False)
 class ItemTable:
-    """Effects, embeddings and public data of the items, and where latent ratings change level."""
+    """Biases, embeddings and public data of the items, and where latent ratings change level."""
 
     cuts: NDArray[np.float64]
     """Shape (levels - 1,)."""
     means: NDArray[np.float64]
     deviations: NDArray[np.float64]
-    """Mean and standard deviation of each item's bias on the latent rating, including what is not known of
-    its traits; shape (items,).
+    """Mean and standard deviation of each item bias on the latent rating, including what is not known of
+    its factors; shape (items,).
     """
     embeddings: NDArray[np.float64]
     """Shape (items, dimensions)."""
@@ -144,12 +144,12 @@ class ItemTable:
     def of_biases(
         cls, cuts: NDArray[np.float64], means: NDArray[np.float64], deviations: NDArray[np.float64]
     ) -> ItemTable:
-        """Return a table that says nothing but the effects."""
+        """Return a table that says nothing but the biases."""
         nothing = np.zeros((means.size, 0))
         return cls(cuts, means, deviations, nothing, nothing, nothing, nothing.astype(np.bool_))
 
     def directions(self, reach: float) -> NDArray[np.float64]:
-        """Return each place divided by the root of its squared distance from the origin plus ``reach``."""
+        """Return each embedding divided by the root of its squared length plus ``reach``."""
         lengths = (self.embeddings**2).sum(axis=1, keepdims=True)
         directions: NDArray[np.float64] = self.embeddings / np.sqrt(lengths + reach)
         return directions

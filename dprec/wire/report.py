@@ -1,6 +1,6 @@
 """The report of a user as bytes: which items it shows as rated, and one symbol for each.
 
-A mechanism that reveals the rated items sends the item set and the symbols. A mechanism that hides
+A mechanism that reveals the item set sends it and the symbols. A mechanism that hides
 them has a symbol for every item; its report is either the whole row of symbols, including "not rated",
 or the set of items that it shows as rated with their symbols, whichever is shorter on average for the
 channel. Every layout and code follows from the channel and the catalogue alone, which both ends know. A
@@ -90,7 +90,7 @@ class ReportCodec:
     def expected_bits(self, ratings: int) -> float:
         """Return the mean size in bits, before padding, of the report of a user with that many ratings.
 
-        The items are taken to be spread evenly over the catalogue. If the rated items are revealed, all
+        The items are taken to be spread evenly over the catalogue. If the item set is revealed, all
         levels are taken to be equally frequent; if they are hidden, the report is that of a user without
         ratings, from which a rating hardly differs.
         """

@@ -1,4 +1,4 @@
-"""What the figures mean: settings and averages of a comparison, advice, projections, and their wording."""
+"""What the figures mean: results and averages of a comparison, advice, projections, and their wording."""
 
 from simulation.analysis.advice import Advice, AdviceLimits, advice_lines, advise
 from simulation.analysis.populations import Projection, project

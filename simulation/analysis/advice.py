@@ -24,11 +24,11 @@ from simulation.analysis.vocabulary import (
 from simulation.storage.directories import TABLE
 
 _AT_MOST_IN_WORDS: dict[Trust, str] = {
-    "local": "with nobody trusted",
-    "shuffle": "with nobody trusted but whoever shuffles",
-    "secure-aggregation": "without trusting the server",
+    "local": "in the local model",
+    "shuffle": "in the local or shuffle model",
+    "secure-aggregation": "without a trusted server",
 }
-"""What a limit of trust asks for; trusting the server asks for nothing."""
+"""What a limit of trust asks for; the central model asks for nothing."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class AdviceLimits:
     trust: Trust = "central"
     """The most that may be trusted: protocols that need more are left out."""
     hide_items: bool = False
-    """Leave out protocols that show which items were rated."""
+    """Leave out protocols that reveal the item set."""
     claimed: bool = False
     """Count an epsilon that a paper claims like one that is proved; otherwise it bounds nothing."""
     delta: float | None = None
@@ -62,12 +62,12 @@ class AdviceLimits:
             raise InputError("--delta", f"{self.delta:g}, with --per {self.unit}", "--per user")
 
     def allows(self, result: ProtocolResult) -> bool:
-        """Return whether a setting asks for no more trust, and shows no more of the rated items."""
+        """Return whether a result asks for no more trust, and reveals no more of the item set."""
         trusts_more = LEAST_TRUST_FIRST.index(result.trust) > LEAST_TRUST_FIRST.index(self.trust)
         return not trusts_more and (result.flag("hides_rated_items") or not self.hide_items)
 
     def loss(self, result: ProtocolResult) -> float:
-        """Return the loss of a setting that counts; infinite without a bound."""
+        """Return the loss of a result that counts; infinite without a bound."""
         counted = _counted_loss(result, self.unit, claimed=self.claimed)
         losses = [math.inf if counted is None else counted]
         composed, delta = result.composed, result.delta
@@ -87,7 +87,7 @@ class AdviceLimits:
         if self.trust in _AT_MOST_IN_WORDS:
             yield _AT_MOST_IN_WORDS[self.trust]
         if self.hide_items:
-            yield "with the rated items hidden"
+            yield "with the item set hidden"
 
 
 def privacy_unit(name: str) -> ComparableUnit:
@@ -132,7 +132,7 @@ _SLACK = 1 + 1e-9
 
 @dataclass(frozen=True)
 class Offer:
-    """A setting, as compared with others."""
+    """A result, as compared with others."""
 
     result: ProtocolResult
     accuracy: Average
@@ -143,9 +143,9 @@ class Offer:
     """How much better it is than nothing sent; None for that itself, and where it cannot be told."""
 
     @property
-    def beyond_doubt(self) -> bool:
+    def significantly_better(self) -> bool:
         """Whether it is better than nothing sent by more than its uncertainty."""
-        return self.against_baseline is not None and self.against_baseline.beyond_doubt
+        return self.against_baseline is not None and self.against_baseline.significantly_better
 
     def inside(self, limits: AdviceLimits) -> bool:
         """Return whether it is within limits."""
@@ -158,13 +158,13 @@ class Offer:
 
 @dataclass(frozen=True)
 class Advice:
-    """The best setting within limits, and the cheapest ways to more accuracy."""
+    """The best result within limits, and the cheapest ways to more accuracy."""
 
     limits: AdviceLimits
     metric: Metric
     best: Offer
     alike: tuple[Offer, ...]
-    """Within the limits: what cannot be told apart from the best at its budget."""
+    """Within the limits: what is not significantly worse than the best, at its budget."""
     not_better: tuple[Offer, ...]
     claimed_only: tuple[Offer, ...]
     composed_only: tuple[Offer, ...]
@@ -172,11 +172,11 @@ class Advice:
     and not proved; and those whose epsilon holds with a delta, where the limits have none.
     """
     for_epsilon: Offer | None
-    """The more accurate setting within the bytes that needs the least additional epsilon."""
+    """The more accurate result within the bytes that needs the least additional epsilon."""
     for_bytes: Offer | None
-    """The more accurate setting within epsilon that needs the fewest additional bytes."""
+    """The more accurate result within epsilon that needs the fewest additional bytes."""
     for_both: Offer | None
-    """If neither exists: the more accurate setting beyond both limits that needs the least additional
+    """If neither exists: the more accurate result beyond both limits that needs the least additional
     epsilon.
     """
     users_needed: str | None
@@ -187,15 +187,15 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
     """Find the most accurate protocol of a comparison within limits.
 
     Where the comparison has the baseline with nothing sent, what is not better than that by more than its
-    uncertainty (`Gain.beyond_doubt`) is not recommended, and nothing sent is the answer if nothing is left.
-    Only protocols that predict the same ratings can be compared: those that predict the same as the first
-    protocol that has the measure.
+    uncertainty (`Gain.significantly_better`) is not recommended, and nothing sent is the answer if nothing is
+    left. Only protocols that predict the same ratings can be compared: those that predict the same as the
+    first protocol that has the metric.
 
     Parameters
     ----------
     directory : str or Path
         A comparison's directory; only its comparison.csv is read.
-    measure : str, optional
+    metric : str, optional
         Column of the accuracy; by default the first of `METRICS` that any protocol has.
 
     Raises
@@ -204,10 +204,10 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
         When the directory holds no comparison, or nothing is within the limits and nothing sent was not
         compared; the message then names limits that could be met.
     """
-    results, chosen = _settings(Path(directory), metric)
+    results, chosen = _results(Path(directory), metric)
     comparable = _comparable(results, chosen)
     baseline, offers = _offers(comparable, chosen, limits)
-    worthwhile = [offer for offer in offers if baseline is None or offer.beyond_doubt]
+    worthwhile = [offer for offer in offers if baseline is None or offer.significantly_better]
     inside = [offer for offer in offers if offer.inside(limits)]
     best = min(
         (offer for offer in inside if offer in worthwhile),
@@ -233,13 +233,13 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
 
 
 def _alike(best: ProtocolResult, results: Sequence[ProtocolResult], metric: Metric) -> list[ProtocolResult]:
-    """Return what cannot be told apart from a setting, if it is judged by its main measure."""
+    """Return what is not significantly worse than the best, if it is judged by its main metric."""
     evaluation = best.evaluation
     return not_significant(best, results) if evaluation and evaluation.metric == metric else []
 
 
-def _settings(directory: Path, column: str | None) -> tuple[list[ProtocolResult], Metric]:
-    """Return all settings of a comparison, and what they are judged by."""
+def _results(directory: Path, column: str | None) -> tuple[list[ProtocolResult], Metric]:
+    """Return all results of a comparison, and the metric they are judged by."""
     table = directory / TABLE
     if not table.is_file():
         raise InputError(str(directory), f"no {TABLE}", "a directory that `dprec compare` wrote")
@@ -248,7 +248,7 @@ def _settings(directory: Path, column: str | None) -> tuple[list[ProtocolResult]
 
 
 def _comparable(results: Sequence[ProtocolResult], metric: Metric) -> list[ProtocolResult]:
-    """Return the settings that predict the same as the first that has a measure."""
+    """Return the results that predict the same as the first that has a metric."""
     data = next(result.data for result in results if result.average(metric.column))
     return [result for result in results if result.data == data]
 
@@ -285,7 +285,7 @@ def _metric(results: Sequence[ProtocolResult], column: str | None) -> Metric:
 def _offers(
     results: Sequence[ProtocolResult], metric: Metric, limits: AdviceLimits
 ) -> tuple[Offer | None, list[Offer]]:
-    """Return nothing sent, if the comparison has it, and all other settings that the conditions allow."""
+    """Return nothing sent, if the comparison has it, and all other results that the conditions allow."""
     baseline = nothing_sent([result for result in results if result.average(metric.column)])
     offers = []
     for result in results:
@@ -402,7 +402,7 @@ def _alike_lines(advice: Advice) -> Iterator[str]:
     """Yield what may be as good, within the limits and at the same budget."""
     if advice.alike:
         names = dict.fromkeys(offer.result.name for offer in advice.alike)
-        yield f"  not told apart from it by the 95 % interval over users: {listed(names)}"
+        yield f"  not significantly worse, by the 95 % interval over users: {listed(names)}"
 
 
 def _rule(against: Gain) -> str:

@@ -1,4 +1,4 @@
-"""What a comparison answers: which protocol to take, at its reference budget and at each trust."""
+"""What a comparison answers: which protocol to take, at its reference budget and in each trust model."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from simulation.analysis.vocabulary import Metric
 
 @dataclass(frozen=True)
 class TrustAnswer:
-    """The most accurate protocol among those whose users trust alike and hide alike, at one budget."""
+    """The most accurate protocol among those of one trust model that hide alike, at one budget."""
 
     hides: bool
-    """Whether it stays hidden which items a user rated, so that the whole profile is protected."""
+    """Whether the item set is hidden, so that the whole profile is protected."""
     trust: Trust
     budget: float
     best: ProtocolResult
@@ -29,7 +29,7 @@ class TrustAnswer:
     @property
     def beats_nothing_sent(self) -> bool:
         """Whether it is better than nothing sent by more than the uncertainty of the difference."""
-        return self.against is not None and self.against.beyond_doubt
+        return self.against is not None and self.against.significantly_better
 
 
 def at_each_trust(
@@ -39,15 +39,15 @@ def at_each_trust(
     budgets: Sequence[float] = (),
     delta: float | None = None,
 ) -> list[TrustAnswer]:
-    """Return an answer for every trust, the least first, and every budget that a protocol keeps to.
+    """Return an answer for every trust model, the least trust first, and every budget that is kept.
 
     Whatever is proved to lose no more than a budget competes at it. Protocols that protect the whole profile
-    come first, and are not compared with those that show which items were rated.
+    come first; those that reveal the item set are not compared with them.
 
     Parameters
     ----------
     budgets : sequence of float
-        By default, all that any of the settings was given.
+        By default, all that any of the results was given.
     delta : float, optional
         With which losses count as they compose; by default what was asked for counts.
     """
@@ -65,17 +65,17 @@ def at_each_trust(
 
 
 def by_trust(results: Sequence[ProtocolResult]) -> list[ProtocolResult]:
-    """Return settings by whom users trust, the least first; those without privacy and the baselines last."""
+    """Return results by trust model, the least trust first; those without privacy and the baselines last."""
 
-    def place(result: ProtocolResult) -> tuple[bool, bool, int]:
+    def position(result: ProtocolResult) -> tuple[bool, bool, int]:
         trusting = 0 if result.baseline else LEAST_TRUST_FIRST.index(result.trust)
         return result.baseline is not None, result.reference, trusting
 
-    return sorted(results, key=place)
+    return sorted(results, key=position)
 
 
 def _keeps(result: ProtocolResult, budget: float, delta: float | None) -> bool:
-    """Return whether a setting was asked to keep to a budget, or does as its losses compose."""
+    """Return whether a result was asked to keep to a budget, or does as its losses compose."""
     if result.budget is not None and result.budget <= budget:
         return True
     composed, needed = result.composed, result.delta
@@ -89,7 +89,7 @@ def _hides(result: ProtocolResult) -> bool:
 
 
 def _proved(results: Sequence[ProtocolResult], metric: Metric) -> list[ProtocolResult]:
-    """Return the settings with a budget that is proved to be kept, and with the measure."""
+    """Return the results with a budget that is proved to be kept, and with the metric."""
     return [
         each
         for each in results
@@ -132,7 +132,7 @@ class Candidate:
     @property
     def beats_nothing_sent(self) -> bool:
         """Whether it is better than nothing sent by more than the uncertainty of the difference."""
-        return self.against is not None and self.against.beyond_doubt
+        return self.against is not None and self.against.significantly_better
 
 
 @dataclass(frozen=True)
@@ -151,11 +151,11 @@ class Answer:
     in_doubt: tuple[ProtocolResult, ...]
     """What is proved to keep the budget and more accurate on average, but hardly better than nothing sent."""
     alike: tuple[ProtocolResult, ...]
-    """What cannot be told apart from it."""
+    """What is not significantly worse than the best."""
     claimed: Candidate | None
     """The most accurate protocol whose promise is claimed and not proved."""
     set_alone: Candidate | None
-    """The baseline from which items were rated, with no value sent."""
+    """The baseline that knows the item sets, with no value sent."""
     published: tuple[str, ...]
     published_better: tuple[str, ...]
     """The protocols at the budget as their papers have them, of those held against nothing sent, and those of
@@ -211,7 +211,7 @@ def answer_to(results: Sequence[ProtocolResult], metric: Metric, published: Coll
 def _candidates(
     results: Iterable[ProtocolResult], baseline: ProtocolResult | None, metric: Metric
 ) -> Iterator[Candidate]:
-    """Yield the settings that have the measure, held against a baseline."""
+    """Yield the results that have the metric, held against a baseline."""
     for result in results:
         accuracy = result.mean(metric.column)
         if accuracy is not None:

@@ -1,4 +1,4 @@
-"""The columns of a table of settings, each defined once, and the tables of pages, terminal and notebooks."""
+"""The columns of a table of results, each defined once, and the tables of pages, terminal and notebooks."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class TableColumn(Generic[Line]):
 
 
 ResultColumn = TableColumn[ProtocolResult]
-"""A column of a table with one line per setting."""
+"""A column of a table with one line per result."""
 
 
 def text_column(title: str, text: Callable[[Line], object], hint: str = "") -> TableColumn[Line]:
@@ -99,7 +99,7 @@ def written_column(
 
 
 def accuracy_column(metric: Metric, *, direction: bool = False) -> ResultColumn:
-    """Return the column of a measure, and whether it says which way is better."""
+    """Return the column of a metric, and whether it says which way is better."""
     hint = metric.direction if direction else ""
     return _mean_column(metric.label, hint, metric.column, metric.digits)
 
@@ -107,7 +107,7 @@ def accuracy_column(metric: Metric, *, direction: bool = False) -> ResultColumn:
 def spread_column(
     metric: Metric, results: Sequence[ProtocolResult], *, direction: bool = False
 ) -> ResultColumn:
-    """Return the column of a measure with its standard deviations over seeds and folds, which the hint names.
+    """Return the column of a metric with its standard deviations over seeds and folds, which the hint names.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def spread_column(
 
 
 def baseline_columns(metric: Metric, results: Sequence[ProtocolResult]) -> list[ResultColumn]:
-    """Return the column that holds every setting against nothing sent; none where that was not run."""
+    """Return the column that holds every result against nothing sent; none where that was not run."""
     baseline = nothing_sent(results)
     if baseline is None:
         return []
@@ -145,11 +145,11 @@ def baseline_columns(metric: Metric, results: Sequence[ProtocolResult]) -> list[
 
 
 def best_columns(metric: Metric, results: Sequence[ProtocolResult]) -> list[ResultColumn]:
-    """Return the column that holds every setting against the best of its budget; none without intervals.
+    """Return the column that holds every result against the best of its budget; none without intervals.
 
     Parameters
     ----------
-    measure : Measure
+    metric : Metric
         The main one.
     """
     compared, digits = [gain for each in results if (gain := from_best(each))], gain_digits(metric)
@@ -163,7 +163,7 @@ def best_columns(metric: Metric, results: Sequence[ProtocolResult]) -> list[Resu
         if gain is None:
             return DASH
         width = f" ± {number(gain.half_width, digits)}"
-        return number(-gain.mean, digits) + width + ("" if gain.significant else ", not told apart")
+        return number(-gain.mean, digits) + width + ("" if gain.significant else ", not significant")
 
     def value(result: ProtocolResult) -> float | None:
         gain = from_best(result)
@@ -196,7 +196,7 @@ def composed_column(results: Sequence[ProtocolResult]) -> ResultColumn:
 
 
 def trust_columns(results: Sequence[ProtocolResult]) -> list[ResultColumn]:
-    """Return the column of whom users trust; none where all protocols with a budget trust alike."""
+    """Return the column of trust models; none where all protocols with a budget have the same."""
     return [TRUST] if len({result.trust for result in results if result.budget is not None}) > 1 else []
 
 
@@ -243,12 +243,12 @@ TOTAL_BYTES = _mean_column("bytes in all", "messages, all users", "total_message
 ROUNDS = _mean_column("rounds", "", "rounds", 0)
 RUNS: ResultColumn = figure_column("runs", "", lambda result: len(result.rows), 0)
 STATUS: ResultColumn = text_column("privacy", lambda result: result.status)
-TRUST: ResultColumn = text_column("trusted", lambda result: result.trust)
+TRUST: ResultColumn = text_column("trust", lambda result: result.trust)
 SERVER_SEES: ResultColumn = text_column("server sees", lambda result: result.server_sees)
 
 
 def every_column(metric: Metric, results: Sequence[ProtocolResult]) -> list[ResultColumn]:
-    """Return all that a table says of settings that predict the same, the main measure first.
+    """Return all that a table says of results that predict the same, the main metric first.
 
     A figure that is added to the summary of a run gets its column here.
     """
@@ -279,7 +279,7 @@ MOST_ROWS = 10
 def headline_rows(
     results: Sequence[ProtocolResult], metric: Metric
 ) -> tuple[list[ProtocolResult], list[ProtocolResult]]:
-    """Return one setting per protocol, at the reference budget or its nearest, the most accurate first.
+    """Return one result per protocol, at the reference budget or its nearest, the most accurate first.
 
     Returns
     -------
@@ -319,7 +319,7 @@ def headline_columns(
 
 
 def _asked(result: ProtocolResult) -> float | None:
-    """Return the budget of a setting; 0 where nothing is spent."""
+    """Return the budget of a result; 0 where nothing is spent."""
     return 0.0 if result.budget is None and result.epsilon("user") == 0 else result.budget
 
 
@@ -346,11 +346,11 @@ _BRIEF_COSTS = (replace(BYTES_UP[0], hint="per user"), replace(BYTES_DOWN[0], hi
 
 @dataclass(frozen=True)
 class SmallTable:
-    """A table with one line per setting."""
+    """A table with one line per result."""
 
     title: str | None
     first: str
-    """Heading of the settings' names."""
+    """Heading of the results' names."""
     columns: tuple[ResultColumn, ...]
     """The most important first."""
     results: tuple[ProtocolResult, ...]
@@ -399,12 +399,12 @@ def _costs(results: Sequence[ProtocolResult]) -> tuple[ResultColumn, ...]:
 
 
 def _metrics(results: Sequence[ProtocolResult]) -> list[Metric]:
-    """Return the headline measures that any of the settings has."""
+    """Return the headline metrics that any of the results has."""
     return headlines(metrics_of(results))
 
 
 def _run_as_result(summary: Mapping[str, Any]) -> ProtocolResult:
-    """Return a run as a setting with a single row."""
+    """Return a run as a result with a single row."""
     privacy, traffic = summary["privacy"], summary["traffic"]
     row = {
         **by_column(summary["accuracy"]),

@@ -1,4 +1,4 @@
-"""The contents of a comparison directory: its settings, the runs of their cells, and audits beside them."""
+"""The contents of a comparison directory: its results, the runs of their cells, and audits beside them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ComparisonFiles:
     """From timing.csv; empty where there is none."""
 
     def cells(self, result: ProtocolResult) -> list[Path]:
-        """Return the existing run directories of a setting, in the order of its lines."""
+        """Return the existing run directories of a result, in the order of its lines."""
         folders = [self.directory / CELLS / key for key in _keys(result)]
         # A table may come from anywhere; its names must not lead out of the directory.
         inside = [folder for folder in folders if folder.parent == self.directory / CELLS]
@@ -105,7 +105,7 @@ class ComparisonFiles:
 
 
 def _keys(result: ProtocolResult) -> list[str]:
-    """Return the keys of a setting's cells, in the order of its lines."""
+    """Return the keys of a result's cells, in the order of its lines."""
     return [
         cell_key(result.name, result.budget, row.get("fold"), row.get("seed"), result.population)
         for row in result.rows

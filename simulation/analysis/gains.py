@@ -1,9 +1,9 @@
-"""Paired differences of settings: from nothing sent, and from the most accurate protocol of the same budget.
+"""Paired differences of results: from nothing sent, and from the most accurate protocol of the same budget.
 
 The difference from the best is counted over users, who are drawn again with replacement, the same for both
 protocols (`dprec.metrics`). An interval holds for one pair: of twenty rivals as good as the best, one is
-expected to be told apart by chance. The best is chosen by the same ratings, so that it looks a little better
-than it is.
+expected to differ significantly by chance. The best is chosen by the same ratings, so that it looks a little
+better than it is.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ NOTHING_SENT = "nothing-sent"
 """The baseline that everything else is compared with: no bytes, no privacy loss."""
 
 SETS_ONLY = "sets-only"
-"""The baseline with no value sent, whose devices know which items everybody rated."""
+"""The baseline with no value sent, whose devices know everybody's item set."""
 
 AGAINST = "against"
 """Column of comparison.csv: the name of the baseline that a line is held against."""
 
 Pairs = dict[object, list[tuple[Row, Row]]]
-"""Lines of two settings on the same ratings, by fold."""
+"""Lines of two results on the same ratings, by fold."""
 
 
 @dataclass(frozen=True)
 class Gain:
-    """How much better a setting is than a baseline, on the same folds and seeds."""
+    """How much better a result is than a baseline, on the same folds and seeds."""
 
     mean: float
-    """In the measure's own unit; above 0 is better, whichever way the measure goes."""
+    """In the metric's own unit; above 0 is better, whichever way the metric goes."""
     low: float | None
     high: float | None
     """Ends of the difference's 95 % interval; None for a single pair without an interval over users."""
@@ -55,7 +55,7 @@ class Gain:
         return None if self.low is None or self.high is None else (self.high - self.low) / 2
 
     @property
-    def beyond_doubt(self) -> bool:
+    def significantly_better(self) -> bool:
         """Whether it is better by more than its uncertainty, or simply better if there is a single pair."""
         return (self.mean if self.low is None else self.low) > 0
 
@@ -79,7 +79,7 @@ class Gain:
 
 
 def nothing_sent(results: Sequence[ProtocolResult]) -> ProtocolResult | None:
-    """Return the baseline with nothing sent among settings that predict the same; None if there is none."""
+    """Return the baseline with nothing sent among results that predict the same; None if there is none."""
     return next((result for result in results if result.baseline == NOTHING_SENT), None)
 
 
@@ -89,7 +89,7 @@ def gain_columns(metric: Metric) -> tuple[str, str, str]:
 
 
 def gain(result: ProtocolResult, baseline: ProtocolResult, metric: Metric) -> Gain | None:
-    """Return how much better a setting is than a baseline.
+    """Return how much better a result is than a baseline.
 
     The interval is the one over users, where comparison.csv has it. Otherwise it is over folds or seeds:
     folds share most of their train ratings but no test ratings, the seeds of one fold share both. With
@@ -98,13 +98,13 @@ def gain(result: ProtocolResult, baseline: ProtocolResult, metric: Metric) -> Ga
 
     Parameters
     ----------
-    setting, baseline : Setting
-        Settings that predict the same ratings.
+    result, baseline : ProtocolResult
+        Both predict the same ratings.
 
     Returns
     -------
     Gain or None
-        None if they share no fold and seed, or the measure does not apply.
+        None if they share no fold and seed, or the metric does not apply.
     """
     sign = 1.0 if metric.lower_is_better else -1.0
     by_fold: dict[object, list[float]] = {}
@@ -131,7 +131,7 @@ def gain(result: ProtocolResult, baseline: ProtocolResult, metric: Metric) -> Ga
 
 
 def paired_rows(result: ProtocolResult, baseline: ProtocolResult) -> Pairs:
-    """Return the lines of a setting and of a baseline with the same fold, seed and ratings, by fold."""
+    """Return the lines of a result and of a baseline with the same fold, seed and ratings, by fold."""
     base = {_ratings(row): row for row in baseline.rows}
     pairs: Pairs = {}
     for row in result.rows:
@@ -152,7 +152,7 @@ def _over_users(
 
 
 def _ratings(row: Row) -> tuple[object, ...]:
-    """Return what tells apart the train and test ratings of the runs of one evaluation."""
+    """Return what identifies the train and test ratings among the runs of one evaluation."""
     return tuple(row.get(column) for column in ("fold", "seed", "train_ratings", "test_ratings"))
 
 
@@ -170,16 +170,16 @@ def gain_digits(metric: Metric) -> int:
 
 
 BEST = "best_at_budget"
-"""Column of comparison.csv: the most accurate protocol at the line's budget, by the main measure."""
+"""Column of comparison.csv: the most accurate protocol at the line's budget, by the main metric."""
 
 BEHIND = ("behind_best", "behind_best_low", "behind_best_high")
-"""Columns of comparison.csv: how much worse than that in the main measure, and the interval over users."""
+"""Columns of comparison.csv: how much worse than that in the main metric, and the interval over users."""
 
 
 def rivals(
     results: Sequence[ProtocolResult], metric: Metric
 ) -> list[tuple[ProtocolResult, list[ProtocolResult]]]:
-    """Return the best setting of every budget, with the others of that budget; baselines do not compete."""
+    """Return the best result of every budget, with the others of that budget; baselines do not compete."""
     by_budget: dict[float | None, list[tuple[float, str, ProtocolResult]]] = {}
     for result in results:
         mean = result.mean(metric.column)
@@ -190,7 +190,7 @@ def rivals(
 
 
 def from_best(result: ProtocolResult) -> Gain | None:
-    """Return how a setting compares with the best of its budget: a gain of at most 0.
+    """Return how a result compares with the best of its budget: a gain of at most 0.
 
     None for the best itself, and where the table has no interval over users.
     """
@@ -202,11 +202,11 @@ def from_best(result: ProtocolResult) -> Gain | None:
 
 
 def is_best(result: ProtocolResult) -> bool:
-    """Return whether a setting is the best of a budget at which others were compared with it."""
+    """Return whether a result is the best of a budget at which others were compared with it."""
     return result.rows[0].get(BEST) == result.name
 
 
 def not_significant(best: ProtocolResult, results: Sequence[ProtocolResult]) -> list[ProtocolResult]:
-    """Return the settings of the same budget whose difference from the best may be chance."""
+    """Return the results of the same budget that do not differ significantly from the best."""
     same = [each for each in results if each.budget == best.budget and each.rows[0].get(BEST) == best.name]
     return [each for each in same if (behind := from_best(each)) and not behind.significant]

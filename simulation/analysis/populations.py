@@ -98,7 +98,7 @@ def courses(results: Sequence[ProtocolResult], metric: Metric) -> list[Course]:
 
     Parameters
     ----------
-    settings : sequence of Setting
+    results : sequence of ProtocolResult
         Of all populations, the comparison's own included.
     """
     points: dict[tuple[str, float | None, str], list[Point]] = {}
@@ -118,7 +118,7 @@ def courses(results: Sequence[ProtocolResult], metric: Metric) -> list[Course]:
 
 
 def users_needed(every: Sequence[Course], result: ProtocolResult) -> str | None:
-    """Return how many users a setting's protocol needs at its budget; None if that was not tried."""
+    """Return how many users a result's protocol needs at its budget; None if that was not tried."""
     own = [each for each in every if (each.name, each.budget) == (result.name, result.budget)]
     return max(own, key=lambda each: len(each.points)).users_needed if own else None
 

@@ -1,4 +1,4 @@
-"""The settings of a comparison: each protocol at each budget, averaged over folds and seeds.
+"""The results of a comparison: each protocol at each budget, averaged over folds and seeds.
 
 Everything here is read from comparison.csv alone, so that a table can be studied without the runs that
 made it.
@@ -32,7 +32,7 @@ from simulation.storage.tables import Row, read_lines
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What was predicted and how it was measured; settings of two evaluations share no table and no axis."""
+    """What was predicted and how it was measured; results of two evaluations share no table and no axis."""
 
     metric: Metric
     dataset: str
@@ -169,7 +169,7 @@ class ProtocolResult:
 
     @property
     def word(self) -> str:
-        """What a promise is that is not proved: declared by a class from outside dprec, or claimed."""
+        """What a promise is that is not proved: declared by a user-defined class, or claimed."""
         return "declared" if self.status == "declared" else "claimed"
 
     @property
@@ -252,7 +252,7 @@ def read_results(path: Path) -> list[ProtocolResult]:
 
 
 def results_of(rows: Sequence[Row]) -> list[ProtocolResult]:
-    """Group the lines of a comparison into settings, in the order of the lines."""
+    """Group the lines of a comparison into results, in the order of the lines."""
     return [ProtocolResult(name, budget, tuple(cells)) for (name, budget, _), cells in grouped(rows).items()]
 
 
@@ -282,14 +282,14 @@ def read_rows(path: Path, needed: Sequence[str] = ()) -> list[Row]:
 
 
 def metrics_of(results: Sequence[ProtocolResult]) -> list[Metric]:
-    """Return the measures that any of some settings has, in the order of `metrics_in`."""
+    """Return the metrics that any of some results has, in the order of `metrics_in`."""
     columns = dict.fromkeys(column for result in results for row in result.rows for column in row)
     known = metrics_in(columns)
     return [metric for metric in known if any(result.average(metric.column) for result in results)]
 
 
 def by_evaluation(results: Sequence[ProtocolResult]) -> dict[Evaluation, list[ProtocolResult]]:
-    """Group settings by what they predicted, in their order."""
+    """Group results by what they predicted, in their order."""
     groups: dict[Evaluation, list[ProtocolResult]] = {}
     for result in results:
         if result.evaluation:
@@ -339,7 +339,7 @@ def _finite(value: object) -> float | None:
 
 
 def by_protocol(results: Sequence[ProtocolResult]) -> dict[str, list[ProtocolResult]]:
-    """Group settings by protocol, in their order."""
+    """Group results by protocol, in their order."""
     groups: dict[str, list[ProtocolResult]] = {}
     for result in results:
         groups.setdefault(result.name, []).append(result)
@@ -347,7 +347,7 @@ def by_protocol(results: Sequence[ProtocolResult]) -> dict[str, list[ProtocolRes
 
 
 def frontier(results: Sequence[ProtocolResult], metric: Metric) -> list[ProtocolResult]:
-    """Return the settings that none beats in both accuracy and bytes, by ascending bytes."""
+    """Return the results that none beats in both accuracy and bytes, by ascending bytes."""
     known = [
         (result.bytes_per_user, metric.sort_key(accuracy.mean), result)
         for result in results
@@ -371,7 +371,7 @@ def reference_budget(results: Sequence[ProtocolResult]) -> float | None:
 
 
 def at_reference(results: Sequence[ProtocolResult]) -> list[ProtocolResult]:
-    """Return one setting per protocol: at the reference budget, or at its nearest."""
+    """Return one result per protocol: at the reference budget, or at its nearest."""
     reference = reference_budget(results)
     nearest: dict[str, ProtocolResult] = {}
     for result in results:

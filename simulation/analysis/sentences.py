@@ -24,7 +24,7 @@ def answer_sentences(answer: Answer, unit: ComparableUnit) -> tuple[str, ...]:
 
 
 def trust_sentences(answer: Answer, at_trusts: Sequence[TrustAnswer], delta: float | None) -> tuple[str, ...]:
-    """Return what a comparison of whole users says of one evaluation: a line for each trust after the first.
+    """Return what a comparison of whole users says of one evaluation: a line for each trust model at the end.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ def trust_sentences(answer: Answer, at_trusts: Sequence[TrustAnswer], delta: flo
         return answer_sentences(answer, "user")
     with_delta = "" if delta is None else f" with δ = {delta:g}"
     depends = (
-        "every protocol here that is proved to keep its budget asks for the same trust"
+        "every protocol here that is proved to keep its budget has the same trust model"
         if len(at_trusts) == 1
-        else "the most accurate protocol that is proved to keep its budget depends on whom users trust"
+        else "the most accurate protocol that is proved to keep its budget depends on the trust model"
     )
     lead = f"At ε = {answer.budget:g} per user{with_delta}, {depends}"
     if answer.baseline:
@@ -65,13 +65,13 @@ def _first(answer: Answer, unit: ComparableUnit) -> str:
             f"{at} no protocol that is proved to keep its budget beats sending nothing: "
             f"{_nearest(answer, answer.baseline, best)}."
         )
-    alike = f" (not told apart: {_few(answer.alike)})" if answer.alike else ""
-    beyond_doubt = " and beats nothing sent beyond doubt" if answer.in_doubt else ""
+    alike = f" (not significantly worse: {_few(answer.alike)})" if answer.alike else ""
+    significantly = " and significantly beats nothing sent" if answer.in_doubt else ""
     per_user = best.result.epsilon("user") if unit == "rating" else None
     compared = best.result.profiles_compared(per_user, " on the ")
     summed = "" if per_user is None else f", up to {loss(per_user)} per user{compared}"
     return (
-        f"{at}{summed}, the most accurate protocol that is proved to keep its budget{beyond_doubt} is "
+        f"{at}{summed}, the most accurate protocol that is proved to keep its budget{significantly} is "
         f"{best.result.name}{alike}: it {_reaches(answer, best)}, {_costs(best.result)}."
     )
 
@@ -118,7 +118,7 @@ def _costs(result: ProtocolResult) -> str:
 
 
 def _context(answer: Answer) -> Iterator[str]:
-    """Yield what the rated items give alone, what published protocols do, and what no privacy gives."""
+    """Yield what item sets give alone, what published protocols do, and what no privacy gives."""
     metric = answer.metric
     best = answer.best or answer.claimed
     if answer.set_alone and best and not best.result.flag("hides_rated_items"):
@@ -131,7 +131,7 @@ def _context(answer: Answer) -> Iterator[str]:
 
 def _set_alone(alone: Candidate, metric: Metric) -> str:
     return (
-        "the rated items alone, which the server sees and a table tells all users something of, give "
+        "item sets alone, which the server sees and a table tells all users something of, give "
         f"{_number(alone.accuracy, metric)} ({alone.result.name})"
     )
 
@@ -149,16 +149,18 @@ def _published(names: Sequence[str], better: Sequence[str]) -> str:
 
 
 def _at_trust(at_trust: TrustAnswer, answer: Answer) -> str:
-    """Say which protocol to take at a trust, or that the best is not surely better than nothing sent."""
+    """Say which protocol to take in a trust model, or that none significantly beats nothing sent."""
     metric, best, against = answer.metric, at_trust.best, at_trust.against
     trusted = TRUST_IN_WORDS[at_trust.trust]
-    kept = "ratings and rated items protected" if at_trust.hides else "ratings protected, rated items seen"
+    kept = "ratings protected, item set hidden" if at_trust.hides else "ratings protected, item set revealed"
     budget = "" if best.budget == at_trust.budget else f" at ε = {best.budget:g}"
     reached = f"{best.name}{budget}, {_label(metric)} {_number(best.mean(metric.column), metric)}"
     if against is not None:
         reached += f", {against.written(gain_digits(metric))}"
-    in_doubt = "the most accurate does not surely beat sending nothing: "
-    sentence = in_doubt + reached if against and not against.beyond_doubt else f"{reached}, {_costs(best)}"
+    not_better = "the most accurate does not significantly beat sending nothing: "
+    sentence = (
+        not_better + reached if against and not against.significantly_better else f"{reached}, {_costs(best)}"
+    )
     if answer.set_alone and not at_trust.hides:
         sentence += f"; {_set_alone(answer.set_alone, metric)}"
     return f"{trusted[0].upper()}{trusted[1:]} ({kept}): {sentence}."
@@ -174,7 +176,7 @@ def _number(value: float | None, metric: Metric) -> str:
 
 
 def _label(metric: Metric) -> str:
-    """Return the name of a measure inside a sentence."""
+    """Return the name of a metric inside a sentence."""
     name = metric.label
     return name[0].lower() + name[1:] if name[1:2].islower() else name
 
@@ -184,11 +186,11 @@ def _reached(named: Candidate, metric: Metric) -> str:
 
 
 _READS_SETS = "calibrated"
-"""Completion that reads which items were rated beside what was reported about them."""
+"""Completion that reads the item sets beside what was reported."""
 
 
 def item_set_sentence(results: Sequence[ProtocolResult], metric: Metric, unit: ComparableUnit) -> str | None:
-    """Say what the visible set alone gives, and what reports add to it; None if no protocol reads the set."""
+    """Say what item sets alone give, and what reports add to them; None if no protocol reads them."""
     readers = [
         result
         for result in results
@@ -201,7 +203,7 @@ def item_set_sentence(results: Sequence[ProtocolResult], metric: Metric, unit: C
         return _unknown(readers)
     digits = gain_digits(metric)
     accuracy = number(reached, digits)
-    sentence = f"The rated items alone, without values, give {metric.label} {accuracy} ({alone.name})"
+    sentence = f"Item sets alone, without values, give {metric.label} {accuracy} ({alone.name})"
     baseline = nothing_sent(results)
     hidden = baseline.mean(metric.column) if baseline else None
     if hidden is not None:
@@ -209,7 +211,7 @@ def item_set_sentence(results: Sequence[ProtocolResult], metric: Metric, unit: C
     sentence += (
         "; the server sees them, and the table that devices are sent tells all users something of them"
     )
-    sentence += "; where a protocol hides which items were rated, nothing of this remains"
+    sentence += "; where a protocol hides the item set, nothing of this remains"
     added = listed(_added(readers, alone, metric))
     return f"{sentence}." + (f" Compared with {alone.name}, {added} per {unit}." if added else "")
 
@@ -221,8 +223,8 @@ def _unknown(readers: Sequence[ProtocolResult]) -> str | None:
     names = list(dict.fromkeys(result.name for result in readers))
     verb = "predicts" if len(names) == 1 else "predict"
     return (
-        f"{listed(names)} {verb} also from which items were rated, since that is seen; what it gives without "
-        f"a report of any value, the baseline {SETS_ONLY} says. Where the set is hidden, none of it holds."
+        f"{listed(names)} {verb} also from the item sets, which are revealed; what these give without any "
+        f"value reported, the baseline {SETS_ONLY} says. Where a protocol hides them, none of it holds."
     )
 
 
@@ -260,8 +262,8 @@ def _verdicts(results: Sequence[ProtocolResult], baseline: ProtocolResult, metri
     return [
         _Verdict(
             budget,
-            tuple(name for name, against in gains.items() if against.beyond_doubt),
-            tuple(name for name, against in gains.items() if not against.beyond_doubt),
+            tuple(name for name, against in gains.items() if against.significantly_better),
+            tuple(name for name, against in gains.items() if not against.significantly_better),
             max(gains.items(), key=lambda entry: entry[1].mean),
         )
         for budget, gains in sorted(by_budget.items(), key=lambda own: (own[0] is None, own[0] or 0.0))

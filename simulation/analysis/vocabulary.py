@@ -1,4 +1,4 @@
-"""What figures are called and how they are written: measures, averages, numbers and shared words."""
+"""What figures are called and how they are written: metrics, averages, numbers and shared words."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ _RANKING = re.compile(
 """Columns of lists from the catalogue, as `simulation.storage.summary.RankingSummary` makes them."""
 
 _OWN = re.compile(r"(?P<kind>errors|scores)_(?P<name>\w+)")
-"""Columns of measures of one's own."""
+"""Columns of user-defined metrics."""
 
 _RANKING_LABELS = {
     "ndcg": "NDCG",
@@ -136,7 +136,7 @@ _RANKING_LABELS = {
 
 
 def metrics_in(columns: Iterable[str]) -> list[Metric]:
-    """Return the measures among some columns: those of `METRICS`, then one's own, then those of rankings.
+    """Return the metrics among some columns: those of `METRICS`, then user-defined ones, then rankings.
 
     Parameters
     ----------
@@ -154,10 +154,10 @@ def metrics_in(columns: Iterable[str]) -> list[Metric]:
 
 
 def headlines(metrics: Sequence[Metric]) -> list[Metric]:
-    """Return the measures for a summary.
+    """Return the metrics for a summary.
 
-    One's own are all there; the F-score stands for its precision and recall; NDCG and recall at the first
-    cutoff stand for a ranking.
+    All user-defined ones are there; the F-score stands for its precision and recall; NDCG and recall at the
+    first cutoff stand for a ranking.
     """
     first = {sampled: _first_cutoff(metrics, sampled) for sampled in (False, True)}
     shown = {
@@ -186,7 +186,7 @@ def _of_ranking(match: re.Match[str]) -> Metric:
 
 
 def main_metric(accuracy: Mapping[str, Any]) -> Metric | None:
-    """Return the main measure of a run; None if nothing was measured.
+    """Return the main metric of a run; None if nothing was measured.
 
     Parameters
     ----------
@@ -268,10 +268,10 @@ def size(count: float) -> str:
 
 
 TRUST_IN_WORDS: dict[Trust, str] = {
-    "central": "the server is trusted",
-    "secure-aggregation": "whoever adds up is trusted",
-    "shuffle": "whoever shuffles is trusted",
-    "local": "nobody is trusted",
+    "central": "central model",
+    "secure-aggregation": "secure aggregation",
+    "shuffle": "shuffle model",
+    "local": "local model",
 }
 
 
@@ -286,11 +286,11 @@ def server_sees(
 ) -> str:
     """Return what the server learns directly from devices that send anything, and spend privacy on values.
 
-    What code from outside sends, which declares its own loss, nobody knows. Where devices predict, all of
+    What user-defined code sends, which declares its own loss, is not known. Where devices predict, all of
     them are sent what the server makes of it: the notes of a run say what.
     """
     if declared or not sends:
-        return "what own code sends" if sends else "nothing"
+        return "what user-defined code sends" if sends else "nothing"
     if trust == "central":
         return "true ratings"
     if trust == "secure-aggregation":
@@ -303,7 +303,7 @@ def server_sees(
 
 
 def profiles_compared(epsilon: float | None, *, hides_rated_items: bool, link: str = ", ") -> str:
-    """Return what qualifies a loss per user: where rated items are seen, it is for profiles of the same ones.
+    """Return what qualifies a loss per user: it is for profiles of the same items, where these are revealed.
 
     Parameters
     ----------

@@ -193,7 +193,7 @@ def finished(cell: Cell, folder: Path) -> bool:
 
 
 def processors(cells: int) -> int:
-    """Return how many cells to run at a time, if nobody says."""
+    """Return how many cells to run at a time by default."""
     return os.cpu_count() or 1 if cluster_address() is None else cells
 
 

@@ -33,7 +33,7 @@ class SharedRatings:
     """What cells with the same `ratings_key` are given."""
 
     dataset: bytes
-    """The data set, packed; it may be of somebody's own class."""
+    """The data set, packed; its class may be user-defined."""
     train: Ratings
     test: Ratings
     side: SideData
@@ -68,7 +68,7 @@ def packed_config(config: RunConfig) -> bytes:
     Raises
     ------
     InputError
-        When a component of somebody's own cannot travel.
+        When a user-defined component cannot travel.
     """
     own = [reference_of(component) for component in config.user_defined_classes()]
     return packed(_without_dataset(config), " and ".join(own) or config.name)

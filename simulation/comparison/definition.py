@@ -148,7 +148,7 @@ class ComparisonConfig(BaseModel):
     )
     noise_samples: Annotated[int, Field(ge=1, le=10_000_000)] | None = Field(
         default=None,
-        description="Samples of the noise of every one-shot mechanism that reveals the rated items, at every "
+        description="Samples of the noise of every one-shot mechanism that reveals the item set, at every "
         "epsilon, shown in the report beside theory; by default none.",
     )
     simulation: SimulationOptions = Field(default=SimulationOptions(), description="How it is simulated.")

@@ -25,7 +25,7 @@ _FEWEST_INTERVALS = 16
 
 
 def sampled_noise(comparison: Comparison) -> list[Row]:
-    """Sample the noise of every private one-shot protocol that reveals the rated items, at every epsilon.
+    """Sample the noise of every private one-shot protocol that reveals the item set, at every epsilon.
 
     Ratings and seed are those of the first fold and seed. A budget per user is calibrated to a user with
     the median number of ratings.
@@ -49,7 +49,7 @@ def sampled_noise(comparison: Comparison) -> list[Row]:
         raise InputError(
             "noise_samples",
             f"{count}, without a mechanism to sample",
-            "a private one-shot protocol whose mechanism reveals the rated items",
+            "a private one-shot protocol whose mechanism reveals the item set",
         )
     return [row for cell in cells for row in _rows(cell, count)]
 

@@ -73,7 +73,7 @@ class ComparisonResult:
         return plot_comparison(self.directory)
 
     def notes_on_ratings(self) -> list[str]:
-        """Return what the runs say of ratings that are somebody's own, such as what their scale reveals."""
+        """Return what the runs say of ratings from a user's file, such as what their scale reveals."""
         summaries = (
             self.directory / CELLS / cell.key
             for cell in self.comparison.cells

@@ -105,7 +105,7 @@ METRICS_OF_USERS: dict[str, Callable[[_Totals], NDArray[np.float64]]] = {
     "mae": lambda totals: totals[..., 2] / totals[..., 0],
     "sign_accuracy": lambda totals: totals[..., 3] / totals[..., 0],
 }
-"""The measures that follow from such sums, by their columns in comparison.csv."""
+"""The metrics that follow from such sums, by their columns in comparison.csv."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,8 +150,8 @@ def with_user_intervals(rows: Sequence[Row], errors: Callable[[str], UserErrors]
     Returns
     -------
     list of dict
-        With the columns of `gain_columns` for the measures that are sums over users, where nothing sent was
-        run on the same ratings; and with those of `simulation.analysis.gains` for the main measure, where
+        With the columns of `gain_columns` for the metrics that are sums over users, where nothing sent was
+        run on the same ratings; and with those of `simulation.analysis.gains` for the main metric, where
         several protocols were. Other lines are as they were.
     """
     added: dict[str, Row] = {}
@@ -201,7 +201,7 @@ class _Drawn:
 
 @dataclass(frozen=True)
 class _Pairing:
-    """A setting and what it is held against, with their lines on the same ratings."""
+    """A result and what it is held against, with their lines on the same ratings."""
 
     result: ProtocolResult
     other: ProtocolResult
@@ -217,12 +217,12 @@ class _Pairing:
         return [pair for same in self.pairs.values() for pair in same]
 
     def add(self, added: dict[str, Row], columns: Row) -> None:
-        """Add columns to all lines of the setting."""
+        """Add columns to all lines of the result."""
         for row in self.result.rows:
             added.setdefault(_key(row), {}).update(columns)
 
     def better_by(self, metric: Metric, drawn: _Drawn) -> tuple[float, float, float]:
-        """Return how much better the setting is than the other, and the ends of the interval over users."""
+        """Return how much better the result is than the other, and the ends of the interval over users."""
         weights = np.concatenate(
             [np.full(len(same), 1 / len(self.pairs) / len(same)) for same in self.pairs.values()]
         )
@@ -239,7 +239,7 @@ class _Pairing:
 
 
 def _gains(pairing: _Pairing, drawn: _Drawn) -> Row:
-    """Return the columns that hold a setting against nothing sent."""
+    """Return the columns that hold a result against nothing sent."""
     if not pairing.pairs:
         return {}
     columns: Row = {AGAINST: pairing.other.name}
@@ -250,7 +250,7 @@ def _gains(pairing: _Pairing, drawn: _Drawn) -> Row:
 
 
 def _from_best(pairing: _Pairing, metric: Metric, drawn: _Drawn) -> Row:
-    """Return the columns that hold a setting against the best of its budget."""
+    """Return the columns that hold a result against the best of its budget."""
     if not pairing.pairs:
         return {}
     mean, low, high = pairing.better_by(metric, drawn)

@@ -33,7 +33,7 @@ class Source:
     file: Path
     """Its file; presets may lie next to it."""
     typed: str
-    """What somebody typed for it, such as the name of a file of ratings: errors begin with it."""
+    """What was typed for it, such as the name of a file of ratings: errors begin with it."""
 
     def __str__(self) -> str:
         return self.typed

@@ -104,7 +104,7 @@ else:
 OptionsT = TypeVar("OptionsT", bound=Options)
 
 SOURCES = "sources"
-"""Key of what is written with a configuration: a digest of the code of each class from outside."""
+"""Key of what is written with a configuration: a digest of the code of each user-defined class."""
 
 _USERS_AT_ONCE = 20_000
 """Largest automatic partition; it bounds the memory of a worker."""
@@ -186,7 +186,7 @@ class EvaluationOptions(Options):
         "Ranking over the catalogue, measured at the end of a run; left out, it is not measured.", None
     )
     errors: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = option(
-        "Measures of one's own of which less is better, module:function each, at the end of a run.", ()
+        "User-defined metrics of which less is better, module:function each, at the end of a run.", ()
     )
     scores: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = option(
         "The same where more is better.", ()
@@ -202,7 +202,7 @@ class EvaluationOptions(Options):
 
     @property
     def own(self) -> tuple[str, ...]:
-        """The measures of one's own."""
+        """The user-defined metrics."""
         return (*self.errors, *self.scores)
 
 
@@ -271,14 +271,14 @@ class RunConfig(BaseModel):
         return values
 
     def written_values(self) -> dict[str, Any]:
-        """Return the same values with the digests of code from outside, which a run goes on with."""
+        """Return the same values with the digests of user-defined code, which a run goes on with."""
         return with_sources(self.plain_values(), self.sources)
 
     def to_yaml(self) -> str:
         """Return the configuration as YAML that can be run from any directory.
 
-        A comment names each class that no file can bring back, and `SOURCES` holds the digests of all code
-        from outside this distribution: a run goes on only with the code that it began with.
+        A comment names each class that no file can bring back, and `SOURCES` holds the digests of all
+        user-defined code: a run goes on only with the code that it began with.
         """
         passing = [
             reference_of(component)
@@ -292,7 +292,7 @@ class RunConfig(BaseModel):
 
 
 def with_sources(values: dict[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
-    """Return values as they are written, with the digests of code from outside, if there is any."""
+    """Return values as they are written, with the digests of user-defined code, if there is any."""
     return {**values, SOURCES: dict(sources)} if sources else values
 
 

@@ -231,13 +231,17 @@ def advise(
     ] = None,
     metric: Annotated[str | None, typer.Option(help="Column of comparison.csv to compare by.")] = None,
     trust: Annotated[
-        str, typer.Option(metavar="nobody|shuffler|sum|server", help="The most that users have to trust.")
+        str,
+        typer.Option(
+            metavar="local|shuffle|secure-aggregation|central",
+            help="Trust model; what needs less trust counts too.",
+        ),
     ] = "central",
     untrusted: Annotated[
         bool, typer.Option("--untrusted", help="Only protocols whose server sees no true ratings.")
     ] = False,
     hide_items: Annotated[
-        bool, typer.Option("--hide-items", help="Only protocols that hide which items were rated.")
+        bool, typer.Option("--hide-items", help="Only protocols that hide the item set.")
     ] = False,
     claimed: Annotated[
         bool,

@@ -72,7 +72,7 @@ def _print_components(components: Sequence[ComponentDescription], *, as_json: bo
     console = narrow_console()
     for component in components:
         papers = f" [{', '.join(component.papers)}]" if component.papers else ""
-        # A class of one's own is named by its place.
+        # A user-defined class is named by its reference.
         place = "" if component.place == component.kind else f", {component.place}"
         console.print(Text(f"{component.kind}: a {component.what}{papers}{place}"))
         console.print(Text(f"\n{component.words}\n"))

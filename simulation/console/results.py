@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 def results_table(summary: Mapping[str, Any], width: int | None = None) -> Fitted:
     """Return a run as one line: accuracy, privacy and bytes side by side."""
-    return _of_settings(run_table(summary), width)
+    return _of_results(run_table(summary), width)
 
 
 def comparison_tables(rows: Sequence[Row], width: int | None = None) -> list[Fitted]:
@@ -46,7 +46,7 @@ def comparison_tables(rows: Sequence[Row], width: int | None = None) -> list[Fit
     width : int, optional
         Characters that there are; by default, enough.
     """
-    return [_of_settings(table, width) for table in tables_of_comparison(rows)]
+    return [_of_results(table, width) for table in tables_of_comparison(rows)]
 
 
 def comparison_notes(result: ComparisonResult) -> Iterator[str]:
@@ -105,17 +105,17 @@ _HEADING = 12
 """Characters per line of a heading where there is room; where there is not, a line has at least a word."""
 
 
-def _of_settings(small: SmallTable, width: int | None) -> Fitted:
+def _of_results(small: SmallTable, width: int | None) -> Fitted:
     """Return a table whose last columns are left out first, brief if more of them fit then."""
     rest = small.columns[len(small.brief) :]
     whole, brief = (
-        _fitted_settings(small, columns, heading, width)
+        _fitted_results(small, columns, heading, width)
         for columns, heading in ((small.columns, _HEADING), ((*small.brief, *rest), 1))
     )
     return whole if whole.left_out <= brief.left_out else brief
 
 
-def _fitted_settings(
+def _fitted_results(
     small: SmallTable, columns: Sequence[ResultColumn], heading: int, width: int | None
 ) -> Fitted:
     names = Column(small.first, tuple(result.name for result in small.results), numeric=False)

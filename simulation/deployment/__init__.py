@@ -1,1 +1,1 @@
-"""Deployments: the same protocols on a SuperLink, with devices that trust nobody; see docs/deployment.md."""
+"""Deployments: the same protocols on a SuperLink, in the local trust model; see docs/deployment.md."""

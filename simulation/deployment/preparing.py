@@ -15,7 +15,6 @@ from dprec.errors import InputError, SettingError, within
 from dprec.progress import Progress, silent
 from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import Ratings
-from simulation.analysis.vocabulary import TRUST_IN_WORDS
 from simulation.configuration.models import RunConfig
 from simulation.deployment.keys import NodeKeyPair, is_host, issue, new_node_key
 from simulation.deployment.server_folder import (
@@ -129,13 +128,13 @@ def _pilot_of(config: RunConfig, options: PilotOptions) -> _Pilot:
 
 
 def _check_trust(protocol: Protocol, train: Ratings) -> None:
-    """Refuse a promise that rests on somebody: in a deployment, there is a server and nobody else.
+    """Refuse a trust model other than local: a deployment has a server, and no one who is trusted.
 
     A protocol that promises nothing is not refused.
     """
     trust = protocol.guarantee((train.n_users, train.n_items)).trust
     if protocol.privacy is not None and trust != "local":
-        found = f"a budget that holds where {TRUST_IN_WORDS[trust]}"
+        found = f"a budget whose trust model is {trust}"
         raise SettingError("privacy", found, "a protocol whose devices protect what they send, or no budget")
 
 

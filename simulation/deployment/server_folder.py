@@ -41,7 +41,7 @@ class Enrolled:
 
 
 def write_enrolment(path: Path, enrolled: list[Enrolled]) -> None:
-    """Write the list; a user's number is its place."""
+    """Write the list; a user's number is its position."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(_COLUMNS)
@@ -78,7 +78,7 @@ def read_enrolment(path: Path) -> list[Enrolled]:
         seen |= {f"user {user}", key, f"node {node}"}
         enrolled.append(Enrolled(user, key or None, int(node) if node else None))
     if not enrolled:
-        raise InputError(str(path), "nobody", "a line for each user")
+        raise InputError(str(path), "no user", "a line for each user")
     return enrolled
 
 

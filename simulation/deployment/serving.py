@@ -77,7 +77,7 @@ def _places(given: Mapping[str, Any], run_id: int) -> tuple[ServerFolder, Path]:
 
 
 def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
-    """Run the protocol of a folder with whoever is enrolled, and write the run directory.
+    """Run the protocol of a folder with the enrolled devices, and write the run directory.
 
     Parameters
     ----------

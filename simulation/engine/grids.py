@@ -252,7 +252,7 @@ _POLLS = 0.02
 class DeadlineGrid(_WaitingGrid):
     """Another grid, that of a SuperLink, whose rounds end at a deadline.
 
-    A device is asked once it is online, until the deadline; whoever has been asked may answer for as long as
+    A device is asked once it is online, until the deadline; one that has been asked may answer for as long as
     the grace lasts, and is marked as late. A question is deleted with its grace, so that no device spends its
     budget on an answer that nobody hears. The SuperLink deletes a question to a device that is lost too: it
     is asked again when it is back.
@@ -276,7 +276,7 @@ class DeadlineGrid(_WaitingGrid):
     def send_and_receive(
         self, messages: Iterable[Message], *, timeout: float | None = None
     ) -> Iterable[Message]:
-        """Ask whoever is online until the deadline; return the replies, late ones marked.
+        """Ask the devices that are online until the deadline; return the replies, late ones marked.
 
         Parameters
         ----------

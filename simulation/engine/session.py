@@ -187,7 +187,7 @@ class Session:
     shards: Path | None = None
     """Where the ratings of all runs are, or are to be written; by default, each run has its own."""
     brought: dict[str, Brought] = field(default_factory=dict)
-    """What messages bring to the nodes for runs with classes from outside dprec, by run key."""
+    """What messages bring to the nodes for runs with user-defined classes, by run key."""
     _runs: int = 0
 
     def install(
@@ -198,7 +198,7 @@ class Session:
         Raises
         ------
         InputError
-            When the ratings or a component of somebody's own cannot be given to them.
+            When the ratings or a user-defined component cannot be given to them.
         """
         self._runs += 1
         key = f"{self._runs:08d}"

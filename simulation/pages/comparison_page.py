@@ -191,7 +191,7 @@ def _evaluation_sections(
 
 
 def _of_budgets(part: EvaluationPart) -> list[str]:
-    """Return what is said of every budget against nothing sent, and of the visible set."""
+    """Return what is said of every budget against nothing sent, and of item sets."""
     said = (
         verdict_sentence(part.results, part.metric, part.files.matched_unit),
         item_set_sentence(part.results, part.metric, part.files.matched_unit),

@@ -27,7 +27,7 @@ from simulation.storage.run_files import read_rounds
 def epsilon_plot(
     results: Sequence[ProtocolResult], metric: Metric, axis: EpsilonAxis, looks: Looks, suffix: str
 ) -> Plot | None:
-    """Return the plot of accuracy against epsilon; None if no protocol has a place on the axis."""
+    """Return the plot of accuracy against epsilon; None if no protocol has a value on the axis."""
     drawn = [
         result
         for result in results

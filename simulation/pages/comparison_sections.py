@@ -1,4 +1,4 @@
-"""The sections of a comparison's page about trust, numbers of users, differences of users and noise."""
+"""Sections of a comparison's page: trust models, numbers of users, differences of users, and noise."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ from simulation.storage.run_files import bytes_per_user, read_device_channel
 from simulation.storage.tables import Columns, Row
 
 _TRUST_WORDS = (
-    "The most accurate protocol of each trust that is proved to keep its budget. It beats nothing sent where "
-    "the interval of the difference excludes 0. Where a protocol that needs less trust is at least as "
-    "accurate, that is named: nothing is gained by trusting more. Where values only are protected, the rated "
-    "items are seen, and most of the accuracy may come from them: its baseline is sets-only, "
-    "and it does not compare with one that protects the whole profile."
+    "The most accurate protocol of each trust model that is proved to keep its budget. It beats nothing "
+    "sent where the interval of the difference excludes 0. Where a protocol that needs less trust is at "
+    "least as accurate, that is named: nothing is gained by trusting more. Where values only are protected, "
+    "item sets are revealed, and most of the accuracy may come from them: the baseline is then sets-only, "
+    "and the protocol does not compare with one that protects the whole profile."
 )
 
 
 def trust_sections(part: EvaluationPart, every: Sequence[Course]) -> list[Section]:
-    """Return the section with a line for every trust and budget, if any protocol is proved to keep a budget.
+    """Return the section with a line for every trust model and budget, if any budget is proved to be kept.
 
     Parameters
     ----------
@@ -68,7 +68,11 @@ def trust_sections(part: EvaluationPart, every: Sequence[Course]) -> list[Sectio
         return []
     lines = _trust_table(answers, part, every)
     return [
-        Section(f"at-each-trust{part.suffix}", part.titled("At each trust"), (paragraph(_TRUST_WORDS), lines))
+        Section(
+            f"at-each-trust{part.suffix}",
+            part.titled("In each trust model"),
+            (paragraph(_TRUST_WORDS), lines),
+        )
     ]
 
 
@@ -86,7 +90,7 @@ def _trust_table(answers: Sequence[TrustAnswer], part: EvaluationPart, every: Se
         needed.append(text_column("users needed", lambda result: users_needed(every, result), hint))
     costs = [*needed, BYTES_UP[0], BYTES_DOWN[0], SERVER_SEES]
     columns: list[TableColumn[TrustAnswer]] = [
-        TableColumn("trusted", "", lambda each: each.trust, lambda each: TRUST_IN_WORDS[each.trust], False),
+        TableColumn("trust", "", lambda each: each.trust, lambda each: TRUST_IN_WORDS[each.trust], False),
         text_column("protected", lambda each: "whole profile" if each.hides else "values only"),
         TableColumn("budget", "", lambda each: each.budget, lambda each: f"ε {each.budget:g}", False),
         *(column.of(lambda each: each.best) for column in of_best),
@@ -94,7 +98,7 @@ def _trust_table(answers: Sequence[TrustAnswer], part: EvaluationPart, every: Se
         *(column.of(lambda each: each.best) for column in costs),
         text_column("as good with less trust", _less),
     ]
-    return table("One line per trust, what is protected, and budget", columns, answers)
+    return table("One line per trust model, what is protected, and budget", columns, answers)
 
 
 def _verdict(answer: TrustAnswer) -> str:

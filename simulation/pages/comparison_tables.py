@@ -80,7 +80,7 @@ def _summary(results: Sequence[ProtocolResult], part: EvaluationPart) -> str:
 
 
 def best_table(part: EvaluationPart) -> Markup:
-    """Return the most accurate setting of every budget, beside the cheapest on its frontier."""
+    """Return the most accurate result of every budget, beside the cheapest on its frontier."""
     results, metric = part.results, part.metric
     accuracy, against = accuracy_column(metric), baseline_columns(metric, results)
     of_cheap = (accuracy, *against, BYTES, STATUS, *trust_columns(results))
@@ -96,7 +96,7 @@ def best_table(part: EvaluationPart) -> Markup:
     )
     lines = [_AtBudget(budget, best[-1], best[0]) for budget, best in frontiers if best]
     alike: TableColumn[ProtocolResult] = text_column(
-        "not told apart from it", lambda each: _alike(each, competing)
+        "not significantly worse", lambda each: _alike(each, competing)
     )
     accurate = [named_column(part.looks, part.links, "most accurate"), *of_accurate, *([alike] * tested)]
     columns = [
@@ -117,7 +117,7 @@ def best_table(part: EvaluationPart) -> Markup:
 
 
 class _AtBudget(NamedTuple):
-    """The most accurate setting of a budget, and the one on its frontier with the fewest bytes."""
+    """The most accurate result of a budget, and the one on its frontier with the fewest bytes."""
 
     budget: float | None
     accurate: ProtocolResult

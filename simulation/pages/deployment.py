@@ -45,7 +45,7 @@ def comparison_projections(
 
 
 def reference_traffic(files: ComparisonFiles) -> list[tuple[ProtocolResult, str, Columns]]:
-    """Return the setting, label and traffic of one run per protocol, at the reference budget."""
+    """Return the result, label and traffic of one run per protocol, at the reference budget."""
     reference = reference_budget(files.results)
     return [
         (result, label_of(result, reference), read_traffic(cells[0], files.summary(cells[0])))

@@ -1,4 +1,4 @@
-"""What a comparison's page shows of one evaluation: its settings, their looks, their runs, and its names."""
+"""What a comparison's page shows of one evaluation: its results, their looks, their runs, and its names."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def _accuracy_in_words(summary: Summary) -> str:
     if metric is None:
         return ""
     value, digits = accuracy[metric.column], metric.digits - 1
-    assert value is not None, "a main measure without a value"
+    assert value is not None, "a main metric without a value"
     reached = f"{metric.label} {number(value, digits)} on {summary.dataset.test_ratings:,} held-out ratings"
     if baseline is None or metric.column not in _ALONE or not _sends(summary):
         return reached
@@ -81,7 +81,7 @@ def _accuracy_in_words(summary: Summary) -> str:
 
 
 _ALONE = ("rmse", "sign_accuracy")
-"""The measures of `Summary.nothing_sent`."""
+"""The metrics of `Summary.nothing_sent`."""
 
 
 def _privacy_in_words(summary: Summary) -> str:
@@ -258,7 +258,7 @@ def run_page(
     config_text : str
         Contents of config.yaml.
     declared : sequence of str
-        What there is to say of a promise that a class from outside dprec declares.
+        What there is to say of a promise that a user-defined class declares.
     """
     summary = run.summary
     notes = [*declared, *summary.notes, *_unknown_entities(summary.dataset)]

@@ -84,7 +84,7 @@ def _statistic(place: int) -> TableColumn[_UserFigures]:
 
 
 def _spread(values: NDArray[Any]) -> list[float]:
-    """Return the statistics of the users of whom a figure is known; none if it is known of nobody."""
+    """Return the statistics of the users of whom a figure is known; none without such users."""
     known = values[np.isfinite(values)]
     if not known.size:
         return []

@@ -116,7 +116,7 @@ def merged_notes(notes: Iterable[tuple[str, str]]) -> list[tuple[Sequence[str], 
 
 
 def label_of(result: ProtocolResult, reference: float | None) -> str:
-    """Name a setting, with its budget if that is not the reference budget."""
+    """Name a result, with its budget if that is not the reference budget."""
     if result.budget is None or result.budget == reference:
         return result.name
     return f"{result.name} (ε {result.budget:g})"

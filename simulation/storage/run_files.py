@@ -87,7 +87,7 @@ def traffic_columns(
     Parameters
     ----------
     users, counts : ndarray, shape (users,)
-        The data set's own ids, and the ratings of each user; NaN where nobody knows them.
+        The data set's own ids, and the ratings of each user; NaN where they are unknown.
     composed : ndarray of float64, shape (users,)
         The users' losses by composition.
     """

@@ -25,12 +25,12 @@ class DatasetSummary(Document):
     kind: str = Field(description="Kind of the data set.")
     users: Count = Field(description="Users in the train and test ratings, or those of the enrolment.")
     items: Count = Field(description="Size of the catalogue.")
-    train_ratings: Count | None = Field(description="Number of train ratings; null if nobody knows it.")
+    train_ratings: Count | None = Field(description="Number of train ratings; null if it is unknown.")
     test_ratings: Count | None = Field(description="Number of test ratings; null if there are none.")
     scale: tuple[float, float] = Field(description="Lowest and highest rating.")
     scale_read_off: tuple[str, ...] = Field(
         default=(),
-        description="Settings of the scale that nobody gave, so that the private ratings decided on them.",
+        description="Settings of the scale that were not given, so that the private ratings decided them.",
     )
     levels: tuple[float, ...] = Field(
         min_length=2,
@@ -49,7 +49,9 @@ class RankingSummary(Document):
     hit_rate_at: dict[int, float | None] = Field(description="Share of the users with a relevant item.")
     mrr_at: dict[int, float | None] = Field(description="One over the rank of the first relevant item.")
     recall_at: dict[int, float | None] = Field(description="Share of the relevant items that are listed.")
-    precision_at: dict[int, float | None] = Field(description="Share of the places with a relevant item.")
+    precision_at: dict[int, float | None] = Field(
+        description="Share of the list positions with a relevant item."
+    )
     coverage_at: dict[int, float | None] = Field(description="Share of the catalogue in anybody's list.")
 
 
@@ -61,7 +63,7 @@ class SampledRankingSummary(RankingSummary):
 
 
 class Accuracy(Document):
-    """How accurate the predictions are, in the measures that suit the ratings."""
+    """How accurate the predictions are, in the metrics that suit the ratings."""
 
     rmse: float | None = Field(None, description="Root mean square error, in rating units.")
     mae: float | None = Field(None, description="Mean absolute error, in rating units.")
@@ -73,15 +75,15 @@ class Accuracy(Document):
     relative_error: float | None = Field(
         None, description="||M^ - M||_F^2 / ||M||_F^2 over the hidden matrix, if that is known."
     )
-    errors: dict[str, float] | None = Field(None, description="Measures of one's own, less is better.")
-    scores: dict[str, float] | None = Field(None, description="Measures of one's own, more is better.")
+    errors: dict[str, float] | None = Field(None, description="User-defined metrics, less is better.")
+    scores: dict[str, float] | None = Field(None, description="User-defined metrics, more is better.")
     ranking: RankingSummary | None = Field(None, description="Lists from all items a user has not rated.")
     sampled_ranking: SampledRankingSummary | None = Field(
         None, description="Lists from a sample of these items."
     )
 
     def metrics(self) -> dict[str, float | None]:
-        """Return the measures that suit the ratings, by key; those of rankings by their columns in tables."""
+        """Return the metrics that suit the ratings, by key; those of rankings by their columns in tables."""
         return by_column(self.model_dump(mode="json", exclude_unset=True))
 
 
@@ -106,7 +108,7 @@ class ClaimedLoss(Document):
 
 
 class OwnCode(Document):
-    """A class from outside dprec, and which code it had."""
+    """A user-defined class, and which code it had."""
 
     component: str = Field(description="module:Class.")
     source: str = Field(description="Digest of its code, 16 hexadecimal digits.")
@@ -116,12 +118,12 @@ class PrivacySummary(Document):
     """What is promised, and against whom."""
 
     status: Status = Field(
-        description="How far the promise carries: proved, claimed, declared by a class from outside, or none."
+        description="How far the promise carries: proved, claimed, declared by a user-defined class, or none."
     )
     declared_by: tuple[OwnCode, ...] = Field(
-        (), description="The classes from outside dprec on whose word the promise rests."
+        (), description="The user-defined classes on whose word the promise rests."
     )
-    trust: Trust = Field(description="Whom users trust: the server, one that adds up or shuffles, nobody.")
+    trust: Trust = Field(description="Trust model: central, secure-aggregation, shuffle or local.")
     epsilon_per_rating: float | None = Field(description="Largest proved loss of one rating, of any user.")
     epsilon_per_user: LossSpread = Field(
         description="Sum of the proved losses of everything a user sends, for profiles of the same items if "
@@ -139,7 +141,7 @@ class PrivacySummary(Document):
     )
     epsilon_claimed: ClaimedLoss
     trusts_server: bool = Field(description="Whether the server receives true ratings.")
-    hides_rated_items: bool = Field(description="Whether it is hidden which items a user rated.")
+    hides_rated_items: bool = Field(description="Whether the item set is hidden.")
     unlinked: bool = Field(
         False, description="Whether the server cannot tell whose reports it sees, or which are of one user."
     )

@@ -106,7 +106,7 @@ def _surprise(observed: NDArray[np.int64], expected: NDArray[np.float64]) -> flo
     return 1 / max(float(chisquare(observed, expected).pvalue), 1e-300)
 
 
-def test_counts_do_not_depend_on_the_cohort_and_are_repeated(tmp_path: Path) -> None:
+def test_counts_do_not_depend_on_the_partition_and_are_repeated(tmp_path: Path) -> None:
     whole = populate(tmp_path / "whole", (5, 1, 4))
     reports = count_reports(whole.partition(0), request(whole), context())
     split = populate(tmp_path / "split", (5, 1, 4), size=1000)

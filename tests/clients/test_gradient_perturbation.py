@@ -94,7 +94,7 @@ def test_reports_are_unbiased_about_the_clamped_slopes(tmp_path: Path) -> None:
     assert np.abs(np.clip(slopes, -0.5, 0.5)).max() == 0.5
 
 
-def test_a_user_sends_the_same_in_any_cohort(tmp_path: Path) -> None:
+def test_a_user_sends_the_same_in_any_partition(tmp_path: Path) -> None:
     whole, alone = partition_at(tmp_path), [partition_at(tmp_path, user, user + 1) for user in range(4)]
     together = ask(whole, 2, KNOWN, asked_before(whole))
     apart = [ask(one, 2, [own], asked_before(one))[0] for one, own in zip(alone, KNOWN, strict=True)]

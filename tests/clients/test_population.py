@@ -46,7 +46,7 @@ def ratings() -> Ratings:
 
 
 @pytest.mark.parametrize("users_per_node", [1, 4, 23, 100])
-def test_cohorts_divide_the_population(tmp_path: Path, ratings: Ratings, users_per_node: int) -> None:
+def test_partitions_divide_the_population(tmp_path: Path, ratings: Ratings, users_per_node: int) -> None:
     folder = tmp_path / "run"
     install(folder, ratings, users_per_node=users_per_node)
     population = open_population(str(folder))
@@ -228,7 +228,7 @@ class OwnSetup(OneShotSetup):
     """A setup of somebody's own, which no file names."""
 
 
-def test_a_setup_of_ones_own_is_brought(tmp_path: Path) -> None:
+def test_a_user_defined_setup_is_brought(tmp_path: Path) -> None:
     setup = OwnSetup(mechanism=OURS, privacy=PrivacyBudget(epsilon=1.0))
     brought = Brought.for_setup(setup)
     assert brought.setup is not None

@@ -177,7 +177,7 @@ class Coarse(Mechanism):
 
 
 @pytest.mark.parametrize("where", ["a file", "the running program"])
-def test_mechanisms_of_ones_own_on_ray(
+def test_user_defined_mechanisms_on_ray(
     tmp_path: Path,
     tiny: dict[str, Any],
     ray_session: tuple[int, Session],

@@ -84,7 +84,7 @@ def test_what_is_right_runs(line: Callable[..., str]) -> None:
         ("return 1 / 0", "ZeroDivisionError: division by zero"),
     ],
 )
-def test_predictions_of_a_matrix_of_ones_own(line: Callable[..., str], predict: str, found: str) -> None:
+def test_predictions_of_a_user_defined_matrix(line: Callable[..., str], predict: str, found: str) -> None:
     shown = line(predict=predict)
     assert "own:Wrong: " in shown
     assert found in shown
@@ -99,7 +99,7 @@ def test_predictions_of_a_matrix_of_ones_own(line: Callable[..., str], predict: 
         ("return [][0]", "IndexError: list index out of range"),
     ],
 )
-def test_what_a_completion_of_ones_own_returns(line: Callable[..., str], fit: str, found: str) -> None:
+def test_what_a_user_defined_completion_returns(line: Callable[..., str], fit: str, found: str) -> None:
     accepted = f"own:OwnCompletion: {found}; accepted: {ACCEPTED['fit']}"
     assert line(fit=fit).endswith(accepted)
 

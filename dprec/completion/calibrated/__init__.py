@@ -1,1 +1,1 @@
-"""Completion from the likelihood of what was received, and from which items were rated."""
+"""Completion from the likelihood of what was received, and from item sets."""

@@ -1,7 +1,7 @@
-"""What the set of rated items says about users and items before any rating is read.
+"""What item sets say about users and items before any rating is read.
 
-The singular vectors of the normalised 0/1 matrix of ratings place items that the same people rate next to
-each other. Taste shows in what people choose, so their ratings vary smoothly over these places.
+The singular vectors of the normalised 0/1 matrix of ratings embed items that the same people rate next to
+each other. Preferences show in what people choose, so their ratings vary smoothly over the embedding.
 
 What everybody's item sets say together, with noise: how often items are rated, and by the same people.
 
@@ -22,7 +22,7 @@ numbers, and ||y y^T - z z^T||^2 = 2 - 2 (y . z)^2. With Gaussian noise the two 
 
 What noise does to singular values and vectors: how large the ones, how far turned the others.
 
-Places of users and items from item sets, within what these may say to everybody who is sent the places.
+Embeddings of users and items from item sets, within what these may say to everybody who is sent them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _DAMPING = 0.3
 """Each row and column of the 0/1 matrix is divided by this power of its number of ratings."""
 
 SHRINKAGE = 5.0
-"""Ratings at the origin that every average of places includes: places of few ratings are pulled to it."""
+"""Ratings at the origin that every average of embeddings includes: those of few ratings are pulled to it."""
 
 _NOISE = 1e-9
 """Relative size below which a singular value or a spread is rounding and no structure."""
@@ -50,7 +50,7 @@ _NOISE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class ItemSetEmbedding:
-    """Places of users and items, and how often each of them occurs."""
+    """Embeddings of users and items, and how often each of them occurs."""
 
     users: NDArray[np.float64]
     items: NDArray[np.float64]
@@ -79,9 +79,9 @@ class ItemSetEmbedding:
         seed: int,
         least_raters: int = 1,
     ) -> ItemSetEmbedding:
-        """Place the users and items of rated cells.
+        """Embed the users and items of rated cells.
 
-        Items with fewer raters than the least stay at the origin, and say nothing about other places.
+        Items with fewer raters than the least stay at the origin, and say nothing about other embeddings.
 
         Parameters
         ----------
@@ -303,10 +303,10 @@ def embedded(
     dimensions: int,
     seed: int,
 ) -> ItemSetEmbedding:
-    """Place users and items; see `ItemSetEmbedding.of`.
+    """Embed users and items; see `ItemSetEmbedding.of`.
 
-    With noise, places and counts of the items, and the axes along which users are placed, follow from
-    `NoisySets` alone. A user's own place follows from these and its own items.
+    With noise, embeddings and counts of the items, and the axes of the users' embeddings, follow from
+    `NoisySets` alone. A user's own embedding follows from these and its own items.
 
     Parameters
     ----------
@@ -322,11 +322,11 @@ def embedded(
     drawn_for = np.array([embedding_release.distance, embedding_release.least_raters])
     random = generator(seed_for(seed, users, items, drawn_for), "noise of item sets")
     released = NoisySets.released(rated, embedding_release.distance, embedding_release.least_raters, random)
-    return _placed_by(released, rated, dimensions)
+    return _embedded_by(released, rated, dimensions)
 
 
-def _placed_by(released: NoisySets, rated: sp.csr_array, dimensions: int) -> ItemSetEmbedding:
-    """Place items by what was released, and users by their items.
+def _embedded_by(released: NoisySets, rated: sp.csr_array, dimensions: int) -> ItemSetEmbedding:
+    """Embed items by what was released, and users by their items.
 
     Dimensions whose eigenvalues do not stand out from the noise are 0. Over the ratings, the others have
     standard deviations of the cosine to be expected between an eigenvector and that without noise, times the

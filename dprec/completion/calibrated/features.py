@@ -10,7 +10,7 @@ from dprec.completion.calibrated.embedding import ItemSetEmbedding, standardised
 from dprec.completion.calibrated.regressions import Expected, Regressed
 
 _USER_SPREAD, ITEM_SPREAD = 0.2, 0.06
-"""Expected variances of the effects around what features say, in units of the noise on a latent rating."""
+"""Expected variances of the biases around what features say, in units of the noise on a latent rating."""
 
 _POPULARITY, _ITS_SQUARE = 5.0, 0.3
 """Expected variances of the coefficients of popularity and of its square, relative to the others."""
@@ -19,12 +19,12 @@ _POPULARITY, _ITS_SQUARE = 5.0, 0.3
 def prior_biases(
     embedding: ItemSetEmbedding, catalogue: Catalogue | None, width: int
 ) -> tuple[Regressed, Regressed]:
-    """Return the prior of the users' effects and of the items', regressed on the features of this module.
+    """Return the prior of user and item biases, regressed on the features of this module.
 
     Parameters
     ----------
     width : int
-        Dimensions of the places, the first, that are among the features.
+        Dimensions of the embeddings, the first, that are among the features.
     """
     of_users, of_items = user_features(embedding, width), item_features(embedding, catalogue, width)
     return (
@@ -34,7 +34,7 @@ def prior_biases(
 
 
 def user_features(embedding: ItemSetEmbedding, width: int) -> NDArray[np.float64]:
-    """Return how much each user rates and the first ``width`` dimensions of its place, one row each."""
+    """Return how much each user rates and the first ``width`` dimensions of its embedding, one row each."""
     return np.column_stack([standardised_logarithms(embedding.user_counts), embedding.users[:, :width]])
 
 
@@ -44,7 +44,7 @@ def item_features(
     """Return a row for each item, with 1 in the first column.
 
     The others hold the item's popularity and public numbers, each also squared, its categories, and the first
-    ``width`` dimensions of its place.
+    ``width`` dimensions of its embedding.
     """
     rated = embedding.item_counts > 0
     popularity = embedding.popularity[:, None]
@@ -63,8 +63,8 @@ def catalogue_features(catalogue: Catalogue, counts: NDArray[np.integer]) -> NDA
 def expected_coefficients(width: int) -> NDArray[np.float64]:
     """Return how variable the coefficients of `item_features` are expected to be, relative to most of them.
 
-    Popularity tells most about how an item is rated, and its square, which is large for items that nearly
-    nobody rates, least. This matters where the reports of few users tell hardly more.
+    Popularity tells most about how an item is rated, and its square, which is large for items that hardly
+    anyone rates, least. This matters where the reports of few users tell hardly more.
 
     Parameters
     ----------

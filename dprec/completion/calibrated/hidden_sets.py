@@ -1,7 +1,7 @@
-"""Fits users and items to reports that hide which items were rated.
+"""Fits users and items to reports that hide the item sets.
 
 Every cell of the catalogue has a symbol, and whether it is rated is integrated out (`CellLikelihood`).
-Each half sweep is a step of Fisher scoring for the propensities and effects of one side, with the other side
+Each half sweep is a step of Fisher scoring for the propensities and biases of one side, with the other side
 in bins, so that a step costs little more than counting the symbols. Scores are averaged over the posterior of
 the propensity, as in a Gaussian variational approximation (Opper and Archambeau [opper2009]): at the means
 alone, users and items that noise makes look active would count most, and ratings would seem frequent.
@@ -15,11 +15,12 @@ latent rating t it has level x with probability p_x(t) (`dprec.ordinal`); so
 
     Pr(z | a, t) = (1 - sigma(a)) Q[0, z] + sigma(a) sum_x p_x(t) Q[x, z].
 
-Places of items from noisy reports of what is rated: what propensities alone do not explain.
+Item embeddings from noisy reports of what is rated: what propensities alone do not explain.
 
 A user's scores of the propensities, each divided by the root of its information, are a matrix of noise with
-variance 1 where users and items are independent given their propensities. Tastes stand out from that noise as
-singular values above the largest one that noise has. Below it nothing is known, and places are 0.
+variance 1 where users and items are independent given their propensities. Preferences stand out from that
+noise as singular values above the largest one that noise has. Below it nothing is known, and an embedding
+is 0.
 """
 
 from __future__ import annotations
@@ -166,7 +167,7 @@ def hidden_embeddings(
     dimensions: int,
     seed: int,
 ) -> NDArray[np.float64]:
-    """Place items that the same people rate next to each other, shape (items, dimensions).
+    """Embed items that the same people rate next to each other, shape (items, dimensions).
 
     Rows and columns are weighted by the fourth root of their mean information, so that users and items of
     whom little is known add less noise. Over the ratings, a dimension has mean 0, and its standard
@@ -232,7 +233,7 @@ def _root_of_share(information: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _expected(propensity: float, spread: tuple[float, float]) -> Expected:
-    """Return what is expected of propensities and effects: effects near 0, as the histogram is public."""
+    """Return what is expected of propensities and biases: biases near 0, as the histogram is public."""
     return Expected(centre=(propensity, 0.0), spread=spread, intercepts=(1.0, 0.09), coefficients=(0.5, 0.05))
 
 
@@ -256,7 +257,7 @@ class HiddenSetFit:
     users: Regressed
     items: Regressed
     embedding: ItemSetEmbedding
-    """The places of the items; users have none. Counts of ratings are expected ones, rounded."""
+    """The embeddings of the items; users have none. Counts of ratings are expected ones, rounded."""
 
     @classmethod
     def of(
@@ -270,17 +271,17 @@ class HiddenSetFit:
         seed: int,
         progress: Progress,
     ) -> HiddenSetFit:
-        """Fit both sides, place the items by what the fit does not explain, and fit again given the places.
+        """Fit both sides, embed the items by what the fit does not explain, and fit again given that.
 
         Parameters
         ----------
         cuts : ndarray, shape (levels - 1,)
         dimensions : int
-            Of the places; those that do not stand out from the noise are 0.
+            Of the embeddings; those that do not stand out from the noise are 0.
         regressed : int
             Dimensions, the first, on which propensities and biases of items are regressed.
         sweeps : int
-            Before the items are placed; a third as many follow.
+            Before the items are embedded; a third as many follow.
         """
         reports = HiddenReports.of(observations, received)
         users = Regressed.prior(np.zeros((reports.reported.size, 0)), _USERS)
@@ -293,7 +294,7 @@ class HiddenSetFit:
             users, items = _swept(users, items, reports, cuts)
             progress("completing", sweep + 1, sweeps + again)
         embeddings = hidden_embeddings(reports, users, items, cuts, dimensions, seed)
-        # What items of a place have in common tells of each of them.
+        # What nearby items have in common tells of each of them.
         embedded = int(embeddings[:, :regressed].any(axis=0).sum())
         items = items.with_features(np.hstack([*features, embeddings[:, :embedded]]))
         for sweep in range(again):
@@ -356,7 +357,7 @@ def _solved(
 def _embedding(
     users: Regressed, items: Regressed, embeddings: NDArray[np.float64], reports: HiddenReports
 ) -> ItemSetEmbedding:
-    """Return places with expected counts of ratings, and how far those of the items are more than noise."""
+    """Return embeddings with expected counts of ratings, and how far the items' counts exceed noise."""
     typical = PropensityBins.by_rank(items, np.ones(len(embeddings), dtype=np.bool_))
     of_user = expit(users.means[:, :1] + typical.means[:, 0]) @ typical.sizes
     typical = PropensityBins.by_rank(users, reports.reported)

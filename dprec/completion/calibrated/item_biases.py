@@ -1,4 +1,4 @@
-"""Biases of items alone, from the likelihood of symbols of which nobody needs to know whose they are."""
+"""Item biases alone, from the likelihood of symbols, whoever sent them."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class SymbolTables:
         ----------
         symbols, channel_of : ndarray of int64, same shape
         """
-        lower, share = _places(latent)
+        lower, share = _grid_points(latent)
 
         def between(
             table: NDArray[np.float64], columns: NDArray[np.int64] | Literal[0]
@@ -101,13 +101,13 @@ class SymbolTables:
 
         Parameters
         ----------
-        latent : ndarray of float64, shape (places,)
+        latent : ndarray of float64, shape (latents,)
 
         Returns
         -------
-        slopes, information : ndarray of float64, shapes (places, columns) and (places, channels)
+        slopes, information : ndarray of float64, shapes (latents, columns) and (latents, channels)
         """
-        lower, share = _places(latent)
+        lower, share = _grid_points(latent)
         slopes, information = (
             table[lower] + share[:, None] * (table[lower + 1] - table[lower])
             for table in (self.slopes, self.information)
@@ -115,11 +115,11 @@ class SymbolTables:
         return slopes, information
 
 
-def _places(latent: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _grid_points(latent: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the point of the grid below each latent rating, and the share of the way to the next."""
-    embeddings = np.clip((latent + _REACH) * ((_POINTS - 1) / (2 * _REACH)), 0, _POINTS - 1.001)
-    lower = embeddings.astype(np.int64)
-    return lower, embeddings - lower
+    positions = np.clip((latent + _REACH) * ((_POINTS - 1) / (2 * _REACH)), 0, _POINTS - 1.001)
+    lower = positions.astype(np.int64)
+    return lower, positions - lower
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +129,7 @@ class ItemBiasesModel(Completed):
     biases: Regressed
     """On the latent rating."""
     embedding: ItemSetEmbedding
-    """How often the items are reported on, and their places if these are known."""
+    """How often the items are reported on, and their embeddings if these are known."""
     catalogue: Catalogue | None
     """Public data about the items, if there was any."""
     cuts: NDArray[np.float64]
@@ -151,7 +151,7 @@ class ItemBiasesModel(Completed):
 
 @dataclass(frozen=True, kw_only=True)
 class ItemBiases(Completion):
-    """An effect on a latent rating for each item, from how often each symbol was reported on it."""
+    """A bias on a latent rating for each item, from how often each symbol was reported on it."""
 
     kind: Literal["item-biases"] = "item-biases"
     needs_symbols: ClassVar[bool] = True
@@ -164,12 +164,12 @@ class ItemBiases(Completion):
     variance: float = option("Variance of the latent rating, in units of the noise on it.", 0.5, gt=0, le=100)
     user_variance: float = option("The part of it that is between users, not items.", 0.25, ge=0, le=100)
     dimensions: int = option(
-        "Dimensions of the places that rated items give to items; 0 if nobody says who rated which items.",
+        "Dimensions of the item embeddings from item sets; 0 where item sets are not known.",
         0,
         ge=0,
         le=64,
     )
-    features: int = option("Dimensions, the first, on which effects are regressed.", 10, ge=0, le=64)
+    features: int = option("Dimensions, the first, on which biases are regressed.", 10, ge=0, le=64)
     sweeps: int = option("Steps of the fit.", 20, ge=1)
 
     @property
@@ -193,9 +193,9 @@ class ItemBiases(Completion):
 
         A report on item i is of a latent rating Normal(c_i, v), v the variance between users, with noise of
         variance 1: on a scale that is s = sqrt(1 + v) times as coarse, it is of c_i / s with noise of
-        variance 1. There the effects are found by Fisher scoring, regressed on how often items are reported,
-        on public data and on places. Of the values, only the number of each symbol on each item is read, so
-        that it makes no difference whose a report is or when it came.
+        variance 1. There the biases are found by Fisher scoring, regressed on how often items are reported,
+        on public data and on embeddings. Of the values, only the number of each symbol on each item is read,
+        so that it makes no difference whose a report is or when it came.
         """
         scale, n_items = observations.scale, observations.shape[1]
         cuts = cut_points(level_shares(self.histogram, scale.levels), self.variance)
@@ -233,10 +233,10 @@ class ItemBiases(Completion):
         )
 
     def _embedding(self, observations: Observations, seen: NDArray[np.int64], seed: int) -> ItemSetEmbedding:
-        """Return the places of items that the same users rated, or no more than how often they are rated."""
+        """Return item embeddings from who rated them, or no more than how often they are rated."""
         if self.dimensions == 0:
-            nowhere = np.zeros((seen.size, 0))
-            return ItemSetEmbedding(nowhere[:0], nowhere, np.zeros(0, dtype=np.int64), seen)
+            empty = np.zeros((seen.size, 0))
+            return ItemSetEmbedding(empty[:0], empty, np.zeros(0, dtype=np.int64), seen)
         linked = RatedSets(observations.users, observations.items, observations.shape[0])
         rated = observations.rated or linked
         shape = (rated.n_users, seen.size)
@@ -254,7 +254,7 @@ def clear_reports(observations: Observations) -> SymbolReports:
 def _likelihood(
     tables: SymbolTables, counts: NDArray[np.int64], latent: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the information about every effect, and the slope of its log likelihood, shape (items,)."""
+    """Return the information about every bias, and the slope of its log likelihood, shape (items,)."""
     slopes, information = tables.everywhere(latent)
     through = np.add.reduceat(counts, tables.first, axis=1)
     return (through * information).sum(axis=1), (counts * slopes).sum(axis=1)

@@ -1,7 +1,7 @@
 """The latent ratings of the calibrated completion, and their posterior given reports.
 
 theta_ui = b_u + c_i + s_u . g_i + p_u . q_i: biases of the user and of the item, the user's slopes over the
-item's known place, and factors of both. Everything is regressed on features, so that factors have a direction
+item's embedding, and factors of both. Everything is regressed on features, so that factors have a direction
 before they have much evidence. The posterior is a product of those of the five parts; each is solved given
 the moments of the others, as in variational matrix factorisation (Lim and Teh [lim2007], section 3).
 
@@ -31,7 +31,7 @@ _LEAST_VARIANCE = 0.01
 """Variance that a count has at least beside its noise, so that its density is smooth."""
 
 _LEAST_RESIDUAL = 1e-4
-"""Residuals, in scales of the noise, that are not told apart from 0."""
+"""Smallest residual in scales of the noise; it stands for those nearer to 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +125,7 @@ class CountLikelihood:
             Those of each counted cell's item.
         coefficients : ndarray, shape (features,)
         variances : ndarray, shape (users,)
-            How uncertain the users' effects are: a count says less about items where they are.
+            How uncertain the user biases are: a count says less about items where they are.
 
         Returns
         -------
@@ -200,18 +200,18 @@ class LatentRatings:
 
     users: Regressed
     items: Regressed
-    """Effects b and c."""
+    """Biases b and c."""
     slopes: Regressed
     """Of users, s."""
     embeddings: NDArray[np.float64]
-    """Known, g; shape (items, places)."""
+    """Known, g; shape (items, dimensions)."""
     user_factors: Regressed
     item_factors: Regressed
     """Factors of users, p, and of items, q."""
 
     @classmethod
     def of_biases(cls, users: Regressed, items: Regressed) -> LatentRatings:
-        """Return latent ratings that are sums of two effects alone."""
+        """Return latent ratings that are sums of two biases alone."""
         n_users, n_items = len(users.means), len(items.means)
         of_users = Regressed.at(np.zeros((n_users, 0)), users.features, variance=1.0, spread=1.0)
         of_items = Regressed.at(np.zeros((n_items, 0)), items.features, variance=1.0, spread=1.0)
@@ -243,7 +243,7 @@ class LatentRatings:
     def with_item_biases(
         self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
     ) -> LatentRatings:
-        """Solve the items' effects; counts tell about their regression only."""
+        """Solve the item biases; counts tell about their regression only."""
         latent = self.means(cells.users, cells.items)
         precision, target = _sums(self.items, cells.items, latent, looked_up)
         rows = None
@@ -258,7 +258,7 @@ class LatentRatings:
     def with_user_biases(
         self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
     ) -> LatentRatings:
-        """Solve the users' effects."""
+        """Solve the user biases."""
         latent = self.means(cells.users, cells.items)
         precision, target = _sums(self.users, cells.users, latent, looked_up)
         more = _counted(cells, latent, counts, np.ones((cells.shape[1], 1)), self.users.means)
@@ -267,7 +267,7 @@ class LatentRatings:
     def with_slopes(
         self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
     ) -> LatentRatings:
-        """Solve the users' slopes, and learn their variances."""
+        """Solve the user slopes, and learn their variances."""
         latent = self.means(cells.users, cells.items)
         own = _dots(self.slopes.means[cells.users], self.embeddings[cells.items])
         score, information = _scored(latent, looked_up, own)
@@ -278,7 +278,7 @@ class LatentRatings:
         return replace(self, slopes=slopes)
 
     def with_item_factors(self, cells: Cells, looked_up: LookedUp, *, learn: bool) -> LatentRatings:
-        """Solve the items' factors; learn their variances if asked to."""
+        """Solve the item factors; learn their variances if asked to."""
         latent = self.means(cells.users, cells.items)
         score, information = _scored(latent, looked_up, self._products(cells))
         item_factors = self.item_factors.posterior(
@@ -290,7 +290,7 @@ class LatentRatings:
     def with_user_factors(
         self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
     ) -> LatentRatings:
-        """Solve the users' factors, learn their variances, and move their scale to the items' factors."""
+        """Solve the user factors, learn their variances, and move their scale to the item factors."""
         latent = self.means(cells.users, cells.items)
         score, information = _scored(latent, looked_up, self._products(cells))
         precision = cells.by_user(information, self.item_factors.second_moments)
@@ -309,7 +309,7 @@ class LatentRatings:
 def _sums(
     side: Regressed, owners: NDArray[np.integer], latent: NDArray[np.float64], looked_up: LookedUp
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the precision and the target of each effect of a side."""
+    """Return the precision and the target of each bias of a side."""
     score, information = _scored(latent, looked_up, side.biases[owners])
     precision, target = (
         np.bincount(owners, weights=weights, minlength=len(side.means)) for weights in (information, score)

@@ -1,7 +1,7 @@
 """Item biases and popularity from answers about whole profiles, which name an item and a side of a mean.
 
 Of n answers, let f_i+ and f_i- be the shares that name item i as rated above and not above the user's mean,
-and v the share that an item that nobody rates has of either. For an item with latent effect c_i that a share
+and v the share that an item without ratings has of either. For an item with latent bias c_i that a share
 of users proportional to p_i has rated,
 
     f_i+ + f_i- = 2 v + p_i + noise,        f_i+ - f_i- = p_i E[side] + noise,
@@ -10,7 +10,7 @@ with noise of about 2 v / n + p_i / n in both, independent as the two sides are.
 c_i + e with e ~ N(0, s^2), so that E[side] = 2 Phi(c_i / s) - 1, nearly in proportion to a small c_i. With
 log p_i ~ N(m, q) on a grid and c_i ~ N(F_i w, t), F_i holding log p_i in deviations from m, the posterior is
 a mixture of normal distributions, one for each p of the grid; m, q, t and v follow by EM, w by ridge
-regression with the c_i integrated out. Popularity, of which the answers say most, tells of the effects.
+regression with the c_i integrated out. Popularity, of which the answers say most, tells of the biases.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from dprec.observations import ProfileReports
 from dprec.progress import Progress
 
 SIDE_PER_BIAS = 1.0
-"""E[side] per unit of an effect; more than for all ratings, as those farthest from a user's mean count."""
+"""E[side] per unit of a bias; more than for all ratings, as those farthest from a user's mean count."""
 
 _BIAS, _ITEMS_WITH_IT = 0.15, 50.0
-"""Expected variance of effects around their regression, and how many items with it are averaged with."""
+"""Expected variance of biases around their regression, and how many items with it are averaged with."""
 
 _TYPICAL, _SPREAD, _ITEMS_SO_POPULAR = 0.02, 2.0, 20.0
 """Expected median of p, relative to what an item that everybody rates has, and variance of log p."""
@@ -57,7 +57,7 @@ class ProfileFit:
     """1, and public features of the items; shape (items, features)."""
     means: NDArray[np.float64]
     variances: NDArray[np.float64]
-    """Of the effects; shape (items,)."""
+    """Of the biases; shape (items,)."""
     popularity: NDArray[np.float64]
     """The posterior of p; shape (items, points)."""
     coefficients: NDArray[np.float64]
@@ -66,7 +66,7 @@ class ProfileFit:
     spread: float
     """Mean m and variance q of log p."""
     around: float
-    """Variance t of effects around their regression."""
+    """Variance t of biases around their regression."""
     unrated: float
     """Share 2 v."""
 
@@ -123,7 +123,7 @@ class ProfileFit:
         return replace(start, means=self.means[:, None], covariances=covariances, spread=spread)
 
     def embedding(self, n_users: int) -> ItemSetEmbedding:
-        """Return what is known of popularity; nothing places items, or tells users apart."""
+        """Return what is known of popularity; nothing embeds items, or distinguishes users."""
         expected = self.popularity @ self.grid
         unknown = self.popularity @ self.grid**2 - expected**2
         shares = np.exp(expected) / np.exp(expected).sum()
@@ -184,7 +184,7 @@ class ProfileFit:
     def _regressed(
         self, coefficients: NDArray[np.float64], middle: float, spread: float
     ) -> NDArray[np.float64]:
-        """Return what popularity and features say of every effect, shape (items, points)."""
+        """Return what popularity and features say of every bias, shape (items, points)."""
         along = coefficients[0] * self._deviations(middle, spread)
         regressed: NDArray[np.float64] = (self.features @ coefficients[1:])[:, None] + along
         return regressed

@@ -1,7 +1,7 @@
 """Vectors of users or items whose means are regressed on features, with learned covariances.
 
 x_i ~ Normal(centre + W^T f_i, spread) for the features f_i of an entity, and W_fk ~ Normal(0, v_k). Where the
-vectors are effects, the last dimension is the one on the latent rating; a propensity may stand before it.
+vectors are biases, the last dimension is the one on the latent rating; a propensity may stand before it.
 """
 
 from __future__ import annotations
@@ -243,15 +243,15 @@ class PropensityBins:
     sizes: NDArray[np.int64]
     """Those who count in each bin; shape (bins,)."""
     means: NDArray[np.float64]
-    """Log odds to be rated, and mean effect; 0 in an empty bin; shape (bins, 2)."""
+    """Log odds to be rated, and mean bias; 0 in an empty bin; shape (bins, 2)."""
     deviations: NDArray[np.float64]
     """How far the log odds of each user or item are from those of its bin; shape (entities,)."""
     bias_variance: float
-    """Mean posterior variance of the effects."""
+    """Mean posterior variance of the biases."""
 
     @classmethod
     def by_rank(cls, side: Regressed, counting: NDArray[np.bool_]) -> PropensityBins:
-        """Return bins of nearly equal sizes, by propensity and then by effect.
+        """Return bins of nearly equal sizes, by propensity and then by bias.
 
         Parameters
         ----------

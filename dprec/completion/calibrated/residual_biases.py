@@ -2,13 +2,13 @@
 
 The latent rating of user u and item i is b_u + c_i + e_ui, and the mean of the user's n rated items is about
 b_u + cbar_u + ebar_u: the user's bias drops out. The residual has the mean c_i - cbar_u and the variance
-(1 + t)(1 - 1/n), with 1 the noise on a latent rating and t the variance of tastes, so that
+(1 + t)(1 - 1/n), with 1 the noise on a latent rating and t the variance of preferences, so that
 
     Pr(above) = Phi((c_i - cbar_u) / sqrt((1 + t)(1 - 1/n))),
     Pr(answer is yes) = q + (1 - 2 q) Pr(above), for answers that are lies with probability q.
 
 With c_i = F_i w + d_i, for features F_i that are 0 on average, this is a probit regression on F_i - Fbar_u
-with an effect (1 - 1/n) d_i of the item; the other items' d, of which cbar_u holds the mean, are neglected.
+with a bias (1 - 1/n) d_i of the item; the other items' d, of which cbar_u holds the mean, are neglected.
 It is fitted by Fisher scoring, the d_i integrated out of the equations of w.
 """
 
@@ -27,7 +27,7 @@ from dprec.ordinal import INVERSE_SQRT_2_PI
 from dprec.progress import Progress
 
 _USER_FACTOR_VARIANCE = 0.2
-"""Variance of tastes t: about what devices assume by default far from the origin, `taste` plus `nearness`."""
+"""Variance of preferences t: what devices assume far from the origin, about `taste` plus `nearness`."""
 
 _COEFFICIENT_VARIANCE, _PRIOR_COEFFICIENTS = 0.005, 40.0
 """Expected variance of a coefficient, and how many of that variance the learned one is averaged with."""

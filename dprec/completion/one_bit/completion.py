@@ -1,7 +1,7 @@
 """Completion of a matrix of signs: the hidden low-rank matrix that makes them most likely.
 
 A nuclear ball shrinks what all ratings share as much as what is peculiar to a few, which costs most
-when privacy noise leaves room for little else. Effects with a ridge of their own do not compete
+when privacy noise leaves room for little else. Biases with a ridge of their own do not compete
 with the rest; they are an addition to Li et al. [li2021].
 
 Where devices send true signs, the fit depends on no draw: runs that differ in their seed, or in the noise
@@ -36,7 +36,7 @@ from dprec.ratings import RatingScale
 _SWEEPS = 3
 _ITERATIONS = 300
 _SETTLED = 1e-6
-"""Relative decrease of the objective at which the fit of the effects ends."""
+"""Relative decrease of the objective at which the fit of the biases ends."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Biases:
 
     @classmethod
     def zero(cls, shape: tuple[int, int]) -> Biases:
-        """Return effects of 0."""
+        """Return biases of 0."""
         return cls(0.0, np.zeros(shape[0]), np.zeros(shape[1]))
 
     def at(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
@@ -70,7 +70,7 @@ class Biases:
         curvature: float,
         ridge: float,
     ) -> tuple[Biases, NDArray[np.float64]]:
-        """Minimise a quadratic model of the objective in the effects.
+        """Minimise a quadratic model of the objective in the biases.
 
         Parameters
         ----------
@@ -82,7 +82,7 @@ class Biases:
 
         Returns
         -------
-        Effects
+        Biases
         ndarray of float64, shape (cells,)
             The slopes that the model predicts afterwards.
         """
@@ -111,7 +111,7 @@ def fit_biases(
     shape: tuple[int, int],
     ridge: float,
 ) -> Biases:
-    """Return the effects that minimise a likelihood's objective plus ridge / 2 x their squares.
+    """Return the biases that minimise a likelihood's objective plus ridge / 2 x their squares.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ _DENSE_CELLS = 20_000_000
 
 @dataclass(frozen=True, eq=False)
 class HiddenMatrix(Completed):
-    """A hidden matrix: effects plus a matrix of low nuclear norm."""
+    """A hidden matrix: biases plus a matrix of low nuclear norm."""
 
     link: Link
     biases: Biases
@@ -239,7 +239,7 @@ class OneBit(Completion):
         source="li2021, Eq. 2",
     )
     ridge: float = option(
-        "Ridge of the effects, in observations of the largest curvature x 4; chosen by "
+        "Ridge of the biases, in observations of the largest curvature x 4; chosen by "
         "benchmarks/choose_one_bit_settings.py.",
         2.0,
         gt=0,
@@ -256,7 +256,7 @@ class OneBit(Completion):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.bounded and self.biases:
-            raise SettingError("bounded", "True, with effects", "one of the two: effects are not bounded")
+            raise SettingError("bounded", "True, with biases", "one of the two: biases are not bounded")
 
     @property
     def link_function(self) -> Link:
@@ -265,7 +265,7 @@ class OneBit(Completion):
 
     @property
     def absolute_ridge(self) -> float:
-        """The ridge of the effects, in units of the objective's second derivative."""
+        """The ridge of the biases, in units of the objective's second derivative."""
         return self.ridge * 4 * self.link_function.largest_curvature
 
     def radius(self, shape: tuple[int, int]) -> float:
@@ -307,7 +307,7 @@ class OneBit(Completion):
 
         If the observations include the likelihood of what was received, as they do for ratings sent
         through a channel, the flips are part of what is maximised (Li et al. [li2021], Eq. 4). A user or
-        item without ratings keeps an effect of 0 and a low-rank part of 0: without effects, its entries
+        item without ratings keeps a bias of 0 and a low-rank part of 0: without biases, its entries
         are 0, its predictions undecided, and their sign counts as +1.
         """
         return self.fit_perturbed(observations, None, seed, progress)

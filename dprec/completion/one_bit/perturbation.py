@@ -181,7 +181,7 @@ def objective_noise(
         raise SettingError(
             "perturbation.calibration",
             "'sound', with a Gaussian link and entries that are not held within alpha",
-            "bounded: true and effects: false in the completion, or link: logistic",
+            "bounded: true and biases: false in the completion, or link: logistic",
         )
     if epsilon <= jacobian:
         accepted = f"more than {jacobian:.4g}, which the Gaussian link costs at alpha = {alpha:g}"
@@ -280,7 +280,7 @@ class OutputPerturbation(Perturbation):
 
     def noise(self, completion: OneBit, shape: tuple[int, int], epsilon: float) -> CalibratedNoise:
         """Return the noise on each entry."""
-        # No nuclear norm bounds the effects; only the clipping of the entries does.
+        # No nuclear norm bounds the biases; only the clipping of the entries does.
         radius = None if completion.biases else completion.radius(shape)
         return output_noise(shape, completion.alpha, radius, epsilon, self.calibration)
 

@@ -165,7 +165,7 @@ def draw_accuracy_by_round(
 
     Parameters
     ----------
-    settings : sequence of Setting
+    results : sequence of ProtocolResult
         The baselines among them are drawn.
     """
     figure, (ax,) = panels(style)
@@ -232,7 +232,7 @@ class EpsilonAxis:
     """Whether it shows the requested budgets; the unit is then theirs."""
 
     def value(self, result: ProtocolResult) -> float | None:
-        """Return a setting's place on the axis; None if it has none."""
+        """Return a result's value on the axis; None if it has none."""
         if self.asked:
             return result.budget
         return result.epsilon(self.unit) if self.delta is None else result.composed
@@ -258,7 +258,7 @@ def draw_accuracy_against_epsilon(
     Parameters
     ----------
     axis : EpsilonAxis
-        Settings without a place on it are left out.
+        Results without a value on it are left out.
     """
     curves, references = _curves(results, metric, axis), _references(results, metric)
     baselines = baseline_lines(results, metric, looks)

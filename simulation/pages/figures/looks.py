@@ -32,7 +32,7 @@ _TRUST_LOOKS: Mapping[Trust, tuple[str, tuple[str, ...]]] = {
     "secure-aggregation": (SERIES[3], ("s", "P", "X")),
     "central": (SERIES[1], ("o", "p", "*")),
 }
-"""The colour, and the family of markers, of protocols by whom their users trust."""
+"""The colour, and the family of markers, of protocols by trust model."""
 
 Looks = Mapping[str, "Look"]
 
@@ -48,7 +48,7 @@ class Look:
     private: bool
     """Whether it has a budget or a privacy loss; one without is a reference, or a baseline."""
     trust: Trust | None = None
-    """Whom its users trust, if the colour says so."""
+    """Its trust model, if the colour stands for that."""
 
     def line(self, **changes: Any) -> dict[str, Any]:
         """Return how matplotlib draws its lines with markers, with what is to be otherwise."""
@@ -58,7 +58,7 @@ class Look:
 
 
 def looks_of(results: Sequence[ProtocolResult], *, by_trust: bool = False) -> dict[str, Look]:
-    """Return the look of every protocol, in their order; with one colour per trust if that is wanted."""
+    """Return the look of every protocol, in their order; on request with one colour per trust model."""
     baselines = {result.name: BASELINE_LINES[result.baseline][1] for result in results if result.baseline}
     looks = {name: Look(INK, "none", dashes, False) for name, dashes in baselines.items()}
     protocols = [result for result in results if result.name not in baselines]
@@ -83,7 +83,7 @@ def looks_of(results: Sequence[ProtocolResult], *, by_trust: bool = False) -> di
 
 
 def _by_trust(trusts: Mapping[str, Trust]) -> dict[str, Look]:
-    """Return looks by whom users trust; lines of one colour differ in dashes too."""
+    """Return looks by trust model; lines of one colour differ in dashes too."""
     looks: dict[str, Look] = {}
     for trust, (colour, markers) in _TRUST_LOOKS.items():
         names = [name for name, whom in trusts.items() if whom == trust]
@@ -106,7 +106,7 @@ def trust_handles(looks: Looks) -> list[Line2D]:
 def trust_in_words(looks: Looks) -> Iterator[str]:
     """Say what the colours stand for, for a caption, if that is trust."""
     if trust_handles(looks):
-        yield "Colours and families of markers say whom users trust."
+        yield "Colours and families of markers stand for trust models."
 
 
 def marked(name: str, results: Sequence[ProtocolResult]) -> str:
@@ -139,7 +139,7 @@ class BaselineLine:
 
 
 def baseline_lines(results: Sequence[ProtocolResult], metric: Metric, looks: Looks) -> list[BaselineLine]:
-    """Return the lines of the baselines among settings."""
+    """Return the lines of the baselines among results."""
     return [
         BaselineLine(result.baseline, mean, looks[result.name])
         for result in results

@@ -12,7 +12,7 @@ ORDINAL = ["calibrated", "item-biases"]
 """The models of a latent rating, with a prior on its mean."""
 
 PLAIN = ["mog-mf", "sgd-mf"]
-"""The factorisations without effects, under a fixed ridge."""
+"""The factorisations without biases, under a fixed ridge."""
 
 
 class TestEveryCompletion(CompletionContract):

@@ -52,7 +52,7 @@ def test_residuals_are_what_the_factors_miss(profiles: Profiles) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7])
-def test_a_user_is_solved_alike_in_every_cohort(profiles: Profiles, size: int) -> None:
+def test_a_user_is_solved_alike_in_every_partition(profiles: Profiles, size: int) -> None:
     factors = generator(1, "items").normal(size=(ITEMS, RANK))
     together = solve_user_factors(profiles, factors, 0.7)
     alone = [

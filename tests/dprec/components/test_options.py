@@ -99,7 +99,7 @@ def test_a_changed_copy_is_checked_too() -> None:
         replace(Example(), size="large")
 
 
-def test_a_whole_number_becomes_a_number_where_one_is_wanted() -> None:
+def test_an_integer_becomes_a_number_where_one_is_wanted() -> None:
     budget = PrivacyBudget(epsilon=2)
     assert (budget.epsilon, type(budget.epsilon)) == (2.0, float)
     assert type(PrivacyBudget(epsilon=np.float64(0.5)).epsilon) is float
@@ -148,7 +148,7 @@ def test_a_type_that_the_module_does_not_know_is_a_mistake_of_the_programmer() -
         Local(part=Hidden())
 
 
-def test_whole_numbers_beyond_the_largest_float_are_numbers() -> None:
+def test_integers_beyond_the_largest_float_are_numbers() -> None:
     @dataclass(frozen=True, kw_only=True)
     class Unbounded(Options):
         seed: int = option("A seed.", 0, ge=0)

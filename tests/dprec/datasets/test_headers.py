@@ -161,7 +161,7 @@ def test_damaged_text_in_other_encodings_is_refused(data: bytes, found: str, tmp
         (["1.0", "1234567890123456789012"], ["1.0", "1234567890123456789012"]),
     ],
 )
-def test_whole_numbers_with_decimals_of_zero_are_the_same_people(
+def test_integers_with_decimals_of_zero_are_the_same_people(
     texts: list[str], identifiers: list[Any], tmp_path: Path
 ) -> None:
     path = tmp_path / "mine.csv"

@@ -54,7 +54,7 @@ def test_an_entry_that_is_missing_is_noticed(written: Any) -> None:
 
 @pytest.mark.parametrize("value", [None, True, False, "1", 1.0, b"1", [1]])
 @pytest.mark.parametrize("written", WRITTEN)
-def test_what_should_be_a_whole_number_is_one(written: Any, value: Any) -> None:
+def test_what_should_be_an_integer_is_one(written: Any, value: Any) -> None:
     for key in {"round", "start", "stop", "first", "partition"} & set(written.entries()):
         with pytest.raises(ValueError):
             type(written).of(written.entries() | {key: value})

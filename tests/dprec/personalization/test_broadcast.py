@@ -95,7 +95,7 @@ class Predicted(Completed):
 
 
 def planted(spread: float = 1.0, **given: Any) -> tuple[Predicted, Observations, NDArray[np.float64]]:
-    """Return predictions with the biases of items, reports of a third of the cells, and the effects."""
+    """Return predictions with the biases of items, reports of a third of the cells, and the latent biases."""
     random = np.random.default_rng(0)
     biases, levels = random.normal(0, 0.4, ITEMS), random.normal(0, 0.8, USERS)
     biases[0] = 0.6
@@ -176,7 +176,7 @@ def test_an_item_without_reports_has_the_bias_of_its_category() -> None:
     assert abs(with_data[0] - biases[0]) < abs(without[0] - biases[0])
 
 
-def test_where_rated_items_are_hidden_there_are_no_places() -> None:
+def test_where_item_sets_are_hidden_there_are_no_embeddings() -> None:
     completed, seen, _ = planted()
     table = derived_broadcast(completed, seen, TableOptions(dimensions=0), seed=0).table
     assert table.embeddings.shape == (ITEMS, 0)

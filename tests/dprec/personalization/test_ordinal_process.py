@@ -227,7 +227,7 @@ def test_without_a_least_number_of_raters_who_rated_a_rare_item_is_known_by_the_
     assert found.with_table > found.popularity + 0.1
 
 
-def test_what_one_person_alone_rated_has_no_place_and_tells_nothing_more_than_popularity(
+def test_what_one_person_alone_rated_has_no_embedding_and_tells_nothing_more_than_popularity(
     train: Ratings,
 ) -> None:
     table = table_of_sets(train, EmbeddingRelease())
@@ -242,7 +242,7 @@ def test_what_one_person_alone_rated_has_no_place_and_tells_nothing_more_than_po
 def test_with_noise_nothing_more_is_guessed_than_epsilon_allows(train: Ratings, epsilon: float) -> None:
     embedding_release = EmbeddingRelease(least_raters=1, epsilon=epsilon)
     found = guessed(train, embedding_release)
-    # With nobody's own set in the table, its places tell nothing of them: what is left is popularity.
+    # With no single item set in the table, its embeddings tell nothing of them: what is left is popularity.
     assert found.with_table <= min(1.0, np.exp(epsilon) * found.popularity + embedding_release.delta)
     assert abs(found.with_table - found.popularity) < 0.02
 

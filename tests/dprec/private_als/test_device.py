@@ -177,7 +177,7 @@ def test_no_profile_on_a_grid_of_extremes_contributes_more_than_one(share: float
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_sums_are_those_of_the_cells_whatever_the_cohorts(layout: StatisticsLayout) -> None:
+def test_sums_are_those_of_the_cells_whatever_the_partitions(layout: StatisticsLayout) -> None:
     partition = a_partition(layout)
     expected = np.zeros((layout.n_items, layout.width), dtype=np.int64)
     np.add.at(expected, partition.items, partition.numbers(layout))

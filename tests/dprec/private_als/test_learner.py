@@ -22,7 +22,7 @@ SCALE = RatingScale.evenly(1, 5, 1)
 
 
 def planted(users: int, items: int, seed: int = 0) -> tuple[Profiles, np.ndarray, np.ndarray]:
-    """Return exact ratings by effects and one factor, the effects, and the item factors."""
+    """Return exact ratings by biases and one factor, the biases, and the item factors."""
     random = np.random.default_rng(seed)
     chosen = random.random((users, items)) < 0.5
     biases, factors = random.normal(0, 0.3, items), random.normal(0, 0.5, items)

@@ -58,14 +58,14 @@ def test_a_sketch_sends_fewer_numbers_which_stay_within_the_norm(rotation: bool)
     _, aggregate = sketched.decode(reports, layout, 0.0)
     assert aggregate.total.shape == sketched.sum_shape(layout)
     released = sketched.release(aggregate, layout, 0.0, RELEASE) / layout.scales
-    # Of each place, what is read for its items is the same but for their signs.
+    # Of each bucket, what is read for its items is the same but for their signs.
     sketch = CountSketch.of(6, 3, 0, "count sketch of items")
-    for place in range(3):
-        here = released[sketch.places == place] * sketch.signs[sketch.places == place][:, None]
+    for bucket in range(3):
+        here = released[sketch.buckets == bucket] * sketch.signs[sketch.buckets == bucket][:, None]
         np.testing.assert_allclose(here - here[0], 0, atol=1e-9)
 
 
-def test_the_sum_does_not_depend_on_cohorts() -> None:
+def test_the_sum_does_not_depend_on_partitions() -> None:
     layout = LAYOUTS[2]
     partition = a_partition(layout)
     everybody = SECURE.encode(partition, layout, 1.0, draws())

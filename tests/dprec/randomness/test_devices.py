@@ -48,7 +48,7 @@ def words(held: Ratings, round_index: int = 1, **changes: Any) -> NDArray[np.uin
 
 
 @given(st.lists(st.integers(0, USERS), max_size=3))
-def test_draws_do_not_depend_on_the_cohort(cuts: list[int]) -> None:
+def test_draws_do_not_depend_on_the_partition(cuts: list[int]) -> None:
     held = ratings()
     bounds = sorted({0, USERS, *cuts})
     parts = [draws(held, start, stop).keys for start, stop in pairwise(bounds)]

@@ -18,7 +18,7 @@ MILLION = 1_000_000
 
 
 @pytest.mark.parametrize("bits", [1, 3])
-def test_every_whole_number_is_as_likely_as_it_should_be(bits: int) -> None:
+def test_every_integer_is_as_likely_as_it_should_be(bits: int) -> None:
     drawn = discrete_laplace(5, "test", np.arange(MILLION), bits)
     ratio, most = math.exp(-(2.0**-bits)), 8 * 2**bits
     numbers = np.arange(-most, most + 1)

@@ -120,7 +120,7 @@ def test_round_trip(partition: tuple[str, Profiles]) -> None:
 
 @given(partitions())
 @settings(deadline=None)
-def test_a_report_does_not_depend_on_the_cohort(partition: tuple[str, Profiles]) -> None:
+def test_a_report_does_not_depend_on_the_partition(partition: tuple[str, Profiles]) -> None:
     name, profiles = partition
     codec = CODECS[name]
     assert encode(codec, profiles) == [encode(codec, [profile])[0] for profile in profiles]

@@ -91,7 +91,7 @@ def test_nothing_is_better_than_the_best(table: Table) -> None:
     assert (advice.for_epsilon, advice.for_bytes, advice.for_both) == (None, None, None)
 
 
-def test_units_are_told_apart(table: Table) -> None:
+def test_units_are_distinguished(table: Table) -> None:
     assert advise(table(), AdviceLimits(2.0, "user", 1000)).best.result.name == "whole"
 
 
@@ -248,7 +248,7 @@ def test_what_is_better_by_less_than_its_uncertainty_is_not_recommended(table: T
     assert (against.mean, against.half_width) == (pytest.approx(0.01), pytest.approx(0.0025, abs=5e-4))
 
 
-def test_the_best_of_those_beyond_doubt_is_recommended(table: Table) -> None:
+def test_the_best_of_those_significantly_better_is_recommended(table: Table) -> None:
     steady, noisy = line("steady", 1.0, 1.0), line("noisy", 1.0, 0.99)
     seeds = [{**noisy, "seed": seed, "rmse": 0.99 + (seed - 2) * 0.2} for seed in (1, 2, 3)]
     rows = [*repeated([steady, quiet(1.05)]), *seeds]
@@ -404,7 +404,10 @@ def test_advice_is_told_as_approved(table: Table) -> None:
         "nothing better": ([line("a", 1.0, 1.2)], limits),
         "send nothing": (repeated([*ROWS, quiet(1.05)]), AdviceLimits(1.0, "rating", 10_000)),
         "nothing else": ([*ROWS, quiet(1.5)], AdviceLimits(0.01, "user", 1, trust="local", hide_items=True)),
-        "beyond doubt": (repeated([line("good", 1.0, 1.0), line("bad", 1.0, 1.3), quiet(1.05)]), limits),
+        "significantly better": (
+            repeated([line("good", 1.0, 1.0), line("bad", 1.0, 1.3), quiet(1.05)]),
+            limits,
+        ),
         "one run": ([line("a", 1.0, 1.0), quiet(1.05)], limits),
         "a claim": ([line("sound", 1.0, 1.0), paper, quiet(1.05)], limits),
         "a claim that counts": (

@@ -125,7 +125,7 @@ def test_without_the_baseline_nothing_is_said_to_beat_it() -> None:
     assert (only.against, only.beats_nothing_sent) == (None, False)
 
 
-def test_settings_are_in_the_order_of_trust_with_the_baselines_last() -> None:
+def test_results_are_in_the_order_of_trust_with_the_baselines_last() -> None:
     plain = lines("plain", None, "central", 0.9, status="none")
     cells = [BASELINE, plain, lines("central", 1.0, "central", 1.0), lines("local", 1.0, "local", 1.0)]
     assert [each.name for each in by_trust(results(*cells))] == ["local", "central", "plain", "quiet"]

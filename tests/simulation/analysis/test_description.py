@@ -125,7 +125,7 @@ def test_the_bits_are_those_of_the_codec(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Shared(RandomizedResponse):
-    """Of somebody's own.
+    """User-defined.
 
     In two paragraphs.
     """
@@ -150,7 +150,7 @@ def test_every_component_is_described(what: str, kind: str) -> None:
 def test_settings_have_defaults_bounds_and_sources() -> None:
     (described,) = described_components(f"{__name__}:Shared")
     assert described.kind == described.place == f"{__name__}:Shared"
-    assert described.words == "Of somebody's own.\n\nIn two paragraphs."
+    assert described.words == "User-defined.\n\nIn two paragraphs."
     (share,) = described.settings
     assert (share.line.key, share.line.default, share.accepts) == (
         "share",

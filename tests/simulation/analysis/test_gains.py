@@ -1,4 +1,4 @@
-"""How far settings are from what is reached with nothing sent."""
+"""How far results are from what is reached with nothing sent."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_differences_are_taken_on_the_same_seed() -> None:
     # Differences 0, 0.1 and 0.2: standard deviation 0.1, Student's quantile for two degrees of freedom.
     assert found.half_width == pytest.approx(4.302653 * 0.1 / math.sqrt(3))
     assert found.interval == "95 % interval over 3 seeds"
-    assert not found.beyond_doubt
+    assert not found.significantly_better
 
 
 def test_seeds_of_a_fold_are_averaged_before_folds_are_counted() -> None:
@@ -60,7 +60,7 @@ def test_an_interval_over_users_in_the_table_is_the_one_that_counts() -> None:
     assert found is not None
     assert (found.mean, found.low, found.high) == (pytest.approx(0.1), -0.01, 0.21)
     assert found.interval == "95 % interval over users"
-    assert not found.beyond_doubt
+    assert not found.significantly_better
     other.rows[0]["against"] = "another baseline"
     assert gain(other, baseline, RMSE).interval == "95 % interval over 2 seeds"  # type: ignore[union-attr]
 
@@ -71,7 +71,7 @@ def test_the_sign_says_better_whichever_way_a_metric_goes() -> None:
         found = gain(result("other", {(None, 1): better}, None, metric.column), baseline, metric)
         assert found is not None
         assert found.mean == pytest.approx(0.1)
-        assert (found.half_width, found.interval, found.beyond_doubt) == (None, "", True)
+        assert (found.half_width, found.interval, found.significantly_better) == (None, "", True)
 
 
 def test_runs_on_other_ratings_are_not_compared() -> None:
@@ -104,7 +104,7 @@ def test_gains_in_words(against: Gain, text: str) -> None:
     assert against.written(3) == text
 
 
-def test_the_column_holds_every_setting_against_nothing_sent() -> None:
+def test_the_column_holds_every_result_against_nothing_sent() -> None:
     baseline = result("baseline", {(None, 1): 1.0, (None, 2): 1.0}, "nothing-sent")
     mean = result("mean", {(None, 1): 1.1, (None, 2): 1.1}, "global-mean")
     good = result("good", {(None, 1): 0.9, (None, 2): 0.9})

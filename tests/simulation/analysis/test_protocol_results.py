@@ -1,4 +1,4 @@
-"""Which settings of a comparison stand for the others."""
+"""Which results of a comparison stand for the others."""
 
 from __future__ import annotations
 

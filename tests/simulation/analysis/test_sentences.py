@@ -21,12 +21,12 @@ def lines(name: str, budget: float | None, *rmse: float, **changes: Any) -> Line
 
 
 def reading(name: str, budget: float | None, *rmse: float, **changes: Any) -> Lines:
-    """Lines of a protocol that reads which items were rated."""
+    """Lines of a protocol that reads the item sets."""
     return lines(name, budget, *rmse, completion="calibrated", **changes)
 
 
 BASELINE = lines("quiet", None, 1.062, 1.062, baseline="nothing-sent")
-ALONE = reading("visible", None, 0.95, 0.95, baseline="sets-only")
+ALONE = reading("sets-only", None, 0.95, 0.95, baseline="sets-only")
 OTHER = lines("other", 1.0, 0.9, 0.9, completion="mf")
 HIDDEN = reading("hidden", 1.0, 0.9, 0.9, hides_rated_items="True")
 TRUSTED = reading("trusted", None, 0.9, 0.9, trusts_server="True")
@@ -77,7 +77,7 @@ SETS: dict[str, list[Lines]] = {
     ("name", "say", "cases"),
     [
         ("verdicts", verdict_sentence, VERDICTS),
-        ("seen-sets", item_set_sentence, SETS),
+        ("item-sets", item_set_sentence, SETS),
     ],
 )
 def test_every_case_is_told_as_approved(name: str, say: Any, cases: dict[str, list[Lines]]) -> None:
@@ -88,7 +88,7 @@ def test_every_case_is_told_as_approved(name: str, say: Any, cases: dict[str, li
     check(f"sentences-{name}", "\n".join(f"{case}: {words}" for case, words in said.items()))
 
 
-def test_hidden_sets_and_trusted_servers_read_no_visible_set() -> None:
+def test_hidden_sets_and_trusted_servers_read_no_item_set() -> None:
     assert item_set_sentence(results_of([*HIDDEN, *TRUSTED]), RMSE, "rating") is None
     alone = item_set_sentence(results_of(ALONE), RMSE, "rating")
     assert alone

@@ -1,4 +1,4 @@
-"""Measures, averages, and the words and numbers that every table, page and advice share."""
+"""Metrics, averages, and the words and numbers that every table, page and advice share."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from simulation.analysis.vocabulary import (
 def test_what_the_server_sees(trust: Trust, hides: bool, unlinked: bool, words: str) -> None:
     sees = partial(server_sees, trust=trust, hides_rated_items=hides, unlinked=unlinked)
     assert sees(sends=True, spends=True) == words
-    assert sees(sends=True, spends=True, declared=True) == "what own code sends"
+    assert sees(sends=True, spends=True, declared=True) == "what user-defined code sends"
     assert sees(sends=False, spends=False) == "nothing"
 
 
@@ -66,7 +66,7 @@ def test_what_spends_nothing_shows_the_rated_items_only() -> None:
     assert seen == "rated items only"
 
 
-def test_columns_read_a_setting() -> None:
+def test_columns_read_a_result() -> None:
     rows = tuple(
         {
             "seed": seed,
@@ -137,7 +137,7 @@ def test_a_spread_says_what_it_is() -> None:
     assert hint(1) == "lower is better"
 
 
-def test_seeds_and_folds_are_told_apart() -> None:
+def test_seeds_and_folds_are_distinguished() -> None:
     rows = [
         {"name": "blp", "epsilon": 1.0, "fold": fold, "seed": seed, "rmse": 1.0 + far + 0.1 * seed}
         for fold, far in (("u1", 0.0), ("u2", 0.4))
@@ -179,7 +179,7 @@ def test_a_claimed_loss_stands_beside_what_is_proved_and_the_weakest_run_decides
     ("accuracy", "label"),
     [({"mae": 0.8, "rmse": 1.0}, "RMSE"), ({"rmse": None, "sign_accuracy": 0.7}, "Sign accuracy")],
 )
-def test_the_main_measure_is_the_first_that_was_measured(
+def test_the_main_metric_is_the_first_that_was_measured(
     accuracy: dict[str, float | None], label: str
 ) -> None:
     metric = main_metric(accuracy)

@@ -107,7 +107,7 @@ def test_intervals_hold_all_of_the_noise(kind: str, epsilon: float) -> None:
     assert exact_probabilities(edges, channel, SHARES).sum() == pytest.approx(1)
 
 
-def test_differences_of_levels_are_told_apart() -> None:
+def test_differences_of_levels_are_distinguished() -> None:
     channel = MECHANISMS["randomized-response"]().channel(STARS, np.log(4))
     edges = noise_edges(channel, STARS)
     np.testing.assert_allclose((edges[1:] + edges[:-1]) / 2, np.arange(-4, 5))

@@ -157,7 +157,7 @@ def test_the_others_of_a_budget_are_held_against_its_best() -> None:
     texts = [column.text(result) for result in results]
     assert re.fullmatch(r"0\.\d{3} ± 0\.\d{3}", texts[0])
     assert texts[1:] == ["best", texts[2], "–"]
-    assert re.fullmatch(r"0\.\d{3} ± 0\.\d{3}, not told apart", texts[2])
+    assert re.fullmatch(r"0\.\d{3} ± 0\.\d{3}, not significant", texts[2])
 
 
 def test_baselines_do_not_compete_and_one_protocol_has_no_rival() -> None:

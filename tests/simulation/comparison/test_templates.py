@@ -51,7 +51,7 @@ def test_a_comparison_keeps_what_suits_other_ratings(ratings: Path) -> None:
     assert "isgd" in {cell.protocol for cell in comparison.cells}
 
 
-def test_public_item_data_of_ones_own_replace_those_of_the_entries(ratings: Path, tmp_path: Path) -> None:
+def test_user_defined_public_item_data_replace_those_of_the_entries(ratings: Path, tmp_path: Path) -> None:
     items = tmp_path / "items.csv"
     items.write_text("\n".join(["item,year", *(f"i{item},{1990 + item}" for item in range(9))]))
     override = f"dataset={{kind: csv, path: '{ratings}', items: {{path: '{items}', numbers: [year]}}}}"
@@ -60,7 +60,7 @@ def test_public_item_data_of_ones_own_replace_those_of_the_entries(ratings: Path
     assert best.items.path == str(items)  # type: ignore[attr-defined]
 
 
-def test_a_split_of_ones_own_is_kept(ratings: Path) -> None:
+def test_a_user_defined_split_is_kept(ratings: Path) -> None:
     overrides = [dataset_override(ratings), "split={kind: k-fold, folds: 3, fold: 1}"]
     comparison = load_comparison("compare-seeds", overrides)
     assert comparison.config.split.kind == "k-fold"

@@ -261,7 +261,7 @@ def test_paths_are_written_so_that_they_work_from_anywhere(
 @pytest.mark.parametrize(
     ("users_per_node", "users", "size"), [("all", 7, 7), ("auto", 80, 10), ("auto", 1, 1), (3, 7, 3)]
 )
-def test_cohort_sizes(tiny: dict[str, Any], users_per_node: Any, users: int, size: int) -> None:
+def test_partition_sizes(tiny: dict[str, Any], users_per_node: Any, users: int, size: int) -> None:
     tiny["simulation"]["users_per_node"] = users_per_node
     assert parse_config(tiny).simulation.partition_size(users) == size
 

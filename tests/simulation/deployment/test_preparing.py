@@ -121,7 +121,7 @@ def test_a_protocol_whose_server_needs_more_is_refused(tmp_path: Path, name: str
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_promise_that_rests_on_somebody_is_refused(tmp_path: Path) -> None:
+def test_a_trust_model_other_than_local_is_refused(tmp_path: Path) -> None:
     values = {**presets()["dp-item-effects"], "dataset": BLP["dataset"]}
     with pytest.raises(
         InputError, match=r"protocol\.privacy: a budget that holds where the server is trusted"

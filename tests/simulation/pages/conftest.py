@@ -287,11 +287,5 @@ def comparison_directory(tmp_path: Path) -> Directories:
 
 
 @pytest.fixture
-def floored() -> Directories:
-    """What adds a baseline to the table of a comparison directory."""
-    return add_baseline
-
-
-@pytest.fixture
 def hostile() -> str:
     return HOSTILE

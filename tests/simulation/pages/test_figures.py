@@ -317,7 +317,7 @@ def test_a_ring_on_the_baseline_is_where_a_protocol_begins_to_beat_it(style: Sty
     assert baseline.get_ydata().tolist() == pytest.approx([1.05, 1.05])
     words = {text.get_text() for text in ax.texts}
     words |= {text.get_text() for legend in figure.legends for text in legend.get_texts()}
-    assert {"a", "b", "nothing-sent", "begins to beat nothing sent", "nobody is trusted"} <= words
+    assert {"a", "b", "nothing-sent", "begins to beat nothing sent", TRUST_IN_WORDS["local"]} <= words
     section = population_section(every, RMSE, looks, lambda plot: Rendered(plot, "<svg/>", "<svg/>", b""), "")
     (content,) = [str(each.content) for each in section]
     assert "a beats nothing sent from about 10,000 users on at ε = 1 (synthetic ratings)." in content
@@ -364,7 +364,7 @@ def test_a_baseline_is_no_point_among_bytes() -> None:
     assert min(ax.get_xlim()) > 100
 
 
-def test_baselines_are_told_apart_by_their_lines() -> None:
+def test_baselines_differ_in_their_lines() -> None:
     looks = looks_of([*BASELINES, baseline("global-mean", 1.2, 10.0, None)])
     baselines = [looks[name] for name in ("nothing-sent", "item-average", "global-mean")]
     assert len({str(look.dashes) for look in baselines}) == 3
@@ -485,7 +485,7 @@ def test_ticks_of_sizes_are_apart_and_enough(low: float) -> None:
     st.sampled_from([0.25, 1.0, 8.0]),
     st.booleans(),
 )
-def test_bins_of_whole_numbers_fit(counts: list[int], step: float, logarithmic: bool) -> None:
+def test_bins_of_integers_fit(counts: list[int], step: float, logarithmic: bool) -> None:
     values = step * np.array(sorted([*counts, min(counts) + 1]), dtype=np.float64)
     edges = bins(values, logarithmic=logarithmic)
     assert edges[0] < values[0]

@@ -167,18 +167,18 @@ PUBLISHED = [
     "name", ["run", "run-in-rounds", "comparison", "comparison-per-user", "comparison-noted"]
 )
 def test_a_page_is_as_approved(tmp_path: Path, writers: dict[str, Directories], name: str) -> None:
-    run, comparison, floored = (writers[key] for key in ("run", "comparison", "baseline"))
+    run, comparison, with_baseline = (writers[key] for key in ("run", "comparison", "baseline"))
     matched = {"epsilon": "user", "delta": 1e-6}
     left_out = {"other": "5 domains; accepted: 2 <domains>"}
     make: dict[str, Callable[[Path], Path]] = {
         "run": lambda path: run(path, completion="mf", notes=["Mind the gap."]),
         "run-in-rounds": lambda path: run(path, protocol="iterative", rounds=6, per="user"),
-        "comparison": lambda path: floored(
-            floored(floored(comparison(path, published=PUBLISHED), 1.1), 1.05, "item-average"),
+        "comparison": lambda path: with_baseline(
+            with_baseline(with_baseline(comparison(path, published=PUBLISHED), 1.1), 1.05, "item-average"),
             0.95,
             "sets-only",
         ),
-        "comparison-per-user": lambda path: floored(comparison(path, TRUSTED, match=matched), 1.1),
+        "comparison-per-user": lambda path: with_baseline(comparison(path, TRUSTED, match=matched), 1.1),
         "comparison-noted": lambda path: _claims(
             comparison(path, NOTED, epsilons=[1.0], seeds=[1], left_out=left_out)
         ),

@@ -210,7 +210,7 @@ def test_every_table_and_page_says_so(compared: Path) -> None:
     counted = advise(compared, replace(per_user, claimed=True)).best
     assert (counted.result.name, counted.epsilon) == ("own", pytest.approx(EPSILON))
     (own,) = [path for path in (compared / "cells").iterdir() if path.name.startswith("own-")]
-    assert "what own code sends" in page
+    assert "what user-defined code sends" in page
     assert math.isnan(read_run(own).traffic["epsilon_per_user"][0])
     run_page = page_of(own)
     assert "declared, not proved" in run_page

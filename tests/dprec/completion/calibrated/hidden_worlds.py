@@ -17,7 +17,7 @@ CUTS = cut_points(SHARES, 0.5)
 def planted_levels(
     users: int, items: int, taste: float = 0.0, better: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return all levels, 0 where nothing is rated, the items' effects, and each item's side in taste."""
+    """Return all levels, 0 where nothing is rated, the item biases, and each item's side in preferences."""
     random = np.random.default_rng(4)
     sides = [np.where(np.arange(size) < size // 2, 1.0, -1.0) for size in (users, items)]
     biases = random.normal(scale=0.6, size=items) + better * sides[1]

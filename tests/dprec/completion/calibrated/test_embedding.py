@@ -1,6 +1,6 @@
-"""Places of users and items, from nothing but which items were rated.
+"""Embeddings of users and items, from nothing but which items were rated.
 
-Places within what item sets may say to everybody: the least raters, and noise.
+Embeddings within what item sets may say to everybody: the least raters, and noise.
 
 Sums over everybody's item sets, with noise: how far one profile moves them, and how large the noise is.
 
@@ -52,7 +52,7 @@ def test_the_first_dimension_tells_the_circles_apart() -> None:
     assert embedding.items.shape == (40, 3)
 
 
-def test_over_the_ratings_places_have_mean_0_and_later_dimensions_spread_less() -> None:
+def test_over_the_ratings_embeddings_have_mean_0_and_later_dimensions_spread_less() -> None:
     embedding = ItemSetEmbedding.of(*two_circles(), SHAPE, 4, seed=1)
     for embeddings, counts in (
         (embedding.users, embedding.user_counts),
@@ -105,7 +105,7 @@ def same(first: ItemSetEmbedding, second: ItemSetEmbedding) -> bool:
     return all(np.array_equal(ours, vars(second)[name]) for name, ours in vars(first).items())
 
 
-def test_who_alone_rated_an_item_changes_no_place_if_items_need_two_raters() -> None:
+def test_who_alone_rated_an_item_changes_no_embedding_if_items_need_two_raters() -> None:
     users, items = rated_circles(60)
     shape = (60, CIRCLES[1] + 2)
     alone = np.r_[users, 3, 50], np.r_[items, 40, 41]
@@ -114,7 +114,7 @@ def test_who_alone_rated_an_item_changes_no_place_if_items_need_two_raters() -> 
     assert as_they_are.items[41].any()
     left_out = embedded(*alone, shape, EmbeddingRelease(least_raters=2), 3, 1)
     assert not left_out.items[40:].any()
-    # Nor does it matter to any other place who it was.
+    # Nor does it matter to any other embedding who it was.
     others = embedded(
         np.r_[users, 20, 21], np.r_[items, 40, 41], shape, EmbeddingRelease(least_raters=2), 3, 1
     )
@@ -129,7 +129,7 @@ def test_without_a_least_number_everything_is_as_it_is() -> None:
     assert same(embedded(*cells, (60, 40), AS_THEY_ARE, 3, 1), ItemSetEmbedding.of(*cells, (60, 40), 3, 1))
 
 
-def test_with_little_noise_the_circles_are_told_apart_and_with_much_nothing_is_placed() -> None:
+def test_with_little_noise_the_circles_are_distinct_and_with_much_nothing_is_embedded() -> None:
     cells = rated_circles()
     embedding = embedded(*cells, CIRCLES, EmbeddingRelease(epsilon=2.0), 3, 1)
     first = embedding.items[:, 0] * np.sign(embedding.items[0, 0])
@@ -168,7 +168,7 @@ def test_every_number_of_dimensions_is_kept(dimensions: int) -> None:
     assert np.isfinite(embedding.items).all()
 
 
-def test_nobody_has_a_place_where_nobody_rated_anything() -> None:
+def test_nobody_has_an_embedding_where_nobody_rated_anything() -> None:
     nothing = np.zeros(0, dtype=np.int64)
     embedding = embedded(nothing, nothing, CIRCLES, EmbeddingRelease(epsilon=1.0), 2, 1)
     assert not embedding.items.any()

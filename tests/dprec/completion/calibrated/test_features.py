@@ -1,4 +1,4 @@
-"""Features of users and items, and the prior of the effects that are regressed on them."""
+"""Features of users and items, and the prior of the biases that are regressed on them."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ YEARS = np.array([-1.5, 0.0, 0.5, 1.0, 1.5, -0.5, -1.0, 0.25, -0.25])
 CATALOGUE = Catalogue(YEARS[:, None], RANDOM.random((9, 2)) < 0.5, ("year",), ("drama", "war"))
 
 
-def test_an_item_has_an_intercept_popularity_public_data_and_its_first_places_in_this_order() -> None:
+def test_an_item_has_an_intercept_popularity_public_data_and_its_embedding_in_this_order() -> None:
     features = item_features(GEOMETRY, CATALOGUE, 2)
     assert features.shape == (9, 1 + 2 + 2 + 2 + 2)
     np.testing.assert_array_equal(features[:, 0], 1.0)

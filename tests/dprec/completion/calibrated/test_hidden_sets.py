@@ -44,7 +44,7 @@ def test_a_budget_that_says_nothing_leaves_the_prior() -> None:
     assert np.abs(model.embedding.popularity).max() < 0.01
 
 
-def test_tastes_that_show_in_what_is_rated_place_the_items() -> None:
+def test_preferences_that_show_in_what_is_rated_embed_the_items() -> None:
     levels, _, side = planted_levels(USERS, ITEMS, taste=1.5)
     model = COMPLETION.fit(reported(levels, HiddenThreshold(), 2.0), 1)
     assert model.diagnostics["dimensions_above_noise"] == 1
@@ -86,7 +86,7 @@ def test_public_features_say_most_where_reports_say_little() -> None:
     assert better < 0.6 * worse
 
 
-def test_biases_are_regressed_on_the_places() -> None:
+def test_biases_are_regressed_on_the_embeddings() -> None:
     levels, biases, side = planted_levels(USERS, ITEMS, taste=1.5, better=0.6)
     model = COMPLETION.fit(reported(levels, HiddenThreshold(), 2.0), 1)
     assert model.items.coefficients.shape == (2, 2)
@@ -108,7 +108,7 @@ def test_popularity_is_learned_and_shrunk_by_the_noise_on_it() -> None:
     assert weak.count_reliability < strong.count_reliability < 1
 
 
-def test_differences_within_a_bin_are_no_tastes() -> None:
+def test_differences_within_a_bin_are_no_preferences() -> None:
     levels = planted_levels(1500, 200)[0]
     model = COMPLETION.fit(reported(levels, HiddenThreshold(), 6.0), 1)
     assert not model.embedding.items.any()

@@ -1,4 +1,4 @@
-"""Effects and popularity from answers about whole profiles."""
+"""Biases and popularity from answers about whole profiles."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from dprec.randomness import generator
 
 
 def planted(answers: int) -> tuple[ProfileReports, np.ndarray, np.ndarray]:
-    """Return answers about 300 items, their effects, and the shares of users who rate them."""
+    """Return answers about 300 items, their biases, and the shares of users who rate them."""
     random, items = generator(4, "planted"), 300
     biases, shares = random.normal(0.0, 0.4, items), np.exp(random.normal(-4.0, 1.2, items)).clip(0, 0.9)
     unrated, rated = 1e-3, 0.01

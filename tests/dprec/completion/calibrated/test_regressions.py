@@ -12,7 +12,7 @@ PAIRS = Expected(centre=(0.0, 0.0), spread=(1.0, 0.25), intercepts=(1.0, 0.09), 
 
 
 def planted(spread: float, noise: float, entities: int = 4000) -> tuple[Regressed, np.ndarray]:
-    """Return effects solved from one noisy observation each, and the true ones."""
+    """Return biases solved from one noisy observation each, and the true ones."""
     random = np.random.default_rng(5)
     features = np.column_stack([np.ones(entities), random.normal(size=(entities, 2))])
     true = features @ [0.5, -0.3, 0.2] + random.normal(size=entities) * np.sqrt(spread)

@@ -139,7 +139,7 @@ def test_the_likelihood_of_what_was_received_follows_each_users_channel() -> Non
         ({"alpha": 0.0}, "alpha: 0.0; accepted: greater than 0"),
         ({"tau": -1.0}, "tau: -1.0; accepted: greater than 0"),
         ({"sigma": 0.0}, "sigma: 0.0; accepted: greater than 0"),
-        ({"bounded": True, "biases": True}, "bounded: True, with effects; accepted: one of the two"),
+        ({"bounded": True, "biases": True}, "bounded: True, with biases; accepted: one of the two"),
     ],
 )
 def test_bad_settings_are_one_line(settings: dict[str, object], line: str) -> None:
