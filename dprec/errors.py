@@ -86,7 +86,7 @@ def one_line(error: BaseException) -> str:
     """Return what an exception says in one line; the name of its class if it says nothing."""
     try:
         words = " ".join(str(error).split())
-    except Exception:  # somebody's own class may not even be able to say it
+    except Exception:  # a user-defined class may not even be able to say it
         words = ""
     return words or type(error).__name__
 
@@ -161,7 +161,7 @@ _LONGEST_SHOWN = 80
 def accepted_by(error: ErrorDetails) -> str:
     """Return what would have been accepted instead of the input of a pydantic error."""
     if error["type"] not in ACCEPTED:
-        # None of this project's fields cause such an error, but a field of somebody else's class may.
+        # None of this project's fields cause such an error, but a field of a user-defined class may.
         return error["msg"]
     context: Mapping[str, Any] = error.get("ctx", {})
     length = context.get("min_length", context.get("max_length"))

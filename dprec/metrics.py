@@ -1,7 +1,7 @@
 """How accurate predictions and ranked lists are: figures, user-defined metrics, and intervals over users.
 
 A test rating makes its item relevant or not; an item without one counts as not relevant, although the user
-may like it. So the measures compare lists with each other and do not estimate what users enjoy. Predicted
+may like it. So the metrics compare lists with each other and do not estimate what users enjoy. Predicted
 ratings order what users would like after choosing it, and so rank poorly over a whole catalogue (Cremonesi et
 al. [cremonesi2010]).
 
@@ -110,13 +110,13 @@ USER_METRICS = {
     "recall": RankedHits.recall,
     "precision": RankedHits.precision,
 }
-"""The measures that are means over users."""
+"""The metrics that are means over users."""
 
 
 def ranking_figures(
     ranked: RankedHits, cutoffs: Sequence[int], n_items: int
 ) -> dict[str, dict[int, float | None]]:
-    """Return every measure at every cutoff: the means over users, and the share of items that are listed.
+    """Return every metric at every cutoff: the means over users, and the share of items that are listed.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ ACCEPTED = "a function of ratings and predictions, and perhaps users and items, 
 
 
 def name_of(reference: str) -> str:
-    """Return the name under which results hold a measure: that of its function."""
+    """Return the name under which results hold a metric: that of its function."""
     return re.split("[:.]", reference)[-1]
 
 
@@ -293,7 +293,7 @@ def check_names(references: Sequence[str]) -> None:
 
 
 def metric(reference: str, test: Ratings, predictions: NDArray[np.float64]) -> float:
-    """Return what a function measures of some predictions.
+    """Return what a user-defined metric says of some predictions.
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ def metric(reference: str, test: Ratings, predictions: NDArray[np.float64]) -> f
     try:
         identifiers = {"users": test.user_ids[test.users], "items": test.item_ids[test.items]}
         wanted = {name: identifiers[name] for name in _parameters(function) if name in identifiers}
-        # Copies, since a function of somebody's own may sort in place.
+        # Copies, since a user-defined function may sort in place.
         value = function(test.values.copy(), predictions.copy(), **wanted)
     except (InputError, RunError, MemoryError):
         raise

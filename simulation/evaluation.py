@@ -45,7 +45,7 @@ def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:
 
 
 def check_user_defined_metrics(options: EvaluationOptions, train: Ratings, test: Ratings) -> None:
-    """Call measures of one's own before anything runs, on the test ratings in another order.
+    """Call user-defined metrics before anything runs, on the test ratings in another order.
 
     Raises
     ------
@@ -102,7 +102,7 @@ class Evaluator:
         return metric(predictions, self.test.values)
 
     def own(self, predictions: NDArray[np.float64]) -> dict[str, dict[str, float]]:
-        """Return the measures of one's own by their keys in summary.json; none if there are none.
+        """Return the user-defined metrics by their keys in summary.json; none if there are none.
 
         Raises
         ------

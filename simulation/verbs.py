@@ -185,7 +185,7 @@ def compare(
 def _directory_of_comparison(
     output: str | Path | None,
 ) -> Iterator[tuple[str | Path, Callable[[ComparisonResult], object]]]:
-    """Yield the directory of a comparison, and what ties one that nobody named to the life of the result."""
+    """Yield the directory of a comparison, and what ties an unnamed one to the life of the result."""
     if output is not None:
         yield output, lambda result: None
         return
@@ -282,7 +282,7 @@ def tune(
         ``dotted.key=value`` replacements in all of them.
     space : str or Path, optional
         YAML file of what may be chosen; by default, ranges around the numbers of the components.
-    measure : str, optional
+    metric : str, optional
         Column of comparison.csv to choose by; by default RMSE, or the sign accuracy.
     seed : int
         Of the choice, and of the validation part.

@@ -29,7 +29,7 @@ FINDINGS = {
     "Devices and server know Flower": "clients.planted -> rich",
     "Only the contract tests need pytest": "dprec.gradients.planted -> pytest",
     "Only the command line knows the terminal": "simulation.analysis.planted -> typer",
-    "The baselines of the simulation": "simulation.storage.planted -> simulation.comparison",
+    "The layers of the simulation": "simulation.storage.planted -> simulation.comparison",
     "Accounting has one face": "clients.planted -> dprec.accounting.pld",
     "No circles between siblings": "No cycles are allowed in dprec.",
 }
@@ -72,7 +72,7 @@ def test_every_contract_is_tried() -> None:
     assert [name for name in names if not name.startswith(tuple(FINDINGS))] == []
 
 
-def test_a_module_of_the_simulation_needs_a_baseline(linted: str) -> None:
+def test_a_module_of_the_simulation_needs_a_layer(linted: str) -> None:
     assert "- simulation.unplaced" in linted
 
 

@@ -66,7 +66,7 @@ def type_in_words(schema: Schema, link: Link) -> str:
         return " or ".join(dict.fromkeys(type_in_words(each, link) for each in alternatives))
     kind = str(schema.get("type", "any value"))
     if "kind" in schema.get("properties", {}):
-        return "[a class of one's own](methods.md)"
+        return "[a user-defined class](methods.md)"
     if kind == "array":
         return f"list of {type_in_words(schema['items'], link)}" if "items" in schema else "list"
     return _WORDS.get(kind, kind)

@@ -64,7 +64,7 @@ def _result(
     files: ComparisonFiles, result: ProtocolResult, preset: str, baseline: ProtocolResult | None
 ) -> Result:
     evaluation = result.evaluation
-    assert evaluation is not None  # only settings that were measured are asked about
+    assert evaluation is not None  # only results that were evaluated are asked about
     accuracy = result.average(evaluation.metric.column)
     assert accuracy is not None
     against = None if baseline is None or result is baseline else gain(result, baseline, evaluation.metric)
@@ -117,7 +117,7 @@ def _promised(result: ProtocolResult) -> dict[str, Any]:
 
 
 def _split(files: ComparisonFiles, result: ProtocolResult) -> str:
-    """Return the split of a setting in words, without its fold where the comparison has several."""
+    """Return the split of a result in words, without its fold where the comparison has several."""
     row, cells = result.rows[0], files.config.get("cells")
     key = cell_key(result.name, result.budget, row["fold"], row["seed"], result.population)
     config = cells.get(key) if isinstance(cells, dict) else None

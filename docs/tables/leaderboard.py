@@ -182,7 +182,7 @@ _LEADERBOARD: tuple[tuple[str, bool, Callable[[Result], str]], ...] = (
     ("ε per user, sum", True, _summed),
     ("composed", True, lambda result: loss(result.composed) + _compared(result, result.composed)),
     ("privacy", False, lambda result: result.status),
-    ("trusted; server sees", False, lambda result: f"{result.trust}; {result.server_sees}"),
+    ("trust; server sees", False, lambda result: f"{result.trust}; {result.server_sees}"),
     ("network up / down", True, lambda result: _ways(result.network_up, result.network_down)),
 )
 
@@ -217,9 +217,9 @@ def statements(results: Sequence[Result]) -> Iterator[str]:
         yield f"With nothing sent, a device alone reaches {accuracy(baseline)}."
         yield from _published(results)
     yield from _proved([result for result in results if result.epsilon is not None])
-    seen = next((result for result in results if result.baseline and _is(result, SETS_ONLY)), None)
-    if seen is not None:
-        yield f"Sending which items were rated, and no value, reaches {accuracy(seen)} (`{seen.protocol}`)."
+    revealed = next((result for result in results if result.baseline and _is(result, SETS_ONLY)), None)
+    if revealed is not None:
+        yield f"Sending the item set, and no value, reaches {accuracy(revealed)} (`{revealed.protocol}`)."
     clear = [result for result in results if result.reference]
     if clear:
         own = _best(clear)
@@ -246,7 +246,7 @@ def _published(results: Sequence[Result]) -> Iterator[str]:
 
 
 def _proved(results: Sequence[Result]) -> Iterator[str]:
-    """Yield what the best reaches that keeps its budget, and the best of those that hide the rated items."""
+    """Yield what the best reaches that keeps its budget, and the best of those that hide item sets."""
     proved = [result for result in results if result.status == "proved"]
     if not proved:
         return
@@ -255,14 +255,14 @@ def _proved(results: Sequence[Result]) -> Iterator[str]:
         opening = "Nor does any other protocol that keeps its ε; the best is"
     else:
         opening = "The best that keeps its ε is"
-    seen = f"{_trust(best)}, and the server sees {best.server_sees}"
-    yield f"{opening} `{best.protocol}`, {_told(best)}; {seen}."
+    seen = f"{TRUST_IN_WORDS[best.trust]}; the server sees {best.server_sees}"
+    yield f"{opening} `{best.protocol}`, {_told(best)} ({seen})."
     hidden = [result for result in proved if result.hides_rated_items]
     of_trust = [[each for each in hidden if each.trust == trust] for trust in LEAST_TRUST_FIRST]
     at_each = [_best(own) for own in of_trust if own]
     if at_each and at_each != [best]:
-        told = (f"`{result.protocol}` {accuracy(result)} ({_trust(result)})" for result in at_each)
-        yield f"Where it is hidden too which items were rated, the best is {listed(told)}."
+        told = (f"`{each.protocol}` {accuracy(each)} ({TRUST_IN_WORDS[each.trust]})" for each in at_each)
+        yield f"Of those that also hide item sets, the best is {listed(told)}."
 
 
 def _is(result: Result, baseline: str) -> bool:
@@ -271,13 +271,9 @@ def _is(result: Result, baseline: str) -> bool:
 
 
 def _beats(result: Result) -> bool:
-    """Return whether a result is better than nothing sent by more than its uncertainty."""
+    """Return whether a result is significantly better than nothing sent."""
     gained = result.against_nothing_sent
     return gained is not None and gained.significantly_better
-
-
-def _trust(result: Result) -> str:
-    return TRUST_IN_WORDS[result.trust]
 
 
 def _told(result: Result) -> str:

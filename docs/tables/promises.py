@@ -23,7 +23,7 @@ def described(preset: str) -> Description:
 
 def index() -> str:
     """Return one line for each published system, with a link to its page."""
-    heads = ["system", "presets", "ε is for", "trusted", "rated items", "server sees", "privacy", "reports"]
+    heads = ["system", "presets", "ε is for", "trust", "item set", "server sees", "privacy", "reports"]
     rows = []
     for system in systems().values():
         own = [described(preset) for preset in system.presets]
@@ -33,7 +33,7 @@ def index() -> str:
                 _code(system.presets),
                 _distinct(_unit(each) for each in own),
                 _distinct(each.guarantee.trust for each in own),
-                _distinct("hidden" if each.guarantee.hides_rated_items else "seen" for each in own),
+                _distinct("hidden" if each.guarantee.hides_rated_items else "revealed" for each in own),
                 _distinct(each.server_sees for each in own),
                 _distinct(each.guarantee.status for each in own),
                 _distinct(
@@ -54,11 +54,10 @@ def promises(page: str) -> str:
 
 def _promise(own: Description) -> str:
     guarantee = own.guarantee
-    trust = TRUST_IN_WORDS[guarantee.trust].capitalize()
     return " ".join(
         [
             f"**{guarantee.status}**, for {_unit(own)}: {guarantee.reason}",
-            f"{trust}; the server sees {own.server_sees}.",
+            f"{TRUST_IN_WORDS[guarantee.trust].capitalize()}; the server sees {own.server_sees}.",
             *guarantee.notes,
         ]
     )
@@ -89,7 +88,7 @@ def settings(page: str) -> str:
         for name in held
         for setting in published[name]["settings"]
     ]
-    return table(["preset", "setting", "paper", "here", "place in the paper"], rows)
+    return table(["preset", "setting", "paper", "here", "where the paper says so"], rows)
 
 
 def _beyond(name: str) -> Iterator[Sequence[str]]:

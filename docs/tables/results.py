@@ -53,7 +53,7 @@ class Result:
         The budget that it was given; None without one.
     baseline : bool
         Whether it is there to be compared with.
-    measure : str
+    metric : str
         The column of its main metric, as in comparison.csv.
     accuracy : float
     deviation : float or None
@@ -117,12 +117,12 @@ class Result:
 
     @property
     def evaluation(self) -> tuple[str, str, str, str]:
-        """What may share a table: measure, data set, split and panel."""
+        """What may share a table: metric, data set, split and panel."""
         return self.metric, self.dataset, self.split, self.panel
 
     @property
     def measured_by(self) -> Metric:
-        """The measure of its accuracy."""
+        """The metric of its accuracy."""
         return next(metric for metric in METRICS if metric.column == self.metric)
 
     @property

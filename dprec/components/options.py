@@ -92,9 +92,9 @@ class Options:
     """Base of everything that is configured; a subclass adds ``kind`` and its own fields.
 
     `papers` are the keys, in docs/references.bib, of the papers that a component is part of. The kind of a
-    component from outside this distribution that declares none is ``module:Class``. Where privacy losses rest
-    on components of a kind, `without_loss` has the names that a class from outside may define anew all the
-    same, since no loss follows from them; None where no loss rests on a kind.
+    user-defined component that declares none is ``module:Class``. Where privacy losses rest on components of
+    a kind, `without_loss` has the names that a user-defined class may define anew all the same, since no loss
+    follows from them; None where no loss rests on a kind.
 
     Raises
     ------
@@ -150,7 +150,7 @@ def as_values(value: Any) -> Any:
 
 
 def user_defined_classes(value: Any) -> list[type[Options]]:
-    """Return the classes from outside this distribution that settings consist of."""
+    """Return the user-defined classes that settings consist of."""
     if not isinstance(value, Options):
         return []
     parts = [
@@ -160,7 +160,7 @@ def user_defined_classes(value: Any) -> list[type[Options]]:
 
 
 def _is_named_by_its_class(options: type[Options]) -> bool:
-    """Return whether a class from outside declares no kind, so that its place is its name."""
+    """Return whether a user-defined class declares no kind, so that its reference is its name."""
     return not is_ours(options) and not declares_kind(options)
 
 

@@ -21,7 +21,7 @@ class Registry(Generic[OptionsT]):
     """The components of one kind, by the name that configurations use.
 
     An installed package adds its own through the group of entry points ``dprec.`` and the plural of the
-    registry's name, such as ``dprec.mechanisms``; whoever configures a run, as ``module:Class``.
+    registry's name, such as ``dprec.mechanisms``; a configuration, as ``module:Class``.
 
     Parameters
     ----------

@@ -229,7 +229,7 @@ class Deviation:
             value, published = as_in_a_file(self.value), as_in_a_file(self.published)
             return f"{self.key} is {value}; published: {published} ({self.source})"
         if not self.source:
-            whose = "your own" if ":" in str(self.value) else "ours"
+            whose = "user-defined" if ":" in str(self.value) else "ours"
             return f"{self.key} is {self.value}, which is {whose}: no paper has it as it is"
         return f"{self.key} is {self.value}, a combination that no paper has ({self.source})"
 
@@ -421,5 +421,5 @@ def _read_own(component: type[Options], values: Mapping[str, Any]) -> Options:
 
 def _elsewhere(registry: Registry[Any]) -> dict[str, Any]:
     """Return the JSON Schema of a component that is not registered."""
-    kind = {"type": "string", "pattern": ":", "description": f"A {registry.name} of one's own, module:Class."}
+    kind = {"type": "string", "pattern": ":", "description": f"A user-defined {registry.name}, module:Class."}
     return {"type": "object", "properties": {"kind": kind}, "required": ["kind"]}

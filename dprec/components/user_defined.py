@@ -55,7 +55,7 @@ def reference_of(component: type[Any]) -> str:
 
 @contextmanager
 def naming(component: object, accepted: str) -> Iterator[None]:
-    """Say in one line what the code of a class from outside has raised, and name the class.
+    """Say in one line what the code of a user-defined class has raised, and name the class.
 
     Parameters
     ----------
@@ -80,12 +80,12 @@ def naming(component: object, accepted: str) -> Iterator[None]:
 
 
 def declares_kind(component: type[Any]) -> bool:
-    """Return whether a class from outside, or a base of it from outside, gives itself a kind."""
+    """Return whether a user-defined class, or a user-defined base of it, gives itself a kind."""
     return any("kind" in inspect.get_annotations(base) for base in component.__mro__ if not is_ours(base))
 
 
 def redefined(component: type[Any]) -> frozenset[str]:
-    """Return what of this distribution's classes a class from outside defines anew, beside settings."""
+    """Return what of this distribution's classes a user-defined class defines anew, beside settings."""
     settings = {field.name for field in dataclasses.fields(component)}
     ours = {name for base in component.__mro__ if is_ours(base) for name in vars(base)}
     own = {name for base in outside(component) for name in vars(base)}
@@ -110,7 +110,7 @@ def is_importable(component: type[Any]) -> bool:
 
 @contextmanager
 def importing_only(references: Collection[str]) -> Iterator[None]:
-    """Let what is read here name some classes from outside, and no others; no other module is imported.
+    """Let what is read here name some user-defined classes, and no others; no other module is imported.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def imported(reference: str, base: type[ClassT]) -> type[ClassT]:
     """
     nameable = _NAMEABLE.get()
     if nameable is not None and reference not in nameable:
-        found = f"{shown(reference)!r}, a class that whoever started this run has not named"
+        found = f"{shown(reference)!r}, a class that was not named when this run was started"
         raise SettingError("kind", found, " or ".join(["a component of dprec", *sorted(nameable)]))
     if not _REFERENCE.fullmatch(reference):
         raise SettingError("kind", repr(shown(reference)), "module:Class, such as my_module:MyClass")
@@ -282,7 +282,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
 def sources_of(components: Iterable[type[Any]]) -> dict[str, str]:
-    """Return a digest of the code of each class from outside, by ``module:Class``.
+    """Return a digest of the code of each user-defined class, by ``module:Class``.
 
     Returns
     -------

@@ -173,7 +173,7 @@ _NAMES: dict[Role, tuple[str, ...]] = {
 
 
 def find_column(role: Role, header: Sequence[str]) -> int | None:
-    """Return the position of a role's column in a header, from 0; None if no name or several are the role's.
+    """Return the position of a role's column in a header, from 0; None if no name, or one twice, is its own.
 
     Case, blanks and marks do not count: "User-ID" is "userid".
     """

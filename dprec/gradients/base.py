@@ -121,7 +121,7 @@ class GradientReport(Options):
 
     @abstractmethod
     def possible(self, aggregate: Aggregate, shape: tuple[int, int]) -> bool:
-        """Return whether valid reports can have a sum, of the right shape, that somebody else added up."""
+        """Return whether valid reports can have a sum, of the right shape, that was added up elsewhere."""
 
     @abstractmethod
     def gradient(

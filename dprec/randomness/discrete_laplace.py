@@ -24,7 +24,7 @@ _VALUE_BITS = 52
 
 @dataclass(frozen=True)
 class NoiseGrid:
-    """A grid, and discrete Laplace noise on it: Pr(z) is proportional to exp(-|z| / 2**bits)."""
+    """A grid, and discrete Laplace noise on it: Pr(z) is proportional to ``exp(-|z| / 2**bits)``."""
 
     step: float
     """Distance of two points, in units of what the noise is added to."""
@@ -81,7 +81,7 @@ class NoiseGrid:
 
 
 def discrete_laplace(seed: int, purpose: str, indices: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
-    """Draw integers z with Pr(z) proportional to exp(-|z| / 2**bits), exactly.
+    """Draw integers z with Pr(z) proportional to ``exp(-|z| / 2**bits)``, exactly.
 
     Canonne, Kamath and Steinke [canonne2020], Algorithms 1 and 2. Every index takes word after word of
     its own, round by round, until its draw is accepted, whatever other indices do.

@@ -32,15 +32,10 @@ WITHOUT_RECORD, WITH_RECORD = 2, 3
 class TrafficLedger:
     """Bytes of every user in both directions.
 
-    Attributes
-    ----------
-    uplink_payload, uplink_message, downlink_payload, downlink_message : ndarray of int64, shape (users,)
-        Bytes from the device and to it. A payload is the encoded content; a message is what carries it
-        when the user is alone on its node.
-    messages, requests : ndarray of int64, shape (users,)
-        Messages in both directions, and those of them to the device.
-    uplink_objects, downlink_objects : ndarray of int64, shape (users,)
-        Objects that Flower's deployment engine makes of the messages.
+    `uplink_payload`, `uplink_message`, `downlink_payload` and `downlink_message` are bytes from the device and to
+    it: a payload is the encoded content, a message is what carries it when the user is alone on its node.
+    `messages` counts both directions, `requests` those to the device; `uplink_objects` and `downlink_objects` are
+    the objects that Flower's deployment engine makes of them. All have shape (users,).
     """
 
     def __init__(self, users: int) -> None:

@@ -157,7 +157,7 @@ class ProtocolResult:
 
     @property
     def trust(self) -> Trust:
-        """Whom its users trust with true ratings, in the most trusting of its runs."""
+        """The trust model, that with the most trust among its runs."""
         held = {row.get("trust") for row in self.rows}
         named = [trust for trust in LEAST_TRUST_FIRST if trust in held]
         return named[-1] if named else "central" if self.flag("trusts_server") else "local"

@@ -69,8 +69,8 @@ def trust_sections(part: EvaluationPart, every: Sequence[Course]) -> list[Sectio
     lines = _trust_table(answers, part, every)
     return [
         Section(
-            f"at-each-trust{part.suffix}",
-            part.titled("In each trust model"),
+            f"by-trust-model{part.suffix}",
+            part.titled("By trust model"),
             (paragraph(_TRUST_WORDS), lines),
         )
     ]

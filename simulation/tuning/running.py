@@ -91,7 +91,7 @@ class Tuned:
         """What the trials cost in privacy, in words."""
         name = self.config.name
         if is_ours(type(self.config.dataset)) and "synthetic" in self.config.dataset.kind:
-            return f"{name}: its trials ran on synthetic ratings, which cost nobody's privacy."
+            return f"{name}: its trials ran on synthetic ratings, which cost no privacy."
         per_rating, per_user = ("unbounded" if loss is None else f"{loss:.6g}" for loss in self.spent)
         failed = self.failed
         rest = f", without {failed} that did not end, some of which may have spent as much" if failed else ""
@@ -166,7 +166,7 @@ def tune_configurations(
 def _trials(
     config: RunConfig, space: Space, tuning: Tuning
 ) -> tuple[Metric, Callable[[Trial | None, Path], Trial]]:
-    """Return the measure of a configuration's trials, and what carries out the next one.
+    """Return the metric of a configuration's trials, and what carries out the next one.
 
     The latter takes the trial if it was carried out earlier, and where that is stored.
     """

@@ -194,7 +194,7 @@ def test_a_class_that_nobody_has_named_is_refused_without_an_import(
     rename(file, kind)
     with pytest.raises(InputError) as caught:
         open_population(str(tmp_path / "run"), Brought(classes=frozenset({"own_geometric:Geometric"})))
-    found = f"{kind!r}, a class that whoever started this run has not named"
+    found = f"{kind!r}, a class that was not named when this run was started"
     accepted = "a component of dprec or own_geometric:Geometric"
     assert str(caught.value) == f"{file}, setup.mechanism.kind: {found}; accepted: {accepted}"
     assert not place.exists()

@@ -26,7 +26,7 @@ def deployment(names: Mapping[str, Any]) -> None:
 
 
 def methods(names: Mapping[str, Any]) -> None:
-    """Tables name components of one's own by their module and class."""
+    """Tables name user-defined components by their module and class."""
     table = pd.read_csv("runs/mine/comparison.csv")
     table = table[table["baseline"].isna()]
     assert table["name"].tolist() == ["blp-mf", "geometric", "softened", "shrunken"]

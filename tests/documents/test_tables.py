@@ -172,8 +172,8 @@ def test_the_best_that_hides_the_rated_items_is_named_for_every_trust() -> None:
     hidden = replace(RESULT, protocol="hidden", accuracy=1.05, hides_rated_items=True)
     trusting = replace(hidden, protocol="trusting", accuracy=1.02, trust="central")
     said = list(statements([BASELINE, RESULT, trusting, hidden]))
-    sentence = next(sentence for sentence in said if "hidden too" in sentence)
-    assert sentence.index("`hidden` 1.050 (nobody") < sentence.index("`trusting` 1.020 (the server")
+    sentence = next(sentence for sentence in said if "also hide" in sentence)
+    assert sentence.index("`hidden` 1.050 (local model)") < sentence.index("`trusting` 1.020 (central model)")
 
 
 def test_nothing_is_stated_about_a_baseline_that_was_not_run() -> None:

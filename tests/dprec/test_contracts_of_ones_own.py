@@ -1,4 +1,4 @@
-"""The contract of a component of one's own, in one line each."""
+"""The contract of a user-defined component, in one line each."""
 
 from __future__ import annotations
 

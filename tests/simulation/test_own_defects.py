@@ -1,4 +1,4 @@
-"""Components of one's own that return something else: one line that names them, and exit code 2."""
+"""User-defined components that return something else: one line that names them, and exit code 2."""
 
 from __future__ import annotations
 

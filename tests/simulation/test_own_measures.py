@@ -1,4 +1,4 @@
-"""Measures of accuracy of one's own: what they are given, where they appear, and what is refused."""
+"""User-defined metrics: what they are given, where they appear, and what is refused."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The shares of the levels over everybody, estimated from the private reports alone.
 
 Every rating is reported once whether or not the shares are learned, so that learning them costs no privacy
-beyond what the ledger charges. What the reports cannot tell apart stays as the public histogram has it.
+beyond what the ledger charges. What the reports cannot distinguish stays as the public histogram has it.
 """
 
 from __future__ import annotations

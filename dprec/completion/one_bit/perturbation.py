@@ -1,4 +1,4 @@
-"""Noise that a trusted server adds, to the objective that it minimises or to its estimate.
+"""Noise that the server adds in the central model, to the objective that it minimises or to its estimate.
 
 ``published`` follows Li et al. [li2021] to the letter. ``sound`` adds what a proof needs:
 
@@ -192,7 +192,7 @@ def objective_noise(
 
 @dataclass(frozen=True, kw_only=True)
 class Perturbation(Options):
-    """Base of the perturbations by a trusted server."""
+    """Base of the perturbations in the central model."""
 
     kind: str = ""
     without_loss: ClassVar[frozenset[str] | None] = frozenset({"papers", "fits_without_noise"})

@@ -1,4 +1,4 @@
-"""Components of one's own, named ``module:Class``: what is refused, and in which words.
+"""User-defined components, named ``module:Class``: what is refused, and in which words.
 
 Digests of code from outside: what changes them, and what does not.
 

@@ -1,6 +1,6 @@
 """Ratings in any delimited file: columns and the inferred scale.
 
-A file of one's own with data about items: what is read, and what is refused in one line.
+A user's file with data about items: what is read, and what is refused in one line.
 """
 
 from __future__ import annotations

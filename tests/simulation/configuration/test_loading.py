@@ -1,4 +1,4 @@
-"""Components of one's own in configurations: as ``module:Class`` and as instances."""
+"""User-defined components in configurations: as ``module:Class`` and as instances."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Softened(RandomizedResponse):
 
 
 class Fifth(Holdout):
-    """A split of one's own, without settings of its own."""
+    """A user-defined split, without settings of its own."""
 
 
 class Unfinished(Mechanism):

@@ -107,7 +107,7 @@ def test_trials_on_private_ratings_are_added_up(tmp_path: Path, quick: dict[str,
     losses = [trial.judgement.epsilon_per_user for trial in tuned.trials]
     assert per_rating == pytest.approx(2.0)
     assert per_user == sum(loss for loss in losses if loss is not None) > 2
-    assert "nobody's privacy" in tuned.privacy_note
+    assert "synthetic" in tuned.privacy_note
     quick["dataset"] = {"kind": "movielens-100k", "path": "unread"}
     note = replace(tuned, config=load(quick)).privacy_note
     assert "2 trials spend ε = 2 per rating" in note
