@@ -32,10 +32,10 @@ WITHOUT_RECORD, WITH_RECORD = 2, 3
 class TrafficLedger:
     """Bytes of every user in both directions.
 
-    `uplink_payload`, `uplink_message`, `downlink_payload` and `downlink_message` are bytes from the device and to
-    it: a payload is the encoded content, a message is what carries it when the user is alone on its node.
-    `messages` counts both directions, `requests` those to the device; `uplink_objects` and `downlink_objects` are
-    the objects that Flower's deployment engine makes of them. All have shape (users,).
+    ``uplink_payload``, ``uplink_message``, ``downlink_payload`` and ``downlink_message`` are bytes from the
+    device and to it: a payload is the encoded content, a message is what carries it when the user is alone on
+    its node. ``messages`` counts both directions, ``requests`` those to the device; ``uplink_objects`` and
+    ``downlink_objects`` are the objects that Flower makes of them. All have shape (users,).
     """
 
     def __init__(self, users: int) -> None:
