@@ -11,24 +11,22 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from choose_on_device import validation_split
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dprec.accounting import PrivacyBudget
-from dprec.arrays import popularity_groups
-from dprec.completion import Calibrated, Observations
+from dprec.completion import Calibrated
 from dprec.datasets import MovieLens100K
 from dprec.mechanisms import BitsAndCounts, Mechanism, ThresholdBit
-from dprec.mechanisms.noisy_counts import NoisyCounts
 from dprec.metrics import root_mean_squared_error
-from dprec.privacy.calibrated_counts import CalibratedCounts
-from dprec.privacy.calibration import CalibratedMechanism
-from dprec.randomness import words
+from dprec.observations import Observations
+from dprec.randomness import DeviceDraws
 from dprec.ratings import Ratings
+from dprec.reports import Profiles, Wanted
 from simulation import load
 
 PROTOCOL: Any = load("counts-and-bits").protocol
@@ -38,43 +36,19 @@ SHARES, GROUPS = (0.2, 0.3, 0.5), (1, 2, 4)
 
 def received(mechanism: Mechanism, epsilon: float, learned: Ratings, draw: int) -> Observations:
     """Return what the server has after both exchanges."""
-    calibrated = CalibratedMechanism(
-        mechanism, PrivacyBudget(epsilon=epsilon), learned.scale, learned.n_items
+    family = mechanism.family(PrivacyBudget(epsilon=epsilon), learned.scale, learned.n_items)
+    profiles = Profiles(learned.counts, learned.items, learned.levels)
+    everybody, master = np.arange(learned.n_users), draw.to_bytes(16, "little")
+    draws = partial(
+        DeviceDraws.of, master, 0, learned.indptr, learned.items, learned.scale.values[learned.levels - 1]
     )
-    cells = learned.counts
-    symbols = calibrated.perturb(cells, learned.levels, words(draw, "reports", 0, learned.count))
-    observed = Observations(
-        learned.users.astype(np.int32),
-        learned.items,
-        calibrated.read(cells, symbols),
-        (learned.n_users, learned.n_items),
-        learned.scale,
-        symbols=calibrated.symbol_reports(cells, symbols),
-    )
-    counting = CalibratedCounts.of(calibrated)
-    if counting is None:
-        return observed
-    popularity = np.bincount(learned.items, minlength=learned.n_items)
-    groups = popularity_groups(popularity, counting.mechanism.groups)
-    left = counting.left(symbols)
-    return replace(observed, counts=counted(counting, learned, groups, left, draw))
-
-
-def counted(
-    counting: CalibratedCounts,
-    learned: Ratings,
-    groups: NDArray[np.int64],
-    left: NDArray[np.bool_],
-    draw: int,
-) -> NoisyCounts:
-    """Return the counts over the ratings that the reports left out."""
-    cells, of_rating = learned.counts, groups[learned.items]
-    sizes = counting.grouped(cells, of_rating, left)
-    counts = counting.grouped(cells, of_rating, left & (learned.levels >= counting.least_level))
-    noise = words(draw, "counts", 0, sizes.size).reshape(sizes.shape)
-    return counting.received(
-        learned.users, of_rating, left, cells, counting.perturb(cells, counts, sizes, noise)
-    )
+    reader = family.reader(learned.n_users, Wanted(symbols=True))
+    reader.take(everybody, family.encode(profiles, draws))
+    if family.follow_up is None:
+        return reader.observations()
+    asking = family.follow_up.asking(reader.observations())
+    asking.take(everybody, family.follow_up.encode(profiles, asking.question, draws))
+    return asking.observations()
 
 
 def error(completion: Calibrated, seen: Observations, validation: Ratings) -> float:

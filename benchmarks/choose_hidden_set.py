@@ -19,15 +19,16 @@ from threadpoolctl import threadpool_limits
 
 from dprec.accounting import PrivacyBudget
 from dprec.catalogue import Catalogue
-from dprec.completion import Calibrated, Observations
+from dprec.completion import Calibrated
 from dprec.datasets import MovieLens100K
 from dprec.mechanisms import HiddenThreshold, Mechanism, ZhengRandomizedResponse
 from dprec.metrics import root_mean_squared_error
+from dprec.observations import Observations
 from dprec.personalization import Devices
 from dprec.personalization.broadcast import calibrated_broadcast
-from dprec.privacy.calibration import CalibratedMechanism
 from dprec.randomness import words
 from dprec.ratings import Ratings
+from dprec.reports import HiddenRowFamily
 from simulation import load
 
 PROTOCOL: Any = load("best-hidden-set").protocol
@@ -38,7 +39,7 @@ def reported(learned: Ratings, mechanism: Mechanism, epsilon: float, draw: int) 
     """Send every cell of the catalogue through a mechanism, and return what the server sees."""
     shape = learned.n_users, learned.n_items
     budget = PrivacyBudget(epsilon=epsilon, per="cell")
-    calibrated = CalibratedMechanism(mechanism, budget, learned.scale, learned.n_items)
+    calibrated = HiddenRowFamily(mechanism, budget, learned.scale, learned.n_items)
     levels = np.zeros(shape, dtype=np.uint8)
     levels[learned.users, learned.items] = learned.levels
     noise = words(draw, "reports", 0, levels.size)
@@ -52,7 +53,7 @@ def reported(learned: Ratings, mechanism: Mechanism, epsilon: float, draw: int) 
         calibrated.read(counts, symbols[shown]),
         shape,
         learned.scale,
-        symbols=calibrated.symbol_reports(counts, symbols[shown]),
+        evidence=calibrated.evidence_of(counts, symbols[shown], counts >= 0),
     )
 
 

@@ -16,9 +16,8 @@ import numpy as np
 from guess_item_sets import guesses, table_of_sets
 from validation import arguments, measured, tenth_of_u1
 
-from dprec.completion import EmbeddingRelease
-from dprec.completion.base import LEAST_RATERS
 from dprec.datasets import MovieLens100K
+from dprec.observations import LEAST_RATERS, EmbeddingRelease
 
 RATERS = (1, 2, 3, 5, 10, 20)
 """Raters of the items from which is guessed."""

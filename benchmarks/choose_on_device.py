@@ -26,17 +26,18 @@ from threadpoolctl import threadpool_limits
 
 from dprec.accounting import PrivacyBudget
 from dprec.catalogue import Catalogue
-from dprec.completion import Calibrated, CalibratedModel, Observations, SymbolTables
+from dprec.completion import Calibrated, CalibratedModel, SymbolTables
 from dprec.completion.calibrated import completion as completion_module
 from dprec.completion.calibrated import embedding
 from dprec.datasets import DelimitedTable, MovieLens100K
 from dprec.mechanisms import Mechanism
 from dprec.metrics import root_mean_squared_error
+from dprec.observations import Observations
 from dprec.personalization import Devices, OrdinalProcess
 from dprec.personalization.broadcast import calibrated_broadcast
-from dprec.privacy.calibration import CalibratedMechanism
 from dprec.randomness import generator, words
 from dprec.ratings import Ratings
+from dprec.reports import CellFamily
 from dprec.splits import Holdout
 from dprec.wire import ItemTable
 from dprec.wire import downlink as item_table
@@ -86,7 +87,7 @@ def observed(
     catalogue: Catalogue | None = None,
 ) -> Observations:
     """Return what the server sees, by default one bit per rating."""
-    calibrated = CalibratedMechanism(mechanism, budget, learned.scale, learned.n_items)
+    calibrated = CellFamily(mechanism, budget, learned.scale, learned.n_items)
     noise = words(draw, "reports", 0, learned.count)
     symbols = calibrated.perturb(learned.counts, learned.levels, noise)
     seen = Observations(
@@ -95,7 +96,7 @@ def observed(
         calibrated.read(learned.counts, symbols),
         (learned.n_users, learned.n_items),
         learned.scale,
-        symbols=calibrated.symbol_reports(learned.counts, symbols),
+        evidence=calibrated.evidence_of(learned.counts, symbols, learned.counts >= 0),
     )
     return replace(seen, catalogue=catalogue)
 

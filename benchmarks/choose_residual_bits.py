@@ -18,12 +18,13 @@ from threadpoolctl import threadpool_limits
 
 from dprec.accounting import PrivacyBudget
 from dprec.catalogue import Catalogue
-from dprec.completion import CalibratedModel, Observations
+from dprec.completion import CalibratedModel
 from dprec.datasets import MovieLens100K
-from dprec.mechanisms.residual_bits import ResidualBits
-from dprec.privacy.residual_calibration import CalibratedResiduals
+from dprec.mechanisms.whole_profiles import ResidualBits
+from dprec.observations import Observations
 from dprec.randomness import words
 from dprec.ratings import Ratings
+from dprec.reports import ResidualBitFamily
 from simulation import load
 
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
@@ -37,7 +38,7 @@ def fitted(
 ) -> CalibratedModel:
     """Return what the server learns from so many bits per user."""
     budget = PrivacyBudget(epsilon=epsilon, per="user")
-    calibrated = CalibratedResiduals(ResidualBits(bits=bits), budget, learned.scale, learned.n_items)
+    calibrated = ResidualBitFamily(ResidualBits(bits=bits), budget, learned.scale, learned.n_items)
     choice, noise = (words(draw, purpose, 0, learned.count) for purpose in ("choice", "report"))
     symbols = calibrated.answers(learned.counts, learned.levels, choice, noise)
     seen = Observations(
@@ -46,7 +47,7 @@ def fitted(
         calibrated.read(learned.counts, symbols),
         (learned.n_users, learned.n_items),
         learned.scale,
-        residuals=calibrated.residual_reports(learned.counts, symbols),
+        evidence=calibrated.evidence_of(learned.counts, symbols, learned.counts >= 0),
     )
     model: CalibratedModel = PROTOCOL.completion.fit(replace(seen, catalogue=catalogue), seed=1)
     return model

@@ -21,13 +21,13 @@ from threadpoolctl import threadpool_limits
 
 from dprec.accounting import PrivacyBudget
 from dprec.arrays import offsets, rows_of
-from dprec.completion import CalibratedModel, Observations
+from dprec.completion import CalibratedModel
 from dprec.datasets import MovieLens100K
-from dprec.mechanisms.symbol_reports import ProfileReports
-from dprec.mechanisms.user_level_bit import UserLevelBit
-from dprec.privacy.profile_calibration import CalibratedProfiles
+from dprec.mechanisms.whole_profiles import UserLevelBit
+from dprec.observations import Observations, ProfileReports
 from dprec.randomness import generator, words
 from dprec.ratings import Ratings
+from dprec.reports import ProfileFamily
 from simulation import load
 
 EPSILONS, AT_ONCE = (1.0, 2.0, 4.0, 8.0, 20.0), 20_000
@@ -52,7 +52,7 @@ def drawn_again(learned: Ratings, users: int, draw: int) -> NDArray[np.int64]:
     return generator(draw, "users").integers(0, learned.n_users, users)
 
 
-def reported(learned: Ratings, calibrated: CalibratedProfiles, users: int, draw: int) -> ProfileReports:
+def reported(learned: Ratings, calibrated: ProfileFamily, users: int, draw: int) -> ProfileReports:
     """Return what a population answers."""
     code, people = calibrated.code, drawn_again(learned, users, draw)
     counts, elements = calibrated.elements(learned.counts, learned.items, learned.levels)
@@ -78,7 +78,7 @@ def judged(learned: Ratings, validation: Ratings, reports: ProfileReports) -> fl
         np.zeros(0),
         (learned.n_users, learned.n_items),
         learned.scale,
-        profiles=reports,
+        evidence=reports,
     )
     model: CalibratedModel = PROTOCOL.completion.fit(seen, seed=1)
     return error(model, PROTOCOL.process, learned, validation)
@@ -86,9 +86,8 @@ def judged(learned: Ratings, validation: Ratings, reports: ProfileReports) -> fl
 
 def exact(learned: Ratings, answers: int) -> ProfileReports:
     """Return so many answers about single ratings of all users, without noise, rounded."""
-    calibrated = CalibratedProfiles(
-        UserLevelBit(), PrivacyBudget(epsilon=4.0, per="user"), learned.scale, learned.n_items
-    )
+    budget = PrivacyBudget(epsilon=4.0, per="user")
+    calibrated = ProfileFamily(UserLevelBit(), budget, learned.scale, learned.n_items)
     _, elements = calibrated.elements(learned.counts, learned.items, learned.levels)
     shares = np.bincount(elements, minlength=2 * learned.n_items) / learned.n_users
     pairs = np.rint(answers * (1e-6 + 0.01 * shares)).astype(np.int64).reshape(-1, 2)
@@ -115,7 +114,7 @@ def main() -> None:
                     if chosen.defaults and name != "default":
                         continue
                     budget = PrivacyBudget(epsilon=epsilon, per="user")
-                    calibrated = CalibratedProfiles(mechanism, budget, learned.scale, learned.n_items)
+                    calibrated = ProfileFamily(mechanism, budget, learned.scale, learned.n_items)
                     errors = [
                         judged(learned, validation, reported(learned, calibrated, users, draw))
                         for draw in range(chosen.draws)

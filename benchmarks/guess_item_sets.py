@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from dprec.completion import Calibrated, EmbeddingRelease, Observations
-from dprec.mechanisms.symbol_reports import SymbolReports
+from dprec.completion import Calibrated
+from dprec.observations import EmbeddingRelease, Observations, SymbolReports
 from dprec.personalization.broadcast import calibrated_broadcast
 from dprec.ratings import Ratings
 from dprec.wire import ItemTable
@@ -43,7 +43,7 @@ def table_of_sets(train: Ratings, embedding_release: EmbeddingRelease, seed: int
     cells = train.users.astype(np.int32), train.items.astype(np.int32)
     shape = train.n_users, train.n_items
     seen = Observations(
-        *cells, values, shape, train.scale, symbols=symbols, embedding_release=embedding_release
+        *cells, values, shape, train.scale, evidence=symbols, embedding_release=embedding_release
     )
     encoded = calibrated_broadcast(Calibrated().fit(seen, seed)).table.encode()
     return ItemTable.decode(encoded, n_levels=train.scale.levels, n_items=train.n_items)

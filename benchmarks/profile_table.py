@@ -33,12 +33,13 @@ from threadpoolctl import threadpool_limits
 
 from dprec.accounting import PrivacyBudget
 from dprec.arrays import rows_of
-from dprec.completion import MatrixFactorization, Observations
+from dprec.completion import MatrixFactorization
 from dprec.exchange import REPLY, REPORT, Reports
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.privacy.calibration import CalibratedMechanism
+from dprec.mechanisms.laplace import BoundedLaplace
+from dprec.observations import Observations
 from dprec.randomness import DeviceDraws
 from dprec.ratings import Ratings
+from dprec.reports import CellFamily
 from dprec.wire import DecodedReports, ReportCodec, TrafficLedger
 from strategies.roster import Arrivals
 from strategies.rounds import RoundAccount, reply_message
@@ -108,12 +109,12 @@ class Path:
     Parameters
     ----------
     train : Ratings
-    calibrated : CalibratedMechanism
+    calibrated : CellFamily
     codec : ReportCodec
     """
 
     train: Ratings
-    calibrated: CalibratedMechanism
+    calibrated: CellFamily
     codec: ReportCodec
 
     @classmethod
@@ -121,8 +122,8 @@ class Path:
         """Return the path of a population."""
         train = population(users, ITEMS)
         budget = PrivacyBudget(epsilon=EPSILON, per="rating")
-        calibrated = CalibratedMechanism(BoundedLaplace(), budget, train.scale, train.n_items)
-        return cls(train, calibrated, calibrated.codec())
+        calibrated = CellFamily(BoundedLaplace(), budget, train.scale, train.n_items)
+        return cls(train, calibrated, calibrated.codec)
 
     def partitions(self) -> list[tuple[slice, slice]]:
         """Return the users and the ratings of each partition."""

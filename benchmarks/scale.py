@@ -33,8 +33,7 @@ from threadpoolctl import threadpool_limits
 
 from dprec.accounting import PrivacyBudget
 from dprec.completion import MatrixFactorization
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.privacy.calibration import CalibratedMechanism
+from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.randomness import RunKeys, generator
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import TrafficLedger
@@ -115,7 +114,7 @@ def dprec_rounds(result: Connection, users: int, chosen: argparse.Namespace) -> 
         mechanism=BoundedLaplace(),
         completion=MatrixFactorization(rank=5, iterations=max(1, chosen.sweeps), tolerance=0.0),
     )
-    calibrated = CalibratedMechanism(protocol.mechanism, protocol.privacy, train.scale, train.n_items)
+    calibrated = protocol.mechanism.family(protocol.privacy, train.scale, train.n_items)
     options = SimulationOptions(workers=chosen.workers)
     partition = options.partition_size(users)
     seconds = []

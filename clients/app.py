@@ -15,7 +15,6 @@ from flwr.clientapp import ClientApp
 from numpy.typing import NDArray
 
 from clients import (
-    counting,
     delivery,
     federated,
     gradient_perturbation,
@@ -150,7 +149,7 @@ def _answer_queries(app: ClientApp, partition_for: PartitionFor) -> None:
         """Send noisy counts of the ratings that the partition's reports left out."""
         partition, request = partition_for(message, context), _request(CountRequest.of, message)
         asked = _asked(request, partition)
-        reports = counting.count_reports(partition, request, context)
+        reports = one_shot.count_reports(partition, request, context)
         return reply_with_reports(message, partition, reports, round_index=COUNT_ROUND, asked=asked)
 
     @app.query(action_of(REPLACE))

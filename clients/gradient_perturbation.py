@@ -18,9 +18,9 @@ from clients.draws import draws_of_rounds
 from clients.memory import Memory
 from clients.population import Partition, Population
 from dprec.arrays import offsets, sizes_of
+from dprec.channel import Channel
 from dprec.completion import Link, SignLikelihood, levels_of, link_of
 from dprec.exchange import ROW_ENTRY, GradientPerturbationSetup, Refusal, RefusalCode, SlopesRequest
-from dprec.mechanisms.channel import Channel
 from dprec.wire import ReportCodec, SymbolRows
 
 

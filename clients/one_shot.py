@@ -1,28 +1,24 @@
-"""The device's part of one-shot protocols: perturb the profile, encode it, send it.
+"""The device's part of one-shot protocols: report on the profile, and answer what follows the report.
 
-What a device guarantees against any server: its report is drawn from the channel of the mechanism and
-budget installed on it; a request carries nothing. When asked again it repeats what it sent, since it
-draws the same noise whenever it computes the report.
+What a device guarantees against any server: its report is that of the mechanism and budget installed on it; a
+request for it carries nothing. What follows is answered for one question only. When asked again, a device
+repeats what it sent, since it draws the same noise whenever it computes an answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 
-import numpy as np
-from numpy.typing import NDArray
+from flwr.app import Context
 
 from clients.draws import device_draws
+from clients.memory import Memory
 from clients.population import Partition, Population
-from dprec.arrays import blocks, offsets, rows_of
-from dprec.exchange import ReportSetup
-from dprec.privacy.calibration import CalibratedMechanism
-from dprec.privacy.profile_calibration import CalibratedProfiles
-from dprec.privacy.residual_calibration import CalibratedResiduals, calibrated_for
-from dprec.wire import ReportCodec
+from dprec.arrays import blocks
+from dprec.exchange import COUNT_ROUND, CountRequest, OneShotSetup, Refusal, RefusalCode, ReportSetup
+from dprec.reports import DrawsFor, FollowUp, Profiles, ReportFamily
 
-_REPORT, _CHOICE, _ROUND = "report", "choice", 1
 _CELLS_AT_ONCE = 1 << 20
 """Bounds the memory of a worker, whatever the size of its partitions and profiles."""
 
@@ -32,66 +28,59 @@ def reports(partition: Partition) -> list[bytes]:
 
     A user's noise is drawn from random words of its own, so it does not depend on other people.
     """
-    calibrated, codec = installed_mechanism(partition.population)
-    return [report for part in _parts(partition, calibrated) for report in _encoded(part, calibrated, codec)]
+    family = installed_family(partition.population)
+    return [report for part in _parts(partition, family) for report in family.encode(*held(part))]
 
 
-def _encoded(partition: Partition, calibrated: CalibratedMechanism, codec: ReportCodec) -> list[bytes]:
-    """Return the encoded reports of part of a partition."""
-    if isinstance(calibrated, CalibratedProfiles):
-        return _about_profiles(partition, calibrated)
-    if calibrated.mechanism.hides_rated_items:
-        return _whole_rows(partition, calibrated, codec)
-    return codec.encode(offsets(partition.counts), partition.items, perturbed(partition, calibrated))
+def held(partition: Partition) -> tuple[Profiles, DrawsFor]:
+    """Return what the devices of a partition compute from: their profiles, and random words by purpose."""
+    return Profiles(partition.counts, partition.items, partition.levels), partial(device_draws, partition)
 
 
-def perturbed(partition: Partition, calibrated: CalibratedMechanism) -> NDArray[np.uint16]:
-    """Return the symbols of the rated items, the same whenever they are computed, shape (ratings,)."""
-    counts = partition.counts
-    noise = device_draws(partition, _REPORT).per_cell(counts, partition.items, _ROUND)
-    if isinstance(calibrated, CalibratedResiduals):
-        choice = device_draws(partition, _CHOICE).per_cell(counts, partition.items, _ROUND)
-        return calibrated.answers(counts, partition.levels, choice, noise)
-    return calibrated.perturb(counts, partition.levels, noise)
-
-
-def _about_profiles(partition: Partition, calibrated: CalibratedProfiles) -> list[bytes]:
-    """Answer about whole profiles; every user gives the same number of answers."""
-    counts, elements = calibrated.elements(partition.counts, partition.items, partition.levels)
-    choice, noise = device_draws(partition, _CHOICE), device_draws(partition, _REPORT)
-    rows = [
-        calibrated.code.answers(
-            counts, elements, choice.per_user(answer, _ROUND), noise.per_user(answer, _ROUND)
-        )
-        for answer in range(calibrated.answers)
-    ]
-    return calibrated.numbers.encode(np.stack(rows, axis=1))
-
-
-def _whole_rows(rows: Partition, calibrated: CalibratedMechanism, codec: ReportCodec) -> list[bytes]:
-    """Report every item of the catalogue, rated or not."""
-    n_items = rows.population.n_items
-    cells = np.full(rows.size, n_items)
-    levels: NDArray[np.uint8] = np.zeros((rows.size, n_items), dtype=np.uint8)
-    levels[rows_of(rows.counts), rows.items] = rows.levels
-    noise = device_draws(rows, _REPORT).per_cell(cells, np.tile(np.arange(n_items), rows.size), _ROUND)
-    symbols = calibrated.perturb(cells, levels.ravel(), noise)
-    shown = np.flatnonzero(~np.isnan(calibrated.reference_channel.values[symbols]))
-    counts = np.bincount(shown // n_items, minlength=rows.size)
-    return codec.encode(offsets(counts), shown % n_items, symbols[shown])
-
-
-def _parts(partition: Partition, calibrated: CalibratedMechanism) -> Iterator[Partition]:
+def _parts(partition: Partition, family: ReportFamily) -> Iterator[Partition]:
     """Divide a partition into parts that report about `_CELLS_AT_ONCE` cells each."""
-    counts = partition.counts
-    cells = np.full_like(counts, calibrated.n_items) if calibrated.mechanism.hides_rated_items else counts
-    for users in blocks(cells, _CELLS_AT_ONCE):
+    for users in blocks(family.work(partition.counts), _CELLS_AT_ONCE):
         yield Partition(partition.population, partition.start + users.start, partition.start + users.stop)
 
 
+def count_reports(partition: Partition, request: CountRequest, context: Context) -> list[bytes]:
+    """Return the encoded answer of every user of a partition to what follows the reports.
+
+    Parameters
+    ----------
+    context : Context
+        Its state records what the node has answered.
+
+    Raises
+    ------
+    Refusal
+        When the devices are not set up for it, or the question is malformed, or they have answered another.
+    """
+    follow_up = installed_follow_up(partition.population)
+    if not follow_up.accepts(request.groups):
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "malformed groups of items")
+    Memory.of(partition.population, COUNT_ROUND, context).answer_once(COUNT_ROUND, request.groups)
+    profiles, draws = held(partition)
+    return follow_up.encode(profiles, request.groups, draws)
+
+
 @lru_cache(maxsize=4)
-def installed_mechanism(population: Population) -> tuple[CalibratedMechanism, ReportCodec]:
-    """Return the mechanism installed on the devices of a population, and the code of its reports."""
+def installed_family(population: Population) -> ReportFamily:
+    """Return what the devices of a population report."""
     setup = population.installed(ReportSetup)
-    calibrated = calibrated_for(setup.mechanism, setup.privacy, population.scale, population.n_items)
-    return calibrated, calibrated.codec()
+    return setup.mechanism.family(setup.privacy, population.scale, population.n_items)
+
+
+def installed_follow_up(population: Population) -> FollowUp:
+    """Return what the devices of a population answer after their reports.
+
+    Raises
+    ------
+    Refusal
+        When they are not set up for it.
+    """
+    population.installed(OneShotSetup)
+    follow_up = installed_family(population).follow_up
+    if follow_up is None:
+        raise Refusal(RefusalCode.NOT_SET_UP, "asked to count ratings of devices that are not set up for it")
+    return follow_up

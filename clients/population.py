@@ -41,6 +41,7 @@ from dprec.components import (
 )
 from dprec.errors import InputError
 from dprec.exchange import AnySetup, Refusal, RefusalCode, Setup, from_json, to_json
+from dprec.exchange.setups import is_told_by_its_settings
 from dprec.personalization import OrdinalProcess
 from dprec.randomness import InstalledKeys, Keys
 from dprec.ratings import Ratings, RatingScale
@@ -84,7 +85,7 @@ class Brought:
         names = [reference_of(component) for component in own]
         if not own:
             return NOTHING
-        if all(map(is_importable, own)) and _is_told_by_its_settings(setup):
+        if all(map(is_importable, own)) and is_told_by_its_settings(_Told(setup=setup)):
             return cls(folders=import_folders(), classes=frozenset(names))
         return cls(setup=packed(setup, " and ".join(names)))
 
@@ -123,15 +124,6 @@ class _Told(Options):
     """A setup as a population's folder describes it."""
 
     setup: AnySetup = option("One of ours, with any components.")
-
-
-def _is_told_by_its_settings(setup: Setup) -> bool:
-    """Return whether a setup is the same after it was written and read as JSON."""
-    told = _Told(setup=setup)
-    try:
-        return from_json(_Told, to_json(told), "setup") == told
-    except (InputError, TypeError):  # a setting that JSON has no form for
-        return False
 
 
 SetupT = TypeVar("SetupT", bound=Setup)

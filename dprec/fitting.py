@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dprec.completion import Completed, Completion, Observations
+from dprec.channel import Channel
+from dprec.completion import Completed, Completion
 from dprec.datasets import HeldRatings, RatingColumns, ratings_from
 from dprec.errors import InputError
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.channel import Channel
-from dprec.mechanisms.raw import Raw
-from dprec.mechanisms.symbol_reports import SymbolReports
+from dprec.mechanisms.unprotected import Raw
+from dprec.observations import Observations, SymbolReports
 from dprec.randomness import words
 from dprec.ratings import Ratings
 
@@ -86,7 +86,7 @@ def fit(
     """
     (held,) = ratings_from(ratings, None, RatingColumns(**columns), "error")
     sender = Raw() if mechanism is None else mechanism
-    if sender.hides_rated_items or sender.compares_ratings:
+    if not sender.report_family.of_single_ratings():
         accepted = "a mechanism that shows which items were rated and reports each rating alone"
         raise InputError("mechanism", sender.kind, accepted)
     channel = sender.channel(held.scale, _budget(sender, epsilon))
@@ -120,7 +120,7 @@ def _observed(
         ratings.scale,
         noise_variance=float(channel.variance().mean()) if private else None,
         likelihood=channel.probabilities[:, symbols].T,
-        symbols=SymbolReports((channel.probabilities,), symbols, np.zeros_like(symbols)),
+        evidence=SymbolReports((channel.probabilities,), symbols, np.zeros_like(symbols)),
     )
 
 

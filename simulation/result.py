@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dprec.accounting import PrivacyAccountant
-    from dprec.privacy.device_channel import DeviceChannel
+    from dprec.reports import DeviceChannel
     from simulation.configuration.models import RunConfig
     from simulation.storage.run_files import RunRecord
     from simulation.storage.tables import Columns

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from dprec.mechanisms.channel import Channel
-    from dprec.privacy.device_channel import DeviceChannel
+    from dprec.channel import Channel
+    from dprec.reports import DeviceChannel
     from simulation.comparison.planning import Comparison
     from simulation.comparison.running import ComparisonResult
     from simulation.configuration.loading import GivenParts
@@ -332,8 +332,8 @@ def plot(what: Channel | DeviceChannel | RunResult | ComparisonResult) -> Figure
     InputError
         When it is nothing that has a figure.
     """
-    from dprec.mechanisms.channel import Channel
-    from dprec.privacy.device_channel import DeviceChannel
+    from dprec.channel import Channel
+    from dprec.reports import DeviceChannel
     from simulation.comparison.running import ComparisonResult
     from simulation.pages import plot_channel
     from simulation.result import RunResult

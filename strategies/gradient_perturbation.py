@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from dprec.accounting import ChannelDraws, PrivacyAccountant
 from dprec.arrays import cut, offsets, segments, sizes_of
+from dprec.channel import Channel
 from dprec.completion import Biases, Domain, HiddenMatrix, OneBit
 from dprec.exchange import ROW_ENTRY, SLOPES, SlopesRequest
-from dprec.mechanisms.channel import Channel
 from dprec.wire import ReportCodec, SymbolRows, TrafficLedger
 from strategies.roster import Roster
 from strategies.rounds import OwnModelRounds, RoundAccount, request_content

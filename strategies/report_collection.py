@@ -1,30 +1,28 @@
-"""The collection of reports: everybody is asked once, and what arrives is decoded and accounted for.
+"""The collection of reports, and of what follows them: what arrives is decoded and accounted for.
 
-This is a single query, not a training round, so no Flower `Strategy` is involved.
+Each is a single query, not a training round, so no Flower `Strategy` is involved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from flwr.app import RecordDict
+from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
-from dprec.arrays import GrowingArray, rows_of
 from dprec.catalogue import Catalogue
-from dprec.completion import Observations
 from dprec.errors import RunError
-from dprec.exchange import REPORT
-from dprec.privacy.calibration import CalibratedMechanism
-from dprec.privacy.profile_calibration import CalibratedProfiles
-from dprec.privacy.residual_calibration import CalibratedResiduals
+from dprec.exchange import COUNT, COUNT_ROUND, REPORT, CountRequest, bitmap_of
+from dprec.observations import Observations
+from dprec.reports import FollowUp, ReportFamily, Wanted
 from dprec.wire import TrafficLedger
 from strategies.participation import RoundRecord
-from strategies.roster import Arrivals, Roster
-from strategies.rounds import RoundAccount
+from strategies.roster import Roster
+from strategies.rounds import RoundAccount, request_content
+
+_VALUES = Wanted()
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +30,7 @@ class Collected:
     """Result of the collection."""
 
     observations: Observations
-    """The cells that the accepted reports show as rated."""
+    """What the accepted reports say."""
     sent: NDArray[np.bool_]
     accepted: NDArray[np.bool_]
     """Whose report arrived, and whose was valid; shape (users,)."""
@@ -44,13 +42,12 @@ class Collected:
 class ReportCollection:
     """One query to every user, which its device answers with its report."""
 
-    calibrated: CalibratedMechanism
-    """The mechanism that the devices apply; the server knows it but cannot change it."""
+    family: ReportFamily
+    """What the devices report; the server knows it but cannot change it."""
     group: str
     """Run key under which the devices find their setup."""
-    likelihood: bool = False
-    symbols: bool = False
-    """Whether the observations carry the likelihood of what was received, and the symbols themselves."""
+    wanted: Wanted = _VALUES
+    """What the observations hold beside values."""
     catalogue: Catalogue | None = None
     """Public data about the items, for the observations."""
 
@@ -67,83 +64,62 @@ class ReportCollection:
         request = RecordDict()
         account.charge_request(slice(None), request, 0)
         everybody = np.ones(n_users, dtype=np.bool_)
-        received = _Received(n_users, self.calibrated.n_items)
+        sent, accepted = np.zeros((2, n_users), dtype=np.bool_)
+        reader = self.family.reader(n_users, self.wanted)
         for answers in roster.ask_in_turn(grid, REPORT, request, self.group):
-            self._read(roster.arrivals(answers, everybody), account, received)
-        accepted = int(received.accepted.sum())
-        if not accepted:
+            for arrivals in roster.arrivals(answers, everybody):
+                account.charge_reports(arrivals)
+                sent[arrivals.senders] = True
+                users = arrivals.punctual_users
+                accepted[users] = reader.take(users, arrivals.in_time())
+        if not accepted.any():
             raise RunError(f"none of the {n_users} users sent a report that could be used")
-        observations = self._observations(received)
-        record = account.record(1, asked=n_users, accepted=accepted)
-        return Collected(observations, received.sent, received.accepted, traffic, record)
+        record = account.record(1, asked=n_users, accepted=int(accepted.sum()))
+        return Collected(reader.observations(self.catalogue), sent, accepted, traffic, record)
 
-    def _read(self, arriving: Iterable[Arrivals], account: RoundAccount, received: _Received) -> None:
-        """Decode the reports, and charge those who sent one."""
-        codec = self.calibrated.codec()
-        for arrivals in arriving:
+
+@dataclass(frozen=True, eq=False)
+class FurtherCollected:
+    """Result of what follows the reports."""
+
+    observations: Observations
+    """What the reports and the further answers say."""
+    asked: NDArray[np.int64]
+    """What was asked of each user; see `dprec.reports.Asking`; shape (users, ...)."""
+    record: RoundRecord
+
+
+@dataclass(frozen=True, eq=False)
+class FollowUpCollection:
+    """One query to every user whose report was accepted, for what follows it."""
+
+    follow_up: FollowUp
+    """What the devices answer; the server knows it but cannot change it."""
+    group: str
+    """Run key under which the devices find their setup."""
+
+    def collect(self, grid: Grid, roster: Roster, collected: Collected) -> FurtherCollected:
+        """Ask for the answers; the traffic of the reports is charged in place."""
+        asking = self.follow_up.asking(collected.observations)
+        account = RoundAccount(COUNT, self.group, collected.traffic)
+        answers = self._ask(grid, roster, asking.question, collected, account)
+        accepted = 0
+        for arrivals in roster.arrivals(answers, collected.accepted):
             account.charge_reports(arrivals)
-            received.sent[arrivals.senders] = True
-            if isinstance(self.calibrated, CalibratedProfiles):
-                valid, answers = self.calibrated.numbers.decode(arrivals.in_time())
-                received.accepted[arrivals.punctual_users] = valid
-                received.named += self.calibrated.code.counted(answers[valid].ravel())
-                continue
-            decoded = codec.decode(arrivals.in_time())
-            users, counts = arrivals.punctual_users, np.diff(decoded.indptr)
-            received.accepted[users] = decoded.valid
-            received.counts[users] = counts
-            received.items.extend(decoded.items)
-            received.values.extend(self.calibrated.read(counts, decoded.symbols))
-            if self._keeps_symbols:
-                received.symbols.extend(decoded.symbols)
+            accepted += int(asking.take(arrivals.punctual_users, arrivals.in_time()).sum())
+        record = account.record(COUNT_ROUND, asked=int(collected.accepted.sum()), accepted=accepted)
+        return FurtherCollected(asking.observations(), asking.asked, record)
 
-    @property
-    def _keeps_symbols(self) -> bool:
-        """Whether more is made of the symbols than the values that they stand for."""
-        return self.likelihood or self.symbols or isinstance(self.calibrated, CalibratedResiduals)
-
-    def _observations(self, received: _Received) -> Observations:
-        """Return what the server makes of the symbols."""
-        counts, symbols = received.counts, received.symbols.take()
-        observed = Observations(
-            rows_of(counts, np.int32),
-            received.items.take(),
-            received.values.take(),
-            (counts.size, self.calibrated.n_items),
-            self.calibrated.scale,
-            catalogue=self.catalogue,
-        )
-        if isinstance(self.calibrated, CalibratedProfiles):
-            answers = int(received.accepted.sum()) * self.calibrated.answers
-            return replace(observed, profiles=self.calibrated.profile_reports(received.named, answers))
-        observed = replace(observed, noise_variance=self.calibrated.noise_variance(counts))
-        if isinstance(self.calibrated, CalibratedResiduals):
-            return replace(observed, residuals=self.calibrated.residual_reports(counts, symbols))
-        if self.likelihood:
-            observed = replace(observed, likelihood=self.calibrated.likelihood(counts, symbols))
-        if self.symbols:
-            reports = self.calibrated.symbol_reports(counts, symbols, received.accepted)
-            observed = replace(observed, symbols=reports)
-        return observed
-
-
-class _Received:
-    """Decoded reports, of the users in ascending order.
-
-    Attributes
-    ----------
-    sent, accepted : ndarray of bool, shape (users,)
-    counts : ndarray of int64, shape (users,)
-        Cells that each accepted report shows.
-    items, values, symbols : GrowingArray
-        Of the cells: the item, the value that is read, and the symbol if it is kept.
-    named : ndarray of int64, shape (2 n_items,)
-        Answers about whole profiles, by the element that they name.
-    """
-
-    def __init__(self, n_users: int, n_items: int) -> None:
-        self.sent, self.accepted = np.zeros((2, n_users), dtype=np.bool_)
-        self.counts = np.zeros(n_users, dtype=np.int64)
-        self.items, self.values = GrowingArray(np.int32), GrowingArray(np.float64)
-        self.symbols = GrowingArray(np.uint16)
-        self.named = np.zeros(2 * n_items, dtype=np.int64)
+    def _ask(
+        self, grid: Grid, roster: Roster, question: bytes, collected: Collected, account: RoundAccount
+    ) -> dict[int, Message]:
+        """Ask everybody whose report was accepted, and charge the requests."""
+        asked = collected.accepted
+        account.charge_request(asked, request_content(CountRequest(question)), len(question))
+        contents = {}
+        for partition_id in range(len(roster.node_ids)):
+            partition = roster.partition(partition_id)
+            own = asked[partition.start : partition.stop]
+            if own.any():
+                contents[partition_id] = request_content(CountRequest(question, bitmap_of(own)))
+        return roster.ask(grid, COUNT, contents, self.group)

@@ -15,8 +15,8 @@ from dprec.exchange import Setup
 from dprec.federated import FederatedModel
 from dprec.gradients import GradientReport
 from dprec.mechanisms import Mechanism
-from dprec.privacy.calibration import CalibratedMechanism
 from dprec.private_als import Aggregation
+from dprec.reports import Asking, FollowUp, Reader, ReportFamily
 from simulation.protocols import Protocol
 from tests.test_structure import MODULES, PACKAGES, ROOT
 
@@ -24,7 +24,10 @@ KINDS = (
     Protocol,
     Setup,
     Mechanism,
-    CalibratedMechanism,
+    ReportFamily,
+    Reader,
+    FollowUp,
+    Asking,
     Completion,
     Completed,
     GradientReport,
@@ -33,37 +36,13 @@ KINDS = (
     FederatedModel,
 )
 
-_READ = "reports about profiles and residuals are encoded and read in ways of their own"
 _TABLE = "what devices are sent follows from what a completion knows of the items"
-_SUITED = "which completions can read a mechanism's reports is said where both are chosen"
-_PAPER = "a figure that a paper has for this mechanism alone"
 
 ALLOWED: dict[tuple[str, str], str] = {
-    ("clients/one_shot.py", "CalibratedProfiles"): _READ,
-    ("clients/one_shot.py", "CalibratedResiduals"): _READ,
     ("dprec/personalization/broadcast.py", "CalibratedModel"): _TABLE,
     ("dprec/personalization/broadcast.py", "ItemBiasesModel"): _TABLE,
-    ("dprec/privacy/calibrated_counts.py", "BitsAndCounts"): _READ,
-    ("dprec/privacy/profile_calibration.py", "UserLevelBit"): _READ,
-    ("dprec/privacy/residual_calibration.py", "ResidualBits"): _READ,
-    ("dprec/sent_symbols.py", "CalibratedProfiles"): _READ,
-    ("simulation/comparison/mechanism_noise.py", "BoundedLaplace"): _PAPER,
     ("simulation/comparison/schedule.py", "OneBit"): "how long a bounded fit takes",
-    ("simulation/protocols/one_shot.py", "BitsAndCounts"): _SUITED,
-    ("simulation/protocols/one_shot.py", "Calibrated"): _SUITED,
-    ("simulation/protocols/one_shot.py", "HiddenMatrix"): "only this completion has entries to evaluate",
     ("simulation/protocols/one_shot.py", "ItemAverage"): "the baseline of this name",
-    ("simulation/protocols/one_shot.py", "ItemBiases"): _SUITED,
-    ("simulation/protocols/one_shot.py", "OneBit"): "the only fit that is shared between runs",
-    ("simulation/protocols/sent.py", "CalibratedProfiles"): _READ,
-    ("simulation/protocols/served_reports.py", "CalibratedModel"): _TABLE,
-    ("simulation/protocols/served_reports.py", "ItemBiasesModel"): _TABLE,
-    ("simulation/protocols/shuffler.py", "BitsAndCounts"): _SUITED,
-    ("simulation/protocols/shuffler.py", "ItemBiases"): _SUITED,
-    ("simulation/protocols/zheng_distance.py", "ZhengLaplace"): _PAPER,
-    ("simulation/protocols/zheng_distance.py", "ZhengRandomizedResponse"): _PAPER,
-    ("strategies/report_collection.py", "CalibratedProfiles"): _READ,
-    ("strategies/report_collection.py", "CalibratedResiduals"): _READ,
 }
 """Questions that are asked all the same, by file and class, with the reason."""
 

@@ -77,6 +77,8 @@ def imported(tree: ast.Module) -> set[str]:
 def purpose_of(call: ast.Call, known: set[str]) -> ast.expr | None:
     """Return the argument that names the purpose, if a call derives words."""
     arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+    if isinstance(call.func, ast.Name) and call.func.id == "draws":
+        return arguments[0]
     if isinstance(call.func, ast.Name) and call.func.id in known:
         return arguments[PURPOSE_AT[call.func.id]]
     if isinstance(call.func, ast.Attribute):

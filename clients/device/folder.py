@@ -23,9 +23,18 @@ from numpy.typing import NDArray
 from clients.device.durable import OWNER_ONLY, PART, State, sync_folder, write_durably, write_state
 from clients.device.ledger import DeviceOptions, Limits
 from clients.device.profile import Profile, profile_text, read_profile
-from dprec.components import Options, as_values, option, reference_of, user_defined_classes
+from dprec.components import (
+    Options,
+    as_values,
+    importing_only,
+    is_importable,
+    option,
+    reference_of,
+    user_defined_classes,
+)
 from dprec.errors import InputError
 from dprec.exchange import AnySetup, Setup, from_json, to_json
+from dprec.exchange.setups import is_told_by_its_settings
 from dprec.personalization import OrdinalProcess
 from dprec.randomness import SECRET_BYTES, Draws, InstalledKeys, Key, SecretDraws
 from dprec.ratings import RatingScale
@@ -78,12 +87,10 @@ class Agreement(Options):
         Raises
         ------
         InputError
-            When the setup has user-defined classes, which no file describes.
+            When the setup has user-defined classes that no file describes.
         """
-        own = [reference_of(component) for component in user_defined_classes(setup)]
-        if own:
-            raise InputError("protocol", " and ".join(own), "components of dprec itself, on a device")
-        return cls(
+        own = user_defined_classes(setup)
+        agreement = cls(
             setup=setup,
             levels=tuple(scale.values.tolist()),
             continuous=scale.continuous,
@@ -92,6 +99,15 @@ class Agreement(Options):
             public=public,
             process=process or OrdinalProcess(),
         )
+        if own and not (all(map(is_importable, own)) and is_told_by_its_settings(agreement)):
+            found = " and ".join(map(reference_of, own))
+            raise InputError("protocol", found, "on a device, classes of modules with settings for JSON")
+        return agreement
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The user-defined classes that the protocol names."""
+        return tuple(map(reference_of, user_defined_classes(self.setup)))
 
     @cached_property
     def text(self) -> str:
@@ -120,8 +136,10 @@ def _digest_of(item_ids: Sequence[str]) -> str:
 
 
 @lru_cache(maxsize=_OPEN)
-def _agreement_from(text: str, where: str) -> Agreement:
-    return from_json(Agreement, text, where)
+def _agreement_from(text: str, where: str, classes: tuple[str, ...]) -> Agreement:
+    """Read an agreement, which may name some user-defined classes; no module of others is imported."""
+    with importing_only(classes):
+        return from_json(Agreement, text, where)
 
 
 @dataclass(frozen=True)
@@ -245,7 +263,7 @@ class DeviceFolder:
     @cached_property
     def agreement(self) -> Agreement:
         """What the device has agreed to."""
-        return _agreement_from(self._text(self.protocol_file), str(self.protocol_file))
+        return _agreement_from(self._text(self.protocol_file), str(self.protocol_file), self.options.classes)
 
     @cached_property
     def item_ids(self) -> list[str]:
@@ -391,7 +409,7 @@ def write_device(
         device.secret_file: _new_secret(),
     }
     seeds = {} if seeded is None else {device.seeded_file: to_json(seeded).encode()}
-    options = DeviceOptions(user=user, limits=limits)
+    options = DeviceOptions(user=user, limits=limits, classes=agreement.classes)
     _write_files(device, {**files, **seeds, device.options_file: to_json(options).encode()})
     return device
 

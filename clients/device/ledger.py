@@ -80,6 +80,9 @@ class DeviceOptions(Options):
 
     user: int = option("Number under which the server has enrolled the device.", ge=0, le=2**31 - 1)
     limits: Limits = option("What the device may spend.")
+    classes: tuple[str, ...] = option(
+        "User-defined classes that the protocol may name, each as module:Class; no others are imported.", ()
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

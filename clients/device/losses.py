@@ -7,12 +7,10 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-import numpy as np
-
 from clients.device.ledger import Price
 from clients.device.profile import emptied
 from clients.gradient_perturbation import installed_on
-from clients.one_shot import installed_mechanism, perturbed
+from clients.one_shot import held, installed_family, installed_follow_up
 from clients.population import Partition
 from dprec.accounting import Loss
 from dprec.exchange import (
@@ -36,45 +34,29 @@ from dprec.exchange import (
     XMapSetup,
 )
 from dprec.exchange.messages import UPDATE
-from dprec.privacy.calibrated_counts import CalibratedCounts
-from dprec.privacy.calibration import CalibratedMechanism
 
 LOG = logging.getLogger("dprec.device")
-
-_ROUNDING = 1 + 1e-9
-"""What losses of profiles of different sizes may differ by when they are rounded."""
 
 PriceOf = Callable[[Partition, Record], Price]
 """From the partition of one user and a request that was answered, to what the answer costs."""
 
 
 def _of_report(partition: Partition, record: Record) -> Price:
-    """Return the price of a report: that of its channel, for the ratings that are not left for counts."""
-    calibrated, _ = installed_mechanism(partition.population)
-    counting, most = CalibratedCounts.of(calibrated), of_any(calibrated)
-    if counting is None:
-        return Price(1, calibrated.accountant(partition.counts, np.ones(1, dtype=np.bool_)).loss_of(0), most)
-    bits = int((~counting.left(perturbed(partition, calibrated))).sum())
-    epsilon = float(counting.epsilons(partition.counts)[0])
-    return Price(1, Loss(_of_rated(partition, epsilon), epsilon * bits), most)
+    """Return the price of a report: what its family says of the profile, and of any."""
+    family = installed_family(partition.population)
+    per_rating, per_user = family.report_losses(*held(partition))
+    paid = Loss(0.0 if math.isnan(per_rating[0]) else float(per_rating[0]), float(per_user[0]))
+    return Price(1, paid, Loss(*family.most_losses()))
 
 
 def _of_counts(partition: Partition, record: Record) -> Price:
-    """Return the price of counts.
+    """Return the price of what follows a report, which was charged what any profile could lose by both.
 
-    A rating is in a bit or in a count and loses at most epsilon in either, which the report was charged; see
-    `CHARGED_WITH`. A whole profile loses no more by its bits and counts than by bits alone, which is what the
-    report could have cost any profile.
+    See `FollowUp.losses` and `CHARGED_WITH`.
     """
-    calibrated, _ = installed_mechanism(partition.population)
-    counting = CalibratedCounts.of(calibrated)
-    assert counting is not None, "counts of devices that are not set up to count"
-    _, groups = counting.group_codec.decode([CountRequest.of(record).groups])
-    left = counting.left(perturbed(partition, calibrated))
-    sizes = counting.grouped(partition.counts, groups[0, partition.items], left)
-    drawn = counting.drawn(partition.counts, sizes)
-    assert drawn.added is not None, "counts without their losses"
-    return Price(COUNT_ROUND, Loss(0.0, float(drawn.added[0])), Loss(0.0, 0.0))
+    profiles, draws = held(partition)
+    lost = installed_follow_up(partition.population).losses(profiles, CountRequest.of(record).groups, draws)
+    return Price(COUNT_ROUND, Loss(0.0, float(lost[0])), Loss(0.0, 0.0))
 
 
 def _of_gradient(partition: Partition, record: Record) -> Price:
@@ -108,20 +90,6 @@ def _of_replacement(partition: Partition, record: Record) -> Price:
     sources = partition.population.n_items - (request.stop - request.start)
     paid = Loss(loss if replaced else 0.0, _of_many(loss, replaced))
     return Price(request.round_index, paid, Loss(loss, _of_many(loss, sources)))
-
-
-def of_any(calibrated: CalibratedMechanism) -> Loss:
-    """Return what a report costs no profile more than.
-
-    Between the shortest and the longest profile, the share of a rating only falls and their sum only rises,
-    but for rounding. A budget that is divided is exceeded by neither.
-    """
-    budget = calibrated.budget
-    if budget is not None and budget.per == "user" and budget.composition == "sum":
-        return Loss(budget.epsilon, budget.epsilon)
-    per_rating, per_user = calibrated.losses(np.array([1, calibrated.n_items]))
-    rounding = 1.0 if budget is None or budget.per != "user" else _ROUNDING
-    return Loss(float(per_rating.max()) * rounding, float(per_user.max()) * rounding)
 
 
 def _of_rated(partition: Partition, loss: float) -> float:

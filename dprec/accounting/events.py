@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dprec.accounting.noisy_sums import gaussian_epsilon
 from dprec.accounting.pld import PrivacyLossDistribution, common_grid, compose
 from dprec.accounting.shuffling import ShuffledProfiles, ShuffledReports
-from dprec.mechanisms.channel import Channel
+from dprec.channel import Channel
 from dprec.randomness import DRAWS
 
 Epsilon = float | NDArray[np.float64]

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
-from dprec.mechanisms.channel import Channel
+from dprec.channel import Channel
 
 POINTS = 128
 """Points of the grid from 0 to epsilon: composed losses are less than 1e-4 above those of a fine grid."""

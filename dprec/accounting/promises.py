@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from dprec.accounting.pld import largest_share
+from dprec.channel import Channel
 from dprec.components import Options, option
 from dprec.errors import SettingError
-from dprec.mechanisms.channel import Channel
 from dprec.randomness import even_share
 
 PrivacyUnit = Literal["rating", "cell", "user"]

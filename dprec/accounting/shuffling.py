@@ -28,7 +28,7 @@ from scipy.optimize import brentq
 from dprec.accounting.expected_excess import expected_excess
 from dprec.accounting.pld import POINTS, PrivacyLossDistribution, compose_many, points_up_to
 from dprec.arrays import cut
-from dprec.mechanisms.channel import Channel
+from dprec.channel import Channel
 
 _BLANKET_MARGIN = 1 + 1e-8
 """Factor that covers what rounding does to probabilities and gains before they are summed."""

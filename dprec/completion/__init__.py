@@ -1,7 +1,7 @@
 """Completion of the rating matrix from what the server received."""
 
 from dprec.completion.averages import Averages, ItemAverage, UserAverage, one_mean_per_user, own_averages
-from dprec.completion.base import AS_THEY_ARE, Completed, Completion, EmbeddingRelease, Observations
+from dprec.completion.base import Completed, Completion
 from dprec.completion.calibrated.completion import Calibrated, CalibratedModel
 from dprec.completion.calibrated.embedding import embedded
 from dprec.completion.calibrated.features import prior_biases
@@ -31,6 +31,7 @@ from dprec.completion.one_bit.solver import SignLikelihood
 from dprec.completion.spectral import TruncatedSvd
 from dprec.completion.variational import check_rank
 from dprec.components import Registry
+from dprec.observations import AS_THEY_ARE, EmbeddingRelease, Observations
 
 COMPLETIONS: Registry[Completion] = Registry(
     "completion",

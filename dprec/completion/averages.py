@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.arrays import offsets
-from dprec.completion.base import Completed, Completion, Observations
+from dprec.completion.base import Completed, Completion
+from dprec.observations import Observations
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings, RatingScale
 

@@ -26,11 +26,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dprec.arrays import offsets
-from dprec.completion.base import Completed, Completion, Observations
+from dprec.completion.base import Completed, Completion
 from dprec.completion.factors import BLOCK, inner_products, map_blocks, packed_outer, unpack
 from dprec.completion.variational import check_rank
 from dprec.components import Options, option
 from dprec.errors import RunError
+from dprec.observations import Observations
 from dprec.progress import Progress, silent
 from dprec.randomness import generator
 

@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.base import Completion, Observations
+from dprec.completion.base import Completion
 from dprec.completion.factors import BiasedFactors
 from dprec.completion.variational import (
     SMALLEST_VARIANCE,
@@ -34,6 +34,7 @@ from dprec.completion.variational import (
     naming_iteration,
 )
 from dprec.components import option
+from dprec.observations import Observations
 from dprec.progress import Progress, silent
 
 

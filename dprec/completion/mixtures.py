@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.base import Completion, Observations
+from dprec.completion.base import Completion
 from dprec.completion.factors import BLOCK, BiasedFactors, inner_products, map_blocks
 from dprec.completion.gradient_descent import PlainFactors, initial_factors, solve_weighted
 from dprec.completion.variational import (
@@ -38,6 +38,7 @@ from dprec.completion.variational import (
 )
 from dprec.components import option
 from dprec.errors import RunError
+from dprec.observations import Observations
 from dprec.progress import Progress, silent
 from dprec.randomness import generator
 

@@ -17,12 +17,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.completion.base import Completion, Observations
+from dprec.completion.base import Completion
 from dprec.completion.factors import BiasedFactors
 from dprec.completion.spectral import LowRank, SparsePlusLowRank
 from dprec.completion.variational import naming_iteration
 from dprec.components import option
 from dprec.errors import RunError, SettingError
+from dprec.observations import Observations
 from dprec.progress import Progress, silent
 
 _CONTINUATION = 0.5

@@ -19,10 +19,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackError, LinearOperator, svds
 
-from dprec.completion.base import Completion, Observations
+from dprec.completion.base import Completion
 from dprec.completion.factors import BiasedFactors, inner_products
 from dprec.completion.variational import check_rank, naming_iteration
 from dprec.components import option
+from dprec.observations import Observations
 from dprec.progress import Progress, silent
 from dprec.randomness import generator
 

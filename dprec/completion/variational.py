@@ -21,7 +21,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from dprec.completion.base import Observations
 from dprec.completion.factors import (
     BLOCK,
     BiasedFactors,
@@ -34,6 +33,7 @@ from dprec.completion.factors import (
     unpack,
 )
 from dprec.errors import InputError, RunError, SettingError
+from dprec.observations import Observations
 from dprec.randomness import generator
 
 SMALLEST_VARIANCE = 1e-9

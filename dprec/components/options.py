@@ -14,7 +14,7 @@ from typing import Any, ClassVar, get_type_hints
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from dprec.components.user_defined import declares_kind, is_ours, reference_of
+from dprec.components.user_defined import declares_kind, is_ours, redefined, reference_of
 from dprec.errors import SettingError, accepted_by, shown
 
 _BOUNDS = {"gt", "ge", "lt", "le"}
@@ -124,6 +124,11 @@ class Options:
             object.__setattr__(self, name, getattr(checked, name))
         if "kind" in names and _is_named_by_its_class(type(self)):
             object.__setattr__(self, "kind", reference_of(type(self)))
+
+    @classmethod
+    def declares_loss(cls) -> bool:
+        """Return whether losses rest on the word of a class from outside alone; see `without_loss`."""
+        return cls.without_loss is not None and bool(redefined(cls) - cls.without_loss)
 
     def entries(self) -> dict[str, Any]:
         """Return the settings by their names, and the kind by which a file names the component."""

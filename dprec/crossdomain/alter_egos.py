@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from dprec.accounting import LARGEST_CELL_EPSILON
 from dprec.arrays import cut, find, offsets, row_maxima, row_sums, sizes_of
+from dprec.channel import Channel
 from dprec.components import Options, option
 from dprec.crossdomain.replacement import STEPS, Candidates, ReplacementDraws
 from dprec.crossdomain.similarity import SimilarityKind, global_sensitivity
 from dprec.errors import SettingError
-from dprec.mechanisms.channel import Channel
 from dprec.randomness import DRAW_BITS
 from dprec.ratings import RatingScale
 from dprec.wire import BitStream, ItemSets, ReportCodec, read_item_sets

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dprec.arrays import offsets, places_of, row_maxima, rows_of, segments
-from dprec.mechanisms.channel import Channel
+from dprec.channel import Channel
 from dprec.randomness import DRAWS, integer_weights
 
 STEPS = 127

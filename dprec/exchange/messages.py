@@ -152,7 +152,7 @@ class CountRequest:
     """Count the ratings that the report left out, by groups of items."""
 
     groups: bytes
-    """The group of every item; see `CalibratedCounts.group_codec`."""
+    """The group of every item; see `dprec.reports.counts`."""
     asked: bytes | None = None
     """See `bitmap_of`."""
 

@@ -11,21 +11,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
+import numpy as np
 from pydantic import BeforeValidator
 
 from dprec.accounting import PrivacyBudget
+from dprec.channel import Channel
 from dprec.completion import LinkKind, slope_channel
 from dprec.components import Options, as_tuple, as_values, one_of, one_of_classes, option, parse_json
 from dprec.errors import InputError, SettingError
 from dprec.federated import MODELS, FederatedModel, code_of
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.mechanisms import MECHANISMS, Mechanism
-from dprec.mechanisms.channel import Channel
-from dprec.privacy.residual_calibration import calibrated_for
 from dprec.private_als import AGGREGATIONS, Aggregation, FactorizationOptions
 from dprec.ratings import Ratings
 from dprec.renamed import first_names
-from dprec.sent_symbols import SentSymbols, symbols_of_mechanism, symbols_of_slopes
+from dprec.sent_symbols import SentSymbols, symbols_of_slopes
 from dprec.wire import BroadcastOptions
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class ReportSetup(Setup):
     @property
     def hides_rated_items(self) -> bool:
         """Whether the mechanism hides them, or is about whole profiles."""
-        return self.mechanism.hides_rated_items or self.mechanism.reports_profiles
+        return self.mechanism.report_family.hides_items
 
     @property
     def sends_values(self) -> bool:
@@ -89,8 +89,18 @@ class ReportSetup(Setup):
 
     def sent_symbols(self, people: Ratings) -> SentSymbols:
         """Return what can be read in the reports of the mechanism."""
-        calibrated = calibrated_for(self.mechanism, self.privacy, people.scale, people.n_items)
-        return symbols_of_mechanism(calibrated, people)
+        family, rated = (
+            self.mechanism.family(self.privacy, people.scale, people.n_items),
+            np.unique(people.items),
+        )
+        return SentSymbols(
+            lambda number, reports: family.audited_symbols(number, reports, rated.astype(np.int64)),
+            family.channel,
+            family.exact_losses,
+            fewest_items=family.fewest_items,
+            drawn=not family.by_cell,
+            linked=family.asks_further,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,3 +265,11 @@ def from_json(kind: type[InstalledT], text: str, where: str) -> InstalledT:
         return parse_json(kind, text)
     except SettingError as error:
         raise InputError(f"{where}, {error.key or 'JSON'}", error.found, error.accepted) from None
+
+
+def is_told_by_its_settings(installed: Options) -> bool:
+    """Return whether what is installed is the same after it was written and read as JSON."""
+    try:
+        return from_json(type(installed), to_json(installed), "setup") == installed
+    except (InputError, TypeError):  # a setting that JSON has no form for
+        return False

@@ -12,11 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dprec.accounting import PrivacyBudget
+from dprec.channel import Channel
 from dprec.components import Options, is_ours, naming, reference_of
 from dprec.errors import InputError, shown
-from dprec.mechanisms.channel import Channel
 from dprec.randomness import DRAWS
 from dprec.ratings import RatingScale
+from dprec.reports import CellFamily, ReportFamily
 
 _STARS = RatingScale.evenly(1, 5, 1)
 
@@ -26,23 +28,17 @@ class Mechanism(Options):
     """Base of the local mechanisms.
 
     A subclass sets `private` to False when it takes no budget, `sends_values` to False when nothing that is
-    sent depends on how an item was rated, `hides_rated_items` to True when it takes "not rated" as an input,
-    so that its users report every item of the catalogue, `compares_ratings` to True when what is sent
-    about a rating depends on the user's others, so that only a promise per user is possible,
-    `reports_profiles` to True as well when what is sent is about a whole profile and hides which items it
-    holds, and `composes` to False when the draws about a user cannot share a budget by composition.
+    sent depends on how an item was rated, and `report_family` to what its reports are, if they are not one
+    symbol for each rated item: see `dprec.reports`.
     """
 
     kind: str = ""
     private: ClassVar[bool] = True
     sends_values: ClassVar[bool] = True
-    hides_rated_items: ClassVar[bool] = False
-    compares_ratings: ClassVar[bool] = False
-    reports_profiles: ClassVar[bool] = False
-    composes: ClassVar[bool] = True
+    report_family: ClassVar[type[ReportFamily]] = CellFamily
     # A loss is that of the matrix, whoever made it, and what is drawn from it is checked to be the same.
     without_loss: ClassVar[frozenset[str] | None] = frozenset(
-        {"papers", "private", "channel", "hides_rated_items"}
+        {"papers", "private", "channel", "report_family", "distance_bound", "noise_between"}
     )
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -50,6 +46,63 @@ class Mechanism(Options):
         super().__init_subclass__(**options)
         if "channel" in cls.__dict__:
             cls.channel = _checked_channel(cls.channel, ours=is_ours(cls))  # type: ignore[method-assign]
+
+    @classmethod
+    def declares_loss(cls) -> bool:
+        """Return whether the loss is the word of a class from outside, and not that of a channel."""
+        family = cls.report_family
+        return super().declares_loss() or not (is_ours(family) and family.loss_of_channel)
+
+    def family(self, budget: PrivacyBudget | None, scale: RatingScale, n_items: int) -> ReportFamily:
+        """Return what this mechanism sends at a budget, for a scale and a catalogue.
+
+        Raises
+        ------
+        SettingError
+            When mechanism and budget are incompatible; the keys begin with "mechanism" and "privacy".
+        """
+        return self.report_family(self, budget, scale, n_items)
+
+    def distance_bound(
+        self, users: int, items: int, ratings: int, scale: RatingScale, epsilon: float, tolerance: float
+    ) -> float | None:
+        """Return a bound on the Frobenius distance of reports and ratings; None if no paper gives one.
+
+        Parameters
+        ----------
+        users, items, ratings : int
+            Of those who report: how many there are, and how many cells they have rated.
+        epsilon : float
+            Exact loss of a cell.
+        tolerance : float
+            Probability with which the bound may fail.
+
+        Returns
+        -------
+        float or None
+            In rating units.
+        """
+        return None
+
+    def noise_between(
+        self, edges: NDArray[np.float64], scale: RatingScale, shares: NDArray[np.float64], epsilon: float
+    ) -> NDArray[np.float64] | None:
+        """Return the probability of noise between neighbouring edges by a paper's density, if it has one.
+
+        Parameters
+        ----------
+        edges : ndarray, shape (intervals + 1,)
+            In rating units.
+        shares : ndarray, shape (levels,)
+            How often each level occurs.
+        epsilon : float
+            Exact loss of a rating.
+
+        Returns
+        -------
+        ndarray of shape (intervals,), or None
+        """
+        return None
 
     @abstractmethod
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
@@ -104,7 +157,7 @@ class Mechanism(Options):
             When the budget is not above 0, a rating is not on the scale, or a report depends on a user's
             other ratings.
         """
-        if self.compares_ratings:
+        if not self.report_family.by_cell:
             found = f"{self.kind}, whose reports depend on a user's other ratings"
             raise InputError("perturb", found, "a mechanism that reports each rating alone")
         channel, values = self.channel(scale, epsilon), np.asarray(ratings, dtype=np.float64)
@@ -155,9 +208,10 @@ def _check_made(mechanism: Mechanism, made: Any, scale: RatingScale) -> None:
     # The loss of a class derived from Channel, which may sample otherwise, follows from nothing.
     if type(made) is not Channel:
         raise InputError(name, f"its channel is a value of type {type(made).__name__}", accepted)
-    rows = scale.levels + mechanism.hides_rated_items
-    if made.inputs.shape != (rows,) or made.hides_rated_items is not mechanism.hides_rated_items:
-        first = ', the first for "not rated" (NaN)' if mechanism.hides_rated_items else ""
+    inputs = mechanism.report_family.channel_inputs(scale)
+    rows, hides = inputs.size, bool(np.isnan(inputs[0]))
+    if made.inputs.shape != (rows,) or made.hides_rated_items is not hides:
+        first = ', the first for "not rated" (NaN)' if hides else ""
         found = f"its channel has the inputs {made.inputs.tolist()}"
         raise InputError(name, shown(found), f"{rows} rows, one for each level of the scale{first}")
     weights = made.weights

@@ -14,11 +14,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from dprec.channel import Channel
 from dprec.components import option
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.channel import Channel
-from dprec.mechanisms.threshold_bit import ThresholdBit, fixed_threshold
+from dprec.mechanisms.thresholds import ThresholdBit, fixed_threshold
 from dprec.ratings import RatingScale
+from dprec.reports import CountFamily, ReportFamily
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +28,7 @@ class BitsAndCounts(Mechanism):
 
     kind: Literal["bits-and-counts"] = "bits-and-counts"
     papers: ClassVar[tuple[str, ...]] = ("warner1965", "ghosh2012")
-    composes: ClassVar[bool] = False
+    report_family: ClassVar[type[ReportFamily]] = CountFamily
     threshold: float | Literal["middle"] = option(
         "Least rating whose bit is 1 and that is counted; or middle, for the first level above the middle of "
         "the scale.",

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from dprec.channel import Channel
 from dprec.components import option
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.channel import Channel
 from dprec.ordinal import Histogram, cut_points, level_probabilities, level_shares
 from dprec.ratings import RatingScale
 

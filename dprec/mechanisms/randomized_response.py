@@ -1,14 +1,18 @@
-"""k-ary randomized response on the levels of the scale."""
+"""Randomised response over the levels, and binary flips of signs."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 
+from dprec.binarization import check_binary
+from dprec.channel import Channel
+from dprec.components import option
+from dprec.errors import SettingError
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.channel import Channel
 from dprec.ratings import RatingScale
 
 
@@ -24,3 +28,42 @@ class RandomizedResponse(Mechanism):
         # Scaled by e^-epsilon, so that a large budget does not overflow.
         weights = np.where(np.eye(scale.levels) > 0, 1.0, np.exp(-epsilon))
         return Channel.from_probabilities(weights, scale.values, scale.values, epsilon)
+
+
+def flips_keep(p1: float, p2: float, epsilon: float) -> bool:
+    """Return whether flipping a +1 with probability p1 and a -1 with p2 loses no more than epsilon.
+
+    Theorem 1 of Li et al. [li2021] requires 1 - p2 e^epsilon <= p1 <= (1 - p2) e^epsilon. That bounds how
+    much likelier a symbol is for a +1; the same with p1 and p2 exchanged bounds how much likelier it is
+    for a -1, and is required here too. For p1 = p2 = p both are epsilon >= log((1 - p) / p) if p <= 1/2.
+    """
+    grown = math.exp(epsilon) * (1 + 1e-9)  # Do not refuse because of a probability's last digit.
+    return all(1 - b * grown <= a <= (1 - b) * grown for a, b in ((p1, p2), (p2, p1)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BinaryFlip(Mechanism):
+    """A +1 is flipped with one probability, a -1 with another (Li et al. [li2021], Eq. 3)."""
+
+    kind: Literal["binary-flip"] = "binary-flip"
+    papers: ClassVar[tuple[str, ...]] = ("li2021",)
+    p1: float = option("Probability that a +1 is sent as -1.", gt=0, lt=1)
+    p2: float = option("Probability that a -1 is sent as +1.", gt=0, lt=1)
+
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        """Return the two probabilities as a channel.
+
+        Raises
+        ------
+        InputError
+            When ratings are not binary, or the probabilities cost more than epsilon.
+        """
+        check_binary(scale)
+        if not flips_keep(self.p1, self.p2, epsilon):
+            raise SettingError(
+                "p1",
+                f"{self.p1:g} with p2 = {self.p2:g}, at epsilon {epsilon:g}",
+                "1 - p2 e^epsilon <= p1 <= (1 - p2) e^epsilon, and the same with p1 and p2 exchanged",
+            )
+        probabilities = np.array([[1 - self.p2, self.p2], [self.p1, 1 - self.p1]])
+        return Channel.from_probabilities(probabilities, scale.values, scale.values, epsilon)

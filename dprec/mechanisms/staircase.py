@@ -9,9 +9,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.channel import Channel
 from dprec.components import option
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.steps import MOST_EPSILON, edges_of
 from dprec.ratings import RatingScale
 

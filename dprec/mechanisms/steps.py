@@ -1,4 +1,4 @@
-"""Mechanisms whose noise has a density of steps, sent as the step that it falls on.
+"""Mechanisms whose noise has a density of steps, or takes two values, sent as the step that it falls on.
 
 Where the density is the same for every rating, the place within a step tells nothing about the rating. So
 the device sends the number of the step, and its middle has the expectation of the noisy rating itself.
@@ -6,9 +6,14 @@ the device sends the number of the step, and its middle has the expectation of t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.channel import Channel
+from dprec.mechanisms.base import Mechanism
 from dprec.ratings import RatingScale
 
 MOST_EPSILON = 20.0
@@ -65,3 +70,121 @@ def on_scale(scale: RatingScale, values: NDArray[np.float64], low: float, high: 
     """Map values from an interval back to a scale; the inverse of `on_interval`, also beyond its ends."""
     mapped: NDArray[np.float64] = scale.low + (scale.high - scale.low) * (values - low) / (high - low)
     return mapped
+
+
+@dataclass(frozen=True, kw_only=True)
+class Duchi(Mechanism):
+    """One of two values far outside the scale, unbiased (Duchi et al. [duchi2018])."""
+
+    kind: Literal["duchi"] = "duchi"
+    papers: ClassVar[tuple[str, ...]] = ("duchi2018",)
+
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        """Return the channel to -c and c, c = (e^epsilon + 1) / (e^epsilon - 1), for the scale as [-1, 1]."""
+        probabilities, values = two_values(on_interval(scale, -1.0, 1.0), epsilon)
+        return Channel.from_probabilities(
+            probabilities, scale.values, on_scale(scale, values, -1.0, 1.0), epsilon
+        )
+
+
+def two_values(x: NDArray[np.float64], epsilon: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the probabilities of -c and c for x in [-1, 1], shape (inputs, 2), and the values -c and c.
+
+    Pr(c | x) = 1 / 2 + x / (2 c), as restated by Wang et al. [wang2019], Algorithm 1.
+    """
+    # 1 / c = 1 - 2 flip; without the difference, both probabilities are exact at large budgets.
+    flip = 1 / (1 + np.exp(epsilon))
+    lower, upper = (1 - x) / 2 + x * flip, (1 + x) / 2 - x * flip
+    return np.column_stack([lower, upper]), np.array([-1.0, 1.0]) / np.tanh(epsilon / 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piecewise(Mechanism):
+    """Bounded, unbiased noise, densest around the rating (Wang et al. [wang2019], Algorithm 2)."""
+
+    kind: Literal["piecewise"] = "piecewise"
+    papers: ClassVar[tuple[str, ...]] = ("wang2019",)
+
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        """Return the channel to the steps of the density, of which there are at most 2 d + 1 for d levels."""
+        probabilities, values = pieces(on_interval(scale, -1.0, 1.0), min(epsilon, MOST_EPSILON))
+        return Channel.from_probabilities(
+            probabilities, scale.values, on_scale(scale, values, -1.0, 1.0), epsilon
+        )
+
+
+def pieces(x: NDArray[np.float64], epsilon: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the probabilities of the steps for x in [-1, 1], shape (inputs, steps), and their values.
+
+    Wang et al. [wang2019], section III-B: the density on [-c, c] is e^epsilon times as high within
+    [l(x), r(x)], where c = (e^(epsilon / 2) + 1) / (e^(epsilon / 2) - 1),
+    l(x) = (c + 1) / 2 x - (c - 1) / 2 and r(x) = l(x) + c - 1.
+    """
+    c = 1 / np.tanh(epsilon / 4)
+    left = (c + 1) / 2 * x - (c - 1) / 2
+    return wave(left, left + c - 1, -c, c, epsilon)
+
+
+_WORTH_IT = float(
+    np.log((-5 + 2 * np.cbrt(6353 - 405 * np.sqrt(241)) + 2 * np.cbrt(6353 + 405 * np.sqrt(241))) / 27)
+)
+"""The epsilon, about 0.61, up to which one bit alone has the least variance (Wang et al. [wang2019])."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hybrid(Mechanism):
+    """The piecewise mechanism or one bit, mixed for the least worst variance (Wang et al. [wang2019])."""
+
+    kind: Literal["hybrid"] = "hybrid"
+    papers: ClassVar[tuple[str, ...]] = ("wang2019",)
+
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        """Return the piecewise channel with probability 1 - e^(-epsilon / 2), else the one-bit channel."""
+        x, epsilon = on_interval(scale, -1.0, 1.0), min(epsilon, MOST_EPSILON)
+        probabilities, values = two_values(x, epsilon)
+        if epsilon > _WORTH_IT:
+            alpha = -np.expm1(-epsilon / 2)
+            steps, middles = pieces(x, epsilon)
+            probabilities = np.hstack([(1 - alpha) * probabilities, alpha * steps])
+            values = np.concatenate([values, middles])
+        return Channel.from_probabilities(
+            probabilities, scale.values, on_scale(scale, values, -1.0, 1.0), epsilon
+        )
+
+
+_SERIES_BELOW = 1e-3
+"""Epsilon below which the width is computed from its series: the closed form is 0 / 0 there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SquareWave(Mechanism):
+    """A window around the rating, e^epsilon times as dense as the rest (Li et al. [li2020], section 5)."""
+
+    kind: Literal["square-wave"] = "square-wave"
+    papers: ClassVar[tuple[str, ...]] = ("li2020",)
+
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        """Return the channel to the steps of the density on [-b, 1 + b].
+
+        The expectation of the noisy value is linear in v, the rating on [0, 1]; each symbol's value is the
+        one that undoes it, so that it is unbiased.
+        """
+        epsilon = min(epsilon, MOST_EPSILON)
+        v, b = on_interval(scale, 0.0, 1.0), half_width(epsilon)
+        probabilities, middles = wave(v - b, v + b, -b, 1 + b, epsilon)
+        at_ends = probabilities[[0, -1]] @ middles
+        values = (middles - at_ends[0]) / (at_ends[1] - at_ends[0])
+        return Channel.from_probabilities(
+            probabilities, scale.values, on_scale(scale, values, 0.0, 1.0), epsilon
+        )
+
+
+def half_width(epsilon: float) -> float:
+    """Return b = (epsilon e^epsilon - e^epsilon + 1) / (2 e^epsilon (e^epsilon - 1 - epsilon)).
+
+    Li et al. [li2020], section 5: the width that maximises a bound on the mutual information.
+    """
+    if epsilon < _SERIES_BELOW:
+        return 1 / 2 - epsilon / 3 + epsilon**2 / 9
+    # Numerator and denominator are divided by e^epsilon, so that a large budget does not overflow.
+    return float((epsilon + np.expm1(-epsilon)) / (2 * (np.expm1(epsilon) - epsilon)))

@@ -12,12 +12,12 @@ from dprec.completion import (
     CalibratedModel,
     Completed,
     ItemBiasesModel,
-    Observations,
     Regressed,
     embedded,
     prior_biases,
 )
 from dprec.components import Options, option
+from dprec.observations import Observations
 from dprec.ordinal import Histogram, cut_points, expected_rating, level_shares
 from dprec.ratings import RatingScale
 from dprec.wire import ItemTable

@@ -4,7 +4,7 @@ The latent rating of an item is the item's broadcast bias, the user's level, a s
 embedding and public data, and the product of factors. The server says how uncertain each bias is, so clean
 ratings count for more where the server knows less. The fit is Laplace's approximation (Rasmussen and Williams
 [rasmussen2006], Algorithm 3.1) with Fisher information in place of the curvature. Nothing is sent, so that a
-user loses nothing by predicting; for what the broadcast tells of others, see `dprec.completion.base`.
+user loses nothing by predicting; for what the broadcast tells of others, see `dprec.observations`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Contract tests: what every mechanism, completion, gradient report and data set must do.
+"""Contract tests: what every mechanism, family of reports, completion, gradient report and data set must do.
 
 They are for authors of such components, here or in their own projects. In a file that pytest collects, one
 line runs every test of the contract on a component::
@@ -32,17 +32,19 @@ from dprec.mechanisms import Mechanism
 
 # Before the contracts are imported: a failing assertion then shows its values, as in a test file.
 pytest.register_assert_rewrite(
-    *(f"{__name__}.{module}" for module in ("completions", "datasets", "gradients", "mechanisms"))
+    *(f"{__name__}.{module}" for module in ("completions", "datasets", "gradients", "mechanisms", "reports"))
 )
 
 from dprec.testing.completions import CompletionContract  # noqa: E402
 from dprec.testing.datasets import DatasetContract, FileDatasetContract, Sample  # noqa: E402
 from dprec.testing.gradients import GradientContract  # noqa: E402
 from dprec.testing.mechanisms import MechanismContract  # noqa: E402
+from dprec.testing.reports import FamilyContract  # noqa: E402
 
 __all__ = [
     "CompletionContract",
     "DatasetContract",
+    "FamilyContract",
     "FileDatasetContract",
     "GradientContract",
     "MechanismContract",

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from dprec.binarization import binary_scale
-from dprec.completion import Completion, Observations
+from dprec.completion import Completion
 from dprec.errors import InputError, RunError
+from dprec.observations import Observations
 from dprec.randomness import generator
 from dprec.ratings import RatingScale
 

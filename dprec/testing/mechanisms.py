@@ -15,11 +15,11 @@ from pydantic import TypeAdapter
 from scipy import stats
 
 from dprec.binarization import binary_scale
+from dprec.channel import Channel
 from dprec.components import as_values, one_of, packed, unpacked
 from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.channel import Channel
 from dprec.randomness import DRAWS, words
 from dprec.ratings import RatingScale
 
@@ -92,13 +92,14 @@ class MechanismContract:
 
     def test_rows_are_distributions_over_the_symbols(self, mechanism: Mechanism) -> None:
         """Every input has a row of integer weights with the right sum, and every level is an input."""
-        hidden = mechanism.hides_rated_items
         for name, scale in self.scales.items():
+            inputs = mechanism.report_family.channel_inputs(scale)
+            hidden = bool(np.isnan(inputs[0]))
             for channel in list(self.channels(mechanism, scale).values())[-4:]:
                 assert channel.hides_rated_items == hidden, name
-                assert channel.weights.shape == (scale.levels + hidden, channel.symbols), name
+                assert channel.weights.shape == (inputs.size, channel.symbols), name
                 assert all(sum(map(int, row)) == DRAWS for row in channel.weights), name
-                np.testing.assert_array_equal(channel.inputs[int(hidden) :], scale.values)
+                np.testing.assert_array_equal(channel.inputs, inputs)
                 assert np.isnan(channel.values).sum() == int(hidden), name
                 assert 0 <= channel.entropy() <= np.log2(channel.symbols) + 1e-12, name
 

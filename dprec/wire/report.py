@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.arrays import blocks, cut, offsets, rows_of, sizes_of
+from dprec.channel import Channel
 from dprec.errors import InputError
-from dprec.mechanisms.channel import Channel
 from dprec.wire.bits import MAX_FIELD_BITS, BitStream
 from dprec.wire.item_sets import ItemSets, longest_item_set, read_item_sets
 from dprec.wire.symbols import PrefixCode

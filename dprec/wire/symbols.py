@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.arrays import cut, offsets
-from dprec.mechanisms.channel import Channel
+from dprec.channel import Channel
 from dprec.wire.bits import BitStream, put
 
 _RAREST = 2.0**-12

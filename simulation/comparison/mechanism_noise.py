@@ -8,13 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.mechanisms.channel import Channel
-from dprec.mechanisms.published_noise import interval_probabilities, least_scale
-from dprec.privacy.calibration import CalibratedMechanism
-from dprec.privacy.device_channel import device_channel
 from dprec.randomness import categories, uniforms, words
 from dprec.ratings import Ratings, RatingScale
 from simulation.comparison.planning import Comparison
@@ -73,8 +69,8 @@ def _rows(cell: Cell, count: int) -> list[Row]:
     mechanism = protocol.mechanism_of_ratings
     assert mechanism is not None
     train, _ = load_ratings(cell.config)
-    calibrated = CalibratedMechanism(mechanism, protocol.privacy, train.scale, train.n_items)
-    device = device_channel(calibrated, train.counts)
+    family = mechanism.family(protocol.privacy, train.scale, train.n_items)
+    device = family.device_channel(train.counts)
     assert device is not None
     edges = noise_edges(device.channel, train.scale)
     noise = draw_noise(device.channel, train, count, cell.seed, f"{cell.protocol}/{cell.epsilon!r}")
@@ -101,11 +97,8 @@ def _theory(
 ) -> NDArray[np.float64]:
     """Return the probability of every interval: the paper's density where it has one, or the channel's."""
     shares = train.histogram()
-    if not isinstance(mechanism, BoundedLaplace):
-        return exact_probabilities(edges, channel, shares)
-    low, high = train.scale.low, train.scale.high
-    b = least_scale(low, high, channel.epsilon)
-    return interval_probabilities(edges, train.scale.values, shares, low, high, b)
+    of_paper = mechanism.noise_between(edges, train.scale, shares, channel.epsilon)
+    return exact_probabilities(edges, channel, shares) if of_paper is None else of_paper
 
 
 def draw_noise(channel: Channel, train: Ratings, count: int, seed: int, name: str) -> NDArray[np.float64]:

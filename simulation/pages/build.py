@@ -10,10 +10,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from dprec.channel import Channel
 from dprec.errors import InputError
-from dprec.mechanisms.channel import Channel
-from dprec.privacy.device_channel import DeviceChannel
 from dprec.progress import Progress, silent
+from dprec.reports import DeviceChannel
 from simulation.analysis.columns import (
     ResultColumn,
     SmallTable,

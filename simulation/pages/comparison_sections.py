@@ -11,7 +11,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from dprec.privacy.device_channel import DeviceChannel
+from dprec.reports import DeviceChannel
 from simulation.analysis.answer import TrustAnswer, at_each_trust
 from simulation.analysis.columns import (
     BUDGET,

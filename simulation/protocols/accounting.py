@@ -10,6 +10,8 @@ from typing import Any
 from dprec.accounting import MatchedBudget, PrivacyBudget, PrivacyUnit
 from dprec.errors import SettingError, within
 from dprec.mechanisms import Mechanism
+from dprec.ratings import RatingScale
+from dprec.reports import ReportFamily
 from strategies.participation import RoundRecord
 
 EXACT_CHANNEL = (
@@ -46,16 +48,25 @@ def budget_at(
 def mechanism_budget(
     mechanism: Mechanism, privacy: PrivacyBudget | None, budget: MatchedBudget
 ) -> PrivacyBudget:
-    """Return the budget of a mechanism; if it hides the rated items, per rating means per cell.
+    """Return the budget of a mechanism, for what its family of reports can promise."""
+    family = mechanism.report_family
+    return budget_at(privacy, budget, family.matched_unit(budget.unit), composes=family.composes)
 
-    A mechanism that compares a user's ratings promises the same per user and per rating.
+
+def cell_reports(
+    mechanism: Mechanism, privacy: PrivacyBudget | None, scale: RatingScale, n_items: int
+) -> ReportFamily:
+    """Return what a mechanism reports that treats each cell by itself.
+
+    Raises
+    ------
+    SettingError
+        When it is another mechanism, or its budget is incompatible.
     """
-    per: PrivacyUnit = budget.unit
-    if mechanism.compares_ratings:
-        per = "user"
-    elif mechanism.hides_rated_items and per == "rating":
-        per = "cell"
-    return budget_at(privacy, budget, per, composes=mechanism.composes)
+    if not mechanism.report_family.by_cell:
+        accepted = "a mechanism that treats each rating by itself, or protocol one-shot"
+        raise SettingError("mechanism", mechanism.kind, accepted)
+    return mechanism.family(privacy, scale, n_items)
 
 
 def check_private(mechanism: Mechanism) -> None:

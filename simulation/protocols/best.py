@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyBudget
-from dprec.completion import Calibrated, EmbeddingRelease
+from dprec.completion import Calibrated
 from dprec.components import option
 from dprec.errors import SettingError
 from dprec.exchange import Setup
@@ -24,6 +24,7 @@ from dprec.mechanisms import (
     ThresholdBit,
     UserLevelBit,
 )
+from dprec.observations import EmbeddingRelease
 from dprec.ratings import Ratings
 from simulation.protocols.accounting import budget_at
 from simulation.protocols.base import Protocol
@@ -106,9 +107,9 @@ class BestProtocol(Protocol):
     @property
     def picked(self) -> OneShotProtocol:
         """The protocol that is picked."""
-        plain = self.mechanism.hides_rated_items or self.mechanism.compares_ratings
-        completion = Calibrated(histogram="netflix", factors=0 if plain else _FACTORS)
-        if self.mechanism.hides_rated_items:
+        reports = self.mechanism.report_family
+        completion = Calibrated(histogram="netflix", factors=_FACTORS if reports.of_single_ratings() else 0)
+        if reports.hides_items and reports.by_cell:
             completion = replace(completion, sweeps=_HIDDEN_SWEEPS)
         return OneShotProtocol(
             privacy=self.privacy,

@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 from dprec.accounting import Guarantee
-from dprec.components import Options, redefined, reference_of, user_defined_classes
+from dprec.components import Options, reference_of, user_defined_classes
 from dprec.errors import InputError
 from simulation.protocols.base import Protocol
 from simulation.protocols.outcome import ServerOutcome
@@ -23,9 +23,7 @@ OutcomeT = TypeVar("OutcomeT", bound=ServerOutcome)
 def declaring(protocol: Protocol) -> tuple[type[Options], ...]:
     """Return the classes from outside on whose word alone the losses of a protocol rest."""
     own = dict.fromkeys([*user_defined_classes(protocol), *user_defined_classes(protocol.picked)])
-    return tuple(
-        each for each in own if each.without_loss is not None and redefined(each) - each.without_loss
-    )
+    return tuple(each for each in own if each.declares_loss())
 
 
 def guarantee_of(protocol: Protocol, shape: tuple[int, int]) -> Guarantee:

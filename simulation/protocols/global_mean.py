@@ -12,13 +12,13 @@ from dprec.completion import Averages, one_mean_per_user
 from dprec.components import option
 from dprec.errors import SettingError
 from dprec.exchange import OneShotSetup
-from dprec.mechanisms.raw import Raw
-from dprec.privacy.calibration import CalibratedMechanism
-from dprec.privacy.device_channel import DeviceChannel, device_channel
+from dprec.mechanisms.unprotected import Raw
 from dprec.ratings import Ratings
+from dprec.reports import DeviceChannel, ReportFamily
 from simulation.protocols.accounting import (
     EXACT_CHANNEL,
     budget_at,
+    cell_reports,
     check_private,
     check_unit,
     notes_on_failures,
@@ -77,7 +77,7 @@ class GlobalMeanProtocol(Protocol):
             check_unit(self.privacy, "user", "one number is sent for all of a user's ratings")
         if self.private and self.privacy is None:
             raise SettingError("privacy", "none", f"a budget per user, for {self.mechanism.kind}")
-        self._calibrated(one_mean_per_user(train)).codec()
+        self._family(one_mean_per_user(train)).check()
 
     def held_ratings(self, train: Ratings, seed: int) -> Ratings:
         """Return what devices report: their means."""
@@ -97,9 +97,9 @@ class GlobalMeanProtocol(Protocol):
         from strategies.report_collection import ReportCollection
 
         means = one_mean_per_user(task.train)
-        calibrated = self._calibrated(means)
-        collected = ReportCollection(calibrated, task.group).collect(grid, task.roster)
-        channel = device_channel(calibrated, means.counts)
+        family = self._family(means)
+        collected = ReportCollection(family, task.group).collect(grid, task.roster)
+        channel = family.device_channel(means.counts)
         mean = collected.observations.mean
         if channel is not None:
             mean = _without_bias(mean, channel)
@@ -108,7 +108,7 @@ class GlobalMeanProtocol(Protocol):
             predict=everybody.predict,
             predict_rows=everybody.predict_rows,
             traffic=collected.traffic,
-            accountant=calibrated.accountant(means.counts, collected.sent),
+            accountant=family.accountant(means.counts, collected.sent),
             guarantee=self.guarantee((task.train.n_users, task.train.n_items)),
             rounds=(collected.record,),
             channel=channel,
@@ -119,11 +119,11 @@ class GlobalMeanProtocol(Protocol):
     def sent(self, example: Example) -> Sent:
         """Return the one mean, as one rating of a catalogue of one item."""
         mean = replace(example, items=1, ratings=1)
-        calibrated = CalibratedMechanism(self.mechanism, self.privacy, example.scale, mean.items)
-        return replace(sent_ratings(calibrated, mean), per="user")
+        family = cell_reports(self.mechanism, self.privacy, example.scale, mean.items)
+        return replace(sent_ratings(family, mean), per="user")
 
-    def _calibrated(self, means: Ratings) -> CalibratedMechanism:
-        return CalibratedMechanism(self.mechanism, self.privacy, means.scale, means.n_items)
+    def _family(self, means: Ratings) -> ReportFamily:
+        return cell_reports(self.mechanism, self.privacy, means.scale, means.n_items)
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise the loss of the channel for a whole profile, if there is a budget."""
@@ -134,7 +134,7 @@ class GlobalMeanProtocol(Protocol):
         if self.privacy is None:
             return Guarantee("none", "central", True, "the server receives every user's true mean.")
         notes = ["One number is sent for a whole profile, so the loss per rating is at most that per user."]
-        if not self.mechanism.hides_rated_items:
+        if not self.mechanism.report_family.hides_items:
             notes.append(seen)
         return Guarantee("proved", "local", True, f"{EXACT_CHANNEL}.", notes=tuple(notes))
 

@@ -11,11 +11,11 @@ from dprec.accounting import (
     MatchedBudget,
     PrivacyBudget,
 )
+from dprec.channel import Channel
 from dprec.completion import OneBit, cold_notes
 from dprec.components import option
 from dprec.errors import RunError, SettingError, within
 from dprec.exchange import GradientPerturbationSetup
-from dprec.mechanisms.channel import Channel
 from dprec.randomness import even_share
 from dprec.ratings import Ratings
 from dprec.wire import ReportCodec

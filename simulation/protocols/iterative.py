@@ -17,11 +17,11 @@ from dprec.accounting import (
     dominating_channel,
 )
 from dprec.arrays import offsets, segments
+from dprec.channel import Channel
 from dprec.completion import Profiles, StepOptions, check_rank, inner_products, solve_user_factors
 from dprec.components import Options, option
 from dprec.errors import RunError, SettingError, within
 from dprec.exchange import IterativeSetup
-from dprec.mechanisms.channel import Channel
 from dprec.metrics import root_mean_squared_error
 from dprec.predictions import Predict
 from dprec.randomness import uniforms, words

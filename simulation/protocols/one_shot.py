@@ -8,57 +8,32 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 import numpy as np
 
 from dprec.accounting import Guarantee, MatchedBudget
-from dprec.completion import (
-    AS_THEY_ARE,
-    Calibrated,
-    Completed,
-    EmbeddingRelease,
-    HiddenMatrix,
-    ItemAverage,
-    ItemBiases,
-    OneBit,
-)
+from dprec.completion import Completed, Completion, ItemAverage
 from dprec.components import option
 from dprec.errors import SettingError, within
 from dprec.exchange import PRIOR, OneShotSetup
-from dprec.mechanisms import BitsAndCounts, Mechanism
+from dprec.mechanisms import Mechanism
+from dprec.observations import AS_THEY_ARE, EmbeddingRelease
 from dprec.ordinal import level_shares
 from dprec.personalization import Devices, OrdinalProcess, TableOptions, broadcast_of
 from dprec.predictions import PredictRows
-from dprec.privacy.calibrated_counts import CalibratedCounts
-from dprec.privacy.calibration import CalibratedMechanism
-from dprec.privacy.residual_calibration import calibrated_for
+from dprec.reports import ReportFamily, Wanted
 from dprec.wire import ItemTable
 from simulation.protocols.accounting import EXACT_CHANNEL, check_private, mechanism_budget
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyCompletion, AnyMechanism
-from simulation.protocols.counting import after_reports
 from simulation.protocols.delivery import DELIVERY, NOT_DELIVERED, TopN
 from simulation.protocols.outcome import Outcome, ServerOutcome
-from simulation.protocols.reported_cells import RatedCells, note_on_made_up_cells
-from simulation.protocols.seen_set import (
-    ALL_VALUES,
-    ITEM_SET_IS_REVEALED,
-    WHOLE_PROFILE,
-    note_on_reading,
-    notes_on_table,
-)
+from simulation.protocols.seen_set import note_on_reading, notes_on_table
 from simulation.protocols.sent import Example, Sent, sent_ratings
-from simulation.protocols.served_reports import SentTable, ServedReports
+from simulation.protocols.served_reports import AfterReports, SentTable, ServedReports
 from simulation.protocols.shuffler import Shuffler, notes_on_ratings
 from simulation.protocols.task import ServerTask, Sizes, Task
-from simulation.protocols.zheng_distance import distance_per_cell
 
 if TYPE_CHECKING:
     from flwr.serverapp import Grid
 
     from strategies.report_collection import Collected
-
-ONE_PART_EACH = (
-    "Chance alone decides whether a rating is in one bit or in one noisy count; it loses at most epsilon in "
-    "either. The counts are sent when the server has grouped the items. Against a whole profile, a count "
-    "costs at most the sum over its ratings."
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,19 +90,18 @@ class OneShotProtocol(Protocol):
         return self.completion.kind
 
     @property
-    def shared_fit(self) -> OneBit | None:
-        """The completion of true signs."""
-        return self.completion if isinstance(self.completion, OneBit) and not self.private else None
+    def shared_fit(self) -> Completion | None:
+        """The completion of true ratings, if it draws nothing."""
+        return None if self.private else self.completion.shared_fit
 
     def check(self, train: Sizes) -> None:
         """Refuse a mechanism, budget, completion and catalogue that do not fit together."""
         with within("completion"):
             self.completion.check_scale(train.scale)
-        calibrated = self._calibrated(train)
-        calibrated.codec()
-        CalibratedCounts.of(calibrated)
-        symbols = train.n_users * train.n_items
-        if self.mechanism.hides_rated_items and symbols > self.max_symbols:
+        self._family(train).check()
+        reports = self.mechanism.report_family
+        symbols = reports.seen_cells(train.n_users, train.n_items, ratings=0)
+        if symbols > self.max_symbols:
             raise SettingError(
                 "max_symbols",
                 f"{self.mechanism.kind} sends every item: {train.n_users} users x {train.n_items} items = "
@@ -136,7 +110,8 @@ class OneShotProtocol(Protocol):
             )
         with within("completion"):
             self.completion.check((train.n_users, train.n_items))
-            self._check_calibrated()
+            says = self.mechanism.sends_values
+            self.completion.check_reports(reports.evidence, self.mechanism.kind, of_values=says)
         if self.shuffler is not None:
             on_device = self.personalization == "on-device"
             self.shuffler.check(self.mechanism, self.privacy, self.completion, on_device)
@@ -151,8 +126,8 @@ class OneShotProtocol(Protocol):
         if self.personalization == "none":
             found, accepted = f"{epsilon:g}, where the server predicts", "none, or personalization: on-device"
             raise SettingError("epsilon", found, accepted)
-        unseen = isinstance(self.completion, ItemBiases) and not self.completion.dimensions
-        if unseen or self.mechanism.hides_rated_items:
+        unread = self.completion.knows_items and not self.completion.reads_item_sets
+        if unread or self.mechanism.report_family.hides_items:
             found = f"{epsilon:g}, where the server does not know who rated which items"
             raise SettingError("epsilon", found, "none: the table says nothing of item sets")
         if self.item_embeddings.delta > self.delta:
@@ -167,32 +142,9 @@ class OneShotProtocol(Protocol):
         if self.shuffler is not None:
             raise SettingError("shuffler", "one, in a deployment", "none: devices answer the server itself")
 
-    def _check_calibrated(self) -> None:
-        """Refuse what a calibrated completion cannot learn from the reports of the mechanism."""
-        alone = not (self.mechanism.hides_rated_items or self.mechanism.compares_ratings)
-        if isinstance(self.completion, ItemBiases) and not alone:
-            found = f"{self.completion.kind}, with mechanism {self.mechanism.kind}"
-            accepted = "a mechanism that shows which items were rated and reports on each alone"
-            raise SettingError("kind", found, accepted)
-        if not isinstance(self.completion, Calibrated):
-            if self.mechanism.reports_profiles:
-                found = f"{self.completion.kind!r}, with mechanism {self.mechanism.kind}"
-                raise SettingError("kind", found, "'calibrated', which reads answers about profiles")
-            return
-        hides, name = self.mechanism.hides_rated_items, self.mechanism.kind
-        by_itself = self.mechanism.sends_values and not self.mechanism.compares_ratings
-        if self.completion.learn_histogram and (hides or not by_itself):
-            accepted = "false, or a mechanism whose reports are all of ratings"
-            raise SettingError("learn_histogram", f"true, with mechanism {name}", accepted)
-        for key in ("slopes", "factors"):
-            if (hides or self.mechanism.compares_ratings) and getattr(self.completion, key):
-                found = f"{getattr(self.completion, key)}, with mechanism {name}"
-                accepted = "0, or a mechanism that shows which items were rated and reports on each alone"
-                raise SettingError(key, found, accepted)
-
     def seen_cells(self, users: int, items: int, ratings: int) -> int:
         """Return the ratings, or all cells if reports hide which of them are rated."""
-        return users * items if self.mechanism.hides_rated_items else ratings
+        return self.mechanism.report_family.seen_cells(users, items, ratings)
 
     def audited(self) -> Self:
         """Return the protocol without a costly completion; see `Protocol.audited`."""
@@ -213,7 +165,7 @@ class OneShotProtocol(Protocol):
     @property
     def mechanism_of_ratings(self) -> Mechanism | None:
         """The mechanism, if it is private and reports on each rating, and on nothing else."""
-        alone = not (self.mechanism.hides_rated_items or self.mechanism.compares_ratings)
+        alone = self.mechanism.report_family.of_single_ratings()
         return self.mechanism if self.private and alone else None
 
     @property
@@ -230,20 +182,14 @@ class OneShotProtocol(Protocol):
         """Collect the reports, complete the matrix, and send devices that predict what it says."""
         from strategies.report_collection import ReportCollection
 
-        calibrated = self._calibrated(task)
-        collection = ReportCollection(
-            calibrated,
-            task.group,
-            likelihood=self.completion.needs_likelihood,
-            symbols=self.completion.needs_symbols or CalibratedCounts.of(calibrated) is not None,
-            catalogue=task.catalogue,
-        )
-        collected = collection.collect(grid, task.roster)
+        family = self._family(task)
+        wanted = Wanted(self.completion.needs_likelihood, self.completion.needs_symbols)
+        collected = ReportCollection(family, task.group, wanted, task.catalogue).collect(grid, task.roster)
         record, sent_table = collected.record, None
-        after = after_reports(grid, task, calibrated, collected)
+        after = AfterReports.of(grid, task, family, collected)
         observed = replace(after.observations, embedding_release=self._embedding_release)
         if self.shuffler is not None:
-            spent = self.shuffler.charged(calibrated, collected, task.group)
+            spent = self.shuffler.charged(family, collected, task.group)
             record, observed = record.with_traffic(spent), self.shuffler.received(observed)
         with within("completion"):
             completed = self.completion.fit(observed, task.server_seed, task.progress)
@@ -252,14 +198,12 @@ class OneShotProtocol(Protocol):
             record = record.with_traffic(spent)
         elif self.delivery is not None and self.shuffler is None:
             cells = collected.observations
-            seen = None if self.mechanism.hides_rated_items else (cells.users, cells.items)
+            seen = None if family.hides_items else (cells.users, cells.items)
             spent = self.delivery.deliver(
                 grid, task, completed, seen, collected.traffic, self.completion_name
             )
             record = record.with_traffic(spent)
-        return ServedReports(
-            calibrated, collected, after, completed, record, sent_table, self._embedding_release
-        )
+        return ServedReports(family, collected, after, completed, record, sent_table, self._embedding_release)
 
     def served(self, task: ServerTask, held: ServedReports) -> ServerOutcome:
         """Return what the server knows; a rating that no accepted report shows is not counted."""
@@ -275,22 +219,20 @@ class OneShotProtocol(Protocol):
         if held.sent_table is not None:
             sent = held.sent_table
             predict, rows = Devices(self.process, sent.table, sent.priors, train).predict, None
-        if self.mechanism.hides_rated_items:
-            rated, accepted = RatedCells.of(train, observed), held.collected.accepted
-            facts["notes"] += (note_on_made_up_cells(train, observed, rated),)
-            facts["distance"] = distance_per_cell(held.calibrated, train, accepted, observed, rated)
+        notes, facts["distance"] = held.family.against_truth(train, observed, held.collected.accepted)
+        facts["notes"] += notes
         if self.shuffler is not None:
             alone = facts["accountant"].get_epsilon()
-            hidden = self.shuffler.shuffled(held.calibrated, held.collected, alone)
+            hidden = self.shuffler.shuffled(held.family, held.collected, alone)
             facts["accountant"] = facts["accountant"].shuffled(hidden)
-            facts["notes"] += notes_on_ratings(facts["accountant"], held.calibrated, self.delta)
+            facts["notes"] += notes_on_ratings(facts["accountant"], held.family, self.delta)
             if held.sent_table is None:
                 facts["notes"] += (NOT_DELIVERED,)
         return Outcome(
             predict=predict,
             predict_rows=rows,
             guarantee=self.guarantee((train.n_users, train.n_items)),
-            hidden=completed.hidden if isinstance(completed, HiddenMatrix) else None,
+            hidden=completed.hidden_entries,
             **facts,
         )
 
@@ -302,7 +244,8 @@ class OneShotProtocol(Protocol):
     @property
     def _table_options(self) -> TableOptions:
         """The options of the table; rated items that are hidden place nothing."""
-        return replace(self.table, dimensions=0) if self.mechanism.hides_rated_items else self.table
+        hidden = self.mechanism.report_family.hides_items
+        return replace(self.table, dimensions=0) if hidden else self.table
 
     def _broadcast(
         self, grid: Grid, task: ServerTask, completed: Completed, collected: Collected
@@ -319,11 +262,10 @@ class OneShotProtocol(Protocol):
 
     def sent(self, example: Example) -> Sent:
         """Return the one report."""
-        calibrated = calibrated_for(self.mechanism, self.privacy, example.scale, example.items)
-        return sent_ratings(calibrated, example)
+        return sent_ratings(self.mechanism.family(self.privacy, example.scale, example.items), example)
 
-    def _calibrated(self, sizes: Sizes) -> CalibratedMechanism:
-        return calibrated_for(self.mechanism, self.privacy, sizes.scale, sizes.n_items)
+    def _family(self, sizes: Sizes) -> ReportFamily:
+        return self.mechanism.family(self.privacy, sizes.scale, sizes.n_items)
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise the loss of the channel, if there is a budget; a shuffler adds to it."""
@@ -333,25 +275,19 @@ class OneShotProtocol(Protocol):
     def _guarantee_of_reports(self) -> Guarantee:
         """Promise the loss of the channel, if there is a budget."""
         on_device, sends = self.personalization == "on-device", self.mechanism.sends_values
-        if self.mechanism.reports_profiles:
-            return Guarantee("proved", "local", True, f"{EXACT_CHANNEL}.", notes=(WHOLE_PROFILE,))
-        seen = [ITEM_SET_IS_REVEALED]
-        if on_device or isinstance(self.completion, Calibrated):
+        reports, reads_sets = self.mechanism.report_family, self.completion.reads_item_sets
+        if self.privacy is None and sends:
+            return Guarantee("none", "central", False, "the server receives the true ratings.")
+        if reports.hides_items:
+            return Guarantee("proved", "local", True, f"{EXACT_CHANNEL}.", notes=(reports.on_items,))
+        seen = [reports.on_items]
+        if on_device or reads_sets:
             seen.append(note_on_reading(on_device=on_device, sends_values=sends))
-        if on_device and not self.mechanism.hides_rated_items:
-            alone = not sends and isinstance(self.completion, Calibrated)
-            groups = isinstance(self.mechanism, BitsAndCounts)
-            seen += notes_on_table(self.item_embeddings, has_biases=not alone, groups_items=groups)
+        if on_device:
+            groups, has_biases = reports.asks_further, sends or not reads_sets
+            seen += notes_on_table(self.item_embeddings, has_biases=has_biases, groups_items=groups)
         if not sends:
             why = "devices send which items were rated, and nothing that depends on how."
             return Guarantee("proved", "local", False, why, notes=tuple(seen))
-        if self.privacy is None:
-            return Guarantee("none", "central", False, "the server receives the true ratings.")
-        if self.mechanism.hides_rated_items:
-            note = "Which items a user rated is hidden: epsilon holds for every cell, rated or not."
-            return Guarantee("proved", "local", True, f"{EXACT_CHANNEL}.", notes=(note,))
-        if self.mechanism.compares_ratings:
-            seen[0] = ALL_VALUES
-        if isinstance(self.mechanism, BitsAndCounts):
-            seen.append(ONE_PART_EACH)
+        seen += reports.further_notes
         return Guarantee("proved", "local", False, f"{EXACT_CHANNEL}.", notes=tuple(seen))

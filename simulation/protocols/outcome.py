@@ -10,7 +10,7 @@ from dprec.accounting import (
     PrivacyAccountant,
 )
 from dprec.predictions import Predict, PredictRows
-from dprec.privacy.device_channel import DeviceChannel
+from dprec.reports import DeviceChannel
 from dprec.wire import TrafficLedger
 from strategies.participation import RoundRecord
 

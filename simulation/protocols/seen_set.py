@@ -3,19 +3,7 @@
 from __future__ import annotations
 
 from dprec.catalogue import Catalogue
-from dprec.completion import EmbeddingRelease
-
-ITEM_SET_IS_REVEALED = "Which items a user rated is not hidden; epsilon protects the values of the ratings."
-
-ALL_VALUES = (
-    "Which items a user rated is not hidden; epsilon protects the values of all ratings of a user together: "
-    "however many of them change, the report's probability changes by at most a factor of e^epsilon."
-)
-
-WHOLE_PROFILE = (
-    "Which items a user rated is hidden, and how many: epsilon holds between any two profiles, and everybody "
-    "sends as many bytes."
-)
+from dprec.observations import EmbeddingRelease
 
 
 def note_on_reading(*, on_device: bool, sends_values: bool) -> str:
@@ -70,8 +58,8 @@ def notes_on_table(
     )
     return (
         "All users are sent a table with noise on how often items are rated, and by the same people: "
-        f"epsilon = {embedding_release.epsilon:g} with delta = {embedding_release.delta:g} holds "
-        "against all of them together, for an item set or none "
+        f"epsilon = {embedding_release.epsilon:g} with delta = {embedding_release.delta:g} holds against all "
+        "of them together, for an item set or none "
         f"({embedding_release.epsilon_between_profiles:.4g} between any two), "
         "and is part of epsilon_per_user. The server, which sees the item sets as they are, adds the noise. "
         f"An item whose noisy count is below {least}, or within the noise, has no place. {groups}{rest}",

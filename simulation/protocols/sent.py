@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from dprec.accounting import PrivacyUnit
-from dprec.mechanisms.channel import Channel
-from dprec.privacy.calibration import CalibratedMechanism
-from dprec.privacy.profile_calibration import CalibratedProfiles
+from dprec.channel import Channel
 from dprec.ratings import RatingScale
+from dprec.reports import ReportFamily
 from dprec.wire import ReportCodec
 
 
@@ -50,7 +47,7 @@ class Sent:
 
 
 def sent_through(channel: Channel, example: Example, *, protected: bool, reports: int = 1) -> Sent:
-    """Return reports whose every answer goes through a channel.
+    """Return reports on the rated items, each through a channel.
 
     Parameters
     ----------
@@ -59,24 +56,17 @@ def sent_through(channel: Channel, example: Example, *, protected: bool, reports
     protected : bool
         Whether the channel adds noise.
     """
-    hides = channel.hides_rated_items
     return Sent(
         reports=reports,
         symbols=channel.symbols,
-        answers=example.items if hides else example.ratings,
+        answers=example.ratings,
         bits=ReportCodec(channel, example.items).expected_bits(example.ratings),
         epsilon=channel.epsilon if protected else None,
-        per="cell" if hides else "rating",
+        per="rating",
     )
 
 
-def sent_ratings(calibrated: CalibratedMechanism, example: Example) -> Sent:
-    """Return the one report of a mechanism at a budget."""
-    cells = int(calibrated.cells(np.array([example.ratings]))[0])
-    if isinstance(calibrated, CalibratedProfiles):
-        code, fields = calibrated.code, calibrated.numbers
-        return Sent(1, code.blocks, cells, fields.fields * fields.width, code.epsilon, "user")
-    if calibrated.mechanism.compares_ratings:
-        channel, bits = calibrated.channel(cells), calibrated.codec().expected_bits(example.ratings)
-        return Sent(1, channel.symbols, cells, bits, channel.epsilon, "user")
-    return sent_through(calibrated.channel(cells), example, protected=calibrated.budget is not None)
+def sent_ratings(family: ReportFamily, example: Example) -> Sent:
+    """Return the one report of a family."""
+    size = family.size(example.ratings)
+    return Sent(1, size.symbols, size.answers, size.bits, size.epsilon, size.per)

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion import CalibratedModel, Completed, EmbeddingRelease, ItemBiasesModel
-from dprec.privacy.calibration import CalibratedMechanism
-from dprec.privacy.device_channel import device_channel
+from dprec.completion import Completed
+from dprec.observations import EmbeddingRelease, Observations
+from dprec.reports import ReportFamily
 from dprec.wire import ItemTable
 from simulation.protocols.accounting import notes_on_failures
-from simulation.protocols.counting import AfterReports
 from simulation.protocols.seen_set import notes_on_catalogue
+from simulation.protocols.task import ServerTask
 from strategies.participation import RoundRecord
 
 if TYPE_CHECKING:
+    from flwr.serverapp import Grid
+
     from strategies.report_collection import Collected
 
 
@@ -31,11 +33,35 @@ class SentTable:
 
 
 @dataclass(frozen=True, eq=False)
+class AfterReports:
+    """What a server knows of one-shot devices once there is nothing more to ask for."""
+
+    observations: Observations
+    asked: NDArray[np.int64] | None = None
+    """What was asked of each user after the reports; None if nothing; shape (users, ...)."""
+    rounds: tuple[RoundRecord, ...] = ()
+    """Those after the reports."""
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, grid: Grid, task: ServerTask, family: ReportFamily, collected: Collected) -> AfterReports:
+        """Ask for what follows the reports of a family, if anything does."""
+        from strategies.report_collection import FollowUpCollection
+
+        follow_up = family.follow_up
+        if follow_up is None:
+            return cls(collected.observations)
+        further = FollowUpCollection(follow_up, task.group).collect(grid, task.roster, collected)
+        notes = notes_on_failures([further.record], follow_up.answers_called)
+        return cls(further.observations, further.asked, (further.record,), notes)
+
+
+@dataclass(frozen=True, eq=False)
 class ServedReports:
     """What the server of a one-shot protocol holds at the end."""
 
-    calibrated: CalibratedMechanism
-    """The mechanism that the devices apply."""
+    family: ReportFamily
+    """What the devices report."""
     collected: Collected
     """The reports."""
     after: AfterReports
@@ -63,17 +89,16 @@ class ServedReports:
             Number of ratings of each user, as far as it is known.
         """
         sent, embedding_release = self.collected.sent, self.embedding_release
-        accountant = self.after.accountant(self.calibrated, counts, sent)
+        accountant = self.family.accountant(counts, sent, self.after.asked)
         if embedding_release.epsilon is not None:
             accountant.step(1, sent, 0.0, embedding_release.epsilon, embedding_release.released)
         notes = self.completed.notes + notes_on_failures([self.record]) + self.after.notes
-        if isinstance(self.completed, CalibratedModel | ItemBiasesModel):
-            notes += notes_on_catalogue(self.completed.catalogue)
+        notes += notes_on_catalogue(self.completed.public_data)
         return {
             "traffic": self.collected.traffic,
             "accountant": accountant,
             "rounds": (self.record, *self.after.rounds),
-            "channel": device_channel(self.calibrated, counts),
+            "channel": self.family.device_channel(counts),
             "notes": notes,
             "diagnostics": self.completed.diagnostics,
         }

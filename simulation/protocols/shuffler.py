@@ -17,12 +17,13 @@ from dprec.accounting import (
     with_the_same_items,
 )
 from dprec.arrays import offsets
-from dprec.completion import Completion, ItemAverage, ItemBiases, Observations
+from dprec.completion import Completion, ItemAverage, ItemBiases
 from dprec.components import Options, option
 from dprec.errors import SettingError
 from dprec.exchange import REPORT
-from dprec.mechanisms import BitsAndCounts, Mechanism
-from dprec.privacy.calibration import CalibratedMechanism
+from dprec.mechanisms import Mechanism
+from dprec.observations import Observations
+from dprec.reports import ReportFamily
 from dprec.wire import WITH_RECORD, ItemSets, onion_bytes, record_bytes
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class Shuffler(Options):
         if privacy is None or not mechanism.sends_values:
             found = f"mechanism {name}, which draws nothing at random"
             raise SettingError("shuffler", found, "a private mechanism, or no shuffler")
-        if isinstance(mechanism, BitsAndCounts):
+        if mechanism.report_family.asks_further:
             found = f"mechanism {name}, whose counts are asked of each user"
             raise SettingError("shuffler", found, "a mechanism that reports on each rating")
         if self.unlinks:
@@ -121,20 +122,20 @@ class Shuffler(Options):
     ) -> None:
         """Refuse what needs to know which reports are of one user; see `check`."""
         name = mechanism.kind
-        if mechanism.hides_rated_items or mechanism.compares_ratings:
+        if not mechanism.report_family.of_single_ratings():
             found = f"per-item, with mechanism {name}"
             accepted = "per-user, or a mechanism that reports on each rating by itself"
             raise SettingError("shuffler.reports", found, accepted)
         if privacy.per == "user":
             found = "per-item, with a budget per user, which gives users different channels"
             raise SettingError("shuffler.reports", found, "per-user, or privacy.per: rating")
-        if not completion.works_unlinked or (on_device and not isinstance(completion, ItemBiases)):
+        if not completion.works_unlinked or (on_device and not completion.knows_items):
             others = "" if on_device else f" or {ItemAverage.kind}"
             found = f"per-item, with completion {completion.kind}, which has to know whose the reports are"
             accepted = f"per-user, or completion {ItemBiases.kind}{others}"
             raise SettingError("shuffler.reports", found, accepted)
-        if isinstance(completion, ItemBiases) and completion.dimensions and not self.says_sets:
-            found = f"unsent, with {completion.dimensions} dimensions of places, which follow from item sets"
+        if completion.reads_item_sets and not self.says_sets:
+            found = "unsent, with places of items, which follow from item sets"
             raise SettingError("shuffler.item_sets", found, "linked, or completion.dimensions: 0")
 
     def received(self, observations: Observations) -> Observations:
@@ -142,7 +143,7 @@ class Shuffler(Options):
         return observations.unlinked(with_sets=self.says_sets) if self.unlinks else observations
 
     def shuffled(
-        self, calibrated: CalibratedMechanism, collected: Collected, losses: NDArray[np.float64]
+        self, family: ReportFamily, collected: Collected, losses: NDArray[np.float64]
     ) -> ShuffledReports | ShuffledProfiles:
         """Return the accepted reports with those that they are hidden among.
 
@@ -156,9 +157,9 @@ class Shuffler(Options):
         if self.unlinks:
             raters = np.bincount(observed.items, minlength=n_items)
             mixed = self._hiding(raters)[observed.items]
-            return ShuffledReports(calibrated.channel(1), observed.users, mixed, n_users)
-        accepted, mechanism = collected.accepted, calibrated.mechanism
-        if mechanism.hides_rated_items or mechanism.reports_profiles:
+            return ShuffledReports(family.channel(1), observed.users, mixed, n_users)
+        accepted = collected.accepted
+        if family.hides_items:
             alike = np.full(n_users, np.count_nonzero(accepted))
         else:
             shown = np.bincount(observed.users, minlength=n_users)
@@ -171,7 +172,7 @@ class Shuffler(Options):
         others = np.maximum(messages - 1, 0)
         return np.minimum(messages, 1) + others - np.ceil(self.known * others).astype(np.int64)
 
-    def charged(self, calibrated: CalibratedMechanism, collected: Collected, group: str) -> dict[str, int]:
+    def charged(self, family: ReportFamily, collected: Collected, group: str) -> dict[str, int]:
         """Charge users for the messages that shufflers pass on, instead of those with a whole report.
 
         A report that was not accepted stays charged as it came. Messages of whole reports are filled up to
@@ -195,7 +196,7 @@ class Shuffler(Options):
         before = traffic_totals(traffic)
         users = np.flatnonzero(collected.accepted)
         if self.unlinks:
-            each = record_bytes(observed.shape[1], calibrated.reference_channel.symbols)
+            each = record_bytes(observed.shape[1], family.channel(observed.shape[1]).symbols)
             times = np.bincount(observed.users, minlength=observed.shape[0])[users]
             size = onion_bytes(each, self.hops)
             traffic.uplink_payload[users] = times * each
@@ -215,14 +216,12 @@ class Shuffler(Options):
         return {name: after[name] - before[name] for name in after}
 
 
-def notes_on_ratings(
-    accountant: PrivacyAccountant, calibrated: CalibratedMechanism, delta: float
-) -> tuple[str, ...]:
+def notes_on_ratings(accountant: PrivacyAccountant, family: ReportFamily, delta: float) -> tuple[str, ...]:
     """Say what a rating loses among the reports on its item, if they are messages of their own."""
     losses = accountant.per_report(delta)
     if losses is None or not losses.size:
         return ()
-    local = calibrated.channel(1).epsilon
+    local = family.channel(1).epsilon
     whole = np.count_nonzero(losses >= _NOTHING_GAINED * local)
     return (
         f"Among the reports on its item, a rating loses {losses.mean():.3g} on average (median "

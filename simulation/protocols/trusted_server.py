@@ -15,10 +15,10 @@ from dprec.completion import CalibratedNoise, Observations, OneBit
 from dprec.components import option
 from dprec.errors import within
 from dprec.exchange import OneShotSetup
-from dprec.mechanisms.raw import Raw
-from dprec.privacy.calibration import CalibratedMechanism
+from dprec.mechanisms.unprotected import Raw
 from dprec.randomness import seed_for
 from dprec.ratings import Ratings
+from dprec.reports import ReportFamily
 from simulation.protocols.accounting import (
     budget_at,
     check_unit,
@@ -83,7 +83,7 @@ class TrustedServerProtocol(Protocol):
             self.completion.check(shape)
         check_unit(self.privacy, "rating", "the noise is calibrated to one sign")
         self._noise(shape)
-        self._calibrated(train).codec()
+        self._family(train).check()
 
     def audited(self) -> Self:
         """Return the protocol as it is; see `Protocol.audited`."""
@@ -107,7 +107,7 @@ class TrustedServerProtocol(Protocol):
         """Collect the signs and complete the matrix with noise."""
         from strategies.report_collection import ReportCollection
 
-        collected = ReportCollection(self._calibrated(task.train), task.group).collect(grid, task.roster)
+        collected = ReportCollection(self._family(task.train), task.group).collect(grid, task.roster)
         received = collected.observations
         completed = self.perturbation.complete(
             self.completion,
@@ -142,10 +142,10 @@ class TrustedServerProtocol(Protocol):
 
     def sent(self, example: Example) -> Sent:
         """Return the report of true signs."""
-        return sent_ratings(CalibratedMechanism(_MECHANISM, None, example.scale, example.items), example)
+        return sent_ratings(_MECHANISM.family(None, example.scale, example.items), example)
 
-    def _calibrated(self, train: Ratings) -> CalibratedMechanism:
-        return CalibratedMechanism(_MECHANISM, None, train.scale, train.n_items)
+    def _family(self, train: Ratings) -> ReportFamily:
+        return _MECHANISM.family(None, train.scale, train.n_items)
 
     def _noise(self, shape: tuple[int, int]) -> CalibratedNoise:
         return self.perturbation.noise(self.completion, shape, self.privacy.epsilon)

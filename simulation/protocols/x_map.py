@@ -36,13 +36,13 @@ from dprec.errors import InputError, SettingError, within
 from dprec.exchange import ReplacementSetup, XMapSetup
 from dprec.mechanisms import Mechanism
 from dprec.predictions import Predict
-from dprec.privacy.calibration import CalibratedMechanism
-from dprec.privacy.device_channel import device_channel
 from dprec.progress import Progress
 from dprec.randomness import seed_for, words
 from dprec.ratings import Ratings
+from dprec.reports import ReportFamily
 from simulation.protocols.accounting import (
     EXACT_CHANNEL,
+    cell_reports,
     check_private,
     mechanism_budget,
     notes_on_failures,
@@ -127,10 +127,11 @@ class XMapProtocol(Protocol):
                 f"no user has training ratings in both {domains.source} and {domains.target}",
                 "domains with users in common",
             )
-        self._calibrated(train).codec()
+        family = self._family(train)
+        family.check()
         with within("replacement"):
             self.replacement.sensitivity(self.graph.similarity)
-        received = self._calibrated(train).reference_channel.values
+        received = family.channel(train.n_items).values
         if self.graph.similarity == "cosine" and np.nanmin(received) < 0:
             raise SettingError(
                 "graph.similarity",
@@ -187,8 +188,8 @@ class XMapProtocol(Protocol):
         from strategies.report_collection import ReportCollection
 
         train, similarity = _two_domains(task.train), self.graph.similarity
-        calibrated = self._calibrated(train)
-        collected = ReportCollection(calibrated, task.group).collect(grid, task.roster)
+        family = self._family(train)
+        collected = ReportCollection(family, task.group).collect(grid, task.roster)
         observed = collected.observations
         items = _received_items(observed, similarity, self.recommendation.prior_ratings)
         comparison = None
@@ -215,12 +216,12 @@ class XMapProtocol(Protocol):
             predict=_predictor(recommender, items.means, train),
             traffic=collected.traffic,
             accountant=replace(
-                calibrated.accountant(train.counts, collected.sent),
+                family.accountant(train.counts, collected.sent),
                 claimed=self._claimed(train, collected, exchanged),
             ),
             guarantee=self.guarantee((train.n_users, train.n_items)),
             rounds=rounds,
-            channel=device_channel(calibrated, train.counts),
+            channel=family.device_channel(train.counts),
             notes=(*_failures(collected, exchanged), *notes, NOT_DELIVERED, *_note_on_profiles(recommender)),
             diagnostics=_diagnostics_of(train, comparison, egos, recommender, deviations=deviations),
         )
@@ -247,11 +248,11 @@ class XMapProtocol(Protocol):
 
     def sent(self, example: Example) -> Sent:
         """Return the report of the ratings; AlterEgos follow it in a second round."""
-        calibrated = CalibratedMechanism(self.mechanism, self.privacy, example.scale, example.items)
-        return sent_ratings(calibrated, example)
+        family = cell_reports(self.mechanism, self.privacy, example.scale, example.items)
+        return sent_ratings(family, example)
 
-    def _calibrated(self, train: Ratings) -> CalibratedMechanism:
-        return CalibratedMechanism(self.mechanism, self.privacy, train.scale, train.n_items)
+    def _family(self, train: Ratings) -> ReportFamily:
+        return cell_reports(self.mechanism, self.privacy, train.scale, train.n_items)
 
     def _alter_egos(
         self,
@@ -437,7 +438,7 @@ def _unprotected_results(
 
 
 def _guarantee_of_uploads(mechanism: Mechanism) -> Guarantee:
-    hides = mechanism.hides_rated_items
+    hides = mechanism.report_family.hides_items
     which = "Which items a user rated is hidden" if hides else "Which items a user rated is not hidden"
     told = "" if hides else ", and show other users something of which items were rated"
     note = (

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dprec.accounting import PrivacyAccountant
+from dprec.channel import Channel
 from dprec.errors import InputError
-from dprec.mechanisms.channel import Channel
-from dprec.privacy.device_channel import DeviceChannel
 from dprec.randomness import DRAW_BITS, DRAWS
 from dprec.ratings import Ratings
+from dprec.reports import DeviceChannel
 from dprec.wire import NetworkOptions, network_bytes
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import read_yaml

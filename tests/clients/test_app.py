@@ -10,7 +10,7 @@ from clients.faults import FaultOptions
 from clients.population import write_population
 from dprec.datasets import Synthetic
 from dprec.exchange import DELIVER, IDENTIFY, REPLACE, REPORT, SLOPES, TRAIN, OneShotSetup, RefusalCode
-from dprec.mechanisms.raw import Raw
+from dprec.mechanisms.unprotected import Raw
 from dprec.randomness import RunKeys
 from simulation.engine.grids import LocalGrid
 

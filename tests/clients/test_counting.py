@@ -7,17 +7,16 @@ import pytest
 from flwr.app import Context, RecordDict
 from numpy.typing import NDArray
 
-from clients.counting import count_reports
 from clients.faults import FaultOptions
-from clients.one_shot import installed_mechanism, perturbed
+from clients.one_shot import count_reports, held, installed_follow_up
 from clients.population import Partition, Population, open_population, write_population
 from dprec.accounting import PrivacyBudget
 from dprec.arrays import offsets
 from dprec.exchange import CountRequest, OneShotSetup
 from dprec.mechanisms import BitsAndCounts, Mechanism, ThresholdBit
-from dprec.privacy.calibrated_counts import CalibratedCounts
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings, RatingScale
+from dprec.reports.counts.family import Counts
 
 STARS = RatingScale.evenly(1, 5, 1)
 USERS, ITEMS = 4000, 3
@@ -54,9 +53,9 @@ def populate(
     return open_population(str(folder))
 
 
-def counting(population: Population) -> CalibratedCounts:
-    made = CalibratedCounts.of(installed_mechanism(population)[0])
-    assert made is not None
+def counting(population: Population) -> Counts:
+    made = installed_follow_up(population)
+    assert isinstance(made, Counts)
     return made
 
 
@@ -68,7 +67,7 @@ def heard(partition: Partition) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the symbols of a partition's reports and its counts."""
     counts = counting(partition.population)
     reports = count_reports(partition, request(partition.population), context())
-    symbols = perturbed(partition, counts.calibrated).reshape(partition.size, ITEMS).astype(np.int64)
+    symbols = counts.family.drawn(*held(partition)).reshape(partition.size, ITEMS).astype(np.int64)
     return symbols, counts.codec.decode(reports)[1]
 
 
@@ -93,7 +92,7 @@ def test_a_rating_is_in_its_bit_or_in_the_one_count_of_its_group(tmp_path: Path)
             assert _surprise(observed, expected) < 1e-7**-1, (group, size, count)
 
 
-def _odds(counts: CalibratedCounts, size: int, count: int) -> NDArray[np.float64]:
+def _odds(counts: Counts, size: int, count: int) -> NDArray[np.float64]:
     """Return the probability of every noisy count, from its definition."""
     steps = np.arange(-200, 201)
     shares = np.exp(-1.5 * np.abs(steps))

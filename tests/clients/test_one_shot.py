@@ -13,17 +13,14 @@ from dprec.accounting import PrivacyBudget, PrivacyUnit
 from dprec.datasets import Synthetic
 from dprec.exchange import OneShotSetup
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
-from dprec.mechanisms.raw import Raw
-from dprec.mechanisms.residual_bits import ResidualBits
-from dprec.mechanisms.user_level_bit import UserLevelBit
-from dprec.mechanisms.zheng_laplace import ZhengLaplace
-from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
-from dprec.privacy.profile_calibration import CalibratedProfiles
-from dprec.privacy.residual_calibration import calibrated_for
+from dprec.mechanisms.unprotected import Raw
+from dprec.mechanisms.whole_profiles import ResidualBits, UserLevelBit
+from dprec.mechanisms.zheng import ZhengLaplace, ZhengRandomizedResponse
 from dprec.randomness import DRAWS, RunKeys
 from dprec.ratings import Ratings, RatingScale
+from dprec.reports import ProfileFamily
 from dprec.wire import ReportCodec
 
 USERS, ITEMS = 25, 30
@@ -96,10 +93,10 @@ def test_a_report_holds_what_the_mechanism_sends(
     tmp_path: Path, ratings: Ratings, mechanism: Mechanism, budget: PrivacyBudget | None
 ) -> None:
     reports = all_reports(populate(tmp_path / "run", ratings, mechanism, budget, 7))
-    calibrated = calibrated_for(mechanism, budget, ratings.scale, ITEMS)
-    decoded = calibrated.codec().decode(reports)
+    calibrated = mechanism.family(budget, ratings.scale, ITEMS)
+    decoded = calibrated.codec.decode(reports)
     assert decoded.valid.all()
-    if not mechanism.hides_rated_items:
+    if not mechanism.report_family.hides_items:
         assert decoded.items.tolist() == ratings.items.tolist()
         assert decoded.indptr.tolist() == ratings.indptr.tolist()
         assert [len(report) > 0 for report in reports] == (ratings.counts > 0).tolist()
@@ -158,7 +155,7 @@ def test_the_odds_are_those_promised_for_any_profile_item_and_level(
     )
     decoded = population_codec(population).decode(all_reports(population))
     assert decoded.valid.all()
-    hidden = mechanism.hides_rated_items
+    hidden = mechanism.report_family.hides_items
     sent, levels = np.zeros((2, users, items), dtype=np.int64)
     sent[np.repeat(np.arange(users), np.diff(decoded.indptr)), decoded.items] = decoded.symbols
     levels[profiles.users, profiles.items] = profiles.levels
@@ -220,8 +217,8 @@ def test_ratings_of_one_profile_have_noise_of_their_own(tmp_path: Path) -> None:
 def population_codec(population: Population) -> ReportCodec:
     """Return the code of the reports, as the server knows it."""
     setup = population.installed(OneShotSetup)
-    calibrated = calibrated_for(setup.mechanism, setup.privacy, population.scale, population.n_items)
-    return calibrated.codec()
+    calibrated = setup.mechanism.family(setup.privacy, population.scale, population.n_items)
+    return calibrated.codec
 
 
 def test_how_elements_are_divided_into_blocks_does_not_tell_whether_an_answer_is_honest(
@@ -241,8 +238,8 @@ def test_how_elements_are_divided_into_blocks_does_not_tell_whether_an_answer_is
         item_ids=np.arange(ITEMS),
     )
     budget = PrivacyBudget(epsilon=2.0, per="user")
-    calibrated = calibrated_for(mechanism, budget, STARS, ITEMS)
-    assert isinstance(calibrated, CalibratedProfiles)
+    calibrated = mechanism.family(budget, STARS, ITEMS)
+    assert isinstance(calibrated, ProfileFamily)
     code = calibrated.code
     assert code.size > 1
     numbers = calibrated.numbers.decode(

@@ -27,7 +27,7 @@ from dprec.datasets import Synthetic
 from dprec.errors import InputError
 from dprec.exchange import IterativeSetup, OneShotSetup, Setup
 from dprec.mechanisms import Channel, Mechanism
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings, RatingScale
 

@@ -11,7 +11,7 @@ from clients.population import Partition, open_population, write_population
 from clients.replies import reply_with_reports
 from dprec.datasets import Synthetic
 from dprec.exchange import OneShotSetup
-from dprec.mechanisms.raw import Raw
+from dprec.mechanisms.unprotected import Raw
 from dprec.randomness import RunKeys
 from simulation.engine.grids import stamped
 from strategies.roster import arrivals_of

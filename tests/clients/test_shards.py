@@ -19,7 +19,7 @@ from dprec.accounting import PrivacyBudget
 from dprec.datasets import Synthetic
 from dprec.errors import InputError
 from dprec.exchange import OneShotSetup
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings, RatingScale
 

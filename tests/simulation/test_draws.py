@@ -21,8 +21,8 @@ from tests.simulation.conftest import presets
 
 REPEATED = {
     # The same symbols, computed again to know which ratings are left for counts.
-    "counts-and-bits": ["clients/one_shot.py perturbed"],
-    "best-server": ["clients/one_shot.py perturbed"],
+    "counts-and-bits": ["dprec/reports/cells.py CellFamily.drawn"],
+    "best-server": ["dprec/reports/cells.py CellFamily.drawn"],
     # The noise of an entry that is predicted again.
     "one-bit-output": ["dprec/randomness/discrete_laplace.py discrete_laplace"],
     "one-bit-output-effects": ["dprec/randomness/discrete_laplace.py discrete_laplace"],

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from clients.draws import device_draws
 from clients.population import Population, open_population
+from dprec.channel import Channel
 from dprec.completion import ItemAverage, Observations
 from dprec.datasets import Synthetic
-from dprec.mechanisms.channel import Channel
-from dprec.privacy.calibration import CalibratedMechanism
 from dprec.progress import Progress
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
@@ -84,8 +83,8 @@ def sent(config: RunConfig, held: Ratings) -> Sent:
         words = device_draws(partition, "report").per_cell(partition.counts, partition.items, 1)
     (arrived,) = (found for reply in replies if (found := arrivals_of(reply, 0, np.arange(USERS))))
     assert isinstance(config.protocol, OneShotProtocol)
-    calibrated = CalibratedMechanism(config.protocol.mechanism, config.protocol.privacy, held.scale, ITEMS)
-    channel, decoded = calibrated.reference_channel, calibrated.codec().decode(arrived.reports)
+    calibrated = config.protocol.mechanism.family(config.protocol.privacy, held.scale, ITEMS)
+    channel, decoded = calibrated.reference_channel, calibrated.codec.decode(arrived.reports)
     # These are the words that were used.
     assert channel.sample(held.levels, words).tolist() == decoded.symbols.tolist()
     return Sent(list(arrived.reports), decoded.symbols, words, channel, population)

@@ -15,7 +15,7 @@ from clients.faults import FaultOptions
 from clients.population import write_population
 from dprec.datasets import Synthetic
 from dprec.exchange import IDENTIFY, RECOMMEND, OneShotSetup
-from dprec.mechanisms.raw import Raw
+from dprec.mechanisms.unprotected import Raw
 from dprec.predictions import NO_ITEM
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings

@@ -18,10 +18,9 @@ from dprec.datasets import Synthetic
 from dprec.errors import RunError
 from dprec.exchange import OneShotSetup, RefusalCode
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
-from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
-from dprec.privacy.calibration import CalibratedMechanism
+from dprec.mechanisms.zheng import ZhengRandomizedResponse
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from dprec.wire import ReportCodec
@@ -78,7 +77,7 @@ def start(
     faults: FaultOptions = FaultOptions(),  # noqa: B008 (frozen)
 ) -> tuple[Recording, Roster, ReportCollection]:
     mechanism = mechanism or RandomizedResponse()
-    budget = PrivacyBudget(epsilon=1.0, per="cell" if mechanism.hides_rated_items else "rating")
+    budget = PrivacyBudget(epsilon=1.0, per="cell" if mechanism.report_family.hides_items else "rating")
     setup = OneShotSetup(mechanism=mechanism, privacy=budget)
     write_population(
         folder / GROUP,
@@ -89,7 +88,7 @@ def start(
         setup=setup,
     )
     grid = Recording(folder, -(-USERS // size))
-    calibrated = CalibratedMechanism(mechanism, budget, ratings.scale, ITEMS)
+    calibrated = mechanism.family(budget, ratings.scale, ITEMS)
     collection = ReportCollection(calibrated, GROUP)
     return grid, Roster(identify(grid), USERS, size), collection
 

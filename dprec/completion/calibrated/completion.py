@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from functools import singledispatch
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
-from dprec.completion.base import Completed, Completion, Observations
+from dprec.completion.base import Completed, Completion
 from dprec.completion.calibrated.embedding import ItemSetEmbedding, embedded
 from dprec.completion.calibrated.features import prior_biases
 from dprec.completion.calibrated.hidden_sets import HiddenSetFit
@@ -20,7 +21,15 @@ from dprec.completion.calibrated.profile_biases import ProfileFit
 from dprec.completion.calibrated.regressions import Regressed
 from dprec.completion.calibrated.residual_biases import fitted_to_residuals
 from dprec.components import option
-from dprec.mechanisms.symbol_reports import ProfileReports
+from dprec.errors import InputError, SettingError
+from dprec.observations import (
+    Evidence,
+    Observations,
+    ProfileReports,
+    ResidualReports,
+    RowReports,
+    SymbolReports,
+)
 from dprec.ordinal import Histogram, cut_points, expected_rating, level_shares
 from dprec.progress import Progress, silent
 from dprec.randomness import generator
@@ -61,6 +70,11 @@ class CalibratedModel(Completed):
         """Biases of the items."""
         return self.latent.items
 
+    @property
+    def public_data(self) -> Catalogue | None:
+        """The catalogue."""
+        return self.catalogue
+
     def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Predict the expected ratings of the given cells, shape (cells,)."""
         latent, variances = self.latent.means(users, items), self.latent.variances(users, items)
@@ -73,6 +87,7 @@ class Calibrated(Completion):
 
     kind: Literal["calibrated"] = "calibrated"
     needs_symbols: ClassVar[bool] = True
+    knows_items: ClassVar[bool] = True
     histogram: Histogram | None = option(
         "Public shares of the levels, from the lowest; by default equal. Not those of the protected ratings.",
         None,
@@ -93,6 +108,23 @@ class Calibrated(Completion):
     variance: float = option("Variance of the latent rating, in units of the noise on it.", 0.5, gt=0, le=100)
     sweeps: int = option("Sweeps over items and users.", 40, ge=1)
 
+    @property
+    def reads_item_sets(self) -> bool:
+        """True."""
+        return True
+
+    def check_reports(self, evidence: type[Evidence], sender: str, *, of_values: bool) -> None:
+        """Refuse slopes, factors and a histogram where reports are not of single ratings."""
+        single = evidence.of_single_ratings
+        if self.learn_histogram and not (single and of_values):
+            accepted = "false, or a mechanism whose reports are all of ratings"
+            raise SettingError("learn_histogram", f"true, with mechanism {sender}", accepted)
+        for key in ("slopes", "factors"):
+            if not single and getattr(self, key):
+                found = f"{getattr(self, key)}, with mechanism {sender}"
+                accepted = "0, or a mechanism that shows which items were rated and reports on each alone"
+                raise SettingError(key, found, accepted)
+
     def check_scale(self, scale: RatingScale) -> None:
         """Refuse a histogram of another number of levels."""
         level_shares(self.histogram, scale.levels)
@@ -103,53 +135,63 @@ class Calibrated(Completion):
         Every half sweep replaces each report by a pseudo-observation at the current latent rating (Fisher
         scoring): its weight is the information of a report, its offset the slope of the log likelihood.
         """
-        seen, scale = observations, observations.scale
-        if seen.symbols is not None and seen.symbols.hidden is not None:
-            return self._fitted_to_hidden_sets(seen, seed, progress)
-        if seen.profiles is not None:
-            return self._fitted_to_profiles(seen, seen.profiles, progress)
-        embedding = embedded(
-            seen.users, seen.items, seen.shape, seen.embedding_release, self.dimensions, seed
-        )
-        reports = seen.symbols or clear_reports(seen)
+        reports = observations.evidence or clear_reports(observations)
+        return fitted_to(reports, self, observations, seed, progress)
+
+    def _cuts(self, reports: SymbolReports, scale: RatingScale) -> tuple[NDArray[np.float64], dict[str, Any]]:
+        """Return where the latent rating changes level, and what is said of it in the summary."""
         shares = np.array(level_shares(self.histogram, scale.levels))
         shares = learned_shares(reports, shares) if self.learn_histogram else shares / shares.sum()
         cuts = cut_points(shares, self.variance)
+        return cuts, {
+            "histogram": "learned from the reports" if self.learn_histogram else "public",
+            "level_shares": shares.tolist(),
+            "cut_points": cuts.tolist(),
+        }
+
+    def _fitted_to_symbols(
+        self, seen: Observations, reports: SymbolReports, seed: int, progress: Progress
+    ) -> CalibratedModel:
+        """Complete the matrix from symbols of single ratings, and from counts of those without one."""
+        embedding = embedded(
+            seen.users, seen.items, seen.shape, seen.embedding_release, self.dimensions, seed
+        )
+        cuts, diagnostics = self._cuts(reports, seen.scale)
         tables = SymbolTables.of(reports.channels, cuts)
 
         def looked_up(latent: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
             return tables.at(latent, reports.symbols, reports.channel_of)
 
         cells = Cells(seen.users, seen.items, seen.shape)
-        counts = None if seen.counts is None else CountLikelihood.of(seen.counts, cuts)
-        informed = seen.residuals is None and self._informed(looked_up, cells)
-        latent = self._start(embedding, seen.catalogue, self.factors if informed else 0, seed)
-        if seen.residuals is not None:
-            latent = replace(latent, items=fitted_to_residuals(latent.items, seen, self.sweeps, progress))
-        for sweep in range(self.sweeps if seen.residuals is None else 0):
+        counts = None if reports.counts is None else CountLikelihood.of(reports.counts, cuts)
+        factors = self.factors if self._informed(looked_up, cells) else 0
+        latent = self._start(embedding, seen.catalogue, factors, seed)
+        for sweep in range(self.sweeps):
             latent = self._swept(latent, cells, looked_up, counts, sweep)
             progress("completing", sweep + 1, self.sweeps)
-        users, items = latent.users, latent.items
-        diagnostics = {
-            "histogram": "learned from the reports" if self.learn_histogram else "public",
-            "level_shares": shares.tolist(),
-            "cut_points": cuts.tolist(),
-            "user_spread": float(users.spreads[0]),
-            "item_spread": float(items.spreads[0]),
-            "user_coefficients": users.coefficients[:, 0].tolist(),
-            "item_coefficients": items.coefficients[:, 0].tolist(),
-            "slope_spreads": latent.slopes.spreads.tolist(),
-            "factor_spreads": (latent.user_factors.spreads * latent.item_factors.spreads).tolist(),
-        }
-        return CalibratedModel(latent, embedding, seen.catalogue, cuts, scale, diagnostics=diagnostics)
+        return _model(latent, embedding, seen, cuts, diagnostics)
+
+    def _fitted_to_residuals(
+        self, seen: Observations, reports: ResidualReports, seed: int, progress: Progress
+    ) -> CalibratedModel:
+        """Complete the matrix from answers to whether ratings are above the user's mean."""
+        embedding = embedded(
+            seen.users, seen.items, seen.shape, seen.embedding_release, self.dimensions, seed
+        )
+        cuts, diagnostics = self._cuts(clear_reports(seen), seen.scale)
+        latent = self._start(embedding, seen.catalogue, 0, seed)
+        items = fitted_to_residuals(latent.items, seen, reports, self.sweeps, progress)
+        return _model(replace(latent, items=items), embedding, seen, cuts, diagnostics)
 
     def _fitted_to_hidden_sets(
-        self, observations: Observations, seed: int, progress: Progress
+        self, observations: Observations, reports: RowReports, seed: int, progress: Progress
     ) -> CalibratedModel:
         """Complete the matrix from reports on every cell of the catalogue."""
         scale = observations.scale
         cuts = cut_points(level_shares(self.histogram, scale.levels), self.variance)
-        fit = HiddenSetFit.of(observations, cuts, self.dimensions, self.features, self.sweeps, seed, progress)
+        fit = HiddenSetFit.of(
+            observations, reports, cuts, self.dimensions, self.features, self.sweeps, seed, progress
+        )
         latent = LatentRatings.of_biases(fit.users, fit.items)
         return CalibratedModel(
             latent, fit.embedding, observations.catalogue, cuts, scale, diagnostics=fit.diagnostics
@@ -220,6 +262,80 @@ class Calibrated(Completion):
         if self.slopes:
             latent = latent.with_slopes(cells, looked_up, counts)
         return latent.with_user_factors(cells, looked_up, counts) if factors else latent
+
+
+@singledispatch
+def fitted_to(
+    evidence: Evidence, completion: Calibrated, seen: Observations, seed: int, progress: Progress
+) -> CalibratedModel:
+    """Return what a calibrated completion fits to a kind of evidence.
+
+    Evidence of a user-defined class registers its own: ``fitted_to.register(Mine, function)``.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        By whose class the function is chosen.
+    completion : Calibrated
+        Its settings.
+
+    Raises
+    ------
+    InputError
+        When nothing is registered for the class.
+    """
+    found = f"{completion.kind!r}, which reads no {type(evidence).__name__}"
+    raise InputError("completion.kind", found, "a completion that reads what is reported")
+
+
+@fitted_to.register
+def _(
+    evidence: SymbolReports, completion: Calibrated, seen: Observations, seed: int, progress: Progress
+) -> CalibratedModel:
+    return completion._fitted_to_symbols(seen, evidence, seed, progress)
+
+
+@fitted_to.register
+def _(
+    evidence: RowReports, completion: Calibrated, seen: Observations, seed: int, progress: Progress
+) -> CalibratedModel:
+    return completion._fitted_to_hidden_sets(seen, evidence, seed, progress)
+
+
+@fitted_to.register
+def _(
+    evidence: ResidualReports, completion: Calibrated, seen: Observations, seed: int, progress: Progress
+) -> CalibratedModel:
+    return completion._fitted_to_residuals(seen, evidence, seed, progress)
+
+
+@fitted_to.register
+def _(
+    evidence: ProfileReports, completion: Calibrated, seen: Observations, seed: int, progress: Progress
+) -> CalibratedModel:
+    return completion._fitted_to_profiles(seen, evidence, progress)
+
+
+def _model(
+    latent: LatentRatings,
+    embedding: ItemSetEmbedding,
+    seen: Observations,
+    cuts: NDArray[np.float64],
+    diagnostics: dict[str, Any],
+) -> CalibratedModel:
+    """Return the model of reports that show which items were rated, with what was learned."""
+    users, items = latent.users, latent.items
+    learned = {
+        "user_spread": float(users.spreads[0]),
+        "item_spread": float(items.spreads[0]),
+        "user_coefficients": users.coefficients[:, 0].tolist(),
+        "item_coefficients": items.coefficients[:, 0].tolist(),
+        "slope_spreads": latent.slopes.spreads.tolist(),
+        "factor_spreads": (latent.user_factors.spreads * latent.item_factors.spreads).tolist(),
+    }
+    return CalibratedModel(
+        latent, embedding, seen.catalogue, cuts, seen.scale, diagnostics=diagnostics | learned
+    )
 
 
 def _of_unit_variance(columns: NDArray[np.float64]) -> NDArray[np.float64]:

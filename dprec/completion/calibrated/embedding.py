@@ -34,8 +34,8 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.completion.base import EmbeddingRelease
 from dprec.completion.spectral import SparsePlusLowRank
+from dprec.observations import EmbeddingRelease
 from dprec.randomness import generator, seed_for
 
 _DAMPING = 0.3

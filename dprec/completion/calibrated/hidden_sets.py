@@ -33,12 +33,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from dprec.completion.base import Observations
 from dprec.completion.calibrated.embedding import ItemSetEmbedding, expected_cosines, noise_edge
 from dprec.completion.calibrated.features import catalogue_features
 from dprec.completion.calibrated.regressions import Expected, PropensityBins, Regressed
 from dprec.completion.spectral import SparsePlusLowRank
-from dprec.errors import RunError
+from dprec.observations import Observations, RowReports
 from dprec.ordinal import level_probabilities
 from dprec.progress import Progress
 
@@ -68,22 +67,13 @@ class HiddenReports:
     n_items: int
 
     @classmethod
-    def of(cls, observations: Observations) -> HiddenReports:
-        """Return the reports behind observations.
-
-        Raises
-        ------
-        RunError
-            When the reports do not hide the item sets.
-        """
-        reports = observations.symbols
-        if reports is None or reports.hidden is None:
-            raise RunError("reports without symbols for cells that were not rated")
-        hidden, rated = reports.hidden, reports.channels[0]
-        merged = np.zeros(hidden.unrated.size, dtype=np.int64)
-        sent = np.flatnonzero(~hidden.unsent)
+    def of(cls, observations: Observations, reports: RowReports) -> HiddenReports:
+        """Return the reports behind observations."""
+        rated = reports.channels[0]
+        merged = np.zeros(reports.unrated.size, dtype=np.int64)
+        sent = np.flatnonzero(~reports.unsent)
         # About as many answers of each merged symbol, whether a cell is rated or not.
-        shares = (rated.mean(axis=0) + hidden.unrated)[sent]
+        shares = (rated.mean(axis=0) + reports.unrated)[sent]
         below = (np.cumsum(shares) - shares / 2) / max(float(shares.sum()), np.finfo(float).tiny)
         if sent.size < _MOST_SYMBOLS:
             merged[sent] = 1 + np.arange(sent.size)
@@ -95,8 +85,8 @@ class HiddenReports:
             observations.items,
             merged[reports.symbols],
             rated @ total,
-            hidden.unrated @ total,
-            hidden.reported,
+            reports.unrated @ total,
+            reports.reported,
             observations.shape[1],
         )
 
@@ -273,6 +263,7 @@ class HiddenSetFit:
     def of(
         cls,
         observations: Observations,
+        received: RowReports,
         cuts: NDArray[np.float64],
         dimensions: int,
         regressed: int,
@@ -292,7 +283,7 @@ class HiddenSetFit:
         sweeps : int
             Before the items are embedded; a third as many follow.
         """
-        reports = HiddenReports.of(observations)
+        reports = HiddenReports.of(observations, received)
         users = Regressed.prior(np.zeros((reports.reported.size, 0)), _USERS)
         features = [np.ones((reports.n_items, 1))]
         if observations.catalogue is not None:

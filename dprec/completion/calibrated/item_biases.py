@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
-from dprec.completion.base import Completed, Completion, Observations, RatedSets
+from dprec.completion.base import Completed, Completion
 from dprec.completion.calibrated.embedding import ItemSetEmbedding, embedded
 from dprec.completion.calibrated.features import ITEM_SPREAD, item_features
 from dprec.completion.calibrated.regressions import Expected, Regressed
 from dprec.components import option
-from dprec.mechanisms.symbol_reports import SymbolReports
+from dprec.errors import SettingError
+from dprec.observations import Evidence, Observations, RatedSets, SymbolReports
 from dprec.ordinal import Histogram, cut_points, expected_rating, level_probabilities, level_shares
 from dprec.progress import Progress, silent
 from dprec.ratings import RatingScale
@@ -137,6 +138,11 @@ class ItemBiasesModel(Completed):
     """Of the latent ratings of one item."""
     scale: RatingScale
 
+    @property
+    def public_data(self) -> Catalogue | None:
+        """The catalogue."""
+        return self.catalogue
+
     def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Predict the expected ratings of the given cells, shape (cells,): the same for every user."""
         latent, variances = self.biases.biases[items], self.biases.variances[items] + self.user_variance
@@ -150,6 +156,7 @@ class ItemBiases(Completion):
     kind: Literal["item-biases"] = "item-biases"
     needs_symbols: ClassVar[bool] = True
     works_unlinked: ClassVar[bool] = True
+    knows_items: ClassVar[bool] = True
     histogram: Histogram | None = option(
         "Public shares of the levels, from the lowest; by default equal. Not those of the protected ratings.",
         None,
@@ -164,6 +171,18 @@ class ItemBiases(Completion):
     )
     features: int = option("Dimensions, the first, on which biases are regressed.", 10, ge=0, le=64)
     sweeps: int = option("Steps of the fit.", 20, ge=1)
+
+    @property
+    def reads_item_sets(self) -> bool:
+        """Whether items have places."""
+        return self.dimensions > 0
+
+    def check_reports(self, evidence: type[Evidence], sender: str, *, of_values: bool) -> None:
+        """Refuse reports that are not of single ratings."""
+        if not evidence.of_single_ratings:
+            found = f"{self.kind}, with mechanism {sender}"
+            accepted = "a mechanism that shows which items were rated and reports on each alone"
+            raise SettingError("kind", found, accepted)
 
     def check_scale(self, scale: RatingScale) -> None:
         """Refuse a histogram of another number of levels."""

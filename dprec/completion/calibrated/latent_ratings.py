@@ -25,7 +25,7 @@ from scipy.special import log_ndtr, ndtr
 
 from dprec.arrays import offsets
 from dprec.completion.calibrated.regressions import Regressed
-from dprec.mechanisms.noisy_counts import NoisyCounts
+from dprec.observations import NoisyCounts
 
 _LEAST_VARIANCE = 0.01
 """Variance that a count has at least beside its noise, so that its density is smooth."""

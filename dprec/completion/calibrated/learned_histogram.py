@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dprec.mechanisms.symbol_reports import SymbolReports
+from dprec.observations import SymbolReports
 
 _PUBLIC_RATINGS = 20.0
 """Ratings read in clear that the public histogram counts as."""

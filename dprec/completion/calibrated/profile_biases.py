@@ -25,7 +25,7 @@ from dprec.catalogue import Catalogue
 from dprec.completion.calibrated.embedding import ItemSetEmbedding
 from dprec.completion.calibrated.features import catalogue_features
 from dprec.completion.calibrated.regressions import Expected, Regressed
-from dprec.mechanisms.symbol_reports import ProfileReports
+from dprec.observations import ProfileReports
 from dprec.progress import Progress
 
 SIDE_PER_BIAS = 1.0

@@ -20,10 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from dprec.completion.base import Observations
 from dprec.completion.calibrated.features import expected_coefficients
 from dprec.completion.calibrated.regressions import Regressed
-from dprec.mechanisms.symbol_reports import ResidualReports
+from dprec.observations import Observations, ResidualReports
 from dprec.ordinal import INVERSE_SQRT_2_PI
 from dprec.progress import Progress
 
@@ -50,17 +49,16 @@ class ResidualAnswers:
     """What d_i counts for, in the same units; shape (answers,)."""
 
     @classmethod
-    def of(cls, seen: Observations, features: NDArray[np.float64]) -> ResidualAnswers:
+    def of(
+        cls, seen: Observations, reports: ResidualReports, features: NDArray[np.float64]
+    ) -> ResidualAnswers:
         """Read answers.
 
         Parameters
         ----------
-        seen : Observations
-            With residuals.
         features : ndarray, shape (items, features)
         """
-        reports, users, items, n_users = seen.residuals, seen.users, seen.items, seen.shape[0]
-        assert reports is not None
+        users, items, n_users = seen.users, seen.items, seen.shape[0]
         counts = np.bincount(users, minlength=n_users)
         means = (
             np.column_stack(
@@ -95,19 +93,19 @@ class _Posterior:
     spread: float
 
 
-def fitted_to_residuals(start: Regressed, seen: Observations, sweeps: int, progress: Progress) -> Regressed:
+def fitted_to_residuals(
+    start: Regressed, seen: Observations, reports: ResidualReports, sweeps: int, progress: Progress
+) -> Regressed:
     """Return the posterior of the item biases.
 
     Parameters
     ----------
     start : Regressed
         The prior. An intercept stays 0, as residuals do not depend on it.
-    seen : Observations
-        With residuals.
     sweeps : int
         Steps of Fisher scoring.
     """
-    answers = ResidualAnswers.of(seen, start.features)
+    answers = ResidualAnswers.of(seen, reports, start.features)
     n_items, width = start.features.shape
     expected = start.expected.spread[0]
     posterior = _Posterior(

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.binarization import check_binary
-from dprec.completion.base import Completed, Completion, Observations
+from dprec.completion.base import Completed, Completion
 from dprec.completion.factors import inner_products
 from dprec.completion.one_bit.links import Link, LinkKind, link_of
 from dprec.completion.one_bit.projections import BoundedNuclearBall, Domain, NuclearBall
@@ -28,6 +28,8 @@ from dprec.completion.one_bit.solver import SignLikelihood, Solution, minimise, 
 from dprec.completion.spectral import LowRank
 from dprec.components import option
 from dprec.errors import RunError, SettingError
+from dprec.observations import Observations
+from dprec.predictions import Predict
 from dprec.progress import Progress, silent
 from dprec.ratings import RatingScale
 
@@ -185,6 +187,11 @@ class HiddenMatrix(Completed):
     point: LowRank | NDArray[np.float64]
     """Shape (users, items)."""
 
+    @property
+    def hidden_entries(self) -> Predict:
+        """See `hidden`."""
+        return self.hidden
+
     def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the mean rating 2 Pr(+1) - 1 of the given cells, from -1 to 1, shape (cells,).
 
@@ -240,6 +247,11 @@ class OneBit(Completion):
     iterations: int = option("Steps of the solver, at most.", 500, ge=1)
     tolerance: float = option("Norm of the projected gradient, over the matrix's, to stop at.", 1e-3, gt=0)
     max_rank: int = option("Largest rank of an iterate, if entries are not bounded.", 1000, ge=1)
+
+    @property
+    def shared_fit(self) -> OneBit:
+        """The completion itself, which draws nothing."""
+        return self
 
     def __post_init__(self) -> None:
         super().__post_init__()

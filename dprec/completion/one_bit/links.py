@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf, erfcx, expit, log_ndtr, ndtr
 
+from dprec.channel import Channel
 from dprec.errors import InputError
-from dprec.mechanisms.channel import Channel
-from dprec.mechanisms.laplace_grid import cell_probabilities, wide_grid
+from dprec.mechanisms.laplace import cell_probabilities, wide_grid
 
 LinkKind = Literal["logistic", "gaussian"]
 

@@ -31,11 +31,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.base import Observations
 from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
 from dprec.completion.one_bit.links import Link, Logistic, steepness
 from dprec.components import Options, Registry, option
 from dprec.errors import SettingError
+from dprec.observations import Observations
 from dprec.progress import Progress, silent
 from dprec.randomness import NoiseGrid
 

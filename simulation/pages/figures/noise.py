@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from dprec.mechanisms.channel import Channel
-from dprec.privacy.device_channel import DeviceChannel
+from dprec.channel import Channel
+from dprec.reports import DeviceChannel
 from simulation.analysis.protocol_results import ProtocolResult, by_protocol
 from simulation.pages.figures.axes import log_axis, plain_axis
 from simulation.pages.figures.labels import MARKERS, legend_below

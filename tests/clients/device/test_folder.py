@@ -17,6 +17,7 @@ from dprec.exchange import OneShotSetup
 from dprec.mechanisms import BoundedLaplace
 from dprec.personalization import OrdinalProcess
 from tests.clients.device.devices import KEYS, agreement_on, install, some_ratings
+from tests.own_family import OwnBits
 
 RATINGS = some_ratings()
 SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
@@ -124,3 +125,27 @@ def test_a_secret_that_others_can_read_is_none(device: DeviceFolder) -> None:
 def test_a_folder_in_use_is_not_overwritten(device: DeviceFolder) -> None:
     with pytest.raises(InputError, match="not empty"):
         install(device.path, SETUP, RATINGS)
+
+
+def test_a_class_that_the_installation_does_not_name_is_not_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, budget = "tests.own_family:OwnBits", PrivacyBudget(epsilon=2.0, per="user")
+    device = install(tmp_path / "own", OneShotSetup(mechanism=OwnBits(), privacy=budget), RATINGS)
+    assert device.options.classes == (own,)
+    assert device.agreement.setup == OneShotSetup(mechanism=OwnBits(), privacy=budget)
+    place = tmp_path / "planted"
+    (tmp_path / "planted_family.py").write_text(f"import os\nos.mkdir({str(place)!r})\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    protocol, options = device.protocol_file.read_text(), device.options_file.read_text()
+    for named, text in (
+        (options, protocol.replace(own, "planted_family:Bits")),
+        (options, protocol.replace(own, "os:system")),
+        (options.replace(f'"{own}"', ""), protocol),
+    ):
+        device.protocol_file.write_text(text)
+        device.options_file.write_text(named)
+        with pytest.raises(InputError) as caught:
+            _ = DeviceFolder(device.path).agreement
+        assert "setup.mechanism.kind" in caught.value.where
+    assert not place.exists()

@@ -17,12 +17,9 @@ from flwr.app import Message, RecordDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clients import one_shot
-from clients.device import losses
 from clients.device.device import LOG, Device
 from clients.device.folder import DeviceFolder
 from clients.device.ledger import Limits
-from clients.population import Partition
 from dprec.accounting import PrivacyBudget
 from dprec.errors import InputError
 from dprec.exchange import (
@@ -49,9 +46,8 @@ from dprec.mechanisms import (
     ThresholdBit,
 )
 from dprec.personalization import Devices, OrdinalProcess
-from dprec.privacy.calibration import CalibratedMechanism
-from dprec.privacy.residual_calibration import calibrated_for
 from dprec.ratings import Ratings
+from dprec.reports import CellFamily, CountFamily, DrawsFor, Profiles
 from dprec.wire import ItemTable, encode_broadcast
 from dprec.wire import downlink as item_table
 from tests.clients.device.devices import (
@@ -271,14 +267,14 @@ def test_no_limit_tells_how_much_is_rated(tmp_path: Path, number: int, mechanism
 def test_a_defect_does_not_show_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever goes wrong for some profiles: the device answers as if nothing were rated, and pays."""
     empty, device = (device_with(tmp_path / name, profile) for name, profile in [*PROFILES.items()][:2])
-    perturbed = one_shot.perturbed
+    drawn = CellFamily.drawn
 
-    def fails_for_some(partition: Partition, calibrated: CalibratedMechanism) -> np.ndarray:
-        if partition.items.size:
+    def fails_for_some(family: CellFamily, profiles: Profiles, draws: DrawsFor) -> np.ndarray:
+        if profiles.items.size:
             raise FloatingPointError
-        return perturbed(partition, calibrated)
+        return drawn(family, profiles, draws)
 
-    monkeypatch.setattr(one_shot, "perturbed", fails_for_some)
+    monkeypatch.setattr(CellFamily, "drawn", fails_for_some)
     replies = [each.answer(request(REPORT, GROUP)) for each in (empty, device)]
     assert report_in(replies[0]) == report_in(replies[1])
     assert len(device.charges) == 1
@@ -286,14 +282,14 @@ def test_a_defect_does_not_show_either(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_defect_of_the_account_does_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     setup = OneShotSetup(mechanism=BitsAndCounts(), privacy=PrivacyBudget(epsilon=0.1))
-    asked, perturbed = devices(tmp_path, setup), losses.perturbed
+    asked, report_losses = devices(tmp_path, setup), CountFamily.report_losses
 
-    def fails_for_some(partition: Partition, calibrated: CalibratedMechanism) -> np.ndarray:
-        if partition.items.size:
+    def fails_for_some(family: CountFamily, profiles: Profiles, draws: DrawsFor) -> tuple[np.ndarray, ...]:
+        if profiles.items.size:
             raise FloatingPointError
-        return perturbed(partition, calibrated)
+        return report_losses(family, profiles, draws)
 
-    monkeypatch.setattr(losses, "perturbed", fails_for_some)
+    monkeypatch.setattr(CountFamily, "report_losses", fails_for_some)
     assert told(asked, request(REPORT, agreement_on(setup, RATINGS).group)) == "answered"
     for device in asked[1:]:
         (charge,) = device.charges
@@ -307,12 +303,12 @@ def test_short_profiles_are_reported_on_where_a_budget_per_user_gives_them_more_
 ) -> None:
     budget = PrivacyBudget(epsilon=20.0, per="user")
     setup = OneShotSetup(mechanism=mechanism, privacy=budget)
-    calibrated = CalibratedMechanism(mechanism, budget, RATINGS.scale, ITEMS)
+    calibrated = mechanism.family(budget, RATINGS.scale, ITEMS)
     assert calibrated.channel(1).symbols >= calibrated.channel(ITEMS).symbols
     for device in devices(tmp_path, setup)[1:]:
         group = agreement_on(setup, RATINGS).group
         reports = [report_in(device.answer(request(REPORT, group, run))) for run in range(1, 9)]
-        decoded = calibrated.codec().decode(reports)
+        decoded = calibrated.codec.decode(reports)
         assert decoded.valid.all()
         assert np.diff(decoded.indptr).min() > 0
 
@@ -322,11 +318,10 @@ def test_short_profiles_are_reported_on_where_a_budget_per_user_gives_them_more_
 def test_no_profile_loses_more_than_any_profile_could(budget: float, composition: Any) -> None:
     privacy = PrivacyBudget(epsilon=budget, per="user", composition=composition)
     for mechanism in (ResidualBits(), ThresholdBit()):
-        calibrated = calibrated_for(mechanism, privacy, RATINGS.scale, 40)
-        most = losses.of_any(calibrated)
+        calibrated = mechanism.family(privacy, RATINGS.scale, 40)
         per_rating, per_user = calibrated.losses(np.arange(1, 41))
-        assert (per_rating <= most.per_rating).all()
-        assert (per_user <= most.per_user).all()
+        assert (per_rating <= calibrated.most_losses()[0]).all()
+        assert (per_user <= calibrated.most_losses()[1]).all()
 
 
 def test_ratings_are_not_sent_in_the_clear_for_the_price_of_items(tmp_path: Path) -> None:

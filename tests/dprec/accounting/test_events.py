@@ -16,8 +16,8 @@ from dprec.accounting import (
     gaussian_epsilon,
     largest_mu,
 )
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.mechanisms.channel import Channel
+from dprec.channel import Channel
+from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.ratings import RatingScale
 

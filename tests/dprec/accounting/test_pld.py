@@ -20,16 +20,14 @@ from dprec.accounting import (
 )
 from dprec.accounting.pld import common_grid, largest_share, pairwise_losses
 from dprec.auditing import proportion_above, proportion_below
+from dprec.channel import Channel
 from dprec.errors import SettingError
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.binary_flip import BinaryFlip
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.mechanisms.channel import Channel
-from dprec.mechanisms.randomized_response import RandomizedResponse
-from dprec.mechanisms.zheng_laplace import ZhengLaplace
-from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
-from dprec.privacy.calibration import CalibratedMechanism
+from dprec.mechanisms.laplace import BoundedLaplace
+from dprec.mechanisms.randomized_response import BinaryFlip, RandomizedResponse
+from dprec.mechanisms.zheng import ZhengLaplace, ZhengRandomizedResponse
 from dprec.ratings import RatingScale
+from dprec.reports import CellFamily
 from tests.paths import ROOT
 
 STARS = RatingScale.evenly(1, 5, 1)
@@ -319,9 +317,9 @@ COUNTS = np.array([1, 2, 20, 0, 150])
 EVERYBODY = np.ones(5, dtype=np.bool_)
 
 
-def shared(mechanism: Mechanism, epsilon: float, delta: float = 1e-6) -> CalibratedMechanism:
+def shared(mechanism: Mechanism, epsilon: float, delta: float = 1e-6) -> CellFamily:
     budget = PrivacyBudget(epsilon=epsilon, per="user", composition="pld", delta=delta)
-    return CalibratedMechanism(mechanism, budget, STARS, 200)
+    return mechanism.family(budget, STARS, 200)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 30.0])
@@ -363,7 +361,7 @@ def test_a_mechanism_whose_noise_is_given_keeps_to_the_sum() -> None:
     flip = BinaryFlip(p1=0.4, p2=0.4)
     signs = RatingScale(np.array([-1.0, 1.0]))
     budget = PrivacyBudget(epsilon=10.0, per="user", composition="pld")
-    calibrated = CalibratedMechanism(flip, budget, signs, 200)
+    calibrated = flip.family(budget, signs, 200)
     assert calibrated.channel(20).epsilon == pytest.approx(np.log(0.6 / 0.4))
 
 

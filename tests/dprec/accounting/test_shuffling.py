@@ -28,7 +28,7 @@ from dprec.accounting import (
     with_the_same_items,
 )
 from dprec.accounting.shuffling import computed_for
-from dprec.mechanisms.channel import Channel
+from dprec.channel import Channel
 
 
 def k_ary_response(symbols: int, epsilon: float) -> Channel:

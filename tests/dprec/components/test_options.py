@@ -14,8 +14,8 @@ from dprec.accounting import PrivacyBudget
 from dprec.completion import OneBit
 from dprec.components import Options, option
 from dprec.errors import InputError, SettingError
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.mechanisms.raw import Raw
+from dprec.mechanisms.laplace import BoundedLaplace
+from dprec.mechanisms.unprotected import Raw
 
 
 @dataclass(frozen=True, kw_only=True)

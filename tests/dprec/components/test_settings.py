@@ -25,8 +25,8 @@ from dprec.components.settings import Group, descriptions, field_names, follow
 from dprec.errors import SettingError
 from dprec.gradients import GRADIENTS
 from dprec.mechanisms import MECHANISMS
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.mechanisms.raw import Raw
+from dprec.mechanisms.laplace import BoundedLaplace
+from dprec.mechanisms.unprotected import Raw
 from dprec.splits import KFold
 
 

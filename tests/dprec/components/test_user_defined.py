@@ -232,7 +232,7 @@ def test_what_is_redefined_is_what_a_class_from_outside_has_anew() -> None:
         symbols: int = 8
 
     class Mixed:
-        composes = False
+        sends_values = False
 
     class Changed(Mixed, RandomizedResponse):
         def helper(self) -> None:
@@ -242,7 +242,7 @@ def test_what_is_redefined_is_what_a_class_from_outside_has_anew() -> None:
             return super().channel(scale, epsilon)
 
     assert redefined(BoundedLaplace) == redefined(Settings) == frozenset()
-    assert redefined(Changed) == {"channel", "composes"}
+    assert redefined(Changed) == {"channel", "sends_values"}
 
 
 SCRIPT = """

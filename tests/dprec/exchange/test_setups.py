@@ -25,9 +25,9 @@ from dprec.exchange import (
 )
 from dprec.gradients import GRADIENTS, FullGradient
 from dprec.mechanisms import MECHANISMS
-from dprec.mechanisms.binary_flip import BinaryFlip
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.mechanisms.raw import Raw
+from dprec.mechanisms.laplace import BoundedLaplace
+from dprec.mechanisms.randomized_response import BinaryFlip
+from dprec.mechanisms.unprotected import Raw
 from dprec.wire import BroadcastOptions
 
 

@@ -8,7 +8,7 @@ import pytest
 from dprec.binarization import binary_scale
 from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS
-from dprec.mechanisms.binary_flip import flips_keep
+from dprec.mechanisms.randomized_response import flips_keep
 from dprec.ratings import RatingScale
 
 

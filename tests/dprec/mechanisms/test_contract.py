@@ -6,7 +6,7 @@ import pytest
 
 from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.binary_flip import BinaryFlip
+from dprec.mechanisms.randomized_response import BinaryFlip
 from dprec.testing import MechanismContract
 
 EXAMPLES = {"binary-flip": BinaryFlip(p1=0.3, p2=0.2)}

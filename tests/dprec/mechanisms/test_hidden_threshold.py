@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dprec.errors import SettingError
-from dprec.mechanisms.hidden_threshold import HiddenThreshold
+from dprec.mechanisms.thresholds import HiddenThreshold
 from dprec.ratings import RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)

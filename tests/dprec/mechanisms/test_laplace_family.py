@@ -6,7 +6,7 @@ from scipy import stats
 
 from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS
-from dprec.mechanisms.laplace_grid import TAIL, cell_probabilities, wide_grid
+from dprec.mechanisms.laplace import TAIL, cell_probabilities, wide_grid
 from dprec.ratings import RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)

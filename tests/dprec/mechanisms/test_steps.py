@@ -5,10 +5,8 @@ import pytest
 from scipy import integrate
 
 from dprec.mechanisms import MECHANISMS
-from dprec.mechanisms.hybrid import _WORTH_IT
-from dprec.mechanisms.square_wave import half_width
 from dprec.mechanisms.staircase import Steps
-from dprec.mechanisms.steps import edges_of, wave
+from dprec.mechanisms.steps import _WORTH_IT, edges_of, half_width, wave
 from dprec.ratings import RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)

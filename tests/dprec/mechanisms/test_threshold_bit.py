@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from dprec.errors import SettingError
-from dprec.mechanisms.duchi import Duchi
-from dprec.mechanisms.threshold_bit import ThresholdBit
+from dprec.mechanisms.steps import Duchi
+from dprec.mechanisms.thresholds import ThresholdBit
 from dprec.ratings import RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dprec.catalogue import Catalogue
 from dprec.completion import Calibrated, CalibratedModel, Completed, Observations
 from dprec.errors import SettingError
-from dprec.mechanisms.symbol_reports import SymbolReports
+from dprec.observations import SymbolReports
 from dprec.ordinal import expected_rating
 from dprec.personalization import TableOptions, broadcast_of
 from dprec.personalization.broadcast import calibrated_broadcast, derived_broadcast
@@ -34,7 +34,7 @@ def seen() -> Observations:
     levels = np.clip(np.rint(latent), 1, 5).astype(np.int64)
     symbols = SymbolReports((np.eye(5),), levels - 1, np.zeros_like(levels))
     users, items = users.astype(np.int32), items.astype(np.int32)
-    return Observations(users, items, levels.astype(float), SHAPE, STARS, symbols=symbols)
+    return Observations(users, items, levels.astype(float), SHAPE, STARS, evidence=symbols)
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from scipy.optimize import minimize
 
 from benchmarks.guess_item_sets import Guesses, area, guesses, table_of_sets
 from dprec.arrays import offsets
-from dprec.completion import EmbeddingRelease
 from dprec.datasets import MovieLens100K
+from dprec.observations import EmbeddingRelease
 from dprec.ordinal import cut_points, expected_rating, level_probabilities
 from dprec.personalization import Devices, OrdinalProcess
 from dprec.personalization.ordinal_process import batches, thinned

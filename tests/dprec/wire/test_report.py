@@ -8,14 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dprec.channel import Channel
 from dprec.datasets import MovieLens100K, Synthetic
 from dprec.errors import InputError
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.mechanisms.channel import Channel
+from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
-from dprec.mechanisms.raw import Raw
-from dprec.mechanisms.zheng_laplace import ZhengLaplace
-from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
+from dprec.mechanisms.unprotected import Raw
+from dprec.mechanisms.zheng import ZhengLaplace, ZhengRandomizedResponse
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import BitStream, DecodedReports, ReportCodec
 from dprec.wire.symbols import PrefixCode

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from clients import gradient_perturbation, one_shot
+from dprec.channel import Channel
 from dprec.completion import OutputPerturbation
 from dprec.errors import InputError
-from dprec.mechanisms.channel import Channel
-from dprec.privacy.calibration import CalibratedMechanism
 from dprec.randomness import DeviceDraws
+from dprec.reports import CellFamily
 from simulation import load
 from simulation.audit import audit, audit_all
 from simulation.auditing import Audit, presets
@@ -39,14 +39,15 @@ def audited(name: str, *overrides: str, **options: Any) -> Audit:
 @pytest.fixture
 def leaky(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let devices perturb as if their budget were twice what it is."""
-    honest = one_shot.installed_mechanism
+    honest = one_shot.installed_family
 
     def twice(population: Any) -> Any:
-        calibrated, codec = honest(population)
-        spent = replace(calibrated.budget, epsilon=2 * calibrated.budget.epsilon)
-        return replace(calibrated, budget=spent), codec
+        family = honest(population)
+        spending = replace(family, budget=replace(family.budget, epsilon=2 * family.budget.epsilon))
+        vars(spending)["codec"] = family.codec  # the server reads what the honest channel would send
+        return spending
 
-    monkeypatch.setattr(one_shot, "installed_mechanism", twice)
+    monkeypatch.setattr(one_shot, "installed_family", twice)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,7 @@ def test_a_budget_that_is_not_divided_by_the_rounds_is_detected(monkeypatch: pyt
 
 
 def in_clear(reports: Any, clear: Any) -> Any:
-    """Return `CalibratedMechanism.perturb` with symbols that show some levels."""
+    """Return `CellFamily.perturb` with symbols that show some levels."""
 
     def perturb(self: Any, cells: Any, levels: Any, random_words: Any) -> Any:
         symbols = reports(self, cells, levels, random_words)
@@ -139,7 +140,7 @@ def in_clear(reports: Any, clear: Any) -> Any:
     ids=["a middle level", "profiles of several ratings"],
 )
 def test_ratings_in_clear_are_detected(monkeypatch: pytest.MonkeyPatch, clear: Any, test: str) -> None:
-    monkeypatch.setattr(CalibratedMechanism, "perturb", in_clear(CalibratedMechanism.perturb, clear))
+    monkeypatch.setattr(CellFamily, "perturb", in_clear(CellFamily.perturb, clear))
     result = audited("blp-mf", "protocol.mechanism.kind=randomized-response", trials=2_000)
     assert test in [finding.test for finding in result.findings if not finding.holds]
 
@@ -150,7 +151,7 @@ def test_a_budget_per_user_that_is_not_divided_on_the_device_is_detected(
     def undivided(self: Any, cells: Any, levels: Any, random_words: Any) -> Any:
         return self.channel(1).sample(levels, random_words)
 
-    monkeypatch.setattr(CalibratedMechanism, "perturb", undivided)
+    monkeypatch.setattr(CellFamily, "perturb", undivided)
     kept = "protocol.mechanism.kind=randomized-response", "protocol.privacy={epsilon: 2, per: user}"
     result = audited("blp-mf", *kept, trials=4_000, confidence=0.99)
     assert [finding.test for finding in result.findings if not finding.holds] == [

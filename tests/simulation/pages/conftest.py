@@ -12,8 +12,6 @@ import pytest
 import yaml
 
 from dprec.accounting import Guarantee, PrivacyAccountant, Trust
-from dprec.privacy.calibration import CalibratedMechanism
-from dprec.privacy.device_channel import device_channel
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import TrafficLedger
 from simulation.analysis.protocol_results import read_rows
@@ -179,8 +177,8 @@ def _channel(config: RunConfig, train: Ratings) -> Any:
     protocol = config.protocol
     if not isinstance(protocol, OneShotProtocol):
         return None
-    calibrated = CalibratedMechanism(protocol.mechanism, protocol.privacy, train.scale, train.n_items)
-    return device_channel(calibrated, train.counts)
+    calibrated = protocol.mechanism.family(protocol.privacy, train.scale, train.n_items)
+    return calibrated.device_channel(train.counts)
 
 
 def alter_summary(directory: Path, altered: Mapping[str, Any]) -> None:

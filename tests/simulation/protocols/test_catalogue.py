@@ -9,11 +9,12 @@ import pytest
 
 from dprec.accounting import PrivacyBudget
 from dprec.catalogue import Catalogue
-from dprec.completion import Completed, Completion, ItemAverage, Observations
+from dprec.completion import Completed, Completion, ItemAverage
 from dprec.datasets import DelimitedTable
 from dprec.datasets.table import ItemColumns
 from dprec.errors import InputError
-from dprec.mechanisms.threshold_bit import ThresholdBit
+from dprec.mechanisms.thresholds import ThresholdBit
+from dprec.observations import Observations
 from dprec.progress import Progress, silent
 from dprec.splits import LeaveNPerUser
 from simulation import run

@@ -57,7 +57,7 @@ def test_a_rating_is_hidden_among_those_of_the_same_item(one_bit: dict[str, Any]
 
     train, _ = load_ratings(config)
     raters = np.bincount(train.items, minlength=train.n_items)
-    channel = config.protocol._calibrated(train).channel(1)
+    channel = config.protocol._family(train).channel(1)
     shuffled = ShuffledChannel(channel)
     expected = np.array([shuffled.epsilon(int(count), 1e-6) if count else 0.0 for count in raters])
     own = expected[train.items]

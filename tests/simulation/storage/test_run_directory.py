@@ -17,7 +17,7 @@ import pytest
 
 from dprec.accounting import PrivacyAccountant, PrivacyLossDistribution, compose
 from dprec.errors import InputError, RunError
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.randomness import generator
 from simulation import run
 from simulation.configuration.models import parse_config

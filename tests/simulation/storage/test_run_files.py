@@ -17,10 +17,9 @@ from dprec.datasets import MovieLens100K
 from dprec.datasets.movielens import film_titles
 from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS
-from dprec.privacy.calibration import CalibratedMechanism
-from dprec.privacy.device_channel import DeviceChannel, device_channel
 from dprec.randomness import generator
 from dprec.ratings import Ratings, RatingScale
+from dprec.reports import DeviceChannel
 from simulation import run
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
@@ -81,7 +80,7 @@ def device(kind: str = "bounded-laplace") -> DeviceChannel:
     mechanism = MECHANISMS[kind](kind=kind)
     budget = PrivacyBudget(epsilon=2.0, per="user")
     scale = RatingScale.evenly(1.0, 5.0, 1.0)
-    made = device_channel(CalibratedMechanism(mechanism, budget, scale, 200), np.array([3, 5, 9]))
+    made = mechanism.family(budget, scale, 200).device_channel(np.array([3, 5, 9]))
     assert made is not None
     return made
 

@@ -4,10 +4,9 @@ import numpy as np
 from scipy.special import expit
 
 from dprec.accounting import PrivacyBudget
-from dprec.completion import Observations
 from dprec.mechanisms import Mechanism
+from dprec.observations import Observations
 from dprec.ordinal import cut_points, level_probabilities
-from dprec.privacy.calibration import CalibratedMechanism
 from dprec.ratings import RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)
@@ -33,7 +32,7 @@ def planted_levels(
 def reported(levels: np.ndarray, mechanism: Mechanism, epsilon: float) -> Observations:
     """Send every cell through a mechanism, and return what the server sees."""
     n_users, n_items = levels.shape
-    calibrated = CalibratedMechanism(mechanism, PrivacyBudget(epsilon=epsilon, per="cell"), STARS, n_items)
+    calibrated = mechanism.family(PrivacyBudget(epsilon=epsilon, per="cell"), STARS, n_items)
     words = np.random.default_rng(7).integers(0, 2**64, levels.size, dtype=np.uint64)
     symbols = calibrated.perturb(np.full(n_users, n_items), levels.ravel(), words)
     shown = np.flatnonzero(~np.isnan(calibrated.reference_channel.values[symbols]))
@@ -45,5 +44,5 @@ def reported(levels: np.ndarray, mechanism: Mechanism, epsilon: float) -> Observ
         calibrated.read(counts, symbols[shown]),
         levels.shape,
         STARS,
-        symbols=calibrated.symbol_reports(counts, symbols[shown]),
+        evidence=calibrated.evidence_of(counts, symbols[shown], np.ones(n_users, dtype=np.bool_)),
     )

@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dprec.completion import Calibrated, ItemAverage, MatrixFactorization, Observations
+from dprec.completion import Calibrated, ItemAverage, MatrixFactorization
 from dprec.completion.calibrated.learned_histogram import learned_shares
 from dprec.errors import SettingError
 from dprec.mechanisms import Mechanism, RandomizedResponse, SetOnly, ThresholdBit
-from dprec.mechanisms.symbol_reports import SymbolReports
+from dprec.observations import Observations, SymbolReports
 from dprec.ordinal import cut_points, level_probabilities
 from dprec.ratings import RatingScale
 
@@ -41,7 +41,7 @@ def planted(mechanism: Mechanism, epsilon: float) -> tuple[Observations, np.ndar
         channel.values[symbols],
         latent.shape,
         STARS,
-        symbols=reports,
+        evidence=reports,
     )
     return seen, expected
 
@@ -82,7 +82,7 @@ def test_channels_of_their_own_are_read_each_by_its_likelihood() -> None:
     strong, _ = planted(ThresholdBit(), 4.0)
     weak = ThresholdBit().channel(STARS, 0.1).probabilities
     mixed = SymbolReports((strong.symbols.channels[0], weak), strong.symbols.symbols, strong.users % 2)
-    half = Observations(strong.users, strong.items, strong.values, strong.shape, STARS, symbols=mixed)
+    half = Observations(strong.users, strong.items, strong.values, strong.shape, STARS, evidence=mixed)
     of_weak = Calibrated(histogram=SHARES).fit(half, 1).users.variances[1::2]
     of_strong = Calibrated(histogram=SHARES).fit(half, 1).users.variances[::2]
     assert of_weak.min() > of_strong.max()
@@ -111,7 +111,7 @@ def test_however_few_the_ratings_predictions_are_ratings(
         channel.values[symbols],
         shape,
         STARS,
-        symbols=SymbolReports((channel.probabilities,), symbols, np.zeros_like(symbols)),
+        evidence=SymbolReports((channel.probabilities,), symbols, np.zeros_like(symbols)),
     )
     completed = Calibrated(histogram=SHARES, learn_histogram=learn).fit(seen, 1)
     predictions = completed.predict(*np.indices(shape).reshape(2, -1))

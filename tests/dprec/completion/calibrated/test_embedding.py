@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from scipy import stats
 
 from dprec.accounting import gaussian_epsilon
-from dprec.completion import AS_THEY_ARE, EmbeddingRelease, embedded
+from dprec.completion import embedded
 from dprec.completion.calibrated import embedding as noisy_sets
 from dprec.completion.calibrated.embedding import (
     RATINGS_PER_USER,
@@ -28,6 +28,7 @@ from dprec.completion.calibrated.embedding import (
     sums_of_squares,
     weighted_counts,
 )
+from dprec.observations import AS_THEY_ARE, EmbeddingRelease
 
 SHAPE = (60, 40)
 

@@ -10,8 +10,8 @@ import pytest
 from dprec.catalogue import Catalogue
 from dprec.completion import Calibrated
 from dprec.completion.calibrated.hidden_sets import CellLikelihood, HiddenReports
-from dprec.errors import RunError
 from dprec.mechanisms import HiddenThreshold, Mechanism, ZhengLaplace, ZhengRandomizedResponse
+from dprec.observations import RowReports
 from tests.dprec.completion.calibrated.hidden_worlds import CUTS, SHARES, STARS, planted_levels, reported
 
 COMPLETION = Calibrated(histogram=SHARES, dimensions=3, sweeps=8)
@@ -59,17 +59,16 @@ def test_users_whose_report_was_not_accepted_say_nothing() -> None:
     levels = planted_levels(USERS, ITEMS)[0]
     seen = reported(levels, HiddenThreshold(), 2.0)
     arrived = np.arange(USERS) < 200
-    assert seen.symbols is not None
-    assert seen.symbols.hidden is not None
+    assert isinstance(seen.evidence, RowReports)
     kept = arrived[seen.users]
     symbols = replace(
-        seen.symbols,
-        symbols=seen.symbols.symbols[kept],
-        channel_of=seen.symbols.channel_of[kept],
-        hidden=replace(seen.symbols.hidden, reported=arrived),
+        seen.evidence,
+        symbols=seen.evidence.symbols[kept],
+        channel_of=seen.evidence.channel_of[kept],
+        reported=arrived,
     )
     half = replace(
-        seen, users=seen.users[kept], items=seen.items[kept], values=seen.values[kept], symbols=symbols
+        seen, users=seen.users[kept], items=seen.items[kept], values=seen.values[kept], evidence=symbols
     )
     alone = COMPLETION.fit(reported(levels[:200], HiddenThreshold(), 2.0), 1)
     model = COMPLETION.fit(half, 1)
@@ -117,7 +116,7 @@ def test_differences_within_a_bin_are_no_preferences() -> None:
 
 def test_symbols_are_counted_by_bin_with_those_that_are_not_sent() -> None:
     seen = reported(planted_levels(30, 20)[0], HiddenThreshold(), 1.0)
-    reports = HiddenReports.of(seen)
+    reports = HiddenReports.of(seen, seen.evidence)
     table = np.zeros((30, 20), dtype=np.int64)
     table[reports.users, reports.items] = reports.symbols
     bins = np.arange(30) % 4
@@ -132,7 +131,7 @@ def test_symbols_are_counted_by_bin_with_those_that_are_not_sent() -> None:
 
 def test_the_symbols_of_a_fine_grid_are_merged_and_keep_their_likelihood() -> None:
     seen = reported(planted_levels(30, 20)[0], ZhengLaplace(), 1.0)
-    reports = HiddenReports.of(seen)
+    reports = HiddenReports.of(seen, seen.evidence)
     assert reports.unrated.size == 16
     assert reports.symbols.min() > 0
     np.testing.assert_allclose(reports.rated.sum(axis=1), 1)
@@ -140,12 +139,6 @@ def test_the_symbols_of_a_fine_grid_are_merged_and_keep_their_likelihood() -> No
     # "?" stays as it is, and neighbours stay in order.
     assert reports.unrated[0] == pytest.approx(1 / (1 + np.exp(-0.5)))
     assert (np.diff(reports.symbols[np.argsort(seen.values)]) >= 0).all()
-
-
-def test_reports_of_revealed_item_sets_are_refused() -> None:
-    seen = reported(planted_levels(5, 4)[0], HiddenThreshold(), 1.0)
-    with pytest.raises(RunError, match="not rated"):
-        HiddenReports.of(type(seen)(seen.users, seen.items, seen.values, seen.shape, seen.scale))
 
 
 CHANNEL = ZhengRandomizedResponse().channel(STARS, 1.0).probabilities

@@ -9,7 +9,7 @@ import pytest
 
 from dprec.completion import ItemBiases, Observations, SymbolTables
 from dprec.mechanisms import RandomizedResponse, ThresholdBit
-from dprec.mechanisms.symbol_reports import SymbolReports
+from dprec.observations import SymbolReports
 from dprec.ordinal import cut_points, level_probabilities
 from dprec.ratings import RatingScale
 
@@ -35,7 +35,9 @@ def observations(items: np.ndarray, symbols: np.ndarray, shape: tuple[int, int])
     channel = ThresholdBit().channel(STARS, 2.0)
     users = np.repeat(np.arange(shape[0], dtype=np.int32), items.size // shape[0])
     reports = SymbolReports((channel.probabilities,), symbols, np.zeros_like(symbols))
-    return Observations(users, items.astype(np.int32), channel.values[symbols], shape, STARS, symbols=reports)
+    return Observations(
+        users, items.astype(np.int32), channel.values[symbols], shape, STARS, evidence=reports
+    )
 
 
 def test_planted_biases_are_found_whatever_users_differ_by() -> None:
@@ -60,7 +62,7 @@ def test_who_sent_a_report_and_when_makes_no_difference() -> None:
         seen,
         items=seen.items[moved],
         values=seen.values[moved],
-        symbols=replace(seen.symbols, symbols=seen.symbols.symbols[moved]),
+        evidence=replace(seen.symbols, symbols=seen.symbols.symbols[moved]),
     )
     assert (ItemBiases().fit(shuffled, seed=1).biases.biases == own.biases.biases).all()
 
@@ -70,7 +72,7 @@ def test_unlinked_reports_come_in_an_order_that_follows_from_what_they_say() -> 
     moved = np.random.default_rng(3).permutation(seen.items.size)
     assert seen.symbols is not None
     symbols = replace(seen.symbols, symbols=seen.symbols.symbols[moved])
-    shuffled = replace(seen, items=seen.items[moved], values=seen.values[moved], symbols=symbols)
+    shuffled = replace(seen, items=seen.items[moved], values=seen.values[moved], evidence=symbols)
     one, other = seen.unlinked(with_sets=False), shuffled.unlinked(with_sets=False)
     assert one.symbols is not None
     assert other.symbols is not None

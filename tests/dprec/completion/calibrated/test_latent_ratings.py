@@ -17,9 +17,8 @@ from scipy.special import ndtr
 from dprec.completion import Calibrated, Observations, Regressed
 from dprec.completion.calibrated.latent_ratings import Cells, CountLikelihood, LatentRatings
 from dprec.completion.calibrated.regressions import Expected
-from dprec.mechanisms.noisy_counts import NoisyCounts
-from dprec.mechanisms.symbol_reports import SymbolReports
-from dprec.mechanisms.threshold_bit import ThresholdBit
+from dprec.mechanisms.thresholds import ThresholdBit
+from dprec.observations import NoisyCounts, SymbolReports
 from dprec.ratings import RatingScale
 
 USERS, ITEMS = 60, 40
@@ -233,12 +232,12 @@ def test_counts_tell_the_completion_about_users() -> None:
         np.zeros(theta.size),
         (users, 90),
         RatingScale.evenly(1, 4, 1),
-        symbols=reports,
+        evidence=reports,
     )
     completion = Calibrated(features=0, sweeps=8)
     alone, counted = (
         np.corrcoef(completion.fit(given, 1).users.biases, levels)[0, 1]
-        for given in (seen, replace(seen, counts=rows))
+        for given in (seen, replace(seen, evidence=replace(reports, counts=rows)))
     )
     assert counted > alone + 0.1
 

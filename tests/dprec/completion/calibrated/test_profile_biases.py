@@ -3,7 +3,7 @@
 import numpy as np
 
 from dprec.completion.calibrated.profile_biases import SIDE_PER_BIAS, ProfileFit
-from dprec.mechanisms.symbol_reports import ProfileReports
+from dprec.observations import ProfileReports
 from dprec.progress import silent
 from dprec.randomness import generator
 

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from dprec.completion import Calibrated, Observations, Regressed
+from dprec.completion import Calibrated, Regressed
 from dprec.completion.calibrated.regressions import Expected
 from dprec.completion.calibrated.residual_biases import ResidualAnswers, fitted_to_residuals
-from dprec.mechanisms.symbol_reports import ResidualReports
+from dprec.observations import Observations, ResidualReports
 from dprec.progress import silent
 from dprec.ratings import RatingScale
 
@@ -31,7 +31,7 @@ def observed(lies: float, *, answers: int = 2, seed: int = 3) -> tuple[Observati
         np.full(USERS * RATED, 3.0),
         (USERS, ITEMS),
         STARS,
-        residuals=reports,
+        evidence=reports,
     )
     return seen, np.column_stack([np.ones(ITEMS), features, biases])
 
@@ -41,7 +41,7 @@ def test_biases_are_recovered_from_the_answers(lies: float) -> None:
     """Errors in units of the posterior's: the mean square of 40 beyond 3 has probability below 1e-9."""
     seen, known = observed(lies)
     start = Regressed.prior(known[:, :3], Expected(spread=(0.06,)))
-    fitted = fitted_to_residuals(start, seen, 20, silent)
+    fitted = fitted_to_residuals(start, seen, seen.evidence, 20, silent)
     # What all items have in common is not in the residuals.
     error = fitted.biases - known[:, 3]
     error -= error.mean()
@@ -54,7 +54,7 @@ def test_biases_are_recovered_from_the_answers(lies: float) -> None:
 
 def test_the_slope_is_that_of_the_log_likelihood() -> None:
     seen, known = observed(0.2)
-    answers = ResidualAnswers.of(seen, known[:, :3])
+    answers = ResidualAnswers.of(seen, seen.evidence, known[:, :3])
     latent = np.linspace(-3, 3, answers.items.size)
     slopes, information = answers.linearised(latent)
 
@@ -71,7 +71,7 @@ def test_the_slope_is_that_of_the_log_likelihood() -> None:
 def test_a_rating_alone_says_nothing() -> None:
     reports = ResidualReports(np.array([0]), np.array([True]), np.array([0.1]))
     seen = Observations(
-        np.zeros(1, np.int32), np.zeros(1, np.int32), np.array([3.0]), (2, 3), STARS, residuals=reports
+        np.zeros(1, np.int32), np.zeros(1, np.int32), np.array([3.0]), (2, 3), STARS, evidence=reports
     )
     model = Calibrated().fit(seen, seed=1)
     np.testing.assert_array_equal(model.items.biases, np.zeros(3))
@@ -82,6 +82,6 @@ def test_only_differences_from_the_rated_items_count() -> None:
     seen, known = observed(0.1)
     start = Regressed.prior(known[:, :3], Expected(spread=(0.06,)))
     shifted = Regressed.prior(known[:, :3] + [0, 2, -1], Expected(spread=(0.06,)))
-    one, other = (fitted_to_residuals(each, seen, 5, silent) for each in (start, shifted))
+    one, other = (fitted_to_residuals(each, seen, seen.evidence, 5, silent) for each in (start, shifted))
     np.testing.assert_allclose(one.coefficients, other.coefficients, atol=1e-9)
     np.testing.assert_allclose(one.means - one.means.mean(), other.means - other.means.mean(), atol=1e-9)

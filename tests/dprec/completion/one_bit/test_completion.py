@@ -19,7 +19,6 @@ from dprec.completion import Observations, OneBit
 from dprec.completion.one_bit import completion as module
 from dprec.errors import InputError, RunError
 from dprec.mechanisms import MECHANISMS
-from dprec.privacy.calibration import CalibratedMechanism
 from dprec.randomness import generator, words
 from dprec.ratings import RatingScale
 
@@ -118,7 +117,7 @@ def test_the_likelihood_undoes_flips() -> None:
 def test_the_likelihood_of_what_was_received_follows_each_users_channel() -> None:
     mechanism = MECHANISMS["randomized-response"]()
     for budget in (PrivacyBudget(epsilon=1.0), PrivacyBudget(epsilon=3.0, per="user")):
-        calibrated = CalibratedMechanism(mechanism, budget, binary_scale(), 30)
+        calibrated = mechanism.family(budget, binary_scale(), 30)
         given = calibrated.likelihood(np.array([1, 0, 3]), np.array([0, 1, 1, 0], np.uint16))
         first = 1 / (1 + np.exp(-(1.0 if budget.per == "rating" else 3.0)))
         assert given.shape == (4, 2)
@@ -127,8 +126,8 @@ def test_the_likelihood_of_what_was_received_follows_each_users_channel() -> Non
         np.testing.assert_allclose(
             given[1:], [[1 - kept, kept], [1 - kept, kept], [kept, 1 - kept]], rtol=1e-9
         )
-    hidden = CalibratedMechanism(
-        MECHANISMS["zheng-randomized-response"](), PrivacyBudget(epsilon=1.0, per="cell"), binary_scale(), 3
+    hidden = MECHANISMS["zheng-randomized-response"]().family(
+        PrivacyBudget(epsilon=1.0, per="cell"), binary_scale(), 3
     )
     given = hidden.likelihood(np.array([3]), np.array([0, 1, 2], np.uint16))
     np.testing.assert_allclose(given, hidden.reference_channel.probabilities[1:].T)

@@ -1,0 +1,268 @@
+"""A mechanism is a channel: the matrix Q[x, z] = Pr(symbol z is sent | true level x).
+
+The matrix is held in integers: row x gives each symbol an integer of 2**60 equally likely
+draws. What the device does (compare a random word with the cumulative weights), how private it is
+(the largest ratio in a column) and what the server may infer (the likelihood of a report) all follow
+from these same integers, so the privacy reported is that of the draws that are made, with no
+floating-point error in between.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dprec.randomness import DRAW_BITS, DRAWS, integer_weights, loss_of_draws, most_draws
+
+_TABLE_BITS = 12
+"""First bits of a draw, by which a table says where its symbol is."""
+
+_CELLS_AT_ONCE = 1 << 14
+"""Cells that are sampled together: little enough for the processor's cache."""
+
+_NEARLY = 2.0**-50
+"""Relative error of a ratio in floating point, and more."""
+
+_KEPT = 4096
+"""Draws by which floating-point rounding may miss the sum of a row, and more."""
+
+_TOLERANCE = 1e-7
+"""Amount by which floating-point errors may make a matrix exceed its budget before it is rounded."""
+
+
+@dataclass(frozen=True, eq=False)
+class Channel:
+    """A row-stochastic matrix from true levels to symbols."""
+
+    weights: NDArray[np.uint64]
+    """Draws out of 2**60 that turn each input into each symbol; rows sum to 2**60; shape (inputs, symbols).
+    """
+    inputs: NDArray[np.float64]
+    """The rating each row stands for; a first row of NaN is "not rated"; shape (inputs,)."""
+    values: NDArray[np.float64]
+    """The rating that a published decoder reads from each symbol; NaN reads as "not rated"; shape (symbols,).
+    """
+
+    @classmethod
+    def from_probabilities(
+        cls, probabilities: ArrayLike, inputs: ArrayLike, values: ArrayLike, epsilon: float
+    ) -> Channel:
+        """Round a matrix of probabilities to integer weights that lose no more than epsilon.
+
+        Parameters
+        ----------
+        probabilities : array_like, shape (inputs, symbols)
+            Non-negative; rows are normalised.
+        inputs, values : array_like
+            As for the class.
+        epsilon : float
+            The budget; infinite if nothing is promised.
+
+        Raises
+        ------
+        ValueError
+            When the shapes do not agree, a row is not a distribution, or the rows cost more than epsilon.
+        """
+        rows = np.asarray(probabilities, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape != (np.size(inputs), np.size(values)):
+            raise ValueError(f"probabilities of shape {rows.shape} for {np.size(inputs)} x {np.size(values)}")
+        if not (np.all(np.isfinite(rows)) and np.all(rows >= 0) and np.all(rows.sum(axis=1) > 0)):
+            raise ValueError("every row must hold non-negative numbers with a positive sum")
+        return cls(
+            rounded_to_draws(rows, epsilon).astype(np.uint64),
+            np.array(inputs, dtype=np.float64),
+            np.array(values, dtype=np.float64),
+        )
+
+    @property
+    def symbols(self) -> int:
+        """Number of symbols."""
+        return self.values.size
+
+    @property
+    def first_level(self) -> int:
+        """Level of the first row: 0 when "not rated" is an input, else 1."""
+        return 0 if np.isnan(self.inputs[0]) else 1
+
+    @property
+    def hides_rated_items(self) -> bool:
+        """Whether "not rated" is an input, so that a report covers every item."""
+        return self.first_level == 0
+
+    @cached_property
+    def probabilities(self) -> NDArray[np.float64]:
+        """Q, shape (inputs, symbols)."""
+        return self.weights.astype(np.float64) / DRAWS
+
+    @cached_property
+    def epsilon(self) -> float:
+        """Exact local privacy loss: max over z, x, x' of log(Q[x, z] / Q[x', z]), rounded up.
+
+        Infinite if a symbol shows that some input was not the true one.
+        """
+        most, fewest = self.weights.max(axis=0), self.weights.min(axis=0)
+        most, fewest = most[most > 0], fewest[most > 0]
+        if not fewest.all():
+            return math.inf
+        # Floating point finds the columns that may be the worst, integers the one that is.
+        growths = (most - fewest) / fewest
+        worst = np.flatnonzero(growths >= growths.max() * (1 - _NEARLY))
+        pairs = zip(most[worst].tolist(), fewest[worst].tolist(), strict=True)
+        return loss_of_draws(*max(set(pairs), key=lambda pair: Fraction(*pair)))
+
+    @cached_property
+    def _thresholds(self) -> NDArray[np.uint64]:
+        return np.cumsum(self.weights, axis=1, dtype=np.uint64)[:, :-1]
+
+    def sample(
+        self, levels: NDArray[np.unsignedinteger], random_words: NDArray[np.uint64]
+    ) -> NDArray[np.uint16]:
+        """Send each level through the channel.
+
+        Parameters
+        ----------
+        levels : ndarray of unsigned int, shape (cells,)
+            Levels from `first_level`.
+        random_words : ndarray of uint64, shape (cells,)
+            One uniform word per cell.
+
+        Returns
+        -------
+        ndarray of uint16, shape (cells,)
+            Symbols, from 0.
+        """
+        symbols = np.empty(levels.size, dtype=np.uint16)
+        for start in range(0, levels.size, _CELLS_AT_ONCE):
+            block = slice(start, start + _CELLS_AT_ONCE)
+            rows, draws = (
+                levels[block].astype(np.int64) - self.first_level,
+                integer_weights(random_words[block]),
+            )
+            # A table pays for itself with many cells only.
+            look_up = self._looked_up if levels.size >= _CELLS_AT_ONCE else self._searched
+            symbols[block] = look_up(rows, draws)
+        return symbols
+
+    def _searched(self, rows: NDArray[np.int64], draws: NDArray[np.uint64]) -> NDArray[np.uint16]:
+        """Return how many thresholds of its row each draw has reached."""
+        symbols = np.empty(rows.size, dtype=np.uint16)
+        for row, thresholds in enumerate(self._thresholds):
+            cells = np.flatnonzero(rows == row)
+            symbols[cells] = np.searchsorted(thresholds, draws[cells], side="right")
+        return symbols
+
+    def _looked_up(self, rows: NDArray[np.int64], draws: NDArray[np.uint64]) -> NDArray[np.uint16]:
+        """Return what `_searched` does: from a table where there is one threshold to compare with at most."""
+        table, crowded, thresholds = self._table
+        places = (rows << _TABLE_BITS) + (draws >> np.uint64(DRAW_BITS - _TABLE_BITS)).view(np.int64)
+        symbols: NDArray[np.uint16] = table[places]
+        symbols += thresholds[rows * self.symbols + symbols] <= draws
+        cells = np.flatnonzero(crowded[places])
+        symbols[cells] = self._searched(rows[cells], draws[cells])
+        return symbols
+
+    @cached_property
+    def _table(self) -> tuple[NDArray[np.uint16], NDArray[np.bool_], NDArray[np.uint64]]:
+        """What is known of draws by their first bits, row by row.
+
+        How many thresholds they have reached at least, and whether more than one follows up to the next such
+        bits; and the thresholds, after the last of each row one that no draw reaches.
+        """
+        starts = np.arange((1 << _TABLE_BITS) + 1, dtype=np.uint64) << np.uint64(DRAW_BITS - _TABLE_BITS)
+        reached = np.array([np.searchsorted(row, starts, side="right") for row in self._thresholds])
+        never = np.full((len(self.inputs), 1), np.iinfo(np.uint64).max, dtype=np.uint64)
+        return (
+            reached[:, :-1].astype(np.uint16).ravel(),
+            (np.diff(reached, axis=1) > 1).ravel(),
+            np.hstack([self._thresholds, never]).ravel(),
+        )
+
+    def marginal(self, prior: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Return the distribution of the symbols, shape (symbols,).
+
+        Parameters
+        ----------
+        prior : ndarray, shape (inputs,), optional
+            Distribution of the inputs; uniform by default.
+        """
+        inputs = len(self.inputs)
+        return (np.full(inputs, 1 / inputs) if prior is None else prior) @ self.probabilities
+
+    def entropy(self, prior: NDArray[np.float64] | None = None) -> float:
+        """Return the entropy of a symbol in bits: the least cost of a report per cell."""
+        shares = self.marginal(prior)
+        shares = shares[shares > 0]
+        return max(0.0, float(-(shares * np.log2(shares)).sum()))
+
+    def bias(self) -> NDArray[np.float64]:
+        """Return E[values[z] | x] - x per input, given that the symbol shows a rating, shape (inputs,).
+
+        NaN for the input "not rated".
+        """
+        return self._moment(1) - self.inputs
+
+    def variance(self) -> NDArray[np.float64]:
+        """Return Var[values[z] | x] per input, given that the symbol shows a rating, shape (inputs,)."""
+        return np.maximum(0.0, self._moment(2) - self._moment(1) ** 2)
+
+    def _moment(self, order: int) -> NDArray[np.float64]:
+        shown = ~np.isnan(self.values)
+        shares = self.probabilities[:, shown]
+        moments: NDArray[np.float64] = shares @ self.values[shown] ** order / shares.sum(axis=1)
+        return moments
+
+
+def rounded_to_draws(probabilities: NDArray[np.float64], epsilon: float) -> NDArray[np.int64]:
+    """Return integer weights with nearly the given probabilities, whose exact loss is at most epsilon.
+
+    Parameters
+    ----------
+    probabilities : ndarray of float64, shape (inputs, symbols)
+        Non-negative; rows are normalised.
+    epsilon : float
+        Infinite if nothing is promised: symbols that cannot occur keep 0 draws. With a promise, a symbol
+        that one input can send has a draw for every input.
+
+    Returns
+    -------
+    ndarray of int64, shape (inputs, symbols)
+        Rows sum to `DRAWS`.
+
+    Raises
+    ------
+    ValueError
+        When the probabilities cost more than epsilon, or integer weights are too coarse for so small an one.
+    """
+    used = (probabilities.max(axis=0) > 0) & math.isfinite(epsilon)
+    rows = np.maximum(probabilities / probabilities.sum(axis=1, keepdims=True), used / DRAWS)
+    _check(rows[:, rows.max(axis=0) > 0], epsilon)
+    # Some draws are kept back, so that no row sums to more than `DRAWS`.
+    total = DRAWS - _KEPT - 4 * rows.shape[1]
+    # The smallest number of a column is rounded up and one more, so that the largest can be what it should.
+    fewest = (np.ceil(rows.min(axis=0) * total).astype(np.int64) + 1) * used
+    most = most_draws(fewest, epsilon)
+    return _filled(np.clip(np.floor(rows * total).astype(np.int64), fewest, most), most)
+
+
+def _check(rows: NDArray[np.float64], epsilon: float) -> None:
+    if math.isfinite(epsilon):
+        loss = float((np.log(rows.max(axis=0)) - np.log(rows.min(axis=0))).max())
+        if loss > epsilon + _TOLERANCE:
+            raise ValueError(f"probabilities that cost {loss:.9g}, at epsilon {epsilon:.9g}")
+
+
+def _filled(draws: NDArray[np.int64], most: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give the draws left over to the likeliest symbols that have room, where they matter least."""
+    draws, inputs = draws.copy(), np.arange(len(draws))
+    while np.any(left := DRAWS - draws.sum(axis=1)):
+        likeliest = np.where(draws < most, draws, -1).argmax(axis=1)
+        added = np.minimum(left, most[likeliest] - draws[inputs, likeliest])
+        if np.any((added == 0) & (left > 0)):
+            raise ValueError("so small an epsilon that integer weights are too coarse for it")
+        draws[inputs, likeliest] += added
+    return draws

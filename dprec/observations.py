@@ -1,0 +1,257 @@
+"""What a server holds of reports: the cells that they show, and evidence beyond the values of these.
+
+Families of reports (`dprec.reports`) make observations, and completions read them. Each kind of evidence is a
+class; a completion that uses the likelihood is fitted to what is registered for the class
+(`dprec.completion.calibrated.completion.fitted_to`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dprec.accounting import NoisySum, gaussian_epsilon, largest_mu
+from dprec.arrays import offsets
+from dprec.catalogue import Catalogue
+from dprec.components import Options, option
+from dprec.ratings import RatingScale
+
+LEAST_RATERS = 5
+"""By default; benchmarks/choose_least_raters.py holds it against others."""
+
+_BETWEEN_PROFILES = float(np.sqrt(2))
+"""How much further two profiles are apart than one is from none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddingRelease(Options):
+    """From how many raters on items have embeddings that everybody is sent, and with what noise."""
+
+    least_raters: int = option(
+        "Raters without whom an item has no embedding. Whether it has one shows in the table.",
+        LEAST_RATERS,
+        ge=1,
+    )
+    epsilon: float | None = option(
+        "Budget of a user's item set against all who are sent the table, for embeddings and popularity; by "
+        "default they have no noise. The server sees the sets in any case.",
+        None,
+        gt=0,
+        le=1000,
+    )
+    delta: float = option("Delta with which it holds.", 1e-6, gt=1e-12, lt=1)
+
+    @property
+    def distance(self) -> float:
+        """How many standard deviations a profile moves what is released, at most; 0 without noise."""
+        return 0.0 if self.epsilon is None else largest_mu(self.epsilon, self.delta)
+
+    @property
+    def epsilon_between_profiles(self) -> float:
+        """What the releases cost, with the same delta, between any two profiles of a user."""
+        return gaussian_epsilon(_BETWEEN_PROFILES * self.distance, self.delta)
+
+    @property
+    def released(self) -> NoisySum:
+        """What is released to everybody, for an accountant."""
+        return NoisySum(self.distance, between_profiles=_BETWEEN_PROFILES)
+
+
+AS_THEY_ARE = EmbeddingRelease(least_raters=1)
+"""Where nobody but the server reads the places."""
+
+
+class Evidence:
+    """What reports say beyond the values that a published decoder reads.
+
+    `has_values` states whether cells with values come with it, which any completion reads, and
+    `of_single_ratings` whether each report is about one rating, of an item that is shown.
+    """
+
+    has_values: ClassVar[bool] = True
+    of_single_ratings: ClassVar[bool] = False
+
+    def unlinked(self, order: NDArray[np.int64]) -> Evidence | None:
+        """Return what is left if every cell is a message of its own, in another order; None for nothing."""
+        return None
+
+    @property
+    def of_cells(self) -> SymbolReports | None:
+        """The symbol of every cell; None if there are none."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyCounts:
+    """Counts over disjoint sets of cells, each of one user: how many of their ratings reach a level."""
+
+    cells: NDArray[np.int64]
+    row_of: NDArray[np.int64]
+    """Places among the observed cells of those that are counted, and the row of each; shape (cells,)."""
+    users: NDArray[np.int64]
+    values: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    """The user of each row, its noisy count, and the number of its cells, at least 1; shape (rows,)."""
+    epsilons: NDArray[np.float64]
+    """Of the two-sided geometric noise; a value is clamped to 0 and the size of its row; shape (rows,)."""
+    least_level: int
+    """The lowest level that is counted, from 2."""
+
+
+@dataclass(frozen=True, eq=False)
+class SymbolReports(Evidence):
+    """Symbols, and the channels through which they were sent."""
+
+    channels: tuple[NDArray[np.float64], ...]
+    """Pr(symbol | level) of every channel; shape (levels, symbols)."""
+    symbols: NDArray[np.int64]
+    channel_of: NDArray[np.int64]
+    """Of each cell, its symbol and the number of its channel; shape (cells,)."""
+    counts: NoisyCounts | None = None
+    """How many ratings of some cells reach a level; the symbols of these cells say nothing."""
+    of_single_ratings: ClassVar[bool] = True
+
+    def unlinked(self, order: NDArray[np.int64]) -> Self:
+        """Return the symbols in another order."""
+        return replace(self, symbols=self.symbols[order], channel_of=self.channel_of[order])
+
+    @property
+    def of_cells(self) -> SymbolReports:
+        """These reports themselves."""
+        return self
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RowReports(SymbolReports):
+    """Symbols of reports on every item, which hide the items that were rated; there is one channel."""
+
+    unrated: NDArray[np.float64]
+    """Pr(symbol | not rated); shape (symbols,)."""
+    unsent: NDArray[np.bool_]
+    """Symbols that are not sent: a cell that a report does not list holds one of them; shape (symbols,)."""
+    reported: NDArray[np.bool_]
+    """Whose report was accepted; shape (users,)."""
+    of_single_ratings: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualReports(Evidence):
+    """Answers to whether ratings are above the mean of their user's, through randomised response."""
+
+    cells: NDArray[np.int64]
+    """Places, among the cells that are seen as rated, of those with an answer; shape (answers,)."""
+    above: NDArray[np.bool_]
+    """Shape (answers,)."""
+    lies: NDArray[np.float64]
+    """Probability with which each answer is not the true one, below 1/2; shape (answers,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class ProfileReports(Evidence):
+    """Answers about whole profiles, counted by item and side of the users' means."""
+
+    above: NDArray[np.int64]
+    below: NDArray[np.int64]
+    """Answers that name each item as rated above, and not above, the user's mean; shape (items,)."""
+    answers: int
+    """All of them."""
+    unrated: tuple[float, float]
+    """Bounds of the share of answers that name one side of an item that nobody has rated."""
+    rated: float
+    """Share of answers that name a side of an item that everybody has rated so."""
+    has_values: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, eq=False)
+class RatedSets:
+    """Which items each user rated, where that is known apart from how."""
+
+    users: NDArray[np.int32]
+    items: NDArray[np.int32]
+    """By user, items ascending within a user; shape (cells,)."""
+    n_users: int
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """The cells that the server saw as rated, by user, items ascending within a user."""
+
+    users: NDArray[np.int32]
+    items: NDArray[np.int32]
+    """Shape (cells,)."""
+    values: NDArray[np.float64]
+    """The ratings that the published decoder reads from the reports; may lie outside the scale;
+    shape (cells,).
+    """
+    shape: tuple[int, int]
+    """Users and items of the whole catalogue, observed or not."""
+    scale: RatingScale
+    """The scale of the true ratings."""
+    noise_variance: float | None = None
+    """Mean variance of a value given the true rating, due to the mechanism alone, in squared rating units;
+    None if the server does not know the mechanism.
+    """
+    likelihood: NDArray[np.float64] | None = None
+    """Probability of what was received given each level of the scale, for completions that ask for it
+    (`Completion.needs_likelihood`); shape (cells, levels).
+    """
+    evidence: Evidence | None = None
+    """What the reports say beyond the values, for completions that ask for it (`Completion.needs_symbols`),
+    and from families whose reports have no other use.
+    """
+    catalogue: Catalogue | None = None
+    """Public data about the items, if the data set has any."""
+    rated: RatedSets | None = None
+    """Who rated which items, where the reports cannot be linked and this is known apart from them."""
+    embedding_release: EmbeddingRelease = AS_THEY_ARE
+    """What completions may read from the item sets as a whole, where all devices are sent what they learn."""
+
+    @property
+    def mean(self) -> float:
+        """Mean observed value; the middle of the scale when nothing was observed."""
+        return float(self.values.mean()) if self.values.size else (self.scale.low + self.scale.high) / 2
+
+    @property
+    def symbols(self) -> SymbolReports | None:
+        """The symbol of every cell, if the evidence has them."""
+        return None if self.evidence is None else self.evidence.of_cells
+
+    def unlinked(self, *, with_sets: bool) -> Observations:
+        """Return what arrives if every cell is a message of its own, in an order that says nothing.
+
+        Every report is that of a user of its own. They come by item, and of one item by their symbols, or by
+        their values where nothing is known of the symbols.
+
+        Parameters
+        ----------
+        with_sets : bool
+            Whether users say apart from that which items they rated.
+        """
+        reported = self.values if self.symbols is None else self.symbols.symbols
+        order = np.lexsort((reported, self.items))
+        return replace(
+            self,
+            users=np.arange(order.size, dtype=np.int32),
+            items=self.items[order],
+            values=self.values[order],
+            shape=(order.size, self.shape[1]),
+            likelihood=None if self.likelihood is None else self.likelihood[order],
+            evidence=None if self.evidence is None else self.evidence.unlinked(order),
+            rated=RatedSets(self.users, self.items, self.shape[0]) if with_sets else None,
+        )
+
+    @cached_property
+    def by_user(self) -> sp.csr_array:
+        """Pattern of the observed cells, users x items, with the position of each cell as data."""
+        indptr = offsets(np.bincount(self.users, minlength=self.shape[0]))
+        return sp.csr_array((np.arange(self.items.size), self.items, indptr), shape=self.shape)
+
+    @cached_property
+    def by_item(self) -> sp.csr_array:
+        """The same by item: items x users."""
+        return self.by_user.T.tocsr()

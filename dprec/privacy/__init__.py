@@ -1,5 +1,0 @@
-"""Mechanisms at a budget."""
-
-from dprec.privacy.calibration import CalibratedMechanism
-
-__all__ = ["CalibratedMechanism"]

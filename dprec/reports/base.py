@@ -1,0 +1,359 @@
+"""The contract of a family of reports: what one kind of report is, on the device and at the server.
+
+A family is what a mechanism at a budget sends, for a scale and a catalogue. Devices, server, protocols and
+audits ask it and never what it is: what a device computes (`encode`), how the server reads it (`reader`),
+what it loses (`losses`, `draws_about`), what it costs (`size`), and whether a further exchange follows
+(`follow_up`). A mechanism names its family once, as `Mechanism.report_family`, which may be user-defined.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.accounting import LARGEST_CELL_EPSILON, ChannelDraws, PrivacyAccountant, PrivacyBudget, PrivacyUnit
+from dprec.catalogue import Catalogue
+from dprec.channel import Channel
+from dprec.errors import SettingError
+from dprec.observations import Evidence, Observations, SymbolReports
+from dprec.randomness import Draws
+from dprec.ratings import Ratings, RatingScale
+from dprec.reports.device_channel import DeviceChannel
+
+REPORT_ROUND, FOLLOW_UP_ROUND = 1, 2
+"""The rounds for which devices draw: of their reports, and of what follows them."""
+
+DrawsFor = Callable[[str], Draws]
+"""From a purpose to the random words of some users for it, the same whenever they are asked for."""
+
+
+class HasChannel(Protocol):
+    """What every family asks of its mechanism."""
+
+    private: ClassVar[bool]
+
+    @property
+    def kind(self) -> str:
+        """Name of the mechanism."""
+
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        """Return the channel at the budget of one draw."""
+
+
+@dataclass(frozen=True, eq=False)
+class Profiles:
+    """What some users have rated."""
+
+    counts: NDArray[np.int64]
+    """Ratings of each user; shape (users,)."""
+    items: NDArray[np.int32]
+    levels: NDArray[np.uint8]
+    """By user, items ascending within a user; levels from 1; shape (sum of counts,)."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a completion reads beside values; see `dprec.observations.Observations`."""
+
+    likelihood: bool = False
+    symbols: bool = False
+
+
+@dataclass(frozen=True)
+class ReportSize:
+    """The report of a user as it is described before anything runs."""
+
+    symbols: int
+    """Size of the alphabet of one answer."""
+    answers: int
+    """Answers in the report."""
+    bits: float
+    """Mean size, before it is padded to whole bytes."""
+    epsilon: float | None
+    """Exact loss of one answer; None if it is not protected."""
+    per: PrivacyUnit
+    """What this loss is for."""
+
+
+class Reader(ABC):
+    """What a server makes of reports as they arrive, of users in ascending order."""
+
+    @abstractmethod
+    def take(self, users: NDArray[np.int64], reports: Sequence[bytes]) -> NDArray[np.bool_]:
+        """Decode the reports of some users and keep what they say; return which are valid.
+
+        A report is any bytes at all: one that no device would send is rejected without an exception, and says
+        nothing.
+
+        Parameters
+        ----------
+        users : ndarray of int, shape (reports,)
+        """
+
+    @abstractmethod
+    def observations(self, catalogue: Catalogue | None = None) -> Observations:
+        """Return what completions are given of all that was taken."""
+
+
+class Asking(Reader):
+    """The server's side of a further exchange: what it asks, and what it makes of the answers.
+
+    Attributes
+    ----------
+    question : bytes
+        The same for everybody.
+    asked : ndarray, shape (users, ...)
+        What was asked of each user, from which the losses follow; see `ReportFamily.losses`.
+    """
+
+    question: bytes
+    asked: NDArray[np.int64]
+
+
+class FollowUp(ABC):
+    """A further exchange after the reports, with everybody whose report was accepted.
+
+    `answers_called` says in the plural what devices send.
+    """
+
+    answers_called: ClassVar[str]
+
+    @abstractmethod
+    def accepts(self, question: bytes) -> bool:
+        """Return whether bytes are a question that a server may ask."""
+
+    @abstractmethod
+    def encode(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> list[bytes]:
+        """Return each user's answer to a question that is accepted."""
+
+    @abstractmethod
+    def asking(self, observed: Observations) -> Asking:
+        """Return the server's side, given what the reports say."""
+
+    @abstractmethod
+    def losses(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> NDArray[np.float64]:
+        """Return what answers add to the loss of whole profiles, shape (users,).
+
+        A single rating, and any profile at all, must lose nothing beyond what the report may cost.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class ReportFamily(ABC):
+    """One kind of report at a budget, for one scale and one catalogue.
+
+    What holds at any budget is said by the class, so that protocols can ask before anything is calibrated:
+    `hides_items`, whether the server cannot tell which items a user rated; `by_cell`, whether each symbol is
+    about one cell by itself; `composes`, whether a user's draws can share a budget by composition;
+    `asks_further`, whether a further exchange follows; `loss_of_channel`, whether the losses follow from the
+    mechanism's channel, whoever wrote it; `evidence`, the kind of evidence that completions are
+    given; `units`, what a budget may be for, and `units_reason` why; `on_items`, what is said about the item
+    set, and `further_notes` what else a reader of the guarantee must know.
+
+    Raises
+    ------
+    SettingError
+        When mechanism and budget are incompatible; the keys begin with "mechanism" and "privacy".
+    """
+
+    mechanism: HasChannel
+    budget: PrivacyBudget | None
+    """None for a mechanism that is not private."""
+    scale: RatingScale
+    n_items: int
+    hides_items: ClassVar[bool] = False
+    by_cell: ClassVar[bool] = True
+    composes: ClassVar[bool] = True
+    asks_further: ClassVar[bool] = False
+    loss_of_channel: ClassVar[bool] = True
+    evidence: ClassVar[type[Evidence]] = SymbolReports
+    units: ClassVar[tuple[PrivacyUnit, ...]] = ("rating", "user")
+    units_reason: ClassVar[str] = "this mechanism reveals the rated items"
+    on_items: ClassVar[str] = (
+        "Which items a user rated is not hidden; epsilon protects the values of the ratings."
+    )
+    further_notes: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        name, budget = self.mechanism.kind, self.budget
+        if self.mechanism.private and budget is None:
+            raise SettingError("privacy", f"none, with mechanism {name}", "an epsilon")
+        if not self.mechanism.private and budget is not None:
+            found = f"an epsilon, with mechanism {name}"
+            raise SettingError("privacy", found, "no privacy key: this mechanism protects nothing")
+        if budget is None:
+            return
+        if budget.per not in self.units:
+            accepted = f"{' or '.join(map(repr, self.units))}: {self.units_reason}"
+            raise SettingError("privacy.per", f"{budget.per!r}, with mechanism {name}", accepted)
+        if budget.per != "user" and budget.epsilon > LARGEST_CELL_EPSILON:
+            found = f"{budget.epsilon:g} per {budget.per}"
+            accepted = f"at most {LARGEST_CELL_EPSILON:g}; beyond it there is practically no noise"
+            raise SettingError("privacy.epsilon", found, accepted)
+
+    # What holds for every budget.
+
+    @classmethod
+    def of_single_ratings(cls) -> bool:
+        """Return whether each symbol is about one rating, of an item that is shown."""
+        return cls.by_cell and not cls.hides_items
+
+    @classmethod
+    def matched_unit(cls, unit: PrivacyUnit) -> PrivacyUnit:
+        """Return what a budget is for that is matched in a unit that all protocols share."""
+        return unit if unit in cls.units else "user"
+
+    @classmethod
+    def channel_inputs(cls, scale: RatingScale) -> NDArray[np.float64]:
+        """Return the inputs of the mechanism's channel: the levels, after NaN where "not rated" is one."""
+        return scale.values
+
+    @classmethod
+    def seen_cells(cls, users: int, items: int, ratings: int) -> int:
+        """Return how many cells the server may see as rated, at most."""
+        return ratings
+
+    @abstractmethod
+    def check(self) -> None:
+        """Refuse a budget and a catalogue for which there is no report, before anything runs.
+
+        Raises
+        ------
+        InputError
+        """
+
+    # The device.
+
+    def work(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the cells that a device computes for users with ``counts`` ratings, shape (users,)."""
+        return counts
+
+    @abstractmethod
+    def encode(self, profiles: Profiles, draws: DrawsFor) -> list[bytes]:
+        """Return the report of every user, which depends on nothing but its own profile and words."""
+
+    @property
+    def follow_up(self) -> FollowUp | None:
+        """What devices are asked after their reports; None if nothing."""
+        return None
+
+    # The server.
+
+    @abstractmethod
+    def reader(self, n_users: int, wanted: Wanted) -> Reader:
+        """Return what reads the reports of so many users, for a completion that wants more than values."""
+
+    def against_truth(
+        self, train: Ratings, observed: Observations, accepted: NDArray[np.bool_]
+    ) -> tuple[tuple[str, ...], dict[str, float | None]]:
+        """Return what only a simulation can say of reports: notes, and how far they are from the ratings.
+
+        Parameters
+        ----------
+        accepted : ndarray of bool, shape (users,)
+            Users whose report was used.
+        """
+        return (), {}
+
+    # What it loses.
+
+    @abstractmethod
+    def channel(self, cells: int) -> Channel:
+        """Return a dominating channel of one draw about a user who has ``cells`` cells."""
+
+    @abstractmethod
+    def protects(self, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which users with ``counts`` ratings have a rating to protect, shape (users,)."""
+
+    @abstractmethod
+    def losses(
+        self, counts: NDArray[np.int64], asked: NDArray[np.int64] | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the exact losses, per rating and per user, of users with ``counts`` ratings.
+
+        Parameters
+        ----------
+        counts : ndarray of int64, shape (users,)
+        asked : ndarray of int64, shape (users, ...), optional
+            What the further exchange has asked of each user; see `Asking`.
+
+        Returns
+        -------
+        per_rating, per_user : ndarray of float64, shape (users,)
+            By basic composition. NaN per rating where there is none to protect.
+        """
+
+    @abstractmethod
+    def draws_about(self, counts: NDArray[np.int64], asked: NDArray[np.int64] | None = None) -> ChannelDraws:
+        """Return the independent draws about users with ``counts`` ratings, for composition; see `losses`."""
+
+    def accountant(
+        self,
+        counts: NDArray[np.int64],
+        sent: NDArray[np.bool_],
+        asked: NDArray[np.int64] | None = None,
+    ) -> PrivacyAccountant:
+        """Return the accountant of a round of reports, and of what followed them.
+
+        Parameters
+        ----------
+        counts : ndarray of int64, shape (users,)
+            Number of ratings of each user.
+        sent : ndarray of bool, shape (users,)
+            Users whose report arrived, whether or not it could be used.
+        asked : ndarray of int64, shape (users, ...), optional
+            What was asked of each after the reports.
+        """
+        accountant = PrivacyAccountant(rated=self.protects(counts))
+        accountant.step(1, sent, *self.losses(counts, asked), self.draws_about(counts, asked))
+        return accountant
+
+    def report_losses(
+        self, profiles: Profiles, draws: DrawsFor
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what devices charge themselves for their reports, which they know; see `losses`."""
+        return self.losses(profiles.counts)
+
+    @abstractmethod
+    def most_losses(self) -> tuple[float, float]:
+        """Return what no profile loses more than, by its report and what follows it: per rating, per user."""
+
+    @abstractmethod
+    def device_channel(self, counts: NDArray[np.int64]) -> DeviceChannel | None:
+        """Return the channel of devices with ``counts`` ratings, or None without noise."""
+
+    # What it costs.
+
+    @abstractmethod
+    def size(self, ratings: int) -> ReportSize:
+        """Return the report of a user with so many ratings."""
+
+    # How it is audited.
+
+    @property
+    def fewest_items(self) -> int:
+        """Items of the smallest catalogue about which devices report as they do about this one."""
+        return 1
+
+    def exact_losses(self, entries: int) -> Iterator[tuple[str, float]]:
+        """Yield losses of so many entries that follow from matrices: what was compared, and the loss."""
+        yield from ()
+
+    def audited_symbols(
+        self, exchange: int, reports: list[bytes], items: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return what can be read in reports, a column for each thing that is, shape (reports, columns).
+
+        Parameters
+        ----------
+        exchange : int
+            0 for the reports, 1 for what follows them.
+        items : ndarray of int64
+            Those that anybody has rated.
+        """
+        return np.zeros((len(reports), 0), dtype=np.int64)

@@ -1,0 +1,366 @@
+"""Reports of independent draws, each from a channel that the budget allows; one symbol for each rated item.
+
+A budget per rating or per cell gives one channel for everybody. A budget per user is divided evenly among the
+draws about the user, by their sum or by what they cost when composed, so users with different numbers of
+draws apply different channels of the same kind; the server sees how many there are anyway.
+
+One symbol for each rated item, beside the set of these, is the family of most published mechanisms.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.accounting import LARGEST_CELL_EPSILON, ChannelDraws, PrivacyBudget, worst_pair
+from dprec.arrays import GrowingArray, offsets, rows_of
+from dprec.catalogue import Catalogue
+from dprec.channel import Channel
+from dprec.errors import InputError, SettingError, within
+from dprec.observations import Evidence, Observations, SymbolReports
+from dprec.randomness import even_share
+from dprec.reports.base import REPORT_ROUND, DrawsFor, Profiles, Reader, ReportFamily, ReportSize, Wanted
+from dprec.reports.device_channel import DeviceChannel
+from dprec.wire import ReportCodec
+
+_SMALLEST_EPSILON = 1e-9
+
+_ROUNDING = 1 + 1e-9
+"""What losses of profiles of different sizes may differ by when they are rounded."""
+
+
+@dataclass(frozen=True, eq=False)
+class IndependentDraws(ReportFamily):
+    """A family whose losses are those of so many draws from one channel; see `ReportFamily`."""
+
+    _channels: dict[int, Channel] = field(default_factory=dict, init=False)
+
+    @abstractmethod
+    def cells(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many draws are sent of users who have ``counts`` ratings, shape (users,)."""
+
+    def channel(self, cells: int) -> Channel:
+        """Return the channel of each draw about a user of whom so many are sent."""
+        key = cells if self.budget and self.budget.per == "user" else 1
+        if key not in self._channels:
+            self._channels[key] = self._built(key)
+        return self._channels[key]
+
+    @property
+    def reference_channel(self) -> Channel:
+        """The channel for which the wire format is made; per user, that of the longest report."""
+        return self.channel(self.n_items)
+
+    def _built(self, cells: int) -> Channel:
+        """Return the channel of one of ``cells`` draws, after checking that it keeps to its budget."""
+        if self.budget is None:
+            with within("mechanism"):
+                return self.mechanism.channel(self.scale, math.inf)
+        # Users with few draws may have more budget than a channel can spend; the rest stays unspent.
+        epsilon = self._share(self.budget, cells)
+        channel = self._within(epsilon)
+        if channel is None:
+            shares = f"{self.budget.epsilon:g} leaves {epsilon:g} per cell"
+            raise SettingError(
+                "privacy.epsilon",
+                f"{shares}, which {self.mechanism.kind} cannot keep",
+                "a larger epsilon, or fewer symbols",
+            )
+        return channel
+
+    def _within(self, epsilon: float) -> Channel | None:
+        """Return the channel at epsilon; None if integer weights are too coarse, or it costs more."""
+        if epsilon < _SMALLEST_EPSILON:
+            return None
+        try:
+            with within("mechanism"):
+                channel = self._at(epsilon)
+        except InputError:
+            raise
+        except ValueError:
+            return None
+        return channel if channel.epsilon <= epsilon else None
+
+    def _at(self, epsilon: float) -> Channel:
+        """Return the channel at the budget of one draw."""
+        return self.mechanism.channel(self.scale, epsilon)
+
+    def _share(self, budget: PrivacyBudget, cells: int) -> float:
+        """Return the budget of one of ``cells`` draws."""
+        even = even_share(budget.epsilon, cells)
+        if even < _SMALLEST_EPSILON:
+            return even
+        try:
+            with within("mechanism"):
+                return budget.share(
+                    self._at,
+                    cells,
+                    most=LARGEST_CELL_EPSILON,
+                    guess=self._guess(budget, cells),
+                )
+        except InputError:
+            raise
+        except ValueError:
+            # Whole draws are too coarse for a share that was tried.
+            return even
+
+    def _guess(self, budget: PrivacyBudget, cells: int) -> float | None:
+        """Return where to look for a composed share: near that of the power of two below the draws."""
+        power = 1 << (cells.bit_length() - 1)
+        if budget.composition == "sum" or power == cells:
+            return None
+        return self.channel(power).epsilon * math.sqrt(power / cells)
+
+    def protects(self, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return of which users anything is sent."""
+        sent: NDArray[np.bool_] = self.cells(counts) > 0
+        return sent
+
+    def losses(
+        self, counts: NDArray[np.int64], asked: NDArray[np.int64] | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the exact losses, per rating and per user, of users with ``counts`` ratings.
+
+        Draws are independent, so a whole profile costs their sum. If the rated items are revealed, profiles
+        are compared on the same items, and a user without ratings has spent nothing and has no loss per
+        rating (NaN).
+        """
+        cells = self.cells(counts)
+        sizes, of_user = np.unique(cells, return_inverse=True)
+        per_cell = np.array([self.channel(size).epsilon if size else np.nan for size in sizes.tolist()])
+        per_rating = per_cell[of_user]
+        return per_rating, np.where(cells > 0, per_rating * np.maximum(cells, 1), 0.0)
+
+    def draws_about(self, counts: NDArray[np.int64], asked: NDArray[np.int64] | None = None) -> ChannelDraws:
+        """Return a draw for each cell of every user."""
+        cells = self.cells(counts)
+        sizes, places = np.unique(np.maximum(cells, 1), return_inverse=True)
+        channels = [self.channel(size) for size in sizes.tolist()]
+        distinct = list(dict.fromkeys(channels))
+        numbers = np.array([distinct.index(channel) for channel in channels])
+        return ChannelDraws(tuple(distinct), numbers[places], cells)
+
+    def most_losses(self) -> tuple[float, float]:
+        """Return what no profile loses more than.
+
+        Between the shortest and the longest profile, the share of a rating only falls and their sum only
+        rises, but for rounding. A budget that is divided is exceeded by neither.
+        """
+        budget = self.budget
+        if budget is not None and budget.per == "user" and budget.composition == "sum":
+            return budget.epsilon, budget.epsilon
+        per_rating, per_user = self.losses(np.array([1, self.n_items]))
+        rounding = 1.0 if budget is None or budget.per != "user" else _ROUNDING
+        return float(per_rating.max()) * rounding, float(per_user.max()) * rounding
+
+    def device_channel(self, counts: NDArray[np.int64]) -> DeviceChannel | None:
+        """Return the channel of the user with the median number of ratings; None if there is no noise."""
+        if self.budget is None:
+            return None
+        median = max(1, round(float(np.median(counts))))
+        cells = int(self.cells(np.array([median]))[0])
+        return DeviceChannel(self.channel(cells), cells, self.budget.per == "user")
+
+    def answers_about(self, entries: int) -> int:
+        """Return how many answers depend on so many entries of a profile that has no others."""
+        return entries
+
+    def exact_losses(self, entries: int) -> Iterator[tuple[str, float]]:
+        """Yield the loss of the worst two levels, once for each answer that depends on them."""
+        loss = worst_pair(self.channel(entries).weights)[0] * self.answers_about(entries)
+        yield "all pairs of levels, from the matrix" + (f", {entries} entries" if entries > 1 else ""), loss
+
+
+@dataclass(frozen=True, eq=False)
+class CellFamily(IndependentDraws):
+    """A symbol for each rated item, drawn from the channel of its user; see `ReportFamily`."""
+
+    def check(self) -> None:
+        """Refuse a budget for which there is no channel, or a catalogue that reports cannot represent."""
+        _ = self.codec
+
+    def cells(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the ratings: each is a draw, shape (users,)."""
+        return counts
+
+    @cached_property
+    def codec(self) -> ReportCodec:
+        """The encoder and decoder of the reports, with words for the symbols of any user's channel."""
+        return ReportCodec(self.reference_channel, self.n_items, self.channel(1).symbols)
+
+    def encode(self, profiles: Profiles, draws: DrawsFor) -> list[bytes]:
+        """Return the set of rated items of every user, with a symbol for each."""
+        return self.codec.encode(offsets(profiles.counts), profiles.items, self.drawn(profiles, draws))
+
+    def drawn(self, profiles: Profiles, draws: DrawsFor) -> NDArray[np.uint16]:
+        """Return the symbols of the rated items, the same whenever they are computed, shape (ratings,)."""
+        noise = draws("report").per_cell(profiles.counts, profiles.items, REPORT_ROUND)
+        return self.perturb(profiles.counts, profiles.levels, noise)
+
+    def perturb(
+        self, cells: NDArray[np.int64], levels: NDArray[np.uint8], random_words: NDArray[np.uint64]
+    ) -> NDArray[np.uint16]:
+        """Send the cells of some users through each user's channel.
+
+        Parameters
+        ----------
+        cells : ndarray of int64, shape (users,)
+            Cells of each user.
+        levels : ndarray of uint8, shape (sum of cells,)
+            By user; 0 is "not rated".
+        random_words : ndarray of uint64, shape (sum of cells,)
+
+        Returns
+        -------
+        ndarray of uint16, shape (sum of cells,)
+        """
+        symbols = np.empty(levels.size, dtype=np.uint16)
+        for channel, which in self._by_channel(cells):
+            symbols[which] = channel.sample(levels[which], random_words[which])
+        return symbols
+
+    def reader(self, n_users: int, wanted: Wanted) -> CellReader:
+        """Return what reads the reports of so many users."""
+        return CellReader(self, n_users, wanted)
+
+    def read(self, cells: NDArray[np.int64], symbols: NDArray[np.uint16]) -> NDArray[np.float64]:
+        """Return the value that each symbol stands for, undoing the encoding of `perturb`, not its noise.
+
+        Parameters
+        ----------
+        cells : ndarray of int64, shape (users,)
+            Cells with a symbol, by user.
+        symbols : ndarray of uint16, shape (sum of cells,)
+        """
+        values = np.empty(symbols.size)
+        for channel, which in self._by_channel(cells):
+            values[which] = channel.values[symbols[which]]
+        return values
+
+    def likelihood(self, cells: NDArray[np.int64], symbols: NDArray[np.uint16]) -> NDArray[np.float64]:
+        """Return the probability of each symbol given each level of the scale, shape (cells, levels).
+
+        Parameters
+        ----------
+        cells : ndarray of int64, shape (users,)
+            Cells with a symbol, by user.
+        symbols : ndarray of uint16, shape (sum of cells,)
+        """
+        given = np.empty((symbols.size, self.scale.levels))
+        for channel, which in self._by_channel(cells):
+            given[which] = channel.probabilities[:, symbols[which]].T
+        return given
+
+    def evidence_of(
+        self, cells: NDArray[np.int64], symbols: NDArray[np.uint16], accepted: NDArray[np.bool_]
+    ) -> Evidence:
+        """Return symbols with the channels through which they were sent.
+
+        Parameters
+        ----------
+        cells : ndarray of int64, shape (users,)
+            Cells with a symbol, by user.
+        symbols : ndarray of uint16, shape (sum of cells,)
+        accepted : ndarray of bool, shape (users,)
+            Whose report was accepted.
+        """
+        of_cell, channels = np.zeros(symbols.size, dtype=np.int64), []
+        for number, (channel, which) in enumerate(self._by_channel(cells)):
+            channels.append(channel.probabilities)
+            of_cell[which] = number
+        channels = channels or [self.reference_channel.probabilities]
+        return SymbolReports(tuple(channels), symbols.astype(np.int64), of_cell)
+
+    def noise_variance(self, cells: NDArray[np.int64]) -> float | None:
+        """Return the mean variance of the value read for a rating, over the levels and the users' reports.
+
+        Parameters
+        ----------
+        cells : ndarray of int64, shape (users,)
+            Cells that each user's report shows as rated.
+
+        Returns
+        -------
+        float or None
+            None if nothing is reported, or no noise is added to the ratings.
+        """
+        if self.budget is None or not cells.any():
+            return None
+        sizes, users = np.unique(cells[cells > 0], return_counts=True)
+        variances = [mean_variance(self.channel(size)) for size in sizes.tolist()]
+        return float(np.average(variances, weights=sizes * users))
+
+    def size(self, ratings: int) -> ReportSize:
+        """Return a report of so many symbols and the set of their items."""
+        channel = self.channel(int(self.cells(np.array([ratings]))[0]))
+        bits = ReportCodec(channel, self.n_items).expected_bits(ratings)
+        epsilon = None if self.budget is None else channel.epsilon
+        return ReportSize(channel.symbols, ratings, bits, epsilon, "rating")
+
+    def audited_symbols(
+        self, exchange: int, reports: list[bytes], items: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return one more than the symbol of every item; 0 where there is none."""
+        decoded = self.codec.decode(reports)
+        symbols = np.zeros((len(reports), self.n_items), dtype=np.int64)
+        symbols[rows_of(np.diff(decoded.indptr)), decoded.items] = decoded.symbols.astype(np.int64) + 1
+        # A symbol that the channel does not have stands for a rating without an answer.
+        return np.where(symbols > self.reference_channel.symbols, 0, symbols)
+
+    def _by_channel(self, cells: NDArray[np.int64]) -> Iterator[tuple[Channel, NDArray[np.int64] | slice]]:
+        """Yield the channels of users with so many cells, each with the cells that it is for."""
+        sizes = np.unique(cells[cells > 0]).tolist()
+        if len({id(self.channel(size)) for size in sizes}) == 1:
+            yield self.channel(sizes[0]), slice(None)
+            return
+        size_of_cell = np.repeat(cells, cells)
+        for size in sizes:
+            yield self.channel(size), np.flatnonzero(size_of_cell == size)
+
+
+def mean_variance(channel: Channel) -> float:
+    """Return the variance of the value read for a rating, averaged over the levels."""
+    return float(channel.variance()[~np.isnan(channel.inputs)].mean())
+
+
+class CellReader(Reader):
+    """Reports of cells as they arrive; see `Reader`."""
+
+    def __init__(self, family: CellFamily, n_users: int, wanted: Wanted) -> None:
+        self._family, self._wanted, self._codec = family, wanted, family.codec
+        self._accepted = np.zeros(n_users, dtype=np.bool_)
+        self._counts = np.zeros(n_users, dtype=np.int64)
+        self._items, self._values = GrowingArray(np.int32), GrowingArray(np.float64)
+        self._symbols = GrowingArray(np.uint16)
+
+    def take(self, users: NDArray[np.int64], reports: Sequence[bytes]) -> NDArray[np.bool_]:
+        """Decode reports, and keep the items that they show with what is read for them."""
+        decoded = self._codec.decode(reports)
+        counts = np.diff(decoded.indptr)
+        self._accepted[users], self._counts[users] = decoded.valid, counts
+        self._items.extend(decoded.items)
+        self._values.extend(self._family.read(counts, decoded.symbols))
+        if self._wanted.likelihood or self._wanted.symbols:
+            self._symbols.extend(decoded.symbols)
+        return decoded.valid
+
+    def observations(self, catalogue: Catalogue | None = None) -> Observations:
+        """Return the cells that are shown as rated, with what a completion wants to know of their symbols."""
+        family, counts, symbols = self._family, self._counts, self._symbols.take()
+        return Observations(
+            rows_of(counts, np.int32),
+            self._items.take(),
+            self._values.take(),
+            (counts.size, family.n_items),
+            family.scale,
+            noise_variance=family.noise_variance(counts),
+            likelihood=family.likelihood(counts, symbols) if self._wanted.likelihood else None,
+            evidence=family.evidence_of(counts, symbols, self._accepted) if self._wanted.symbols else None,
+            catalogue=catalogue,
+        )

@@ -1,0 +1,361 @@
+"""A report of two disjoint parts: symbols about some ratings, then noisy counts over the others.
+
+A symbol of the channel says that a rating is left for the counts. When the server has grouped the items,
+devices count the left ratings that reach a level, by group. A count loses no more when one of its ratings
+changes than the channel of the same user does, and no rating is in both, so a rating costs what the channel
+says. A whole profile costs its symbols and counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.accounting import ChannelDraws, dominating_channel
+from dprec.arrays import rows_of
+from dprec.catalogue import Catalogue
+from dprec.errors import SettingError
+from dprec.observations import NoisyCounts, Observations
+from dprec.ratings import RatingScale
+from dprec.reports.base import FOLLOW_UP_ROUND, Asking, DrawsFor, FollowUp, HasChannel, Profiles, Wanted
+from dprec.reports.cells import CellFamily, CellReader
+from dprec.reports.counts.noise import CountNoise
+from dprec.wire import FixedFields
+
+
+class LeavesRatings(HasChannel, Protocol):
+    """A mechanism whose channel has a last symbol for ratings that are left to be counted."""
+
+    @property
+    def groups(self) -> int:
+        """Groups of items, each with a count of its own."""
+
+    def least_counted_level(self, scale: RatingScale) -> int:
+        """Return the lowest level that is counted."""
+
+
+@dataclass(frozen=True, eq=False)
+class CountFamily(CellFamily):
+    """Symbols about some ratings, and counts of the others; see the module and `ReportFamily`."""
+
+    mechanism: LeavesRatings
+    composes: ClassVar[bool] = False
+    asks_further: ClassVar[bool] = True
+    further_notes: ClassVar[tuple[str, ...]] = (
+        "Chance alone decides whether a rating is in one bit or in one noisy count; it loses at most epsilon "
+        "in either. The counts are sent when the server has grouped the items. Against a whole profile, a "
+        "count costs at most the sum over its ratings.",
+    )
+
+    def check(self) -> None:
+        """Refuse a budget that is too small for a count, or that draws are to share by composition.
+
+        Raises
+        ------
+        SettingError
+        """
+        super().check()
+        name = self.mechanism.kind
+        if self.budget is not None and self.budget.composition == "pld":
+            raise SettingError("privacy.composition", f"'pld', with mechanism {name}", "'sum'")
+        epsilon = self.reference_channel.epsilon
+        try:
+            self.noise_at(epsilon)
+        except ValueError:
+            found = f"{epsilon:g} for a rating, too little for a count of {self.n_items} ratings"
+            raise SettingError("privacy.epsilon", found, "a larger epsilon") from None
+
+    @property
+    def follow_up(self) -> Counts:
+        """The counts."""
+        return Counts(self)
+
+    def reader(self, n_users: int, wanted: Wanted) -> CellReader:
+        """Return what reads the reports; the symbols say which ratings are left."""
+        return super().reader(n_users, replace(wanted, symbols=True))
+
+    def left(self, symbols: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return which cells of the first part are left for the counts: those with the last symbol."""
+        chosen: NDArray[np.bool_] = symbols == self.reference_channel.symbols - 1
+        return chosen
+
+    def epsilons(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return what a changed rating costs users, shape (users,); of one rating where there is none."""
+        return super().losses(np.maximum(cells, 1))[0]
+
+    def noise_at(self, epsilon: float) -> CountNoise:
+        """Return the noise on a count of up to the whole catalogue; see `CountNoise.of`."""
+        return CountNoise.of(epsilon, self.n_items)
+
+    def losses(
+        self, counts: NDArray[np.int64], asked: NDArray[np.int64] | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the exact losses, per rating and per user.
+
+        Parameters
+        ----------
+        counts : ndarray of int64, shape (users,)
+        asked : ndarray of int64, shape (users, groups), optional
+            Ratings in each count, 0 where none was asked for; by default, every rating has a symbol.
+        """
+        if asked is None:
+            return super().losses(counts)
+        per_rating, draws = self.epsilons(counts), counts - asked.sum(axis=1)
+        return per_rating, per_rating * draws + self.added(counts, asked)
+
+    def draws_about(self, counts: NDArray[np.int64], asked: NDArray[np.int64] | None = None) -> ChannelDraws:
+        """Return what is drawn about every user, given which part each rating is in.
+
+        The parts do not depend on values, so the losses hold given the parts. The loss of a count is added:
+        it occurs with a probability of about a half if all of its ratings change.
+        """
+        if asked is None:
+            return super().draws_about(counts)
+        epsilons, of_user = np.unique(self.epsilons(counts), return_inverse=True)
+        bits = tuple(dominating_channel(epsilon) for epsilon in epsilons.tolist())
+        return ChannelDraws(bits, of_user, counts - asked.sum(axis=1), self.added(counts, asked))
+
+    def added(self, cells: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return what counts of so many of a user's cells lose together when all change, shape (users,)."""
+        epsilons, of_user = np.unique(self.epsilons(cells), return_inverse=True)
+        kinds = np.column_stack([np.repeat(of_user, sizes.shape[1]), sizes.ravel()])
+        distinct, numbers = np.unique(kinds, axis=0, return_inverse=True)
+        losses = np.array([self._loss(float(epsilons[place]), size) for place, size in distinct.tolist()])
+        lost: NDArray[np.float64] = losses[numbers.ravel()].reshape(sizes.shape).sum(axis=1)
+        return lost
+
+    def report_losses(
+        self, profiles: Profiles, draws: DrawsFor
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what devices charge for their symbols, without the ratings that are left for counts."""
+        left = self.left(self.drawn(profiles, draws))
+        symbols = np.bincount(rows_of(profiles.counts)[~left], minlength=profiles.counts.size)
+        epsilons = self.epsilons(profiles.counts)
+        return np.where(profiles.counts > 0, epsilons, np.nan), epsilons * symbols
+
+    def count_epsilon(self, cells: int, size: int) -> float:
+        """Return the exact loss of a count of ``size`` of a user's cells when all of its ratings change."""
+        return self._loss(float(self.epsilons(np.array([cells]))[0]), size)
+
+    def _loss(self, epsilon: float, size: int) -> float:
+        """Return the exact loss of a count of so many ratings when all change.
+
+        None and all of the ratings are told apart best by the two ends, 1 and all by a count between them:
+        far from the true count, single counts are less probable than all beyond them.
+        """
+        extreme = np.unique([0, min(1, size), size])
+        return self.noise_at(epsilon).channel(size, extreme).epsilon if size else 0.0
+
+    def exact_losses(self, entries: int) -> Iterator[tuple[str, float]]:
+        """Yield the losses of symbols, and that of a count in which so many ratings change."""
+        yield from super().exact_losses(entries)
+        loss = self.count_epsilon(entries, entries)
+        yield f"counts that differ by {entries}, from the table", loss
+
+    def audited_symbols(
+        self, exchange: int, reports: list[bytes], items: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return the symbols, and then the counts of all groups."""
+        if exchange:
+            return self.follow_up.codec.decode(reports)[1]
+        return super().audited_symbols(exchange, reports, items)
+
+
+@dataclass(frozen=True, eq=False)
+class Counts(FollowUp):
+    """The second exchange: noisy counts of the ratings that were left, by groups of items."""
+
+    family: CountFamily
+    answers_called: ClassVar[str] = "counts"
+
+    @property
+    def groups(self) -> int:
+        """Groups of items."""
+        return self.family.mechanism.groups
+
+    @property
+    def least_level(self) -> int:
+        """The lowest level that is counted."""
+        return self.family.mechanism.least_counted_level(self.family.scale)
+
+    @property
+    def codec(self) -> FixedFields:
+        """The encoder and decoder of the counts of a user."""
+        return FixedFields(self.groups, self.family.n_items)
+
+    @property
+    def group_codec(self) -> FixedFields:
+        """The encoder and decoder of the groups of all items, which are one row."""
+        return FixedFields(self.family.n_items, self.groups - 1)
+
+    def accepts(self, question: bytes) -> bool:
+        """Return whether a question names a group for every item."""
+        return bool(self.group_codec.decode([question])[0].all())
+
+    def grouped(
+        self, cells: NDArray[np.int64], groups: NDArray[np.int64], counted: NDArray[np.bool_]
+    ) -> NDArray[np.int64]:
+        """Count cells by user and group, shape (users, groups).
+
+        Parameters
+        ----------
+        cells : ndarray of int64, shape (users,)
+            Cells of each user.
+        groups : ndarray of int64, shape (sum of cells,)
+            The group of each cell's item.
+        counted : ndarray of bool, shape (sum of cells,)
+        """
+        places = (rows_of(cells) * self.groups + groups)[counted]
+        shape = cells.size, self.groups
+        return np.bincount(places, minlength=cells.size * self.groups).reshape(shape)
+
+    def encode(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> list[bytes]:
+        """Return noisy counts of the ratings that each user's report left out.
+
+        A rating about which a symbol was sent is in no count, and every other one in exactly one.
+        """
+        cells, (left, of_rating) = profiles.counts, self._left(profiles, question, draws)
+        sizes = self.grouped(cells, of_rating, left)
+        counts = self.grouped(cells, of_rating, left & (profiles.levels >= self.least_level))
+        words = draws("counts").asked(question)
+        columns = [words.per_user(group, FOLLOW_UP_ROUND) for group in range(self.groups)]
+        return self.codec.encode(self.perturb(cells, counts, sizes, np.column_stack(columns)))
+
+    def _left(
+        self, profiles: Profiles, question: bytes, draws: DrawsFor
+    ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Return which ratings the reports left out, and the group of each rating's item."""
+        groups = self.group_codec.decode([question])[1]
+        return self.family.left(self.family.drawn(profiles, draws)), groups[0, profiles.items]
+
+    def losses(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> NDArray[np.float64]:
+        """Return what the counts of each user lose together.
+
+        A rating is in a symbol or in a count and loses at most epsilon in either, which the report was
+        charged. A whole profile loses no more by its symbols and counts than by symbols alone, which is what
+        the report could have cost any profile.
+        """
+        left, of_rating = self._left(profiles, question, draws)
+        return self.family.added(profiles.counts, self.grouped(profiles.counts, of_rating, left))
+
+    def perturb(
+        self,
+        cells: NDArray[np.int64],
+        counts: NDArray[np.int64],
+        sizes: NDArray[np.int64],
+        random_words: NDArray[np.uint64],
+    ) -> NDArray[np.int64]:
+        """Add each user's noise to its counts.
+
+        Parameters
+        ----------
+        cells : ndarray of int64, shape (users,)
+            Cells of each user's first part, counted or not.
+        counts, sizes : ndarray of int64, shape (users, groups)
+            Ratings that reach the least level, and all that are counted.
+        random_words : ndarray of uint64, shape (users, groups)
+        """
+        noisy = np.zeros_like(counts)
+        epsilons = self.family.epsilons(cells)
+        for epsilon in np.unique(epsilons).tolist():
+            own = epsilons == epsilon
+            noisy[own] = self.family.noise_at(epsilon).perturb(counts[own], sizes[own], random_words[own])
+        return noisy
+
+    def asking(self, observed: Observations) -> CountsAsked:
+        """Return what groups the items by how often reports show them as rated, and reads the counts."""
+        return CountsAsked(self, observed)
+
+    def received(
+        self,
+        users: NDArray[np.integer],
+        groups: NDArray[np.int64],
+        counted: NDArray[np.bool_],
+        cells: NDArray[np.int64],
+        values: NDArray[np.int64],
+    ) -> NoisyCounts:
+        """Return the counts that a server has received of at least one rating.
+
+        Parameters
+        ----------
+        users, groups : ndarray of int, shape (observed cells,)
+            The user of each cell, and the group of its item.
+        counted : ndarray of bool, shape (observed cells,)
+            Which cells are in a count that arrived.
+        cells : ndarray of int64, shape (users,)
+        values : ndarray of int64, shape (users, groups)
+            The noisy counts.
+        """
+        width, places = self.groups, np.flatnonzero(counted)
+        owners = users[places].astype(np.int64) * width + groups[places]
+        rows, row_of, sizes = np.unique(owners, return_inverse=True, return_counts=True)
+        return NoisyCounts(
+            places,
+            row_of,
+            users=rows // width,
+            values=values.ravel()[rows],
+            sizes=sizes,
+            epsilons=self.family.epsilons(cells)[rows // width],
+            least_level=self.least_level,
+        )
+
+
+class CountsAsked(Asking):
+    """The server's side of the counts; see `Asking`.
+
+    Parameters
+    ----------
+    observed : Observations
+        With the symbols of the reports.
+    """
+
+    def __init__(self, counts: Counts, observed: Observations) -> None:
+        assert observed.symbols is not None, "reports without their symbols"
+        self._counts, self._observed, self._symbols = counts, observed, observed.symbols
+        n_users, n_items = observed.shape
+        groups = popularity_groups(np.bincount(observed.items, minlength=n_items), counts.groups)
+        self._cells = np.bincount(observed.users, minlength=n_users)
+        self._groups, self._left = groups[observed.items], counts.family.left(self._symbols.symbols)
+        self.asked = counts.grouped(self._cells, self._groups, self._left)
+        self.question = counts.group_codec.encode(groups[None])[0]
+        self._values, self._accepted = np.zeros_like(self.asked), np.zeros(n_users, dtype=np.bool_)
+
+    def take(self, users: NDArray[np.int64], reports: Sequence[bytes]) -> NDArray[np.bool_]:
+        """Decode counts; one above the number of ratings that it is over is refused."""
+        valid, read = self._counts.codec.decode(reports)
+        valid = valid & (read <= self.asked[users]).all(axis=1)
+        self._accepted[users], self._values[users] = valid, read
+        return valid
+
+    def observations(self, catalogue: Catalogue | None = None) -> Observations:
+        """Return what the reports say, with the counts."""
+        seen = self._observed
+        counted = self._left & self._accepted[seen.users]
+        noisy = self._counts.received(seen.users, self._groups, counted, self._cells, self._values)
+        return replace(seen, evidence=replace(self._symbols, counts=noisy))
+
+
+def popularity_groups(ratings: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
+    """Return the group of every item, such that each group has about the same number of ratings.
+
+    Parameters
+    ----------
+    ratings : ndarray of int64, shape (items,)
+        How often each item is rated.
+    groups : int
+        At least 1.
+
+    Returns
+    -------
+    ndarray of int64, shape (items,)
+        From 0, the items that are rated most often; of equally popular items, the first come first.
+    """
+    order = np.argsort(-ratings, kind="stable")
+    before = np.cumsum(ratings[order]) - ratings[order]
+    result = np.empty(ratings.size, dtype=np.int64)
+    result[order] = np.minimum(before * groups // max(int(ratings.sum()), 1), groups - 1)
+    return result

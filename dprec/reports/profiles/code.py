@@ -1,0 +1,246 @@
+"""One answer about a whole profile: subset selection turned round.
+
+A profile is a set of elements: every rated item with the side of the user's mean that its rating is on. In
+subset selection (Ye and Barg [ye2018]) a device draws one of its elements and sends a random subset, which
+rather holds the element than not. Here the elements are divided into blocks by a public rule, the device
+marks the blocks that its elements lie in, R of C at most, and sends one block: each marked one with w of
+2**60 draws, each of the others with an even share of the rest. As a channel, the rows are all sets of at most
+R blocks and the symbols the C blocks. Two rows differ most where a block is marked in one, and unmarked in
+the other beside R marked ones, so
+
+    epsilon = log(w / ((2**60 - R w) / (C - R))),
+
+exact although no machine could hold the matrix. Answering for all elements at once instead of for one drawn
+makes a profile of R elements R times as loud.
+
+Where few blocks serve best, at small epsilon, an element x lies in block (a x mod p) // k, with a prime p and
+a multiplier a that the device draws anew for every answer and sends with it (a linear hash, Carter and Wegman
+[carter1979]). Then every element that is not in a profile is as likely to share a marked block as any other.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context, Decimal
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.arrays import offsets, rows_of
+from dprec.channel import Channel
+from dprec.errors import SettingError
+from dprec.randomness import DRAWS, integer_weights, loss_of_draws, uniform_below
+from dprec.ratings import RatingScale
+
+_EXACTLY = Context(prec=50, rounding=ROUND_FLOOR)
+
+_LARGEST_BLOCK = 1024
+"""Elements of a block, which the server counts for every answer."""
+
+_MOST_EPSILON = 20.0
+"""Loss beyond which integer weights get too few; the rest of a budget stays unspent."""
+
+_WORTH_DIVIDING = 1.5
+"""From so many elements per wanted block on, blocks have more than one element."""
+
+_ELEMENTS_AT_ONCE = 1 << 21
+
+
+@dataclass(frozen=True)
+class ProfileCode:
+    """How a device answers about its profile, and what the server makes of it."""
+
+    elements: int
+    """All that a profile may consist of, two for each item."""
+    size: int
+    """Elements of a block; the last one may have fewer."""
+    marked: int
+    """Blocks R that a device marks at most."""
+    draws: int
+    """Draws w of a marked block."""
+
+    @classmethod
+    def at(cls, epsilon: float, n_items: int, profile: int) -> ProfileCode:
+        """Return the code of an answer at a budget.
+
+        About e^epsilon + 1 times as many blocks as marked ones say most; a small catalogue has fewer.
+
+        Parameters
+        ----------
+        epsilon : float
+            Of one answer, above 0.
+        profile : int
+            Ratings of a profile that count at most.
+
+        Raises
+        ------
+        SettingError
+            When blocks would be too large, for a catalogue of so many items.
+        """
+        epsilon = min(epsilon, _MOST_EPSILON)
+        elements, wanted = 2 * n_items, _wanted_blocks(epsilon, profile)
+        size = 1
+        if elements >= _WORTH_DIVIDING * wanted:
+            size = max(2, round(elements / wanted))
+        if size > _LARGEST_BLOCK:
+            found = f"{profile}, for {n_items} items at epsilon {epsilon:g}, which makes blocks of {size}"
+            accepted = f"more ratings or a larger epsilon, for blocks of at most {_LARGEST_BLOCK} elements"
+            raise SettingError("profile", found, accepted)
+        blocks = -(-_modulus(elements, size) // size)
+        marked = min(max(1, round(blocks / (math.exp(epsilon) + 1))), blocks // 2)
+        return cls.with_blocks(epsilon, elements, size, marked)
+
+    @classmethod
+    def with_blocks(cls, epsilon: float, elements: int, size: int, marked: int) -> ProfileCode:
+        """Return the code with blocks of some size of which so many are marked; see the class."""
+        blocks = -(-_modulus(elements, size) // size)
+        growth, others = Decimal(epsilon).exp(_EXACTLY).next_minus(_EXACTLY), blocks - marked
+        share = _EXACTLY.divide(_EXACTLY.multiply(DRAWS, growth), marked * growth + others)
+        # The draws of the others are rounded down: they get back at least what that takes.
+        return cls(elements, size, marked, math.floor(share) - -(-others // marked))
+
+    @cached_property
+    def modulus(self) -> int:
+        """The prime p of the division into blocks, or the number of elements if each is a block."""
+        return _modulus(self.elements, self.size)
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks C."""
+        return -(-self.modulus // self.size)
+
+    @property
+    def multipliers(self) -> int:
+        """Number of divisions into blocks, with the multipliers from 1 on."""
+        return self.modulus - 1 if self.size > 1 else 1
+
+    @property
+    def fewest_draws(self) -> int:
+        """Draws of an unmarked block beside as many marked ones as possible."""
+        return (DRAWS - self.marked * self.draws) // (self.blocks - self.marked)
+
+    @cached_property
+    def epsilon(self) -> float:
+        """Exact loss of one answer between any two profiles, rounded up."""
+        return loss_of_draws(self.draws, self.fewest_draws)
+
+    def channel(self, scale: RatingScale) -> Channel:
+        """Return the channel between two profiles that have nothing in common, which are the worst pair.
+
+        The lower levels stand for the one and the upper for the other. The symbols are a block of the one, of
+        the other, and of neither if there are any: all blocks of a symbol have the same ratio of
+        probabilities, so nothing is lost. No other pair is told apart better at any delta: with fewer marked
+        blocks, a profile is a mixture of those that mark R, and of R that are marked in both nothing is seen.
+        """
+        own, others = self.marked * self.draws, self.marked * self.fewest_draws
+        rest, middle = DRAWS - own - others, (scale.low + scale.high) / 2
+        weights = np.array([[own, others, rest], [others, own, rest]], dtype=np.uint64)
+        values, symbols = np.array([scale.low, scale.high, middle]), 3 if rest else 2
+        rows = (scale.values > middle).astype(np.int64)
+        return Channel(weights[rows, :symbols], scale.values, values[:symbols])
+
+    @property
+    def numbers(self) -> int:
+        """Number of different answers."""
+        return self.multipliers * self.blocks
+
+    def answers(
+        self,
+        counts: NDArray[np.int64],
+        elements: NDArray[np.int64],
+        choice: NDArray[np.uint64],
+        noise: NDArray[np.uint64],
+    ) -> NDArray[np.int64]:
+        """Answer about the profiles of a partition.
+
+        Parameters
+        ----------
+        counts : ndarray of int64, shape (users,)
+            Elements of each user, `marked` at most.
+        elements : ndarray of int64, shape (sum of counts,)
+            By user.
+        choice, noise : ndarray of uint64, shape (users,)
+            Independent random words: for the multipliers, and for the answers.
+
+        Returns
+        -------
+        ndarray of int64, shape (users,)
+            Numbers that stand for a multiplier and a block.
+        """
+        multipliers = 1 + uniform_below(self.multipliers, choice)
+        owners = rows_of(counts)
+        blocks = multipliers[owners] * elements % self.modulus // self.size
+        keys = np.unique(owners * self.blocks + blocks)
+        owners, marked = np.divmod(keys, self.blocks)
+        numbers = np.bincount(owners, minlength=counts.size)
+        return (multipliers - 1) * self.blocks + self._drawn(numbers, owners, marked, noise)
+
+    def _drawn(
+        self,
+        numbers: NDArray[np.int64],
+        owners: NDArray[np.int64],
+        marked: NDArray[np.int64],
+        noise: NDArray[np.uint64],
+    ) -> NDArray[np.int64]:
+        """Draw the block that each user sends, given how many it has marked, and which, ascending."""
+        starts, draws = offsets(numbers)[:-1], integer_weights(noise).astype(np.int64)
+        beyond = draws - numbers * self.draws
+        honest = beyond < 0
+        others = self.blocks - numbers
+        share, extra = np.divmod(DRAWS - numbers * self.draws, others)
+        # The draws that are left over belong to the first of the other blocks, one to each.
+        long = extra * (share + 1)
+        place = np.where(beyond < long, beyond // (share + 1), extra + (beyond - long) // share)
+        # Marked blocks are skipped: as many as lie at or before the place.
+        skipped = marked - (np.arange(marked.size) - starts[owners]) <= place[owners]
+        sent: NDArray[np.int64] = place + np.bincount(owners[skipped], minlength=numbers.size)
+        sent[honest] = marked[(starts + draws // self.draws)[honest]]
+        return sent
+
+    def counted(self, answers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many answers name a block of which each element is one, shape (elements,).
+
+        Parameters
+        ----------
+        answers : ndarray of int64, shape (answers,)
+        """
+        if self.size == 1:
+            return np.bincount(answers, minlength=self.elements)
+        total = np.zeros(self.modulus, dtype=np.int64)
+        inverses, step = _inverses(self.modulus), max(1, _ELEMENTS_AT_ONCE // self.size)
+        for start in range(0, answers.size, step):
+            multipliers, blocks = np.divmod(answers[start : start + step], self.blocks)
+            hashed = blocks[:, None] * self.size + np.arange(self.size)
+            members = inverses[multipliers + 1][:, None] * hashed % self.modulus
+            total += np.bincount(members[hashed < self.modulus], minlength=self.modulus)
+        return total[: self.elements]
+
+
+def fewest_divided(epsilon: float, profile: int) -> int:
+    """Return of how many items on elements share blocks; see `ProfileCode.at`."""
+    return math.ceil(_WORTH_DIVIDING * _wanted_blocks(min(epsilon, _MOST_EPSILON), profile) / 2)
+
+
+def _wanted_blocks(epsilon: float, profile: int) -> float:
+    return profile * (math.exp(epsilon) + 1)
+
+
+def _modulus(elements: int, size: int) -> int:
+    """Return the elements if each is a block, else the least prime that is not less."""
+    number = elements
+    while size > 1 and not (number % np.arange(2, math.isqrt(number) + 1)).all():
+        number += 1
+    return number
+
+
+def _inverses(prime: int) -> NDArray[np.int64]:
+    """Return the inverse of every number modulo a prime, shape (prime,); 0 for 0."""
+    inverses = np.ones(prime, dtype=np.int64)
+    powers, exponent = np.arange(prime, dtype=np.int64), prime - 2
+    while exponent:
+        if exponent & 1:
+            inverses = inverses * powers % prime
+        powers, exponent = powers * powers % prime, exponent >> 1
+    return inverses

@@ -1,0 +1,218 @@
+"""Bits about a few ratings of a profile: whether each is above the mean of the user's own ratings.
+
+The set of rated items is reported, and one answer about each of a few ratings, drawn at random. Two profiles
+on the same items that differ in any values differ in the answers alone: the ratings that are drawn do not
+depend on values. Each answer costs at most an even share of the budget, whatever the others are, so all of
+them together cost at most the budget.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.accounting import PrivacyUnit
+from dprec.arrays import places_of
+from dprec.channel import Channel
+from dprec.observations import Evidence, ResidualReports
+from dprec.randomness import shuffled_within
+from dprec.ratings import RatingScale
+from dprec.reports.base import REPORT_ROUND, DrawsFor, HasChannel, Profiles, ReportSize, Wanted
+from dprec.reports.cells import CellFamily, CellReader
+from dprec.wire import ReportCodec
+
+_ANSWERED = 1 / 16
+"""Share of the ratings with an answer for which the code of a report is made; about s in n."""
+
+
+class AsksAboutFew(HasChannel, Protocol):
+    """A mechanism that says about how many ratings it asks."""
+
+    def asked(self, epsilon: float) -> int:
+        """Return how many ratings a user with a budget reports on, if it has so many."""
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualBitFamily(CellFamily):
+    """Whether a few ratings are above the mean of their user's, at a budget per user; see `ReportFamily`.
+
+    Where the base class speaks of draws about a user, these are its answers.
+    """
+
+    mechanism: AsksAboutFew
+    by_cell: ClassVar[bool] = False
+    evidence: ClassVar[type[Evidence]] = ResidualReports
+    units: ClassVar[tuple[PrivacyUnit, ...]] = ("user",)
+    units_reason: ClassVar[str] = "a rating moves the mean that every answer depends on"
+    on_items: ClassVar[str] = (
+        "Which items a user rated is not hidden; epsilon protects the values of all ratings of a user "
+        "together: however many of them change, the report's probability changes by at most a factor of "
+        "e^epsilon."
+    )
+
+    @property
+    def most(self) -> int:
+        """Answers of a user with enough ratings."""
+        assert self.budget is not None, "answers without a budget"
+        return min(self.mechanism.asked(self.budget.epsilon), self.n_items)
+
+    def cells(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many answers users give who have ``counts`` ratings, shape (users,)."""
+        return np.minimum(counts, self.most)
+
+    def channel(self, cells: int) -> Channel:
+        """Return the channel of a user who has ``cells`` ratings, or more than it answers about."""
+        return super().channel(min(cells, self.most))
+
+    @property
+    def reference_channel(self) -> Channel:
+        """The channel of each answer of a user with enough ratings."""
+        return self.channel(self.most)
+
+    @property
+    def _silent(self) -> int:
+        """The symbol of a rating without an answer."""
+        return self.reference_channel.symbols
+
+    @cached_property
+    def codec(self) -> ReportCodec:
+        """The code of reports: the channel's symbols, and one for a rating without an answer."""
+        channel = self.reference_channel
+        shares = np.append(_ANSWERED * channel.marginal(), 1 - _ANSWERED)
+        middle = (self.scale.low + self.scale.high) / 2
+        rows = np.tile(shares, (channel.inputs.size, 1))
+        coded = Channel.from_probabilities(rows, channel.inputs, np.append(channel.values, middle), np.inf)
+        return ReportCodec(coded, self.n_items)
+
+    def drawn(self, profiles: Profiles, draws: DrawsFor) -> NDArray[np.uint16]:
+        """Return an answer, or none, about every rated item, shape (ratings,)."""
+        counts, items = profiles.counts, profiles.items
+        choice = draws("choice").per_cell(counts, items, REPORT_ROUND)
+        noise = draws("report").per_cell(counts, items, REPORT_ROUND)
+        return self.answers(counts, profiles.levels, choice, noise)
+
+    def answers(
+        self,
+        counts: NDArray[np.int64],
+        levels: NDArray[np.uint8],
+        choice: NDArray[np.uint64],
+        noise: NDArray[np.uint64],
+    ) -> NDArray[np.uint16]:
+        """Draw some ratings of every user and answer about them.
+
+        Parameters
+        ----------
+        counts : ndarray of int64, shape (users,)
+            Ratings of each user.
+        levels : ndarray of uint8, shape (ratings,)
+            By user.
+        choice, noise : ndarray of uint64, shape (ratings,)
+            Independent random words: for which ratings are drawn, and for the answers.
+
+        Returns
+        -------
+        ndarray of uint16, shape (ratings,)
+        """
+        drawn = drawn_ratings(counts, self.most, choice)
+        symbols = np.full(levels.size, self._silent, dtype=np.uint16)
+        sides = sides_of_the_mean(counts, levels, self.scale)
+        symbols[drawn] = self.perturb(self.cells(counts), sides[drawn], noise[drawn])
+        return symbols
+
+    def reader(self, n_users: int, wanted: Wanted) -> CellReader:
+        """Return what reads the reports; the answers are kept, as there is no likelihood of a level."""
+        return super().reader(n_users, replace(wanted, likelihood=False, symbols=True))
+
+    def read(self, cells: NDArray[np.int64], symbols: NDArray[np.uint16]) -> NDArray[np.float64]:
+        """Return the value that each symbol stands for; the middle of the scale without an answer."""
+        values = np.full(symbols.size, (self.scale.low + self.scale.high) / 2)
+        answered = self._answered(cells, symbols)
+        given = np.bincount(np.repeat(np.arange(cells.size), cells)[answered], minlength=cells.size)
+        values[answered] = super().read(given, symbols[answered])
+        return values
+
+    def evidence_of(
+        self, cells: NDArray[np.int64], symbols: NDArray[np.uint16], accepted: NDArray[np.bool_]
+    ) -> ResidualReports:
+        """Return the answers in the reports of users with so many ratings."""
+        answered = self._answered(cells, symbols)
+        sizes, of_user = np.unique(np.maximum(self.cells(cells), 1), return_inverse=True)
+        lies = np.array([self.channel(size).probabilities[0, 1] for size in sizes.tolist()])
+        above, lying = symbols[answered] == 1, np.repeat(lies[of_user], cells)[answered]
+        return ResidualReports(np.flatnonzero(answered), above, lying)
+
+    def _answered(self, counts: NDArray[np.int64], symbols: NDArray[np.uint16]) -> NDArray[np.bool_]:
+        """Return which cells have an answer, without users who give another number than they should."""
+        answered = symbols != self._silent
+        users = np.repeat(np.arange(counts.size), counts)
+        given = np.bincount(users[answered], minlength=counts.size)
+        read: NDArray[np.bool_] = answered & (given == self.cells(counts))[users]
+        return read
+
+    def noise_variance(self, cells: NDArray[np.int64]) -> float | None:
+        """Return the mean variance of the value read for an answer; see the base class."""
+        return super().noise_variance(self.cells(cells))
+
+    def losses(
+        self, counts: NDArray[np.int64], asked: NDArray[np.int64] | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the exact losses, per rating and per user, of users with ``counts`` ratings.
+
+        They are the same: one rating can move the mean past all that are answered about.
+        """
+        per_answer, per_user = super().losses(counts)
+        return np.where(np.isnan(per_answer), np.nan, per_user), per_user
+
+    def size(self, ratings: int) -> ReportSize:
+        """Return a report of a few answers and the set of rated items."""
+        cells = int(self.cells(np.array([ratings]))[0])
+        channel, bits = self.channel(cells), self.codec.expected_bits(ratings)
+        return ReportSize(channel.symbols, cells, bits, channel.epsilon, "user")
+
+    def answers_about(self, entries: int) -> int:
+        """Return the answers of a profile with so many ratings: all of them depend on each."""
+        return int(self.cells(np.array([entries]))[0])
+
+
+def sides_of_the_mean(
+    counts: NDArray[np.int64], levels: NDArray[np.uint8], scale: RatingScale
+) -> NDArray[np.uint8]:
+    """Return the highest level for ratings above the mean of their user's, the lowest for the others.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (users,)
+        Ratings of each user.
+    levels : ndarray of uint8, shape (ratings,)
+        By user.
+
+    Returns
+    -------
+    ndarray of uint8, shape (ratings,)
+    """
+    ratings, users = scale.values[levels - 1], np.repeat(np.arange(counts.size), counts)
+    sums = np.bincount(users, weights=ratings, minlength=counts.size)
+    above = ratings * counts[users] > sums[users]
+    return np.where(above, scale.levels, 1).astype(np.uint8)
+
+
+def drawn_ratings(
+    counts: NDArray[np.int64], most: int, random_words: NDArray[np.uint64]
+) -> NDArray[np.bool_]:
+    """Draw up to ``most`` ratings of each user, all choices equally likely; return a mask, shape (ratings,).
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (users,)
+        Ratings of each user.
+    random_words : ndarray of uint64, shape (ratings,)
+        By user.
+    """
+    order = shuffled_within(np.repeat(np.arange(counts.size), counts), random_words)
+    drawn = np.zeros(random_words.size, dtype=np.bool_)
+    drawn[order[places_of(counts) < most]] = True
+    return drawn

@@ -1,0 +1,239 @@
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dprec.accounting import LARGEST_CELL_EPSILON, ChannelDraws, PrivacyBudget
+from dprec.channel import Channel
+from dprec.errors import InputError
+from dprec.mechanisms import MECHANISMS
+from dprec.mechanisms.base import Mechanism
+from dprec.mechanisms.laplace import BoundedLaplace
+from dprec.mechanisms.randomized_response import BinaryFlip, RandomizedResponse
+from dprec.mechanisms.unprotected import Raw
+from dprec.mechanisms.zheng import ZhengRandomizedResponse
+from dprec.randomness import even_share, words
+from dprec.ratings import RatingScale
+from dprec.reports import CellFamily
+
+STARS = RatingScale.evenly(1, 5, 1)
+N_ITEMS = 20
+# The probabilities of a binary flip are given; a budget only bounds them, and is not spent to the end.
+# Mechanisms that compare a user's ratings are calibrated otherwise: see test_residual_bits.py.
+PRIVATE = [
+    mechanism
+    for mechanism in MECHANISMS
+    if mechanism.private and mechanism is not BinaryFlip and mechanism.report_family.by_cell
+]
+COUNTS = np.array([0, 1, 3, N_ITEMS, 3])
+
+Per = Literal["rating", "cell", "user"]
+
+
+def calibrated(mechanism: Mechanism, epsilon: float | None, per: Per = "rating") -> CellFamily:
+    budget = None if epsilon is None else PrivacyBudget(epsilon=epsilon, per=per)
+    return mechanism.family(budget, STARS, N_ITEMS)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 5.0])
+@pytest.mark.parametrize("mechanism", PRIVATE, ids=lambda mechanism: mechanism.kind)
+def test_a_budget_per_rating_is_spent_on_every_cell(mechanism: type[Mechanism], epsilon: float) -> None:
+    if mechanism.report_family.hides_items:
+        per_rating, per_user = calibrated(mechanism(), epsilon, "cell").losses(COUNTS)  # type: ignore[call-arg]
+        assert per_rating == pytest.approx(np.full(5, epsilon), rel=1e-9)
+        assert per_user == pytest.approx(np.full(5, N_ITEMS * epsilon), rel=1e-9)
+        return
+    per_rating, per_user = calibrated(mechanism(), epsilon).losses(COUNTS)  # type: ignore[call-arg]
+    assert np.isnan(per_rating[0])
+    assert per_rating[1:] == pytest.approx(np.full(4, epsilon), rel=1e-9)
+    assert per_user == pytest.approx(epsilon * COUNTS, rel=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+@pytest.mark.parametrize("mechanism", PRIVATE, ids=lambda mechanism: mechanism.kind)
+def test_a_budget_per_user_is_what_the_cells_spend_together(
+    mechanism: type[Mechanism], epsilon: float
+) -> None:
+    divided = calibrated(mechanism(), epsilon, "user")  # type: ignore[call-arg]
+    per_rating, per_user = divided.losses(COUNTS)
+    cells = divided.cells(COUNTS)
+    spent = cells > 0
+    assert per_user[spent] == pytest.approx(np.full(int(spent.sum()), epsilon), rel=1e-6)
+    assert per_rating[spent] == pytest.approx(epsilon / cells[spent], rel=1e-6)
+    assert per_user[~spent].tolist() == [0.0] * int((~spent).sum())
+    assert np.isnan(per_rating[~spent]).all()
+
+
+def test_the_losses_are_those_of_the_channels_that_are_applied() -> None:
+    divided = calibrated(RandomizedResponse(), 3.0, "user")
+    per_rating, _ = divided.losses(COUNTS)
+    for user, cells in enumerate(COUNTS.tolist()):
+        if cells:
+            weights = divided.channel(cells).weights
+            ratios = [int(column.max()) / int(column.min()) for column in weights.T]
+            assert per_rating[user] == pytest.approx(math.log(max(ratios)), rel=1e-12)
+
+
+def test_raw_ratings_lose_everything_that_is_sent() -> None:
+    per_rating, per_user = calibrated(Raw(), None).losses(COUNTS)
+    assert per_user.tolist() == [0.0, math.inf, math.inf, math.inf, math.inf]
+    assert np.isnan(per_rating[0])
+    assert np.isinf(per_rating[1:]).all()
+
+
+@pytest.mark.parametrize("budget", [("rating", 2.0), ("user", 2.0), ("cell", 2.0)])
+@pytest.mark.parametrize("mechanism", [BoundedLaplace(), RandomizedResponse(), ZhengRandomizedResponse()])
+@given(data=st.data())
+@settings(deadline=None, max_examples=20)
+def test_perturbation_does_not_depend_on_the_division_into_cohorts(
+    mechanism: Mechanism, budget: tuple[Per, float], data: st.DataObject
+) -> None:
+    per, epsilon = budget
+    if per == "cell" and not mechanism.report_family.hides_items:
+        return
+    users = data.draw(st.lists(st.integers(0, N_ITEMS), min_size=1, max_size=8))
+    whole = calibrated(mechanism, epsilon, per)
+    cells = whole.cells(np.array(users, dtype=np.int64))
+    bounds = np.concatenate([[0], np.cumsum(cells)])
+    first = 0 if mechanism.report_family.hides_items else 1
+    levels = np.random.default_rng(sum(users)).integers(first, 6, bounds[-1]).astype(np.uint8)
+    together = whole.perturb(cells, levels, words(1, "report", 0, levels.size))
+    cuts = sorted({0, len(users), *data.draw(st.lists(st.integers(0, len(users)), max_size=3))})
+    for start, stop in pairwise(cuts):
+        own = slice(bounds[start], bounds[stop])
+        noise = words(1, "report", int(bounds[start]), int(bounds[stop] - bounds[start]))
+        apart = calibrated(mechanism, epsilon, per).perturb(cells[start:stop], levels[own], noise)
+        assert apart.tolist() == together[own].tolist()
+
+
+def test_symbols_are_read_with_the_channel_that_made_them() -> None:
+    divided = calibrated(BoundedLaplace(symbols=16), 3.0, "user")
+    counts = np.array([1, 0, 2])
+    symbols = np.array([15, 0, 7], dtype=np.uint16)
+    expected = [divided.channel(1).values[15], divided.channel(2).values[0], divided.channel(2).values[7]]
+    assert divided.read(counts, symbols).tolist() == expected
+
+
+def test_the_noise_variance_is_that_of_the_channels_over_all_reported_ratings() -> None:
+    cells, variances = np.array([1, 0, 3]), []
+    for reported in cells.tolist():
+        rows = RandomizedResponse().channel(STARS, 3.0 / max(reported, 1)).probabilities
+        spread = (rows * (STARS.values - rows @ STARS.values[:, None]) ** 2).sum(axis=1)
+        variances += [spread.mean()] * reported
+    divided = calibrated(RandomizedResponse(), 3.0, "user")
+    assert divided.noise_variance(cells) == pytest.approx(np.mean(variances))
+    assert calibrated(RandomizedResponse(), 3.0).noise_variance(cells) == pytest.approx(variances[0])
+    assert divided.noise_variance(np.zeros(2, dtype=np.int64)) is None
+
+
+def test_the_likelihood_is_that_of_the_channel_of_each_user() -> None:
+    divided = calibrated(RandomizedResponse(), 3.0, "user")
+    given = divided.likelihood(np.array([1, 0, 2]), np.array([4, 0, 4], dtype=np.uint16))
+    shares = even_share(3.0, 1), even_share(3.0, 2)
+    one, two = (RandomizedResponse().channel(STARS, share).probabilities for share in shares)
+    np.testing.assert_array_equal(given, [one[:, 4], two[:, 0], two[:, 4]])
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon", "per", "key"),
+    [
+        (BoundedLaplace(), None, "rating", "privacy"),
+        (Raw(), 1.0, "rating", "privacy"),
+        (BoundedLaplace(), 1.0, "cell", "privacy.per"),
+        (BoundedLaplace(), 20.5, "rating", "privacy.epsilon"),
+        (ZhengRandomizedResponse(), 1e300, "cell", "privacy.epsilon"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    mechanism: Mechanism, epsilon: float | None, per: Per, key: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        calibrated(mechanism, epsilon, per)
+    assert caught.value.where == key
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e-12])
+@pytest.mark.parametrize("mechanism", PRIVATE, ids=lambda mechanism: mechanism.kind)
+def test_a_budget_too_small_for_whole_draws_is_refused(mechanism: type[Mechanism], epsilon: float) -> None:
+    with pytest.raises(InputError) as caught:
+        calibrated(mechanism(), epsilon, "user").check()  # type: ignore[call-arg]
+    assert caught.value.where == "privacy.epsilon"
+
+
+@pytest.mark.parametrize("symbols", [None, 65536])
+@pytest.mark.parametrize("mechanism", PRIVATE, ids=lambda mechanism: mechanism.kind)
+def test_no_budget_is_ever_exceeded(mechanism: type[Mechanism], symbols: int | None) -> None:
+    if symbols and "symbols" not in mechanism.__dataclass_fields__:
+        pytest.skip("this mechanism has no grid")
+    settings = {"symbols": symbols} if symbols else {}
+    for epsilon in (0.05, 1.0, LARGEST_CELL_EPSILON, 1000.0):
+        _, per_user = calibrated(mechanism(**settings), epsilon, "user").losses(np.array([1, N_ITEMS]))
+        assert np.all(per_user <= epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Careless(Mechanism):
+    """Takes twice the budget that it is given."""
+
+    kind: Literal["careless"] = "careless"
+
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        return RandomizedResponse().channel(scale, 2 * epsilon)
+
+
+def test_a_mechanism_that_does_not_keep_its_budget_is_refused() -> None:
+    with pytest.raises(InputError, match="careless cannot keep"):
+        calibrated(Careless(), 1.0).check()
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf])
+def test_a_budget_is_a_positive_number(epsilon: float) -> None:
+    with pytest.raises(InputError, match=r"^epsilon: "):
+        PrivacyBudget(epsilon=epsilon)
+
+
+def test_who_sent_is_charged_where_items_are_shown() -> None:
+    calibrated = BoundedLaplace().family(PrivacyBudget(epsilon=1.0), STARS, 5)
+    accountant = calibrated.accountant(np.array([0, 1, 4]), np.array([True, True, True]))
+    per_rating = accountant.get_epsilon(per="rating")
+    assert per_rating[1] == pytest.approx(1.0, rel=1e-3)
+    assert np.isnan(per_rating[0])
+    assert accountant.get_epsilon().tolist() == [0, per_rating[1], 4 * per_rating[1]]
+    assert [event.round_index for event in accountant.history] == [1]
+
+
+def test_who_sent_is_charged_for_every_item_where_items_are_hidden() -> None:
+    budget = PrivacyBudget(epsilon=1.0, per="cell")
+    calibrated = ZhengRandomizedResponse().family(budget, STARS, 5)
+    accountant = calibrated.accountant(np.array([0, 1, 4]), np.array([True, False, True]))
+    per_rating = accountant.get_epsilon(per="rating")
+    assert per_rating[0] > 0
+    assert np.isnan(per_rating[1])
+    assert accountant.get_epsilon().tolist() == [5 * per_rating[0], 0, 5 * per_rating[0]]
+
+
+def test_a_report_is_a_draw_for_every_cell_of_those_who_sent_it() -> None:
+    counts, sent = np.array([30, 0, 4, 30, 11]), np.array([True, True, False, True, True])
+    per_rating = BoundedLaplace().family(PrivacyBudget(epsilon=0.5), STARS, 40)
+    event = per_rating.accountant(counts, sent).history[0]
+    assert isinstance(event.mechanism, ChannelDraws)
+    assert event.took_part(5).tolist() == sent.tolist()
+    assert event.mechanism.draws.tolist() == counts.tolist()
+    assert len(event.mechanism.channels) == 1
+    per_user = BoundedLaplace().family(PrivacyBudget(epsilon=0.5, per="user"), STARS, 40)
+    drawn = per_user.accountant(counts, sent).history[0].mechanism
+    used = [drawn.channels[place].epsilon for place in drawn.channel[[0, 4]]]
+    assert used == pytest.approx([0.5 / 30, 0.5 / 11])
+    hidden = ZhengRandomizedResponse().family(PrivacyBudget(epsilon=0.5, per="cell"), STARS, 40)
+    assert hidden.accountant(counts, sent).history[0].mechanism.draws.tolist() == [40] * 5
+
+
+def test_what_is_not_protected_has_no_bound() -> None:
+    counts = np.array([30, 0, 4])
+    raw = Raw().family(None, STARS, 40).accountant(counts, counts >= 0)
+    assert raw.get_epsilon(1e-6).tolist() == [math.inf, 0, math.inf]

@@ -1,0 +1,116 @@
+"""Counts at a budget: what each is over, what is released, and how they arrive."""
+
+import numpy as np
+import pytest
+
+from dprec.accounting import PrivacyBudget
+from dprec.errors import SettingError
+from dprec.mechanisms import BitsAndCounts, ThresholdBit
+from dprec.randomness import words
+from dprec.ratings import RatingScale
+from dprec.reports import CountFamily
+from dprec.reports.counts.family import popularity_groups
+from dprec.reports.counts.noise import CountNoise
+
+STARS = RatingScale.evenly(1, 5, 1)
+CELLS = np.array([4, 0, 2])
+
+
+def family(budget: PrivacyBudget, groups: int = 2, n_items: int = 40) -> CountFamily:
+    made = BitsAndCounts(groups=groups).family(budget, STARS, n_items)
+    assert isinstance(made, CountFamily)
+    made.check()
+    return made
+
+
+def test_only_one_mechanism_counts_and_not_with_composed_budgets() -> None:
+    assert ThresholdBit().family(PrivacyBudget(epsilon=1), STARS, 4).follow_up is None
+    with pytest.raises(SettingError, match=r"^privacy\.composition: 'pld'"):
+        family(PrivacyBudget(epsilon=1, per="user", composition="pld"))
+
+
+def test_a_budget_that_is_too_small_for_counts_is_refused() -> None:
+    for budget in (PrivacyBudget(epsilon=1e-7), PrivacyBudget(epsilon=1e-4, per="user")):
+        with pytest.raises(SettingError, match=r"^privacy\.epsilon: .* too little for a count of 40 ratings"):
+            family(budget)
+
+
+def test_every_left_cell_is_in_one_group() -> None:
+    made = family(PrivacyBudget(epsilon=1))
+    counts = made.follow_up
+    symbols, groups = np.array([2, 0, 2, 2, 1, 2]), np.array([0, 0, 1, 0, 1, 1])
+    sizes = counts.grouped(CELLS, groups, made.left(symbols))
+    assert sizes.tolist() == [[2, 1], [0, 0], [0, 1]]
+    received = counts.received(np.array([0, 0, 0, 0, 2, 2]), groups, made.left(symbols), CELLS, 7 * sizes)
+    assert received.cells.tolist() == [0, 2, 3, 5]
+    assert received.row_of.tolist() == [0, 1, 0, 2]
+    assert (received.users.tolist(), received.sizes.tolist()) == ([0, 0, 2], [2, 1, 1])
+    assert received.values.tolist() == [14, 7, 7]
+    assert (received.epsilons <= 1).all()
+    assert received.least_level == 4
+
+
+def test_each_user_has_the_noise_of_its_own_budget() -> None:
+    made = family(PrivacyBudget(epsilon=6.0, per="user"), groups=1)
+    assert made.epsilons(CELLS).tolist() == pytest.approx([1.5, 6.0, 3.0])
+    cells = np.repeat(CELLS, 20_000)
+    ones = np.where(cells > 0, 1, 0)[:, None]
+    noise = words(4, "counts", 0, cells.size)[:, None]
+    kept = made.follow_up.perturb(cells, ones, ones, noise)[:, 0].reshape(3, -1).mean(axis=1)
+    # Six standard errors of a share: false alarm 2e-9.
+    expected = 1 / (1 + np.exp(-np.array([1.5, np.inf, 3.0])))
+    assert kept[1] == 0
+    assert np.abs(kept - expected)[[0, 2]].max() < 6 * 0.5 / np.sqrt(20_000)
+
+
+def test_what_is_released_adds_up_to_the_ledger_at_most() -> None:
+    made = family(PrivacyBudget(epsilon=0.1), n_items=300)
+    cells, sizes = np.array([200, 200, 0, 200]), np.array([[50, 40], [0, 0], [0, 0], [150, 0]])
+    sent = cells > 0
+    drawn = made.draws_about(cells, sizes)
+    assert drawn.draws.tolist() == [110, 200, 0, 50]
+    assert drawn.added is not None
+    assert drawn.added == pytest.approx([9, 0, 0, 15], rel=0.02)
+    accountant = made.accountant(cells, sent, sizes)
+    losses = accountant.get_epsilon(1e-6)
+    assert (losses <= 0.1 * cells * (1 + 1e-9)).all()
+    # Bits compose to less than their sum, a count of as many ratings does not.
+    assert losses[1] < 10 < losses[0] < losses[3]
+    assert losses[2] == 0
+    assert accountant.get_epsilon(per="rating")[0] == pytest.approx(0.1)
+    assert accountant.get_epsilon().tolist() == pytest.approx([20, 20, 0, 20], rel=0.02)
+    assert (losses <= accountant.get_epsilon()).all()
+
+
+def test_a_large_count_loses_less_than_the_sum_over_its_ratings() -> None:
+    assert family(PrivacyBudget(epsilon=1.0), n_items=500).count_epsilon(500, 500) < 25
+
+
+@pytest.mark.parametrize("cells", [1, 5])
+def test_the_loss_of_a_count_is_at_most_the_sum_over_its_ratings(cells: int) -> None:
+    made = family(PrivacyBudget(epsilon=0.8))
+    assert 0.999 * 0.8 * cells <= made.count_epsilon(cells, cells) <= 0.8 * cells
+
+
+@pytest.mark.parametrize("size", [1, 2, 30, 100])
+def test_the_loss_of_a_count_is_that_of_its_worst_pair_of_true_counts(size: int) -> None:
+    made = family(PrivacyBudget(epsilon=0.5), n_items=200)
+    noise = CountNoise.of(float(made.epsilons(np.array([size]))[0]), 200)
+    every = np.log(noise.channel(size, np.arange(size + 1)).probabilities)
+    worst = np.ptp(every, axis=0).max()
+    assert made.count_epsilon(size, size) == pytest.approx(worst, rel=1e-12)
+
+
+def test_groups_have_about_the_same_number_of_ratings() -> None:
+    ratings = np.random.default_rng(1).geometric(0.02, 400) - 1
+    groups = popularity_groups(ratings, 3)
+    sums = np.bincount(groups, weights=ratings)
+    assert np.abs(sums - ratings.sum() / 3).max() <= ratings.max()
+    # No item of a later group is more popular.
+    for group in (0, 1):
+        assert ratings[groups == group].min() >= ratings[groups > group].max()
+
+
+def test_equally_popular_items_are_grouped_in_their_order() -> None:
+    assert popularity_groups(np.array([2, 2, 2, 2]), 2).tolist() == [0, 0, 1, 1]
+    assert popularity_groups(np.zeros(3, dtype=np.int64), 2).tolist() == [0, 0, 0]

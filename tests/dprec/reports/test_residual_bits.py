@@ -1,0 +1,148 @@
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dprec.accounting import ChannelDraws, PrivacyBudget
+from dprec.errors import InputError
+from dprec.mechanisms import ResidualBits
+from dprec.mechanisms.thresholds import ThresholdBit
+from dprec.randomness import words
+from dprec.ratings import RatingScale
+from dprec.reports import ResidualBitFamily
+from dprec.reports.residual_bits import drawn_ratings, sides_of_the_mean
+from simulation.protocols.accounting import cell_reports
+
+STARS = RatingScale.evenly(1, 5, 1)
+N_ITEMS = 20
+
+
+def calibrated(epsilon: float, bits: int | None = None) -> ResidualBitFamily:
+    budget = PrivacyBudget(epsilon=epsilon, per="user")
+    return ResidualBits(bits=bits).family(budget, STARS, N_ITEMS)
+
+
+def reports_of(users: int, counts: NDArray[np.int64], *, epsilon: float, bits: int) -> NDArray[np.uint16]:
+    """Return the symbols of users with the same number of ratings, whose levels take turns."""
+    cells = users * int(counts[0])
+    levels = np.resize(np.array([1, 5, 4], dtype=np.uint8), cells)
+    choice, noise = (words(2, purpose, 0, cells) for purpose in ("choice", "noise"))
+    return calibrated(epsilon, bits).answers(counts, levels, choice, noise).reshape(users, -1)
+
+
+@pytest.mark.parametrize(("epsilon", "bits"), [(0.3, 1), (2.0, 2), (6.0, 3), (9.0, None)])
+def test_no_two_profiles_on_the_same_items_differ_by_more_than_the_budget(
+    epsilon: float, bits: int | None
+) -> None:
+    """All profiles of three ratings, from the probabilities of every report."""
+    mechanism = calibrated(epsilon, bits)
+    asked = int(mechanism.cells(np.array([3]))[0])
+    chances = mechanism.channel(3).probabilities
+    profiles = np.array(list(product(range(1, 6), repeat=3)), dtype=np.uint8)
+    sides = sides_of_the_mean(np.full(len(profiles), 3), profiles.ravel(), STARS).reshape(-1, 3)
+    choices = list(combinations(range(3), asked))
+    given = np.array(
+        [
+            [
+                np.prod([chances[side[cell] - 1, bit] for cell, bit in zip(choice, answers, strict=True)])
+                for choice in choices
+                for answers in product((0, 1), repeat=asked)
+            ]
+            for side in sides
+        ]
+    )
+    losses = np.log(given.max(axis=0) / given.min(axis=0))
+    assert losses.max() <= epsilon * (1 + 1e-12)
+    # Below and above the mean are not both possible for all three ratings, but for two of them.
+    assert losses.max() > 0.6 * epsilon
+    per_rating, per_user = mechanism.losses(np.array([0, 1, 3]))
+    assert per_user == pytest.approx([0, min(epsilon, 20), epsilon], rel=1e-9)
+    np.testing.assert_array_equal(per_rating, [np.nan, *per_user[1:]])
+
+
+def test_answers_have_the_odds_of_a_users_share() -> None:
+    """Lies among 20,000 answers to known ratings, within six standard errors: false alarm 2e-9."""
+    users, epsilon, bits = 10_000, 3.0, 2
+    symbols = reports_of(users, np.full(users, 3), epsilon=epsilon, bits=bits)
+    answered = symbols < 2
+    assert (answered.sum(axis=1) == bits).all()
+    lies = (symbols == 1) != np.array([False, True, True])
+    expected = ThresholdBit().channel(STARS, epsilon / bits).probabilities[0, 1]
+    error = lies[answered].mean() - expected
+    assert abs(error) < 6 * np.sqrt(expected * (1 - expected) / (bits * users))
+
+
+def test_a_report_is_decoded_and_its_answers_read() -> None:
+    mechanism, counts = calibrated(4.0), np.array([3, 0, 1])
+    symbols = np.array([2, 1, 0, 1], dtype=np.uint16)
+    items = np.array([0, 4, 9, 7])
+    decoded = mechanism.codec.decode(mechanism.codec.encode(np.array([0, 3, 3, 4]), items, symbols))
+    assert decoded.symbols.tolist() == symbols.tolist()
+    reports = mechanism.evidence_of(counts, symbols, np.ones(3, dtype=np.bool_))
+    assert reports.cells.tolist() == [1, 2, 3]
+    assert reports.above.tolist() == [True, False, True]
+    assert reports.lies == pytest.approx(1 / (1 + np.exp([2.0, 2.0, 4.0])))
+    values = mechanism.read(counts, symbols)
+    assert values[0] == 3
+    assert values[1] > 3 > values[2]
+    assert mechanism.noise_variance(counts) is not None
+
+
+def test_users_who_answer_more_or_less_than_they_should_are_not_read() -> None:
+    mechanism = calibrated(4.0)
+    reports = mechanism.evidence_of(
+        np.array([3, 3]), np.array([0, 1, 1, 2, 1, 2], dtype=np.uint16), np.ones(2, dtype=np.bool_)
+    )
+    assert reports.cells.size == 0
+
+
+def test_composed_losses_are_those_of_the_answers() -> None:
+    mechanism, counts = calibrated(30.0, bits=60), np.full(3, N_ITEMS)
+    accountant = mechanism.accountant(counts, np.array([True, True, False]))
+    drawn = accountant.history[0].mechanism
+    assert isinstance(drawn, ChannelDraws)
+    assert drawn.draws.tolist() == [N_ITEMS] * 3
+    composed = accountant.get_epsilon(1e-6)
+    assert composed[2] == 0
+    assert composed[0] <= mechanism.losses(counts)[1][0]
+
+
+@pytest.mark.parametrize("per", ["rating", "cell"])
+def test_only_a_promise_per_user_is_possible(per: str) -> None:
+    budget = PrivacyBudget(epsilon=1.0, per=per)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"privacy\.per.*'user'"):
+        ResidualBits().family(budget, STARS, N_ITEMS)
+
+
+def test_elsewhere_a_mechanism_that_compares_ratings_is_refused() -> None:
+    with pytest.raises(InputError) as caught:
+        cell_reports(ResidualBits(), PrivacyBudget(epsilon=1.0, per="user"), STARS, N_ITEMS)
+    assert caught.value.where == "mechanism"
+
+
+def test_a_rating_is_compared_with_the_mean_of_its_own_user() -> None:
+    counts = np.array([3, 0, 1, 2])
+    levels = np.array([1, 3, 5, 4, 2, 3], dtype=np.uint8)
+    # The second rating is the mean, and a rating alone is its own mean: neither is above.
+    assert sides_of_the_mean(counts, levels, STARS).tolist() == [1, 1, 5, 1, 1, 5]
+
+
+@pytest.mark.parametrize(("epsilon", "bits"), [(0.1, 1), (1, 1), (2.9, 1), (3, 2), (4, 2), (8, 4), (1e6, 64)])
+def test_every_bit_has_a_budget_that_is_worth_it(epsilon: float, bits: int) -> None:
+    assert ResidualBits().asked(epsilon) == bits
+    assert ResidualBits(bits=3).asked(epsilon) == 3
+
+
+def test_each_choice_of_ratings_is_equally_likely() -> None:
+    """Frequencies of the six pairs of four ratings, within six standard errors: false alarm 1.2e-8."""
+    users = 30_000
+    drawn = drawn_ratings(np.full(users, 4), 2, words(5, "choice", 0, 4 * users)).reshape(users, 4)
+    assert (drawn.sum(axis=1) == 2).all()
+    pairs = np.unique(drawn @ (1 << np.arange(4)), return_counts=True)[1]
+    assert pairs.size == 6
+    assert np.abs(pairs / users - 1 / 6).max() < 6 * np.sqrt(5 / 36 / users)
+
+
+def test_users_with_few_ratings_report_on_all_of_them() -> None:
+    assert drawn_ratings(np.array([0, 1, 2]), 2, words(5, "choice", 0, 3)).all()
