@@ -101,18 +101,12 @@ class Reader(ABC):
 
 
 class Asking(Reader):
-    """The server's side of a further exchange: what it asks, and what it makes of the answers.
-
-    Attributes
-    ----------
-    question : bytes
-        The same for everybody.
-    asked : ndarray, shape (users, ...)
-        What was asked of each user, from which the losses follow; see `ReportFamily.losses`.
-    """
+    """The server's side of a further exchange: what it asks, and what it makes of the answers."""
 
     question: bytes
+    """The same for everybody."""
     asked: NDArray[np.int64]
+    """What was asked of each user, from which losses follow (`ReportFamily.losses`); shape (users, ...)."""
 
 
 class FollowUp(ABC):

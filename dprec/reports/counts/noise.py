@@ -32,7 +32,7 @@ _NEARLY = 2.0**-50
 
 @dataclass(frozen=True, eq=False)
 class CountNoise:
-    """Noise k with Pr(k) proportional to exp(-epsilon |k|), on counts of up to some number of ratings."""
+    """Noise k with Pr(k) proportional to ``exp(-epsilon |k|)``, on counts of up to some number of ratings."""
 
     tails: NDArray[np.int64]
     """Draws out of 2**60 whose noise is at least 1, 2, ..., most; as many have at most -1, -2, ..., -most;
