@@ -39,7 +39,7 @@ _SLOPE_SPREAD, _ITEM_FACTOR_SPREAD = 0.05, 0.4
 """Variances of slopes and of items' factors before they are learned: factors that start small vanish."""
 
 _START_EMBEDDINGS, _START_NOISE, _START_VARIANCE = 0.7, 0.3, 0.1
-"""Where users' factors start: how much of their places, how much of noise, and the variance about both."""
+"""Where users' factors start: how much of their embeddings, how much of noise, the variance about both."""
 
 _LEAST_INFORMATION = 0.25
 """Fisher information per entry of a factor without which factors follow the noise."""
@@ -98,9 +98,9 @@ class Calibrated(Completion):
         False,
     )
     dimensions: int = option(
-        "Dimensions of the places that rated items give to items and users.", 12, ge=0, le=64
+        "Dimensions of the embeddings that item sets give to items and users.", 12, ge=0, le=64
     )
-    features: int = option("Dimensions, the first, on which effects are regressed.", 10, ge=0, le=64)
+    features: int = option("Dimensions, the first, on which biases are regressed.", 10, ge=0, le=64)
     slopes: int = option("Dimensions, the first, on which every user has a slope of its own.", 0, ge=0, le=64)
     factors: int = option(
         "Factors of users and items, if the reports carry enough information about them.", 0, ge=0, le=64
@@ -223,7 +223,7 @@ class Calibrated(Completion):
     def _start(
         self, embedding: ItemSetEmbedding, catalogue: Catalogue | None, factors: int, seed: int
     ) -> LatentRatings:
-        """Return the prior, with users' factors along the places that their rated items give them."""
+        """Return the prior, with users' factors along the embeddings of their item sets."""
         users, items = prior_biases(embedding, catalogue, self.features)
         of_users, of_items = users.features, items.features
         embeddings = embedding.items[:, : self.slopes]
@@ -253,7 +253,7 @@ class Calibrated(Completion):
         counts: CountLikelihood | None,
         sweep: int,
     ) -> LatentRatings:
-        """Solve every part once; factors join when the effects have settled."""
+        """Solve every part once; factors join when the biases have settled."""
         factors = latent.item_factors.spreads.size > 0 and sweep >= _BIASES_ALONE
         latent = latent.with_item_biases(cells, looked_up, counts)
         if factors:
