@@ -57,7 +57,7 @@ class Received(Protocol):
         Parameters
         ----------
         process : OrdinalProcess
-            What devices assume about tastes, if it is they who have to.
+            What devices assume about preferences, if it is they who have to.
         """
 
 

@@ -101,7 +101,6 @@ def is_host(text: str) -> bool:
 def _builder(
     subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey, days: int
 ) -> x509.CertificateBuilder:
-
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()
@@ -115,12 +114,10 @@ def _builder(
 
 
 def _signed(builder: x509.CertificateBuilder, key: EllipticCurvePrivateKey) -> bytes:
-
     return builder.sign(key, SHA256()).public_bytes(Encoding.PEM)
 
 
 def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-
     return x509.KeyUsage(
         digital_signature=not signs_certificates,
         key_cert_sign=signs_certificates,
@@ -143,12 +140,10 @@ def _general(host: str) -> x509.GeneralName:
 
 
 def _name(common: str) -> x509.Name:
-
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
 
 
 def _pem(key: EllipticCurvePrivateKey) -> bytes:
-
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
@@ -187,7 +182,6 @@ def registered_nodes(address: str, certificate: bytes, keys: Iterable[str]) -> d
 
 @contextmanager
 def _connected(address: str, certificate: bytes) -> Iterator[ControlHttpClient]:
-
     client = ControlHttpClient.from_server_address(
         server_address=address,
         insecure=False,

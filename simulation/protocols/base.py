@@ -187,7 +187,7 @@ class Protocol(Options):
 
     @property
     def assumed(self) -> OrdinalProcess | None:
-        """What a device assumes about tastes when it predicts; None if it assumes nothing."""
+        """What a device assumes about preferences when it predicts; None if it assumes nothing."""
         return None
 
 

@@ -1,6 +1,6 @@
 """Which mechanism says most, from what is public: the levels, which items were rated, and epsilon.
 
-A rating is a latent one with unit noise: an effect of the user, one of the item, and the user's tastes.
+A rating is a latent one with unit noise: a user bias, an item bias, and a product of factors.
 Symbols and bits tell as much about each as the Fisher information of their channel; a noisy count over m
 ratings tells about the user's bias alone, and that grows with the square of m. What is left of the three
 variances is compared, in the mean over ratings as they are spread over users and items.
@@ -24,15 +24,15 @@ PUBLIC: Literal["netflix"] = "netflix"
 
 _STARS = 5
 
-_USERS, _ITEMS, _TASTES = 0.5, 0.2, 0.2
-"""Variances of the effects and of the tastes, in units of the noise on a rating.
+_USERS, _ITEMS, _FACTORS = 0.5, 0.2, 0.2
+"""Variances of the biases and of the factors, in units of the noise on a rating.
 
 An assumption: round numbers with which counts and symbols change places where they do on MovieLens 100K
 and on generated ratings of a slider.
 """
 
 _DIMENSIONS = 5
-"""Of the tastes, among which the information about a user is shared."""
+"""Of the factors, among which the information about a user is shared."""
 
 _LATENT_VARIANCE = 0.5
 """As in the protocols that are compared."""
@@ -83,7 +83,7 @@ class Sizes:
     def _error(self, told: float, of_counts: NDArray[np.float64]) -> float:
         of_users, of_items = self.of_users * told, self.of_items * told
         biases = (1 / (1 / _USERS + of_users + of_counts)).mean() + (1 / (1 / _ITEMS + of_items)).mean()
-        return float(biases + _TASTES * (1 - _learned(of_users).mean() * _learned(of_items).mean()))
+        return float(biases + _FACTORS * (1 - _learned(of_users).mean() * _learned(of_items).mean()))
 
 
 def _of_a_rating(counts: NDArray[np.integer]) -> NDArray[np.float64]:
@@ -96,7 +96,7 @@ def _of_a_rating(counts: NDArray[np.integer]) -> NDArray[np.float64]:
 
 
 def _learned(told: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the share of the tastes that so much information leaves known, for users or for items."""
-    of_each = told * _TASTES / _DIMENSIONS
+    """Return the share of the factors that so much information leaves known, for users or for items."""
+    of_each = told * _FACTORS / _DIMENSIONS
     learned: NDArray[np.float64] = of_each / (1 + of_each)
     return learned

@@ -51,7 +51,7 @@ class OneShotProtocol(Protocol):
     shuffler: Shuffler | None = option(
         "Whether reports come through shufflers, which users then trust not to tell whose they are.", None
     )
-    process: OrdinalProcess = option("What devices that predict assume about tastes.", OrdinalProcess())
+    process: OrdinalProcess = option("What devices that predict assume about preferences.", OrdinalProcess())
     table: TableOptions = option(
         "What devices that predict are sent if the completion is not calibrated.", TableOptions()
     )

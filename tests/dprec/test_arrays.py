@@ -1,11 +1,4 @@
-"""Every function on ragged rows against the same rows as Python lists.
-
-
-
-
-
-Groups of items of about the same popularity.
-"""
+"""Every function on ragged rows against the same rows as Python lists."""
 
 from __future__ import annotations
 
@@ -23,7 +16,6 @@ from dprec.arrays import (
     find,
     offsets,
     places_of,
-    popularity_groups,
     row_maxima,
     row_sums,
     rows_of,
@@ -143,18 +135,3 @@ def test_it_asks_for_little_more_memory_than_its_values_need() -> None:
     assert size < 1.01 * values.nbytes
     # Where an array is enlarged, Python's tracing knows of the new place alone.
     assert peak < 1.2 * values.nbytes
-
-
-def test_groups_have_about_the_same_number_of_ratings() -> None:
-    ratings = np.random.default_rng(1).geometric(0.02, 400) - 1
-    groups = popularity_groups(ratings, 3)
-    sums = np.bincount(groups, weights=ratings)
-    assert np.abs(sums - ratings.sum() / 3).max() <= ratings.max()
-    # No item of a later group is more popular.
-    for group in (0, 1):
-        assert ratings[groups == group].min() >= ratings[groups > group].max()
-
-
-def test_equally_popular_items_are_grouped_in_their_order() -> None:
-    assert popularity_groups(np.array([2, 2, 2, 2]), 2).tolist() == [0, 0, 1, 1]
-    assert popularity_groups(np.zeros(3, dtype=np.int64), 2).tolist() == [0, 0, 0]

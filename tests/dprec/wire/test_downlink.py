@@ -1,7 +1,5 @@
 """Item factors on the wire: read back bit for bit, never longer than whole, refused when malformed.
 
-
-
 Lists of items come back as they were sent, whatever their lengths; malformed ones are refused.
 """
 

@@ -3,8 +3,6 @@
 Embeddings within what item sets may say to everybody: the least raters, and noise.
 
 Sums over everybody's item sets, with noise: how far one profile moves them, and how large the noise is.
-
-
 """
 
 from __future__ import annotations
