@@ -8,27 +8,15 @@ from dataclasses import replace
 from markupsafe import Markup
 
 from dprec.accounting import COMPARABLE_UNITS
-from simulation.analysis.answer import at_each_trust
 from simulation.analysis.comparison_files import ComparisonFiles, declared_in_comparison, notes_on_delta
 from simulation.analysis.populations import courses
 from simulation.analysis.protocol_results import reference_budget
-from simulation.analysis.sentences import (
-    answer_sentences,
-    item_set_sentence,
-    trust_sentences,
-    verdict_sentence,
-)
+from simulation.analysis.sentences import answer_sentences
 from simulation.analysis.vocabulary import QUICK_IN_WORDS, listed, plural
+from simulation.pages.comparison_decision import decision, grids
 from simulation.pages.comparison_plots import bytes_plot, epsilon_plot, round_plot, traces_of
-from simulation.pages.comparison_sections import (
-    mechanisms_sections,
-    population_section,
-    read_noise,
-    sampled_noise_section,
-    trust_sections,
-    user_section,
-)
-from simulation.pages.comparison_tables import best_table, headline_table, published_section, results_table
+from simulation.pages.comparison_sections import noise_section, population_section, user_section
+from simulation.pages.comparison_tables import headline_table, published_section, results_table, row_anchors
 from simulation.pages.deployment import (
     HOW_TO_PROJECT,
     comparison_projections,
@@ -39,14 +27,9 @@ from simulation.pages.evaluation_parts import EvaluationPart, evaluation_parts
 from simulation.pages.figures.accuracy import EpsilonAxis
 from simulation.pages.figures.looks import looks_of
 from simulation.pages.figures.noise import distance_plot
-from simulation.pages.figures.rendering import Draw, Plot, Rendered
+from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.page import Section, figures, page, paragraph, render_template
 from simulation.pages.words import comparison_in_words, data_in_words, merged_notes
-
-_UNFINISHED = (
-    "While the comparison runs, this page is written again now and then: load it again. "
-    "After an interrupt or a failure, --resume goes on."
-)
 
 _UNPROVED = "the ε is {} and not proved; tables hold what is proved, and figures have a †."
 
@@ -57,12 +40,6 @@ _MOST_NAMES = 4
 def _first_notes(files: ComparisonFiles) -> list[str]:
     """Return what a reader must know of the whole comparison."""
     notes: list[str] = []
-    if files.unfinished:
-        planned = len(files.config["cells"])
-        notes.append(
-            f"{planned - len(files.unfinished)} of {plural(planned, 'run')} are finished, without "
-            f"{_few(files.unfinished)}. {_UNFINISHED}"
-        )
     if files.config.get("quick"):
         notes.append(Markup("<strong>Quick:</strong> {}").format(QUICK_IN_WORDS))
     left_out = files.config.get("left_out")
@@ -119,32 +96,6 @@ def _few(names: Sequence[str]) -> str:
     return listed(names[:_MOST_NAMES]) + (" and others" if len(names) > _MOST_NAMES else "")
 
 
-def _comparison_answer(parts: Sequence[EvaluationPart], picture: Rendered | None) -> Markup:
-    """Return what a reader came for."""
-    main = parts[0]
-    drawn = figures([picture], folded=True) if picture else None
-    said = [(part, *_first_and_others(part)) for part in parts]
-    return render_template(
-        "comparison_answer.html",
-        said=said,
-        picture=drawn,
-        headline=headline_table(main),
-        several=len(parts) > 1,
-    )
-
-
-def _first_and_others(part: EvaluationPart) -> tuple[str, tuple[str, ...]]:
-    """Return the first sentence, and those after it."""
-    answer, files = part.answer, part.files
-    if files.matched_unit == "user" and answer.budget is not None:
-        delta = files.matched_delta
-        at_trusts = at_each_trust(part.results, part.metric, budgets=[answer.budget], delta=delta)
-        first, *others = trust_sentences(answer, at_trusts, delta)
-    else:
-        first, *others = answer_sentences(answer, files.matched_unit)
-    return first, tuple(others)
-
-
 def evaluation_plots(part: EvaluationPart) -> list[Plot]:
     """Return the figures of accuracy against privacy, bytes and rounds; that against epsilon comes first."""
     files, results, metric = part.files, part.results, part.metric
@@ -166,69 +117,74 @@ def evaluation_plots(part: EvaluationPart) -> list[Plot]:
     return plots
 
 
-def _evaluation_sections(
-    part: EvaluationPart, plots: Sequence[Plot], draw: Draw, *, main: bool
-) -> list[Section]:
-    """Return the sections of one evaluation."""
+def _evaluation(part: EvaluationPart, draw: Draw, *, main: bool) -> tuple[Markup, list[Section]]:
+    """Return what one evaluation answers, and its sections."""
     files, metric, looks, suffix = part.files, part.metric, part.looks, part.suffix
-    every = courses([*part.results, *files.populations], metric)
-    sections = []
-    if not main:
-        sections.append(Section(f"headline{suffix}", part.titled("Protocols"), (headline_table(part),)))
-    if files.matched_unit == "user":
-        sections += trust_sections(part, every)
-    sections += population_section(every, metric, looks, draw, suffix)
-    best = best_table(part)
-    sections.append(
-        Section(f"best{suffix}", part.titled("Most accurate at each budget"), (*_of_budgets(part), best))
+    every, anchors = courses([*part.results, *files.populations], metric), row_anchors(part)
+    drawn = [draw(plot) for plot in evaluation_plots(part)]
+    answer = render_template(
+        "comparison_answer.html",
+        title=part.titled("Answer"),
+        sentences=answer_sentences(part.answer),
+        anchor=f"answer{suffix}",
+        decision=decision(part, anchors, every) if main else "",
+        headline=headline_table(part, anchors, every),
+        grids=grids(part, anchors, every),
+        picture=figures(drawn[:1], folded=True) if drawn else "",
     )
-    if plots:
-        drawn = figures([draw(plot) for plot in plots])
-        sections.append(Section(f"figures{suffix}", part.titled("Accuracy, privacy and bytes"), (drawn,)))
-    table = results_table(part)
-    sections.append(Section(f"table{suffix}", part.titled("Every protocol, every figure"), (table,)))
-    return sections
-
-
-def _of_budgets(part: EvaluationPart) -> list[str]:
-    """Return what is said of every budget against nothing sent, and of item sets."""
-    said = (
-        verdict_sentence(part.results, part.metric, part.files.matched_unit),
-        item_set_sentence(part.results, part.metric, part.files.matched_unit),
-    )
-    return [paragraph(sentence) for sentence in said if sentence]
+    sections = [
+        Section(
+            f"table{suffix}",
+            part.titled("All results: filter, sort, choose columns"),
+            (results_table(part, anchors, every),),
+        ),
+        *population_section(every, metric, looks, draw, suffix),
+    ]
+    if drawn[1:]:
+        more = (figures(drawn[1:]),)
+        sections.append(Section(f"figures{suffix}", part.titled("More figures"), more))
+    return answer, sections
 
 
 def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw) -> str:
     """Return the page of a comparison."""
     looks, traffic = looks_of(files.results), reference_traffic(files)
-    parts = evaluation_parts(files, looks)
-    picture = None
-    sections: list[Section] = []
-    for part in parts:
-        plots, main = evaluation_plots(part), part is parts[0]
-        if main and plots:
-            picture = draw(plots.pop(0))
-        sections += _evaluation_sections(part, plots, draw, main=main)
+    answers, sections = [], []
+    for place, part in enumerate(evaluation_parts(files, looks)):
+        answer, own = _evaluation(part, draw, main=place == 0)
+        answers.append(answer)
+        sections += own
     sections += [
         user_section(files, traffic, looks, draw),
-        *mechanisms_sections(files, looks, draw),
-        *sampled_noise_section(read_noise(files.directory), draw),
+        *noise_section(files, looks, draw),
         *published_section(files),
         *projection_sections(comparison_projections(traffic, population) if population else [], population),
         *_notes_sections(files),
         _provenance(files, projected=population is not None),
     ]
     title = str(files.config.get("title") or files.config.get("name") or files.directory.name)
-    answer = _comparison_answer(parts, picture) if parts else None
     folded = [replace(section, folded=True) for section in sections]
-    return page(title, "dprec comparison", comparison_in_words(files), _first_notes(files), folded, answer)
+    answered = Markup("").join(answers) if answers else None
+    words, notes = comparison_in_words(files) + _progress(files), _first_notes(files)
+    return page(title, "dprec comparison", words, notes, folded, answered, scripts=("decision.js",))
+
+
+def _progress(files: ComparisonFiles) -> str:
+    """Say how far a comparison is that runs or was interrupted."""
+    if not files.unfinished:
+        return ""
+    planned = len(files.config["cells"])
+    return (
+        f" {planned - len(files.unfinished)} of {plural(planned, 'run')} are finished, without "
+        f"{_few(files.unfinished)}: load the page again while it runs; after an interrupt, --resume goes on."
+    )
 
 
 def _provenance(files: ComparisonFiles, *, projected: bool) -> Section:
-    words = (
-        "comparison.csv holds the figures of every run, timing.csv how long each took, cells/ the runs "
-        "themselves, comparison.yaml the configuration, and figures/ the figures as SVG."
+    words = Markup(
+        '<a href="comparison.csv">comparison.csv</a> holds the figures of every run, timing.csv how long '
+        "each took, cells/ the runs themselves, comparison.yaml the configuration, and "
+        '<a href="figures/">figures/</a> the figures as SVG.'
     )
     hint = () if projected else (paragraph(HOW_TO_PROJECT),)
     return Section(

@@ -1,40 +1,50 @@
-"""The tables of a comparison."""
+"""The tables of a comparison: its headline, all results, and what papers state."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from markupsafe import Markup
 
 from simulation.analysis.columns import (
-    BYTES,
-    LOSSES,
     RUNS,
-    STATUS,
     ResultColumn,
     TableColumn,
-    accuracy_column,
-    baseline_columns,
     every_column,
     figure_column,
     headline_columns,
     headline_rows,
     text_column,
-    trust_columns,
 )
 from simulation.analysis.comparison_files import ComparisonFiles
-from simulation.analysis.gains import NOTHING_SENT, is_best, not_significant
-from simulation.analysis.protocol_results import ProtocolResult, at_reference, frontier, reference_budget
-from simulation.analysis.vocabulary import number
+from simulation.analysis.gains import NOTHING_SENT
+from simulation.analysis.populations import Course, users_needed
+from simulation.analysis.protocol_results import ProtocolResult, at_reference, reference_budget
 from simulation.configuration.strict_yaml import at
 from simulation.pages.evaluation_parts import EvaluationPart, RunLinks
 from simulation.pages.figures.looks import Looks
 from simulation.pages.figures.panels import SERIES
-from simulation.pages.page import Section, cells_of, paragraph, render_template, table
+from simulation.pages.page import Section, paragraph, table
+
+RowAnchors = Mapping[tuple[str, float | None], str]
+"""Anchors of the rows of all results, by protocol and budget."""
 
 
-def named_column(looks: Looks, links: RunLinks, title: str = "protocol") -> ResultColumn:
+def row_anchors(part: EvaluationPart) -> RowAnchors:
+    """Return an anchor for each result; two that would have the same are numbered."""
+    anchors: dict[tuple[str, float | None], str] = {}
+    for result in part.results:
+        words = [part.suffix, result.name.lower(), "" if result.budget is None else f"{result.budget:g}"]
+        anchor = "-".join(["row", *(re.sub(r"[^a-z0-9.]+", "-", each).strip("-") for each in words if each)])
+        taken = anchor in anchors.values()
+        anchors[result.name, result.budget] = f"{anchor}-{len(anchors)}" if taken else anchor
+    return anchors
+
+
+def named_column(looks: Looks, links: RunLinks) -> ResultColumn:
     """Return the column of names, with the colour of their lines, as links where their runs have pages."""
 
     def named(result: ProtocolResult) -> Markup:
@@ -42,102 +52,60 @@ def named_column(looks: Looks, links: RunLinks, title: str = "protocol") -> Resu
         look = str(SERIES.index(colour)) if colour in SERIES else "reference"
         address = links.get((result.name, result.budget))
         name = Markup('<a href="{}">{}</a>').format(address, result.name) if address else result.name
-        chip = Markup('<span class="chip look-{}" aria-hidden="true"></span>{}')
-        return chip.format(look, name)
+        words = "baseline" if result.baseline else "no privacy" if result.reference else ""
+        words = "your own" if result.own else words
+        kind = Markup(" <small>{}</small>").format(words) if words else ""
+        return Markup('<span class="chip look-{}" aria-hidden="true"></span>{}{}').format(look, name, kind)
 
-    return TableColumn(title, "", lambda result: result.name, named, numeric=False)
+    return TableColumn("protocol", "", lambda result: result.name, named, numeric=False)
 
 
-def headline_table(part: EvaluationPart) -> Markup:
-    """Return the headline of one evaluation; rows after the first ten are folded."""
+def _headline_columns(
+    part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course]
+) -> list[ResultColumn]:
+    """Return the columns that answer most questions; the budget leads to the row with all the others."""
+    asked, *others = headline_columns(part.results, part.metric, part.files.matched_unit)
+
+    def linked(result: ProtocolResult) -> Markup:
+        return Markup('<a href="#{}">{}</a>').format(anchors[result.name, result.budget], asked.text(result))
+
+    needed: ResultColumn = text_column("users needed", lambda result: users_needed(every, result))
+    named = named_column(part.looks, part.links)
+    return [named, replace(asked, text=linked), *others, *([needed] if every else [])]
+
+
+def headline_table(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course]) -> Markup:
+    """Return the headline of one evaluation: a row per protocol, at most ten."""
     shown, others = headline_rows(part.results, part.metric)
-    costs = headline_columns(part.results, part.metric, part.files.matched_unit)
-    columns = [named_column(part.looks, part.links), *costs]
     budget = reference_budget(part.results)
     at = "" if budget is None else f" at ε = {budget:g} per {part.files.matched_unit}, or the nearest it has"
-    return render_template(
-        "headline.html",
-        caption=f"Each protocol{at}; the most accurate first",
-        columns=columns,
-        shown=[_row(result, columns) for result in shown],
-        others=[_row(result, columns) for result in others],
-        summary=_summary(others, part) if others else "",
-        table=f"table{part.suffix}",
+    more = f"{len(others)} more protocols, and all " if others else "All "
+
+    def attributes(result: ProtocolResult) -> dict[str, str]:
+        style = {"class": "base"} if result.baseline == NOTHING_SENT else {}
+        return {"data-of": anchors[result.name, result.budget], **style}
+
+    columns = _headline_columns(part, anchors, every)
+    caption = f"Each protocol{at}; the most accurate first"
+    rows = table(caption, columns, shown, sortable=False, style="headline", attributes=attributes)
+    return rows + Markup(
+        '<p class="all"><a href="#table{}">{}{} results</a>, to filter and sort · '
+        '<a href="comparison.csv">comparison.csv</a> · <a href="figures/">figures</a></p>'
+    ).format(part.suffix, more, len(part.results))
+
+
+def results_table(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course]) -> Markup:
+    """Return every figure of every result; at first the columns of the headline are shown."""
+    first = _headline_columns(part, anchors, every)
+    known = {column.title for column in first} | {"budget"}
+    others = [each for each in every_column(part.metric, part.results) if each.title not in known]
+    return table(
+        "Means over seeds and folds; ε is the largest proved of any run",
+        [*first, *others, *_timing_columns(part.files), RUNS],
+        part.results,
+        first_shown=len(first),
+        attributes=lambda result: {"id": anchors[result.name, result.budget]},
     )
-
-
-def _row(result: ProtocolResult, columns: Sequence[ResultColumn]) -> tuple[str, str, Any]:
-    """Return the kind of a row in words and for its style, and its cells."""
-    words = "baseline" if result.baseline else "no privacy" if result.reference else ""
-    return words, "base" if result.baseline == NOTHING_SENT else "", cells_of(columns, result)
-
-
-def _summary(results: Sequence[ProtocolResult], part: EvaluationPart) -> str:
-    """Say what is folded."""
-    metric = part.metric
-    first, last = (number(results[place].mean(metric.column), metric.digits - 1) for place in (0, -1))
-    return f"{len(results)} more, {metric.label} {first} to {last}"
-
-
-def best_table(part: EvaluationPart) -> Markup:
-    """Return the most accurate result of every budget, beside the cheapest on its frontier."""
-    results, metric = part.results, part.metric
-    accuracy, against = accuracy_column(metric), baseline_columns(metric, results)
-    of_cheap = (accuracy, *against, BYTES, STATUS, *trust_columns(results))
-    of_accurate = (*of_cheap, *LOSSES)
-    # Baselines are what the others are compared with; they compete at no budget.
-    competing = [result for result in results if result.baseline is None]
-    given = sorted({result.budget for result in competing if result.budget is not None})
-    without = [None] if any(result.budget is None for result in competing) else []
-    tested = any(is_best(result) for result in competing)
-    frontiers = (
-        (budget, frontier([result for result in competing if result.budget == budget], metric))
-        for budget in [*given, *without]
-    )
-    lines = [_AtBudget(budget, best[-1], best[0]) for budget, best in frontiers if best]
-    alike: TableColumn[ProtocolResult] = text_column(
-        "not significantly worse", lambda each: _alike(each, competing)
-    )
-    accurate = [named_column(part.looks, part.links, "most accurate"), *of_accurate, *([alike] * tested)]
-    columns = [
-        TableColumn[_AtBudget](
-            "budget",
-            "",
-            lambda line: line.budget,
-            lambda line: "none" if line.budget is None else f"ε {line.budget:g}",
-            numeric=False,
-        ),
-        *(column.of(lambda line: line.accurate) for column in accurate),
-        *(
-            column.of(lambda line: line.cheap)
-            for column in (named_column(part.looks, part.links, "fewest bytes"), *of_cheap)
-        ),
-    ]
-    return table("Most accurate, and fewest bytes on the frontier, at each budget", columns, lines)
-
-
-class _AtBudget(NamedTuple):
-    """The most accurate result of a budget, and the one on its frontier with the fewest bytes."""
-
-    budget: float | None
-    accurate: ProtocolResult
-    cheap: ProtocolResult
-
-
-def _alike(best: ProtocolResult, results: Sequence[ProtocolResult]) -> str:
-    return ", ".join(result.name for result in not_significant(best, results)) or "none"
-
-
-def results_table(part: EvaluationPart) -> Markup:
-    """Return every figure of every protocol, one line per budget."""
-    results, metric = part.results, part.metric
-    columns = [
-        named_column(part.looks, part.links),
-        *every_column(metric, results),
-        *_timing_columns(part.files),
-        RUNS,
-    ]
-    return table("Means over seeds and folds; ε is the largest proved of any run", columns, results)
 
 
 def _timing_columns(files: ComparisonFiles) -> list[ResultColumn]:
@@ -153,10 +121,9 @@ def _timing_columns(files: ComparisonFiles) -> list[ResultColumn]:
 
         return value
 
-    device, server = seconds("device_s_per_user", 1000), seconds("server_s", 1)
     return [
-        figure_column("device", "ms per user", device, 3),
-        figure_column("server", "s", server, 2),
+        figure_column("device", "ms per user", seconds("device_s_per_user", 1000), 3),
+        figure_column("server", "s", seconds("server_s", 1), 2),
     ]
 
 
@@ -172,47 +139,43 @@ def published_section(files: ComparisonFiles) -> list[Section]:
 
     def figure(
         title: str, hint: str, value: Callable[[ProtocolResult], float | None], digits: int = 0
-    ) -> _Published:
+    ) -> TableColumn[Any]:
         def of_line(line: Any) -> float | None:
             result = measured.get(str(at(line, "label")))
             return None if result is None else value(result)
 
         return figure_column(title, hint, of_line, digits)
 
-    def a_round(way: str, what: str) -> _Published:
-        column = f"{way}link_{what}"
-        hint = f"{what} bytes per user and round"
-        return figure(f"measured, {way}", hint, lambda result: _a_round(result, column))
+    def a_round(way: str) -> list[TableColumn[Any]]:
+        return [
+            figure(
+                f"measured, {way}",
+                f"{what} bytes per user and round",
+                lambda result, what=what: _a_round(result, f"{way}link_{what}_mean_per_user"),
+            )
+            for what in ("payload", "message")
+        ]
 
     columns = [
         text_column("protocol", stated("label")),
         text_column("published, up", stated("up"), "as printed"),
-        figure("measured, up", "payload bits per rating", _bits_per_rating, 2),
-        a_round("up", "payload"),
-        a_round("up", "message"),
+        figure(
+            "measured, up",
+            "payload bits per rating",
+            lambda result: _a_round(result, "uplink_payload_bytes", 8, result.mean("train_ratings")),
+            2,
+        ),
+        *a_round("up"),
         text_column("published, down", stated("down"), "as printed"),
-        a_round("down", "payload"),
-        a_round("down", "message"),
+        *a_round("down"),
         figure("rounds", "", lambda result: result.mean("rounds")),
         text_column("source", stated("source")),
     ]
-    words = (
-        "What the papers state for one round, beside what was counted here. A payload is the encoded report "
-        "alone; a message is everything that is sent."
-    )
+    words = "A payload is the encoded report alone; a message is everything that is sent."
     content = paragraph(words), table("Cost of one round", columns, published)
     return [Section("published", "Published costs beside measured ones", content)]
 
 
-_Published = TableColumn[Any]
-_Figure = Callable[[ProtocolResult], float | None]
-
-
-def _bits_per_rating(result: ProtocolResult) -> float | None:
-    sent, ratings, rounds = (result.mean(key) for key in ("uplink_payload_bytes", "train_ratings", "rounds"))
-    return 8 * sent / ratings / rounds if sent is not None and ratings and rounds else None
-
-
-def _a_round(result: ProtocolResult, what: str) -> float | None:
-    spent, rounds = result.mean(f"{what}_mean_per_user"), result.mean("rounds")
-    return spent / rounds if spent is not None and rounds else None
+def _a_round(result: ProtocolResult, column: str, factor: float = 1, per: float | None = 1) -> float | None:
+    spent, rounds = result.mean(column), result.mean("rounds")
+    return factor * spent / per / rounds if spent is not None and per and rounds else None

@@ -1,10 +1,8 @@
 // Sorts a table by the column whose header is clicked: ascending first, cells without a value last.
-for (const table of document.querySelectorAll("table[data-sortable]")) {
+for (const table of document.querySelectorAll("table")) {
   const headers = [...table.querySelectorAll("thead th")];
   headers.forEach((header, column) => {
-    const button = header.querySelector("button");
-    if (!button) return;
-    button.addEventListener("click", () => {
+    header.querySelector("button")?.addEventListener("click", () => {
       const descending = header.getAttribute("aria-sort") === "ascending";
       for (const other of headers) other.setAttribute("aria-sort", "none");
       header.setAttribute("aria-sort", descending ? "descending" : "ascending");
@@ -20,10 +18,31 @@ for (const table of document.querySelectorAll("table[data-sortable]")) {
   });
 }
 
+// Filters the rows of a large table, and chooses its columns.
+for (const table of document.querySelectorAll("table[data-shown]")) {
+  const tools = table.parentElement.querySelector(".tools"), rows = [...table.tBodies[0].rows];
+  const words = rows.map((row) => row.textContent.toLowerCase()), filter = tools.querySelector("[type=search]");
+  filter.addEventListener("input", () => {
+    const wanted = filter.value.toLowerCase().split(/\s+/);
+    rows.forEach((row, place) => {
+      row.hidden = !wanted.every((word) => words[place].includes(word));
+    });
+    tools.querySelector("output").value = `${rows.filter((row) => !row.hidden).length} of ${rows.length}`;
+  });
+  tools.querySelectorAll("[type=checkbox]").forEach((box, place) => {
+    const choose = () => {
+      for (const row of table.rows) row.cells[place + 1].classList.toggle("off", !box.checked);
+    };
+    box.addEventListener("change", choose);
+    choose();
+  });
+  tools.hidden = false;
+}
+
 // What a link leads to is unfolded, with everything around it.
 const reveal = () => {
-  const target = document.querySelector(":target");
-  const folded = [];
+  const target = document.querySelector(":target"), folded = [];
+  if (target) target.hidden = false;
   for (let around = target?.closest("details"); around; around = around.parentElement.closest("details")) {
     if (!around.open) folded.push(around);
   }

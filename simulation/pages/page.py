@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -18,11 +18,8 @@ from simulation.analysis.vocabulary import DASH
 from simulation.pages.figures.panels import page_colours
 from simulation.pages.figures.rendering import Rendered
 
-
-@cache
-def _script() -> str:
-    """Return the scripts: of tables and sections, and of what figures show when pointed at."""
-    return _read("page.js") + _read("hover.js")
+_SCRIPTS = ("page.js", "hover.js")
+"""Of tables and sections, and of what figures show when pointed at."""
 
 
 @cache
@@ -37,11 +34,11 @@ def _style_sheet() -> str:
     )
 
 
-def _content_security_policy() -> str:
+def _content_security_policy(script: str) -> str:
     """Return the policy: this style sheet, this script and an empty icon, and nothing else."""
     return (
         f"default-src 'none'; img-src data:; style-src {_digest(_style_sheet())}; "
-        f"script-src {_digest(_script())}; base-uri 'none'; form-action 'none'"
+        f"script-src {_digest(script)}; base-uri 'none'; form-action 'none'"
     )
 
 
@@ -55,10 +52,6 @@ def _read(name: str) -> str:
 
 def _digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-_LONG_NAME = 16
-"""Length beyond which the name of a row may wrap if the page is narrow."""
 
 
 def render_template(name: str, **values: Any) -> Markup:
@@ -85,13 +78,15 @@ def _templates() -> Environment:
     )
 
 
-def cells_of(columns: Sequence[TableColumn[Line]], line: Line) -> list[tuple[TableColumn[Line], str, Any]]:
-    """Return what columns say of a line, for a template: each column, its text, and what it is sorted by."""
-    return [(column, column.text(line), column.value(line)) for column in columns]
-
-
 def table(
-    caption: str, columns: Sequence[TableColumn[Line]], lines: Sequence[Line], *, sortable: bool = True
+    caption: str,
+    columns: Sequence[TableColumn[Line]],
+    lines: Sequence[Line],
+    *,
+    sortable: bool = True,
+    style: str = "",
+    first_shown: int = 0,
+    attributes: Callable[[Line], Mapping[str, str]] = lambda line: {},
 ) -> Markup:
     """Return a table, whose first column names the lines.
 
@@ -99,15 +94,25 @@ def table(
     ----------
     sortable : bool
         Whether its headers are buttons that sort it, if it has more than one line.
+    style : str
+        Class of the table.
+    first_shown : int
+        Number of columns that are shown before a reader chooses others; 0 for no choice, and no filter.
+    attributes : callable, optional
+        Attributes of the row of a line, such as its anchor.
     """
+    rows = [
+        (attributes(line), [(column, column.text(line), column.value(line)) for column in columns])
+        for line in lines
+    ]
     return render_template(
         "table.html",
         caption=caption,
         columns=columns,
-        rows=[cells_of(columns, line) for line in lines],
-        sortable=sortable,
+        rows=rows,
         buttons=sortable and len(lines) > 1,
-        long_name=_LONG_NAME,
+        style=style,
+        first_shown=first_shown,
     )
 
 
@@ -115,7 +120,7 @@ _SHOWN_NOTES = 5
 """Notes that are shown before the rest is unfolded."""
 
 _FEWEST_CONTENTS = 3
-"""Sections from which on a page has a table of contents."""
+"""Unfolded sections from which on a page has a table of contents."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +143,7 @@ def page(
     notes: Sequence[str],
     sections: Sequence[Section],
     answer: Markup | None = None,
+    scripts: Sequence[str] = (),
 ) -> str:
     """Return a whole page: the answer, the notes, a table of contents, and the sections.
 
@@ -153,7 +159,10 @@ def page(
         Those that apply.
     answer : Markup or None
         What a reader came for, before anything else.
+    scripts : sequence of str
+        Files of this package that run beside those of every page.
     """
+    script = "".join(map(_read, (*_SCRIPTS, *scripts)))
     return render_template(
         "page.html",
         title=title,
@@ -162,11 +171,12 @@ def page(
         answer=answer,
         notes=notes[:_SHOWN_NOTES],
         more_notes=notes[_SHOWN_NOTES:],
-        contents=sections if len(sections) >= _FEWEST_CONTENTS else (),
+        # Where every section is folded, their titles are the contents.
+        contents=sections if sum(not each.folded for each in sections) >= _FEWEST_CONTENTS else (),
         sections=sections,
-        policy=_content_security_policy(),
+        policy=_content_security_policy(script),
         style_sheet=Markup(_style_sheet()),
-        script=Markup(_script()),
+        script=Markup(script),
     )
 
 

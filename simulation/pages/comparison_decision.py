@@ -1,0 +1,171 @@
+"""The decision on a comparison's page: the grid of trust and epsilon, and what a reader's limits allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from markupsafe import Markup
+
+from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit, Trust
+from simulation.analysis.answer import Candidate, GridCell, decision_grid, kept_epsilon, preferred
+from simulation.analysis.columns import TableColumn
+from simulation.analysis.gains import gain_digits, nothing_sent
+from simulation.analysis.populations import Course
+from simulation.analysis.protocol_results import ProtocolResult, reference_budget
+from simulation.analysis.sentences import price
+from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, Metric, number
+from simulation.pages.comparison_tables import RowAnchors
+from simulation.pages.evaluation_parts import EvaluationPart
+from simulation.pages.page import render_template, table
+
+_TRUSTED: Mapping[Trust, str] = {
+    "local": "nobody",
+    "shuffle": "a shuffler",
+    "secure-aggregation": "secure aggregation",
+    "central": "the server",
+}
+
+_PROTECTED: Mapping[tuple[ComparableUnit, bool], tuple[str, str]] = {
+    ("rating", False): ("rating", "one rating's value"),
+    ("rating", True): ("cell", "one entry, rated or not"),
+    ("user", False): ("values", "a person's values"),
+    ("user", True): ("person", "a whole person"),
+}
+"""What epsilon is for, by its unit and whether the item set is hidden: as a key and in words."""
+
+
+def decision(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course]) -> Markup:
+    """Return the questions of a reader, and the results among which the script chooses."""
+    unit, delta = part.files.matched_unit, part.files.matched_delta
+    metric, competing = part.metric, preferred(part.results, part.metric)
+    if not competing or part.files.waiting:
+        return Markup("")
+    offers = [
+        {
+            "row": anchors[each.result.name, each.result.budget],
+            "name": each.result.name,
+            "trust": LEAST_TRUST_FIRST.index(each.result.trust),
+            "hides": each.hides,
+            "losses": {
+                key: kept_epsilon(each.result, unit, delta)
+                for (unit, hides), (key, _) in _PROTECTED.items()
+                if hides == each.hides
+            },
+            "better": each.against is None or each.against.better,
+            "messages": each.result.bytes_per_user,
+            "network": each.result.network_bytes_per_user,
+            "users": _users(every, each.result),
+            "says": _said(each, metric),
+        }
+        for each in competing
+    ]
+    base, users = nothing_sent(part.results), part.results[0].mean("users")
+    reached = None if base is None else base.mean(metric.column)
+    kept = [key for each in offers for key, loss in each["losses"].items() if loss is not None]
+    asked = _PROTECTED[unit, unit == "user"][0]
+    return render_template(
+        "decision.html",
+        trusts=[(trust, _TRUSTED[trust]) for trust in LEAST_TRUST_FIRST],
+        protects=_PROTECTED.values(),
+        names=dict.fromkeys(each["name"] for each in offers),
+        offers={
+            "start": {
+                "trust": "local",
+                "protect": asked if asked in kept else next(iter(kept), asked),
+                "epsilon": reference_budget(part.results) or 1,
+            },
+            "base": ""
+            if reached is None
+            else f" ({part.metric.label} {number(reached, gain_digits(part.metric))})",
+            "users": None if users is None else round(users),
+            "offers": offers,
+        },
+    )
+
+
+def _users(every: Sequence[Course], result: ProtocolResult) -> dict[str, Any] | None:
+    """Return from how many users on a protocol beats nothing sent; None where that was not tried."""
+    own = [each for each in every if (each.name, each.budget) == (result.name, result.budget)]
+    if not own:
+        return None
+    course = max(own, key=lambda each: len(each.points))
+    return {"from": course.crossing, "words": course.users_needed}
+
+
+def _said(each: Candidate, metric: Metric) -> str:
+    """Say what a result reaches and what it costs."""
+    gained = "" if each.against is None else f" (against nothing sent: {each.against.written})"
+    return (
+        f"{metric.label} {number(each.accuracy, gain_digits(metric))}{gained} for {price(each.result)} a user"
+    )
+
+
+def grids(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course]) -> Markup:
+    """Return a table for what is protected, with a row per trust model and a column per epsilon."""
+    files, unit = part.files, part.files.matched_unit
+    if files.waiting:
+        return Markup("")
+    cells = decision_grid(
+        part.results, part.metric, unit, files.matched_delta, epsilons=files.epsilons, every=every
+    )
+    return Markup("").join(
+        _grid(list(own), _PROTECTED[unit, hides][1], anchors)
+        for hides, own in groupby(cells, key=lambda cell: cell.hides)
+    )
+
+
+def _grid(cells: Sequence[GridCell], protected: str, anchors: RowAnchors) -> Markup:
+    every_row = [list(own) for _, own in groupby(cells, key=lambda cell: cell.trust)]
+    rows = [row for row in every_row if any(cell.best for cell in row)]
+    columns: list[TableColumn[list[GridCell]]] = [
+        TableColumn("trust", "", lambda row: row[0].trust, _trusted, numeric=False)
+    ]
+    columns += [
+        TableColumn(
+            f"ε {cell.epsilon:g}",
+            "",
+            lambda row, place=place: row[place].best and row[place].best.name,
+            lambda row, place=place: _cell(row[place], anchors),
+            numeric=False,
+        )
+        for place, cell in enumerate(rows[0])
+    ]
+    return table(
+        f"The protocol to take, where ε protects {protected}", columns, rows, sortable=False, style="grid"
+    )
+
+
+def _trusted(row: Sequence[GridCell]) -> Markup:
+    trust = row[0].trust
+    worth = [cell for cell in row if cell.best and not cell.nothing_sent_wins]
+    vain = trust != "local" and bool(worth) and all(cell.with_less for cell in worth)
+    words = f"trusting {_TRUSTED[trust]} buys nothing here" if vain else f"{_TRUSTED[trust]} trusted"
+    return Markup("{}<small>{}</small>").format(TRUST_IN_WORDS[trust], words)
+
+
+def _cell(cell: GridCell, anchors: RowAnchors) -> Markup:
+    best = cell.best
+    if best is None:
+        return Markup('<span class="dash">{}</span>').format(DASH)
+    name = Markup('<a href="#{}">{}</a>').format(anchors[best.name, best.budget], best.name)
+    small = Markup("").join(Markup("<small>{}</small>").format(line) for line in _details(cell, best))
+    if cell.nothing_sent_wins:
+        return Markup('<div class="vain"><b>send nothing</b><small>nearest: {}</small>{}</div>').format(
+            name, small
+        )
+    return Markup("<div><b>{}</b>{}</div>").format(name, small)
+
+
+def _details(cell: GridCell, best: ProtocolResult) -> Iterator[str]:
+    """Yield the lines below the name: what it gains, what it costs, what it needs."""
+    if cell.against:
+        yield cell.against.written
+    if cell.nothing_sent_wins:
+        return
+    yield price(best)
+    if cell.users_needed:
+        yield f"{cell.users_needed} users"
+    if cell.with_less:
+        yield f"no better than {cell.with_less.name} ({cell.with_less.trust})"

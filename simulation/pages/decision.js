@@ -1,0 +1,109 @@
+// Chooses among the results of a comparison what keeps the limits of a reader: the rule of the grid. The offers
+// come in the order in which they are preferred, and where several are within the limits the first is taken.
+
+const written = (epsilon) => (+epsilon.toPrecision(4)).toLocaleString("en");
+
+// What keeps an offer from being taken; empty if nothing does.
+function obstacle(offer, limits) {
+  const loss = offer.losses[limits.protect], spent = offer[limits.carried];
+  if (Object.values(offer.losses).every((each) => each === null)) return "no ε is proved";
+  if (loss === null) return "no such ε is proved";
+  if (loss === undefined) return offer.hides ? "hides the item set, too" : "reveals the item set";
+  if (offer.trust > limits.trust) return "needs more trust";
+  if (loss > limits.epsilon * (1 + 1e-9)) return `ε ${written(loss)}`;
+  if (limits.bytes && !(spent <= limits.bytes)) return "more bytes";
+  return "";
+}
+
+// Whether an offer beats nothing sent with so many users, as far as that was tried.
+function worthwhile(offer, users) {
+  if (!users || !offer.users) return offer.better;
+  return offer.users.from !== null && users >= offer.users.from;
+}
+
+function decide(offers, limits) {
+  const asked = offers.filter((offer) => !limits.protocol || offer.name === limits.protocol);
+  const inside = asked.filter((offer) => !obstacle(offer, limits));
+  return { taken: inside.find((offer) => worthwhile(offer, limits.users)), nearest: inside[0], outside: asked[0] };
+}
+
+const form = document.querySelector(".decision");
+if (form) {
+  const { start, base, users, offers } = JSON.parse(document.querySelector("#offers").textContent);
+  const { trust, protocol, protect, epsilon, bytes, carried } = form.elements, people = form.elements.users;
+  const headline = document.querySelector("table.headline"), verdict = form.querySelector(".verdict");
+
+  const limits = () => ({
+    trust: trust.selectedIndex,
+    protocol: protocol.value,
+    protect: protect.value,
+    epsilon: +epsilon.value,
+    bytes: +bytes.value,
+    carried: carried.value,
+    users: +people.value,
+  });
+
+  // What goes before a name, the name, and what goes after it.
+  function sentence({ taken, nearest, outside }, asked) {
+    const offer = taken ?? nearest ?? outside;
+    const run = users && asked.users && asked.users !== users;
+    const needs = offer?.users
+      ? ` Users needed to beat nothing sent: ${offer.users.words}.`
+      : run ? ` It was run with ${users.toLocaleString("en")} users only.` : "";
+    if (taken) return ["Take ", taken.name, ` at ε ${written(taken.losses[asked.protect])}: ${taken.says}.${needs}`];
+    if (nearest) return ["", "Send nothing", `${base}: the nearest, ${nearest.name}, reaches ${nearest.says}.${needs}`];
+    if (asked.protocol && offer) return ["Not ", offer.name, ` (${obstacle(offer, asked)}): it reaches ${offer.says}.${needs}`];
+    return ["", "Nothing", " here is proved to keep these limits."];
+  }
+
+  // The row of what is taken, from the table of all results if the headline has the protocol at another budget.
+  function mark(row, asked) {
+    for (const copy of headline.querySelectorAll("[data-copy]")) copy.remove();
+    for (const line of headline.tBodies[0].rows) {
+      const own = offers.find((offer) => offer.row === line.dataset.of);
+      const out = own && (obstacle(own, asked) || (worthwhile(own, asked.users) ? "" : "not better than nothing sent"));
+      line.classList.toggle("out", Boolean(out));
+      line.classList.remove("taken");
+      line.cells[0].dataset.why = out ?? "";
+    }
+    if (!row) return;
+    let line = headline.querySelector(`[data-of="${CSS.escape(row)}"]`);
+    if (!line) {
+      line = document.getElementById(row).cloneNode(true);
+      line.removeAttribute("id");
+      Object.assign(line.dataset, { of: row, copy: "" });
+      [...line.cells].slice(headline.rows[0].cells.length).forEach((cell) => cell.remove());
+      headline.tBodies[0].prepend(line);
+    }
+    line.classList.add("taken");
+  }
+
+  function answer() {
+    if (!form.checkValidity()) return;
+    const asked = limits(), decided = decide(offers, asked), [before, name, after] = sentence(decided, asked);
+    const strong = Object.assign(document.createElement("strong"), { textContent: name });
+    verdict.replaceChildren(before, strong, after);
+    mark(decided.taken?.row, asked);
+  }
+
+  // The limits are in the address, so that a link leads to an answer and the way back to the one before it.
+  function restore() {
+    if (location.hash && !location.hash.includes("=")) return;
+    const given = { carried: "messages", ...start, ...Object.fromEntries(new URLSearchParams(location.hash.slice(1))) };
+    for (const field of form.elements) {
+      field.value = given[field.name] ?? "";
+      if (field.selectedIndex < 0) field.selectedIndex = 0;
+    }
+    answer();
+  }
+  form.addEventListener("input", answer);
+  form.addEventListener("change", () => {
+    if (form.checkValidity()) {
+      location.hash = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
+    }
+  });
+  form.addEventListener("submit", (event) => event.preventDefault());
+  addEventListener("hashchange", restore);
+  form.hidden = false;
+  restore();
+}
