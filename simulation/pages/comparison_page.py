@@ -8,16 +8,10 @@ from dataclasses import replace
 from markupsafe import Markup
 
 from dprec.accounting import COMPARABLE_UNITS
-from simulation.analysis.answer import at_each_trust
 from simulation.analysis.comparison_files import ComparisonFiles, declared_in_comparison, notes_on_delta
 from simulation.analysis.populations import courses
 from simulation.analysis.protocol_results import reference_budget
-from simulation.analysis.sentences import (
-    answer_sentences,
-    item_set_sentence,
-    trust_sentences,
-    verdict_sentence,
-)
+from simulation.analysis.sentences import answer_sentences
 from simulation.analysis.vocabulary import QUICK_IN_WORDS, listed, plural
 from simulation.pages.comparison_plots import bytes_plot, epsilon_plot, round_plot, traces_of
 from simulation.pages.comparison_sections import (
@@ -135,13 +129,7 @@ def _comparison_answer(parts: Sequence[EvaluationPart], picture: Rendered | None
 
 def _first_and_others(part: EvaluationPart) -> tuple[str, tuple[str, ...]]:
     """Return the first sentence, and those after it."""
-    answer, files = part.answer, part.files
-    if files.matched_unit == "user" and answer.budget is not None:
-        delta = files.matched_delta
-        at_trusts = at_each_trust(part.results, part.metric, budgets=[answer.budget], delta=delta)
-        first, *others = trust_sentences(answer, at_trusts, delta)
-    else:
-        first, *others = answer_sentences(answer, files.matched_unit)
+    first, *others = answer_sentences(part.answer)
     return first, tuple(others)
 
 
@@ -179,24 +167,13 @@ def _evaluation_sections(
         sections += trust_sections(part, every)
     sections += population_section(every, metric, looks, draw, suffix)
     best = best_table(part)
-    sections.append(
-        Section(f"best{suffix}", part.titled("Most accurate at each budget"), (*_of_budgets(part), best))
-    )
+    sections.append(Section(f"best{suffix}", part.titled("Most accurate at each budget"), (best,)))
     if plots:
         drawn = figures([draw(plot) for plot in plots])
         sections.append(Section(f"figures{suffix}", part.titled("Accuracy, privacy and bytes"), (drawn,)))
     table = results_table(part)
     sections.append(Section(f"table{suffix}", part.titled("Every protocol, every figure"), (table,)))
     return sections
-
-
-def _of_budgets(part: EvaluationPart) -> list[str]:
-    """Return what is said of every budget against nothing sent, and of item sets."""
-    said = (
-        verdict_sentence(part.results, part.metric, part.files.matched_unit),
-        item_set_sentence(part.results, part.metric, part.files.matched_unit),
-    )
-    return [paragraph(sentence) for sentence in said if sentence]
 
 
 def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw) -> str:

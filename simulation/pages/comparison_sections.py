@@ -12,26 +12,21 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from dprec.reports import DeviceChannel
-from simulation.analysis.answer import TrustAnswer, at_each_trust
+from simulation.analysis.answer import GridCell, decision_grid
 from simulation.analysis.columns import (
     BUDGET,
     BYTES_DOWN,
     BYTES_UP,
-    SERVER_SEES,
     TRUST,
-    ResultColumn,
     TableColumn,
     accuracy_column,
-    baseline_columns,
-    composed_column,
     figure_column,
     text_column,
 )
 from simulation.analysis.comparison_files import ComparisonFiles
-from simulation.analysis.gains import gain_digits
-from simulation.analysis.populations import Course, Point, population_sentences, users_needed
+from simulation.analysis.populations import Course, Point, population_sentence
 from simulation.analysis.protocol_results import ProtocolResult, at_reference, read_rows, reference_budget
-from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, Metric
+from simulation.analysis.vocabulary import TRUST_IN_WORDS, Metric
 from simulation.pages.comparison_tables import named_column
 from simulation.pages.evaluation_parts import EvaluationPart
 from simulation.pages.figures.accuracy import draw_accuracy_against_users
@@ -46,11 +41,9 @@ from simulation.storage.run_files import bytes_per_user, read_device_channel
 from simulation.storage.tables import Columns, Row
 
 _TRUST_WORDS = (
-    "The most accurate protocol of each trust model that is proved to keep its budget. It beats nothing "
-    "sent where the interval of the difference excludes 0. Where a protocol that needs less trust is at "
-    "least as accurate, that is named: nothing is gained by trusting more. Where values only are protected, "
-    "item sets are revealed, and most of the accuracy may come from them: the baseline is then sets-only, "
-    "and the protocol does not compare with one that protects the whole profile."
+    "The most accurate protocol of each trust model that is proved to lose no more. Where a protocol that "
+    "needs less trust does as well, that is named: nothing is gained by trusting more. What reveals the item "
+    "set does not compare with what protects the whole profile."
 )
 
 
@@ -62,60 +55,45 @@ def trust_sections(part: EvaluationPart, every: Sequence[Course]) -> list[Sectio
     every : sequence of Course
         How protocols do with other numbers of users.
     """
-    budgets, delta = part.files.epsilons, part.files.matched_delta
-    answers = at_each_trust(part.results, part.metric, budgets=budgets, delta=delta)
-    if not answers:
+    files = part.files
+    cells = decision_grid(
+        part.results,
+        part.metric,
+        files.matched_unit,
+        files.matched_delta,
+        epsilons=files.epsilons,
+        every=every,
+    )
+    lines = [cell for cell in cells if cell.best]
+    if not lines:
         return []
-    lines = _trust_table(answers, part, every)
-    return [
-        Section(
-            f"by-trust-model{part.suffix}",
-            part.titled("By trust model"),
-            (paragraph(_TRUST_WORDS), lines),
-        )
-    ]
+    content = (paragraph(_TRUST_WORDS), _trust_table(lines, part, every))
+    return [Section(f"by-trust-model{part.suffix}", part.titled("By trust model"), content)]
 
 
-def _trust_table(answers: Sequence[TrustAnswer], part: EvaluationPart, every: Sequence[Course]) -> Markup:
-    results, metric = part.results, part.metric
-    of_best = [
-        named_column(part.looks, part.links, "most accurate"),
-        composed_column(results),
-        accuracy_column(metric),
-        *baseline_columns(metric, results),
-    ]
-    needed: list[ResultColumn] = []
-    if every:
-        hint = f"{every[0].ratings} ratings"
-        needed.append(text_column("users needed", lambda result: users_needed(every, result), hint))
-    costs = [*needed, BYTES_UP[0], BYTES_DOWN[0], SERVER_SEES]
-    columns: list[TableColumn[TrustAnswer]] = [
+def _trust_table(cells: Sequence[GridCell], part: EvaluationPart, every: Sequence[Course]) -> Markup:
+    named = named_column(part.looks, part.links, "most accurate")
+    columns: list[TableColumn[GridCell]] = [
         TableColumn("trust", "", lambda each: each.trust, lambda each: TRUST_IN_WORDS[each.trust], False),
         text_column("protected", lambda each: "whole profile" if each.hides else "values only"),
-        TableColumn("budget", "", lambda each: each.budget, lambda each: f"ε {each.budget:g}", False),
-        *(column.of(lambda each: each.best) for column in of_best),
-        text_column("beats nothing sent", _verdict),
-        *(column.of(lambda each: each.best) for column in costs),
+        TableColumn("budget", "", lambda each: each.epsilon, lambda each: f"ε {each.epsilon:g}", False),
+        *(column.of(_best) for column in (named, accuracy_column(part.metric))),
+        text_column("against nothing sent", lambda each: each.against.written if each.against else None),
+        figure_column("bytes", "messages, per user", lambda each: each.message_bytes, 0),
+        figure_column("network bytes", "per user", lambda each: each.network_bytes, 0),
+        *([text_column("users needed", lambda each: each.users_needed)] if every else []),
         text_column("as good with less trust", _less),
     ]
-    return table("One line per trust model, what is protected, and budget", columns, answers)
+    return table("One line per trust model, what is protected, and budget", columns, cells)
 
 
-def _verdict(answer: TrustAnswer) -> str:
-    if answer.against is None:
-        return DASH
-    return "yes" if answer.beats_nothing_sent else "no"
+def _best(cell: GridCell) -> ProtocolResult:
+    assert cell.best is not None  # empty cells have no line
+    return cell.best
 
 
-def _less(answer: TrustAnswer) -> str | None:
-    return None if answer.with_less is None else f"{answer.with_less.name} ({answer.with_less.trust})"
-
-
-_POPULATION_WORDS = (
-    "What a protocol learns improves with the number of users; with nothing sent, nothing does. From how "
-    "many users on a protocol is better by more than the uncertainty of the difference, interpolated on a "
-    "logarithmic axis between those that were run:"
-)
+def _less(cell: GridCell) -> str | None:
+    return None if cell.with_less is None else f"{cell.with_less.title} ({cell.with_less.trust})"
 
 
 def population_section(
@@ -124,16 +102,12 @@ def population_section(
     """Return the section, if any protocol was run with several numbers of users."""
     if not courses:
         return []
-    sentences = Markup("<ul>{}</ul>").format(
-        Markup("").join(Markup("<li>{}</li>").format(each) for each in population_sentences(courses))
-    )
     together = sorted(courses, key=_together)
     plots = [
         _population_plot(list(own), metric, looks, suffix) for _, own in groupby(together, key=_together)
     ]
     content = (
-        paragraph(_POPULATION_WORDS),
-        sentences,
+        paragraph(population_sentence(courses) or ""),
         figures([draw(plot) for plot in plots]),
         _population_table(courses, metric, looks),
     )
@@ -149,8 +123,8 @@ def _population_plot(courses: Sequence[Course], metric: Metric, looks: Looks, su
     ratings, budget = _together(courses[0])
     lines = [
         f"{each.name} {each.points[0].accuracy:.3f} with {each.points[0].users:,.0f} users to "
-        f"{each.points[-1].accuracy:.3f} with {each.points[-1].users:,.0f}; it "
-        f"{each.verdict}"
+        f"{each.points[-1].accuracy:.3f} with {each.points[-1].users:,.0f}; "
+        f"{each.users_needed} needed"
         for each in courses
     ]
     read = ["Solid line without markers: nothing sent; shaded: worse than that."]
@@ -175,7 +149,7 @@ def _population_table(courses: Sequence[Course], metric: Metric, looks: Looks) -
             "against nothing sent",
             "",
             lambda line: line[1].against.mean,
-            lambda line: line[1].against.written(gain_digits(metric)),
+            lambda line: line[1].against.written,
         ),
         *(column.of(lambda line: line[1].result) for column in (BYTES_UP[0], BYTES_DOWN[0])),
         TableColumn(
