@@ -97,8 +97,8 @@ def _gained(against: Gain | None) -> dict[str, Any]:
     """Return what is gained over nothing sent; the interval only if it is one over users."""
     if against is None:
         return {"gain": None, "gain_low": None, "gain_high": None}
-    low, high = (against.low, against.high) if against.over == "user" else (None, None)
-    return {"gain": _kept(against.mean), "gain_low": _maybe(low), "gain_high": _maybe(high)}
+    low, high = _maybe(against.low), _maybe(against.high)
+    return {"gain": _kept(against.mean), "gain_low": low, "gain_high": high}
 
 
 def _promised(result: ProtocolResult) -> dict[str, Any]:

@@ -162,7 +162,7 @@ def _ways(up: float | None, down: float | None) -> str:
 
 def _against(result: Result) -> str:
     gained = result.against_nothing_sent
-    return DASH if gained is None else gained.written(gain_digits(result.measured_by))
+    return DASH if gained is None else gained.written
 
 
 def _summed(result: Result) -> str:
@@ -278,7 +278,7 @@ def _beats(result: Result) -> bool:
 
 def _told(result: Result) -> str:
     """Return accuracy, gain and bytes."""
-    gained = f" ({_gained(result)} than nothing sent)" if result.against_nothing_sent else ""
+    gained = f" (against nothing sent: {_gained(result)})" if result.against_nothing_sent else ""
     up, down = number(result.bytes_up, 0), number(result.bytes_down, 0)
     return f"{accuracy(result)}{gained}, for {up} bytes up and {down} down per user"
 
@@ -286,7 +286,7 @@ def _told(result: Result) -> str:
 def _gained(result: Result) -> str:
     gained = result.against_nothing_sent
     assert gained is not None
-    return gained.written(gain_digits(result.measured_by))
+    return gained.written
 
 
 def _best(results: Sequence[Result]) -> Result:

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, ConfigDict, TypeAdapter, ValidationError, w
 
 from dprec.accounting import ComparableUnit, Status, Trust
 from dprec.errors import InputError
-from simulation.analysis.gains import Gain
+from simulation.analysis.gains import Gain, gain_digits
 from simulation.analysis.vocabulary import METRICS, Metric
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.storage.tables import csv_of_rows, read_lines
@@ -130,7 +130,7 @@ class Result:
         """How much better it is than with nothing sent; None where that is itself or does not apply."""
         if self.gain is None:
             return None
-        return Gain(self.gain, self.gain_low, self.gain_high, "user", self.runs)
+        return Gain(self.gain, self.gain_low, self.gain_high, gain_digits(self.measured_by))
 
     @property
     def reference(self) -> bool:

@@ -9,18 +9,12 @@ from pathlib import Path
 
 from dprec.accounting import COMPARABLE_UNITS, LEAST_TRUST_FIRST, ComparableUnit, Trust
 from dprec.errors import InputError
-from simulation.analysis.gains import NOTHING_SENT, Gain, gain, gain_digits, not_significant, nothing_sent
+from simulation.analysis.comparison_files import waiting_in
+from simulation.analysis.gains import NOTHING_SENT, Gain, gain, not_significant, nothing_sent
 from simulation.analysis.populations import courses, users_needed
 from simulation.analysis.protocol_results import ProtocolResult, metrics_of, read_results
-from simulation.analysis.vocabulary import (
-    TRUST_IN_WORDS,
-    Average,
-    Metric,
-    listed,
-    loss,
-    spread_in_words,
-    with_spread,
-)
+from simulation.analysis.sentences import guess_in_words, price
+from simulation.analysis.vocabulary import TRUST_IN_WORDS, Metric, listed, loss, number
 from simulation.storage.directories import TABLE
 
 _AT_MOST_IN_WORDS: dict[Trust, str] = {
@@ -39,8 +33,8 @@ class AdviceLimits:
     """Largest privacy loss of any user."""
     unit: ComparableUnit
     """Unit of the loss."""
-    max_bytes: float
-    """Largest mean of the bytes of a user's messages, both directions together."""
+    max_bytes: float = math.inf
+    """Largest mean of the bytes of a user's messages, both ways."""
     trust: Trust = "central"
     """The most that may be trusted: protocols that need more are left out."""
     hide_items: bool = False
@@ -49,10 +43,15 @@ class AdviceLimits:
     """Count an epsilon that a paper claims like one that is proved; otherwise it bounds nothing."""
     delta: float | None = None
     """Largest delta with which losses per user may be composed; None counts their sum, which needs none."""
+    max_network_bytes: float = math.inf
+    """Largest mean of the bytes that a network carries for a user, both ways."""
 
     def __post_init__(self) -> None:
-        for option, value in (("--epsilon", self.epsilon), ("--max-bytes", self.max_bytes)):
-            if not (math.isfinite(value) and value > 0):
+        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
+            raise InputError("--epsilon", repr(self.epsilon), "a number above 0")
+        limits = {"--max-bytes": self.max_bytes, "--max-network-bytes": self.max_network_bytes}
+        for option, value in limits.items():
+            if not value > 0:
                 raise InputError(option, repr(value), "a number above 0")
         if self.delta is None:
             return
@@ -76,18 +75,14 @@ class AdviceLimits:
         return min(losses)
 
     @property
-    def privacy(self) -> str:
-        """The limit of the loss, in words."""
-        with_delta = "" if self.delta is None else f" with δ ≤ {self.delta:g}"
-        return f"ε ≤ {self.epsilon:g} per {self.unit}{with_delta}"
-
-    @property
-    def conditions(self) -> Iterator[str]:
-        """What else is asked for, in words."""
-        if self.trust in _AT_MOST_IN_WORDS:
-            yield _AT_MOST_IN_WORDS[self.trust]
-        if self.hide_items:
-            yield "with the item set hidden"
+    def words(self) -> str:
+        """What may be spent, and what else is asked for."""
+        delta = "" if self.delta is None else f" with δ ≤ {self.delta:g}"
+        said = [f"ε ≤ {self.epsilon:g} per {self.unit}{delta}"]
+        limits = {"of messages": self.max_bytes, "on the network": self.max_network_bytes}
+        said += [f"{most:,.0f} bytes {what}" for what, most in limits.items() if math.isfinite(most)]
+        said += [_AT_MOST_IN_WORDS[self.trust]] if self.trust in _AT_MOST_IN_WORDS else []
+        return ", ".join([*said, *(["with the item set hidden"] if self.hide_items else [])])
 
 
 def privacy_unit(name: str) -> ComparableUnit:
@@ -135,25 +130,28 @@ class Offer:
     """A result, as compared with others."""
 
     result: ProtocolResult
-    accuracy: Average
+    accuracy: float
     epsilon: float
     """In the unit of the limits; infinite if the loss has no bound that counts."""
     bytes_per_user: float
+    """Of messages, both ways."""
+    network_bytes: float
+    """The same on the network; infinite where that is not known."""
     against_baseline: Gain | None = None
     """How much better it is than nothing sent; None for that itself, and where it cannot be told."""
 
     @property
-    def significantly_better(self) -> bool:
-        """Whether it is better than nothing sent by more than its uncertainty."""
-        return self.against_baseline is not None and self.against_baseline.significantly_better
+    def better(self) -> bool:
+        """Whether it counts as better than nothing sent."""
+        return self.against_baseline is not None and self.against_baseline.better
 
     def inside(self, limits: AdviceLimits) -> bool:
         """Return whether it is within limits."""
-        return self.within(limits.epsilon, limits.max_bytes)
+        return self.epsilon <= limits.epsilon * _SLACK and self.carried_within(limits)
 
-    def within(self, epsilon: float, max_bytes: float) -> bool:
-        """Return whether both limits hold."""
-        return self.epsilon <= epsilon * _SLACK and self.bytes_per_user <= max_bytes
+    def carried_within(self, limits: AdviceLimits) -> bool:
+        """Return whether its bytes are within limits."""
+        return self.bytes_per_user <= limits.max_bytes and self.network_bytes <= limits.max_network_bytes
 
 
 @dataclass(frozen=True)
@@ -174,7 +172,7 @@ class Advice:
     for_epsilon: Offer | None
     """The more accurate result within the bytes that needs the least additional epsilon."""
     for_bytes: Offer | None
-    """The more accurate result within epsilon that needs the fewest additional bytes."""
+    """The more accurate result within epsilon that needs the fewest bytes."""
     for_both: Offer | None
     """If neither exists: the more accurate result beyond both limits that needs the least additional
     epsilon.
@@ -186,39 +184,39 @@ class Advice:
 def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = None) -> Advice:
     """Find the most accurate protocol of a comparison within limits.
 
-    Where the comparison has the baseline with nothing sent, what is not better than that by more than its
-    uncertainty (`Gain.significantly_better`) is not recommended, and nothing sent is the answer if nothing is
-    left. Only protocols that predict the same ratings can be compared: those that predict the same as the
-    first protocol that has the metric.
+    Where the comparison has the baseline with nothing sent, what does not count as better than that
+    (`Gain.better`) is not recommended, and nothing sent is the answer if nothing is left. Only protocols that
+    predict the same ratings can be compared: those that predict the same as the first protocol that has the
+    metric.
 
     Parameters
     ----------
     directory : str or Path
-        A comparison's directory; only its comparison.csv is read.
+        A comparison's directory.
     metric : str, optional
         Column of the accuracy; by default the first of `METRICS` that any protocol has.
 
     Raises
     ------
     InputError
-        When the directory holds no comparison, or nothing is within the limits and nothing sent was not
-        compared; the message then names limits that could be met.
+        When the directory holds no comparison, or one in which a protocol has no run yet, or nothing is
+        within the limits and nothing sent was not compared; the message then names limits that could be met.
     """
     results, chosen = _results(Path(directory), metric)
     comparable = _comparable(results, chosen)
     baseline, offers = _offers(comparable, chosen, limits)
-    worthwhile = [offer for offer in offers if baseline is None or offer.significantly_better]
+    worthwhile = [offer for offer in offers if baseline is None or offer.better]
     inside = [offer for offer in offers if offer.inside(limits)]
-    best = min(
-        (offer for offer in inside if offer in worthwhile),
-        key=lambda offer: (chosen.sort_key(offer.accuracy.mean), offer.bytes_per_user, offer.epsilon),
-        default=baseline,
-    )
+
+    def place(offer: Offer) -> tuple[float, float, float]:
+        return chosen.sort_key(offer.accuracy), offer.bytes_per_user, offer.epsilon
+
+    best = min((offer for offer in inside if offer in worthwhile), key=place, default=baseline)
     if best is None:
-        raise InputError(str(directory), _nothing_within(limits), _least_needed(offers, limits))
+        raise InputError(str(directory), f"nothing within {limits.words}", _least_needed(offers, limits))
     beating = {offer.result.name for offer in inside if offer in worthwhile}
     alike = _alike(best.result, comparable, chosen)
-    better = [offer for offer in worthwhile if chosen.better(offer.accuracy.mean, best.accuracy.mean)]
+    better = [offer for offer in worthwhile if chosen.better(offer.accuracy, best.accuracy)]
     return Advice(
         limits,
         chosen,
@@ -244,6 +242,8 @@ def _results(directory: Path, column: str | None) -> tuple[list[ProtocolResult],
     if not table.is_file():
         raise InputError(str(directory), f"no {TABLE}", "a directory that `dprec compare` wrote")
     results = read_results(table)
+    if waiting := waiting_in(directory, results):
+        raise InputError(str(directory), waiting, "a comparison that is finished; --resume goes on")
     return results, _metric(results, column)
 
 
@@ -259,13 +259,13 @@ def _next_better(
     """Return what costs the least additional epsilon, the fewest additional bytes, or both."""
 
     def by_epsilon(offer: Offer) -> tuple[float, float]:
-        return offer.epsilon, metric.sort_key(offer.accuracy.mean)
+        return offer.epsilon, metric.sort_key(offer.accuracy)
 
     def by_bytes(offer: Offer) -> tuple[float, float]:
-        return offer.bytes_per_user, metric.sort_key(offer.accuracy.mean)
+        return offer.bytes_per_user, metric.sort_key(offer.accuracy)
 
-    cheap = [offer for offer in better if offer.within(math.inf, limits.max_bytes)]
-    private = [offer for offer in better if offer.within(limits.epsilon, math.inf)]
+    cheap = [offer for offer in better if offer.carried_within(limits)]
+    private = [offer for offer in better if offer.epsilon <= limits.epsilon * _SLACK]
     for_epsilon = min(cheap, key=by_epsilon, default=None)
     for_bytes = min(private, key=by_bytes, default=None)
     neither = for_epsilon is None and for_bytes is None
@@ -298,11 +298,13 @@ def _offers(
 def _offer(
     result: ProtocolResult, metric: Metric, limits: AdviceLimits, baseline: ProtocolResult | None
 ) -> Offer | None:
-    accuracy, spent = result.average(metric.column), result.bytes_per_user
+    accuracy, spent = result.mean(metric.column), result.bytes_per_user
     if accuracy is None or spent is None:
         return None
+    carried = result.network_bytes_per_user
+    network = 0.0 if spent == 0 else math.inf if carried is None else carried
     against = None if baseline is None else gain(result, baseline, metric)
-    return Offer(result, accuracy, limits.loss(result), spent, against)
+    return Offer(result, accuracy, limits.loss(result), spent, network, against)
 
 
 def _claimed_only(results: Sequence[ProtocolResult], metric: Metric, limits: AdviceLimits) -> list[Offer]:
@@ -326,18 +328,12 @@ def _composed_only(results: Sequence[ProtocolResult], metric: Metric, limits: Ad
     ]
 
 
-def _nothing_within(limits: AdviceLimits) -> str:
-    """Say that nothing is within limits."""
-    within = f"nothing within {limits.privacy} and {limits.max_bytes:,.0f} bytes per user"
-    return " ".join([within, *limits.conditions])
-
-
 def _least_needed(offers: Sequence[Offer], limits: AdviceLimits) -> str:
     """Return, in words, the nearest limits that could be met."""
     private = [offer for offer in offers if math.isfinite(offer.epsilon)]
     if not private:
         return "a comparison with such a protocol"
-    affordable = [offer for offer in private if offer.bytes_per_user <= limits.max_bytes]
+    affordable = [offer for offer in private if offer.carried_within(limits)]
     allowed = [offer for offer in private if offer.epsilon <= limits.epsilon * _SLACK]
     ways = []
     if affordable:
@@ -345,27 +341,22 @@ def _least_needed(offers: Sequence[Offer], limits: AdviceLimits) -> str:
         ways.append(f"with these bytes, ε from {least.epsilon:.4g} ({least.result.name})")
     if allowed:
         least = min(allowed, key=lambda offer: offer.bytes_per_user)
-        ways.append(f"with this ε, bytes from {math.ceil(least.bytes_per_user):,} ({least.result.name})")
+        ways.append(f"with this ε, {price(least.result)} ({least.result.name})")
     if not ways:
         least = min(private, key=lambda offer: (offer.epsilon, offer.bytes_per_user))
-        ways.append(
-            f"ε from {least.epsilon:.4g} and {math.ceil(least.bytes_per_user):,} bytes ({least.result.name})"
-        )
+        ways.append(f"ε from {least.epsilon:.4g} with {price(least.result)} ({least.result.name})")
     return ", or ".join(ways)
 
 
 def advice_lines(advice: Advice) -> list[str]:
-    """Return advice as lines for the terminal."""
+    """Return advice as lines for the terminal, the answer first."""
     limits, best = advice.limits, advice.best
     answer = "send nothing: " if best.result.baseline == NOTHING_SENT else ""
-    within = [f"within {limits.privacy} and {limits.max_bytes:,.0f} bytes per user", *limits.conditions]
     return [
-        f"{', '.join(within)}: {answer}{_named(best, advice)}",
-        f"  {TRUST_IN_WORDS[best.result.trust]}; the server sees {best.result.server_sees}; "
-        f"rounds: {_rounds(best.result):g}; runs: {best.accuracy.count}",
+        f"within {limits.words}: {answer}{_named(best, advice)}",
         *_against_baseline(advice),
-        *_users_needed(advice),
-        *_alike_lines(advice),
+        f"  {TRUST_IN_WORDS[best.result.trust]}; the server sees {best.result.server_sees}",
+        *_details(advice),
         *_left_out(advice),
         *_next_better_lines(advice),
     ]
@@ -373,51 +364,46 @@ def advice_lines(advice: Advice) -> list[str]:
 
 def _against_baseline(advice: Advice) -> Iterator[str]:
     """Yield what is held against nothing sent, and by which rule."""
-    digits = gain_digits(advice.metric)
-    if advice.best.against_baseline:
-        against = advice.best.against_baseline
-        yield f"  against nothing sent: {against.written(digits)} ({_rule(against)})"
-    names = dict.fromkeys(offer.result.name for offer in advice.not_better)
+    if against := advice.best.against_baseline:
+        yield f"  against nothing sent: {against.written}{_rule(against)}"
+    names = listed(dict.fromkeys(offer.result.title for offer in advice.not_better))
     if advice.best.result.baseline != NOTHING_SENT:
         if names and advice.best.against_baseline:
-            yield f"  not better than nothing sent by more than their uncertainty: {listed(names)}"
+            yield f"  not better than nothing sent: {names}"
         return
     if not names:
         yield "  nothing else is within these limits"
         return
-    yield f"  no system within these limits beats nothing sent by more than its uncertainty ({listed(names)})"
-    compared = [(offer, offer.against_baseline) for offer in advice.not_better if offer.against_baseline]
+    yield f"  nothing within these limits beats nothing sent: {names}"
+    compared = [(offer, own) for offer in advice.not_better if (own := offer.against_baseline)]
     if compared:
-        offer, against = max(compared, key=lambda pair: pair[1].mean)
-        yield f"  nearest: {offer.result.name}, {against.written(digits)} ({_rule(against)})"
-
-
-def _users_needed(advice: Advice) -> Iterator[str]:
-    """Yield with how many users the best beats nothing sent, if that was tried."""
-    if advice.users_needed:
-        yield f"  users needed to beat nothing sent: {advice.users_needed}"
-
-
-def _alike_lines(advice: Advice) -> Iterator[str]:
-    """Yield what may be as good, within the limits and at the same budget."""
-    if advice.alike:
-        names = dict.fromkeys(offer.result.name for offer in advice.alike)
-        yield f"  not significantly worse, by the 95 % interval over users: {listed(names)}"
+        offer, nearest = max(compared, key=lambda pair: pair[1].mean)
+        yield f"  nearest: {offer.result.title}, {nearest.written}{_rule(nearest)}"
 
 
 def _rule(against: Gain) -> str:
-    if against.half_width is None:
-        return "one run: the plain difference, nothing is known of its uncertainty"
-    return f"± is the {against.interval} of the paired difference"
+    return f" (± is the {against.interval})" if against.interval else " (its uncertainty is unknown)"
+
+
+def _details(advice: Advice) -> Iterator[str]:
+    """Yield what the best promises and needs, and what may be as good."""
+    best, limits = advice.best, advice.limits
+    if 0 < best.epsilon < math.inf:
+        yield f"  {guess_in_words(best.epsilon, limits.unit)}"
+    if advice.users_needed:
+        yield f"  users needed to beat nothing sent: {advice.users_needed}"
+    if advice.alike:
+        names = dict.fromkeys(offer.result.title for offer in advice.alike)
+        yield f"  not significantly worse: {listed(names)}"
 
 
 def _left_out(advice: Advice) -> Iterator[str]:
     for word in ("claimed", "declared"):
-        own = [offer.result.name for offer in advice.claimed_only if offer.result.word == word]
+        own = [offer.result.title for offer in advice.claimed_only if offer.result.word == word]
         if own:
             names = listed(dict.fromkeys(own))
             yield f"  left out, because ε is {word} and not proved: {names}; --claimed counts a claim"
-    needed = {offer.result.name: offer.result.delta or 0.0 for offer in advice.composed_only}
+    needed = {offer.result.title: offer.result.delta or 0.0 for offer in advice.composed_only}
     if needed:
         yield (
             f"  left out, because ε holds by composition only: {listed(needed)}; "
@@ -426,21 +412,18 @@ def _left_out(advice: Advice) -> Iterator[str]:
 
 
 def _next_better_lines(advice: Advice) -> Iterator[str]:
-    limits = advice.limits
     if advice.for_epsilon:
-        price = _price(advice.for_epsilon, limits)
-        yield f"next better for ε: {_named(advice.for_epsilon, advice)}: costs {price}"
+        more = _price_in_privacy(advice.for_epsilon, advice.limits)
+        yield f"next better for ε: {_named(advice.for_epsilon, advice)}: costs {more}"
     if advice.for_bytes:
-        cost = advice.for_bytes.bytes_per_user - limits.max_bytes
-        yield f"next better for bytes: {_named(advice.for_bytes, advice)}: costs {cost:,.0f} more bytes"
+        yield f"next better for bytes: {_named(advice.for_bytes, advice)}"
     if advice.for_both:
         yield f"next better, beyond both limits: {_named(advice.for_both, advice)}"
     if not (advice.for_epsilon or advice.for_bytes or advice.for_both):
         yield "nothing in this comparison is more accurate"
 
 
-def _price(offer: Offer, limits: AdviceLimits) -> str:
-    """Say what an offer costs in privacy."""
+def _price_in_privacy(offer: Offer, limits: AdviceLimits) -> str:
     if math.isfinite(offer.epsilon):
         return f"{offer.epsilon - limits.epsilon:,.4g} more ε"
     if offer.result.status in ("claimed", "declared"):
@@ -450,35 +433,20 @@ def _price(offer: Offer, limits: AdviceLimits) -> str:
 
 def _named(offer: Offer, advice: Advice) -> str:
     result, metric = offer.result, advice.metric
-    accuracy = with_spread(offer.accuracy, metric.digits)
-    spread = spread_in_words([offer.accuracy])
-    over = f" ({spread})" if spread else ""
-    return (
-        f"{result.name} {_privacy(result, advice.limits)}, {metric.label} {accuracy}{over}, "
-        f"{offer.bytes_per_user:,.0f} bytes per user{_on_the_network(result)}"
-    )
-
-
-def _on_the_network(result: ProtocolResult) -> str:
-    spent = result.network_bytes_per_user
-    return "" if spent is None else f" in messages, {spent:,.0f} on the network"
+    reached = f"{metric.label} {number(offer.accuracy, metric.digits)}"
+    return f"{result.title} {_privacy(result, advice.limits)}, {reached}, {price(result)}"
 
 
 def _privacy(result: ProtocolResult, limits: AdviceLimits) -> str:
-    per_rating = _counted_loss(result, "rating", claimed=True)
-    per_user = _counted_loss(result, "user", claimed=True)
+    """Say what a result loses in the unit of the limits, and in no other."""
+    counted = _counted_loss(result, limits.unit, claimed=True)
     mark = "" if result.status == "proved" else f" ({result.word}, not proved)"
-    losses = f"at ε {loss(per_rating)} per rating, {loss(per_user)} per user"
-    compared = result.profiles_compared(per_user, " on the ")
-    if result.composed is not None and (limits.delta is not None or per_user is None):
-        composed = f"{loss(result.composed)} per user with δ = {result.delta or 0.0:g}"
-        if per_user is None:
-            return f"at ε {composed}{result.profiles_compared(result.composed, ' on the ')}"
-        return f"{losses}, {composed}{compared}{mark}"
-    return "without privacy" if per_rating is None and per_user is None else f"{losses}{compared}{mark}"
-
-
-def _rounds(result: ProtocolResult) -> float:
-    """Return the mean number of rounds; a table without the column is one of reports that are sent once."""
-    rounds = result.mean("rounds")
-    return 1.0 if rounds is None else rounds
+    composes = limits.unit == "user" and result.composed is not None
+    if composes and (limits.delta is not None or counted is None):
+        compared = result.profiles_compared(result.composed, " on the ")
+        return f"at ε {loss(result.composed)} per user with δ = {result.delta or 0.0:g}{compared}{mark}"
+    if counted is None:
+        bounded = limits.unit == "user" and _counted_loss(result, "rating", claimed=True) is not None
+        return f"with no bound per {limits.unit}{mark}" if bounded else "without privacy"
+    compared = result.profiles_compared(counted, " on the ") if limits.unit == "user" else ""
+    return f"at ε {loss(counted)} per {limits.unit}{compared}{mark}"

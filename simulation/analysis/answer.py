@@ -1,67 +1,118 @@
-"""What a comparison answers: which protocol to take, at its reference budget and in each trust model."""
+"""What a comparison answers: which protocol to take, for what is protected, and whom one has to trust."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from dprec.accounting import LEAST_TRUST_FIRST, Trust
-from simulation.analysis.gains import SETS_ONLY, Gain, gain, not_significant, nothing_sent
+from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit, Trust
+from simulation.analysis.gains import (
+    SETS_ONLY,
+    Gain,
+    gain,
+    gain_digits,
+    not_significant,
+    nothing_sent,
+    shown_from,
+)
+from simulation.analysis.populations import Course, users_needed
 from simulation.analysis.protocol_results import ProtocolResult, reference_budget
 from simulation.analysis.vocabulary import Metric
 
+_SLACK = 1 + 1e-9
+"""Losses add up in floating point, and may exceed what was asked for by its rounding."""
+
 
 @dataclass(frozen=True)
-class TrustAnswer:
-    """The most accurate protocol among those of one trust model that hide alike, at one budget."""
+class GridCell:
+    """The protocol to take in one trust model, for one thing that is protected, at one epsilon."""
 
+    unit: ComparableUnit
+    """What epsilon is for."""
     hides: bool
-    """Whether the item set is hidden, so that the whole profile is protected."""
+    """Whether the item set is hidden, so that the whole profile is protected; otherwise values only."""
     trust: Trust
-    budget: float
-    best: ProtocolResult
-    against: Gain | None
+    epsilon: float
+    best: ProtocolResult | None = None
+    """The most accurate that is proved to lose no more, of those that beat nothing sent if any does; None if
+    nothing is.
+    """
+    against: Gain | None = None
     """How much better it is than nothing sent; None where that was not run."""
-    with_less: ProtocolResult | None
-    """What is at least as accurate at the budget, hides as much and needs less trust: the best of that."""
+    with_less: ProtocolResult | None = None
+    """What needs less trust, protects as much and is as accurate: trusting more buys nothing here."""
+    users_needed: str | None = None
+    """With how many users the best beats nothing sent; None where that was not tried."""
 
     @property
-    def beats_nothing_sent(self) -> bool:
-        """Whether it is better than nothing sent by more than the uncertainty of the difference."""
-        return self.against is not None and self.against.significantly_better
+    def delta(self) -> float | None:
+        """With which the loss of the best holds; None where it holds without."""
+        if self.best is None or _within(self.best.epsilon(self.unit), self.epsilon):
+            return None
+        return self.best.delta
+
+    @property
+    def message_bytes(self) -> float | None:
+        """Mean bytes of a user's messages, both ways."""
+        return None if self.best is None else self.best.bytes_per_user
+
+    @property
+    def network_bytes(self) -> float | None:
+        """Mean bytes that a network carries for a user, both ways."""
+        return None if self.best is None else self.best.network_bytes_per_user
+
+    @property
+    def nothing_sent_wins(self) -> bool:
+        """Whether even the best is not better than nothing sent."""
+        return self.against is not None and not self.against.better
 
 
-def at_each_trust(
+def decision_grid(
     results: Sequence[ProtocolResult],
     metric: Metric,
+    unit: ComparableUnit,
+    delta: float | None,
     *,
-    budgets: Sequence[float] = (),
-    delta: float | None = None,
-) -> list[TrustAnswer]:
-    """Return an answer for every trust model, the least trust first, and every budget that is kept.
+    epsilons: Sequence[float] = (),
+    every: Sequence[Course] = (),
+) -> list[GridCell]:
+    """Return a cell for all that is protected, every trust model and every epsilon, in this order.
 
-    Whatever is proved to lose no more than a budget competes at it. Protocols that protect the whole profile
-    come first; those that reveal the item set are not compared with them.
+    Whatever is proved to lose no more than an epsilon competes at it, whatever it was asked for. Protocols
+    that reveal the item set are not compared with those that hide it, nor those of two trust models.
 
     Parameters
     ----------
-    budgets : sequence of float
-        By default, all that any of the results was given.
-    delta : float, optional
-        With which losses count as they compose; by default what was asked for counts.
+    results : sequence of ProtocolResult
+        Of one evaluation, the baselines included.
+    delta : float or None
+        With which losses per user by composition count; None: each with its own.
+    epsilons : sequence of float
+        By default, all that any protocol was given.
+    every : sequence of Course
+        How protocols do with other numbers of users.
+
+    Returns
+    -------
+    list of GridCell
+        What hides the item set first, the least trust first, the smallest epsilon first; only protections and
+        trust models that occur.
     """
-    baseline, proved, answers = nothing_sent(results), _proved(results, metric), []
-    given = budgets or {each.budget for each in proved if each.budget is not None}
-    for hides, trust, budget in product((True, False), LEAST_TRUST_FIRST, sorted(given)):
-        within = [each for each in proved if _keeps(each, budget, delta)]
-        alike = [each for each in within if (_hides(each), each.trust) == (hides, trust)]
-        if alike:
-            best = _best(alike, metric)
-            against = None if baseline is None else gain(best, baseline, metric)
-            with_less = _with_less(best, within, metric)
-            answers.append(TrustAnswer(hides, trust, budget, best, against, with_less))
-    return answers
+    proved = [each for each in _candidates(results, metric) if each.result.status == "proved"]
+    columns = sorted(epsilons or {each.result.budget for each in proved if each.result.budget is not None})
+    hidden = [hides for hides in (True, False) if any(each.hides == hides for each in proved)]
+    models = [trust for trust in LEAST_TRUST_FIRST if any(each.result.trust == trust for each in proved)]
+    cells = []
+    for hides, trust, epsilon in product(hidden, models, columns):
+        within = [each for each in proved if _within(kept_epsilon(each.result, unit, delta), epsilon)]
+        best = _best([each for each in within if (each.hides, each.result.trust) == (hides, trust)], metric)
+        if best is None:
+            cells.append(GridCell(unit, hides, trust, epsilon))
+            continue
+        less, needed = _with_less(best, within, metric), users_needed(every, best.result)
+        cells.append(GridCell(unit, hides, trust, epsilon, best.result, best.against, less, needed))
+    return cells
 
 
 def by_trust(results: Sequence[ProtocolResult]) -> list[ProtocolResult]:
@@ -74,54 +125,9 @@ def by_trust(results: Sequence[ProtocolResult]) -> list[ProtocolResult]:
     return sorted(results, key=position)
 
 
-def _keeps(result: ProtocolResult, budget: float, delta: float | None) -> bool:
-    """Return whether a result was asked to keep to a budget, or does as its losses compose."""
-    if result.budget is not None and result.budget <= budget:
-        return True
-    composed, needed = result.composed, result.delta
-    if delta is None or composed is None or needed is None:
-        return False
-    return needed <= delta and composed <= budget
-
-
-def _hides(result: ProtocolResult) -> bool:
-    return result.flag("hides_rated_items")
-
-
-def _proved(results: Sequence[ProtocolResult], metric: Metric) -> list[ProtocolResult]:
-    """Return the results with a budget that is proved to be kept, and with the metric."""
-    return [
-        each
-        for each in results
-        if each.baseline is None
-        and each.budget is not None
-        and not each.falls_short
-        and each.average(metric.column) is not None
-    ]
-
-
-def _best(results: Sequence[ProtocolResult], metric: Metric) -> ProtocolResult:
-    return min(results, key=lambda each: (metric.sort_key(each.mean(metric.column) or 0.0), each.name))
-
-
-def _with_less(
-    best: ProtocolResult, others: Sequence[ProtocolResult], metric: Metric
-) -> ProtocolResult | None:
-    reached, less = best.mean(metric.column), LEAST_TRUST_FIRST[: LEAST_TRUST_FIRST.index(best.trust)]
-    as_good = [
-        each
-        for each in others
-        if each.trust in less
-        and _hides(each) >= _hides(best)
-        and reached is not None
-        and not metric.better(reached, each.mean(metric.column) or 0.0)
-    ]
-    return _best(as_good, metric) if as_good else None
-
-
 @dataclass(frozen=True)
 class Candidate:
-    """A protocol that is named in the answer."""
+    """A protocol that competes."""
 
     result: ProtocolResult
     accuracy: float
@@ -130,9 +136,79 @@ class Candidate:
     """How much better it is than nothing sent; None where that was not run."""
 
     @property
-    def beats_nothing_sent(self) -> bool:
-        """Whether it is better than nothing sent by more than the uncertainty of the difference."""
-        return self.against is not None and self.against.significantly_better
+    def hides(self) -> bool:
+        """Whether the item set is hidden."""
+        return self.result.flag("hides_rated_items")
+
+
+def _candidates(results: Sequence[ProtocolResult], metric: Metric) -> list[Candidate]:
+    """Return the protocols that have the metric; baselines do not compete."""
+    baseline = nothing_sent(results)
+    return [
+        Candidate(each, accuracy, gain(each, baseline, metric) if baseline else None)
+        for each in results
+        if each.baseline is None and (accuracy := each.mean(metric.column)) is not None
+    ]
+
+
+def _within(loss: float | None, epsilon: float) -> bool:
+    return loss is not None and loss <= epsilon * _SLACK
+
+
+def kept_epsilon(result: ProtocolResult, unit: ComparableUnit, delta: float | None) -> float | None:
+    """Return the smallest epsilon that a result is proved to keep; None if there is none.
+
+    Parameters
+    ----------
+    delta : float or None
+        As in `decision_grid`.
+    """
+    if result.status != "proved":
+        return None
+    losses = [result.epsilon(unit)]
+    if unit == "user" and (delta is None or (result.delta is not None and result.delta <= delta * _SLACK)):
+        losses.append(result.composed)
+    return min((each for each in losses if each is not None), default=None)
+
+
+def preferred(results: Sequence[ProtocolResult], metric: Metric) -> list[Candidate]:
+    """Return the protocols that have the metric, in the order in which a cell of the grid takes them."""
+    return sorted(_candidates(results, metric), key=lambda each: _place(each, metric))
+
+
+def _best(candidates: Sequence[Candidate], metric: Metric) -> Candidate | None:
+    return min(candidates, key=lambda each: _place(each, metric), default=None)
+
+
+def _place(each: Candidate, metric: Metric) -> tuple[bool, float, str, float]:
+    """Return what beats nothing sent first, and of that the most accurate."""
+    worse = each.against is None or not each.against.better
+    return worse, metric.sort_key(each.accuracy), each.result.name, each.result.budget or 0.0
+
+
+def _with_less(best: Candidate, others: Sequence[Candidate], metric: Metric) -> ProtocolResult | None:
+    """Return the best of what needs less trust, protects as much and does as well at the digits shown."""
+    trusted = LEAST_TRUST_FIRST[: LEAST_TRUST_FIRST.index(best.result.trust)]
+    alike = [each for each in others if each.result.trust in trusted and each.hides >= best.hides]
+    less = _best(alike, metric)
+    if less is None:
+        return None
+    behind = metric.sort_key(less.accuracy) - metric.sort_key(best.accuracy)
+    apart = shown_from(gain_digits(metric))
+    as_good = behind < apart or bool(not_significant(best.result, [less.result]))
+    return less.result if as_good else None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The protocol to take for one thing that is protected, whomever one trusts."""
+
+    cell: GridCell
+    """Of the trust model with the most accurate, or of one with less trust that is as accurate."""
+    local: GridCell
+    """The same if nobody is trusted."""
+    alike: tuple[ProtocolResult, ...]
+    """What protects as much, needs no more trust, and is not significantly worse at the same budget."""
 
 
 @dataclass(frozen=True)
@@ -140,88 +216,120 @@ class Answer:
     """What a comparison says of one evaluation at its reference budget."""
 
     metric: Metric
+    unit: ComparableUnit
+    """In which most protocols were given the budget."""
     budget: float | None
     """The epsilon that most protocols were given; None where no protocol has a budget."""
-    baseline: Candidate | None
-    """Nothing sent."""
-    best: Candidate | None
-    """The most accurate protocol that is proved to keep the budget, among those that beat nothing sent if any
-    of them does.
+    baseline: float | None
+    """What nothing sent reaches."""
+    sets_alone: float | None
+    """What the item sets give with no value sent."""
+    choices: tuple[Choice, ...]
+    """For what budgets were given for: values and whole profiles; then for a whole user, where budgets were
+    given for a rating and another protocol is the one to take.
     """
-    in_doubt: tuple[ProtocolResult, ...]
-    """What is proved to keep the budget and more accurate on average, but hardly better than nothing sent."""
-    alike: tuple[ProtocolResult, ...]
-    """What is not significantly worse than the best."""
-    claimed: Candidate | None
-    """The most accurate protocol whose promise is claimed and not proved."""
-    set_alone: Candidate | None
-    """The baseline that knows the item sets, with no value sent."""
-    published: tuple[str, ...]
-    published_better: tuple[str, ...]
-    """The protocols at the budget as their papers have them, of those held against nothing sent, and those of
-    them that beat it.
-    """
-    without_privacy: Candidate | None
-    """The most accurate protocol without privacy."""
-
-    @property
-    def nothing_beats_the_baseline(self) -> bool:
-        """Whether no protocol at the budget, whatever its promise, beats nothing sent."""
-        named = [each for each in (self.best, self.claimed) if each]
-        # Before a comparison is finished, there may be no run of both on the same ratings.
-        compared = bool(named) and all(each.against for each in named)
-        return compared and not any(each.beats_nothing_sent for each in named)
-
-    @property
-    def nearest(self) -> Candidate | None:
-        """The more accurate of the best that is proved and the best that is claimed."""
-        return _most_accurate((each for each in (self.best, self.claimed) if each), self.metric)
+    claimed: ProtocolResult | None
+    """The most accurate protocol whose promise is not proved, if nothing here is proved."""
+    without_privacy: ProtocolResult | None
+    """The most accurate protocol without privacy, if none has a budget."""
+    waiting: str | None = None
+    """Why there is no answer yet: until each protocol has a run, nothing is said."""
 
 
-def answer_to(results: Sequence[ProtocolResult], metric: Metric, published: Collection[str]) -> Answer:
+def answer_to(
+    results: Sequence[ProtocolResult],
+    metric: Metric,
+    unit: ComparableUnit,
+    delta: float | None = None,
+    *,
+    waiting: str | None = None,
+) -> Answer:
     """Return the answer of one evaluation.
 
     Parameters
     ----------
-    published : collection of str
-        Names of the protocols whose settings are those of their paper.
+    results : sequence of ProtocolResult
+        The baselines included.
+    unit : {"rating", "user"}
+        In which most protocols were given their budget.
+    delta : float, optional
+        As in `decision_grid`.
+    waiting : str, optional
+        Why there is no answer yet, as `ComparisonFiles.waiting` says.
     """
-    baseline, budget = nothing_sent(results), reference_budget(results)
-    given = [each for each in results if each.baseline is None and each.budget == budget is not None]
-    candidates = list(_candidates(given, baseline, metric))
-    proved = [each for each in candidates if not each.result.falls_short]
-    best = _most_accurate(proved, metric)
-    papers = [each for each in candidates if each.result.name in published and each.against]
-    alone = [each for each in results if each.baseline == SETS_ONLY]
+    budget, every = reference_budget(results), _candidates(results, metric)
+    unproved = [each for each in every if each.result.falls_short and each.result.budget == budget]
+    plain = [each for each in every if each.result.reference]
+    choices = [] if budget is None else _choices(results, metric, unit, delta, budget)
+    claimed, clear = _best(unproved, metric), _best(plain, metric)
     return Answer(
         metric,
+        unit,
         budget,
-        _most_accurate(_candidates([baseline] if baseline else [], None, metric), metric),
-        best,
-        tuple(each.result for each in proved if best and metric.better(each.accuracy, best.accuracy)),
-        tuple(not_significant(best.result, results)) if best else (),
-        _most_accurate((each for each in candidates if each.result.falls_short), metric),
-        _most_accurate(_candidates(alone, baseline, metric), metric),
-        tuple(each.result.name for each in papers),
-        tuple(each.result.name for each in papers if each.beats_nothing_sent),
-        _most_accurate(_candidates([each for each in results if each.reference], baseline, metric), metric),
+        _reached(nothing_sent(results), metric),
+        _reached(next((each for each in results if each.baseline == SETS_ONLY), None), metric),
+        tuple(choices),
+        claimed.result if claimed and not choices else None,
+        clear.result if clear and budget is None else None,
+        waiting,
     )
 
 
-def _candidates(
-    results: Iterable[ProtocolResult], baseline: ProtocolResult | None, metric: Metric
-) -> Iterator[Candidate]:
-    """Yield the results that have the metric, held against a baseline."""
-    for result in results:
-        accuracy = result.mean(metric.column)
-        if accuracy is not None:
-            yield Candidate(result, accuracy, gain(result, baseline, metric) if baseline else None)
+def _reached(result: ProtocolResult | None, metric: Metric) -> float | None:
+    return None if result is None else result.mean(metric.column)
 
 
-def _most_accurate(candidates: Iterable[Candidate], metric: Metric) -> Candidate | None:
-    """Return the most accurate of those that beat nothing sent, or of all where none does."""
-    return min(
-        candidates,
-        key=lambda each: (not each.beats_nothing_sent, metric.sort_key(each.accuracy), each.result.name),
-        default=None,
+def _choices(
+    results: Sequence[ProtocolResult],
+    metric: Metric,
+    unit: ComparableUnit,
+    delta: float | None,
+    budget: float,
+) -> list[Choice]:
+    """Return what to take: for both things that budgets in a unit can protect, then for a whole user."""
+
+    def of(unit: ComparableUnit, *hiding: bool) -> list[Choice]:
+        every = (_choice(results, metric, unit, delta, budget, hides) for hides in hiding)
+        return [each for each in every if each]
+
+    if unit == "user":
+        return of("user", True, False)
+    # A budget per rating is for its value first.
+    chosen, whole = of("rating", False, True), of("user", True, False)
+    worth = [each for each in whole if not each.cell.nothing_sent_wins] or whole
+    added = worth[0] if worth else None
+    if added and not any(added.cell.best is each.cell.best for each in chosen):
+        chosen.append(added)
+    return chosen
+
+
+def _choice(
+    results: Sequence[ProtocolResult],
+    metric: Metric,
+    unit: ComparableUnit,
+    delta: float | None,
+    budget: float,
+    hides: bool,
+) -> Choice | None:
+    """Return what to take for one thing that is protected; None if nothing protects it."""
+    grid = decision_grid(results, metric, unit, delta, epsilons=[budget])
+    cells = {each.trust: each for each in grid if each.hides == hides and each.best}
+    if not cells:
+        return None
+
+    def place(cell: GridCell) -> tuple[bool, float]:
+        assert cell.best is not None
+        better = cell.against is not None and cell.against.better
+        return not better, metric.sort_key(cell.best.mean(metric.column) or 0.0)
+
+    cell = min(cells.values(), key=place)
+    while cell.with_less and (less := cells.get(cell.with_less.trust)) and less.best is cell.with_less:
+        cell = less
+    assert cell.best is not None
+    trusted = LEAST_TRUST_FIRST[: LEAST_TRUST_FIRST.index(cell.trust) + 1]
+    alike = tuple(
+        each
+        for each in not_significant(cell.best, results)
+        if each.flag("hides_rated_items") == hides and each.trust in trusted and each.status == "proved"
     )
+    return Choice(cell, cells.get("local", GridCell(unit, hides, "local", budget)), alike)

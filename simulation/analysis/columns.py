@@ -134,7 +134,7 @@ def baseline_columns(metric: Metric, results: Sequence[ProtocolResult]) -> list[
 
     def text(result: ProtocolResult) -> str:
         against = gained(result)
-        return DASH if against is None else against.written(gain_digits(metric))
+        return DASH if against is None else against.written
 
     def value(result: ProtocolResult) -> float | None:
         against = gained(result)

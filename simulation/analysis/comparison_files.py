@@ -97,11 +97,36 @@ class ComparisonFiles:
         return delta if isinstance(delta, float) else None
 
     @property
+    def waiting(self) -> str | None:
+        """Why there is no answer yet: a protocol has no run. None once each has one."""
+        return _waiting(self.config, (*self.results, *self.populations))
+
+    @property
     def unfinished(self) -> list[str]:
         """Keys of the cells that the configuration asks for but the table lacks."""
         held = {key for result in (*self.results, *self.populations) for key in _keys(result)}
         planned = self.config.get("cells")
         return [str(key) for key in planned if key not in held] if isinstance(planned, dict) else []
+
+
+def _waiting(config: Mapping[str, Any], results: Iterable[ProtocolResult]) -> str | None:
+    """Say how many of the protocols in a comparison.yaml have a run, while some have none."""
+    cells = config.get("cells")
+    listed_cells = cells.values() if isinstance(cells, dict) else ()
+    planned = {str(cell["name"]) for cell in listed_cells if isinstance(cell, dict) and "name" in cell}
+    run = planned & {result.name for result in results}
+    return None if run == planned else f"no answer yet: {len(run)} of {len(planned)} protocols have a run"
+
+
+def waiting_in(directory: Path, results: Iterable[ProtocolResult]) -> str | None:
+    """Say the same as `ComparisonFiles.waiting` of a directory whose table is read.
+
+    Raises
+    ------
+    InputError
+    """
+    config = directory / COMPARISON
+    return _waiting(read_yaml(config), results) if config.is_file() else None
 
 
 def _keys(result: ProtocolResult) -> list[str]:

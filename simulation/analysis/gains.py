@@ -1,6 +1,6 @@
 """Paired differences of results: from nothing sent, and from the most accurate protocol of the same budget.
 
-The difference from the best is counted over users, who are drawn again with replacement, the same for both
+Every ± is half of a 95 % interval over users, who are drawn again with replacement, the same for both
 protocols (`dprec.metrics`). An interval holds for one pair: of twenty rivals as good as the best, one is
 expected to differ significantly by chance. The best is chosen by the same ratings, so that it looks a little
 better than it is.
@@ -12,13 +12,9 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from scipy.special import stdtrit
-
-from dprec.metrics import CONFIDENCE
-from simulation.analysis.protocol_results import ProtocolResult
-from simulation.analysis.vocabulary import Metric, number, plural
+from simulation.analysis.protocol_results import ProtocolResult, by_protocol
+from simulation.analysis.vocabulary import Metric, listed, loss, number
 from simulation.storage.tables import Row
 
 NOTHING_SENT = "nothing-sent"
@@ -36,18 +32,19 @@ Pairs = dict[object, list[tuple[Row, Row]]]
 
 @dataclass(frozen=True)
 class Gain:
-    """How much better a result is than a baseline, on the same folds and seeds."""
+    """How much better a result is than a baseline, on the same folds and seeds.
+
+    A difference counts where the interval over users, written with the digits that are shown, does not hold
+    0: one of 0.0003 is none where three decimals are shown.
+    """
 
     mean: float
     """In the metric's own unit; above 0 is better, whichever way the metric goes."""
     low: float | None
     high: float | None
-    """Ends of the difference's 95 % interval; None for a single pair without an interval over users."""
-    over: Literal["user", "fold", "seed"]
-    """What the interval is counted over: a paired bootstrap over users, or Student's t over folds or seeds.
-    """
-    pairs: int
-    """Number of pairs of runs, or of their averages by fold, that the mean is of."""
+    """Ends of the 95 % interval over users; None where the table has none: nothing is significant then."""
+    digits: int
+    """Decimals that are shown."""
 
     @property
     def half_width(self) -> float | None:
@@ -55,27 +52,44 @@ class Gain:
         return None if self.low is None or self.high is None else (self.high - self.low) / 2
 
     @property
+    def least(self) -> float:
+        """How much better it is at least: the lower end, where there is an interval."""
+        return self.mean if self.low is None else self.low
+
+    @property
+    def better(self) -> bool:
+        """Whether it counts as better: significantly, or plainly where there is no interval."""
+        return self.least >= shown_from(self.digits)
+
+    @property
     def significantly_better(self) -> bool:
-        """Whether it is better by more than its uncertainty, or simply better if there is a single pair."""
-        return (self.mean if self.low is None else self.low) > 0
+        """Whether it is better and the interval says so."""
+        return self.low is not None and self.better
 
     @property
     def significant(self) -> bool:
-        """Whether the interval excludes that there is no difference."""
-        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+        """Whether the interval does not hold 0."""
+        return self.significantly_better or (self.high is not None and -self.high >= shown_from(self.digits))
 
     @property
     def interval(self) -> str:
         """What the ± stands for, in words; empty without an interval."""
-        if self.half_width is None:
-            return ""
-        return f"95 % interval over {'users' if self.over == 'user' else plural(self.pairs, self.over)}"
+        return "" if self.low is None else "95 % interval over users"
 
-    def written(self, digits: int) -> str:
-        """Write it with its direction in words: 0.061 ± 0.004 better."""
-        word = " better" if self.mean > 0 else " worse" if self.mean < 0 else ""
-        width = "" if self.half_width is None else f" ± {number(self.half_width, digits)}"
-        return number(abs(self.mean), digits) + width + word
+    @property
+    def written(self) -> str:
+        """The difference with its direction in words: 0.061 ± 0.004 better."""
+        size, width = number(abs(self.mean), self.digits), self.half_width
+        if width is None:
+            return size + (" better" if self.mean > 0 else " worse" if self.mean < 0 else "")
+        if not self.significant:
+            return f"{number(self.mean, self.digits)} ± {number(width, self.digits)}, not significant"
+        return f"{size} ± {number(width, self.digits)} {'better' if self.better else 'worse'}"
+
+
+def shown_from(digits: int) -> float:
+    """Return the smallest number that is not 0 with so many decimals."""
+    return 0.5 * 10.0**-digits
 
 
 def nothing_sent(results: Sequence[ProtocolResult]) -> ProtocolResult | None:
@@ -89,12 +103,9 @@ def gain_columns(metric: Metric) -> tuple[str, str, str]:
 
 
 def gain(result: ProtocolResult, baseline: ProtocolResult, metric: Metric) -> Gain | None:
-    """Return how much better a result is than a baseline.
+    """Return how much better a result is than a baseline, with the interval over users if the table has it.
 
-    The interval is the one over users, where comparison.csv has it. Otherwise it is over folds or seeds:
-    folds share most of their train ratings but no test ratings, the seeds of one fold share both. With
-    several folds, the seeds of each are averaged first and the interval is over folds; with a single
-    fold, it is over seeds.
+    The seeds of a fold are averaged before the folds are.
 
     Parameters
     ----------
@@ -115,19 +126,9 @@ def gain(result: ProtocolResult, baseline: ProtocolResult, metric: Metric) -> Ga
                 by_fold.setdefault(fold, []).append(sign * (reached - own))
     if not by_fold:
         return None
-    several = len(by_fold) > 1
-    pairs_of = (
-        [statistics.fmean(own) for own in by_fold.values()] if several else next(iter(by_fold.values()))
-    )
-    mean, count = statistics.fmean(pairs_of), len(pairs_of)
-    over_users = _over_users(result, baseline, metric)
-    if over_users:
-        return Gain(mean, *over_users, "user", count)
-    over: Literal["fold", "seed"] = "fold" if several else "seed"
-    half_width = _half_width(pairs_of)
-    if half_width is None:
-        return Gain(mean, None, None, over, count)
-    return Gain(mean, mean - half_width, mean + half_width, over, count)
+    of_folds = [statistics.fmean(own) for own in by_fold.values()]
+    low, high = _over_users(result, baseline, metric)
+    return Gain(statistics.fmean(of_folds), low, high, gain_digits(metric))
 
 
 def paired_rows(result: ProtocolResult, baseline: ProtocolResult) -> Pairs:
@@ -142,26 +143,24 @@ def paired_rows(result: ProtocolResult, baseline: ProtocolResult) -> Pairs:
 
 def _over_users(
     result: ProtocolResult, baseline: ProtocolResult, metric: Metric
-) -> tuple[float, float] | None:
-    """Return the interval over users that the table holds against the same baseline."""
-    row = result.rows[0]
-    _, low, high = (row.get(column) for column in gain_columns(metric))
-    if row.get(AGAINST) == baseline.name and isinstance(low, float) and isinstance(high, float):
+) -> tuple[float, float] | tuple[None, None]:
+    """Return the interval that the table holds against the same baseline, the same in all lines."""
+    _, *ends = gain_columns(metric)
+    held = {(row.get(AGAINST), *(row.get(column) for column in ends)) for row in result.rows}
+    against, low, high = held.pop()
+    return (None, None) if held or against != baseline.name else _interval(low, high)
+
+
+def _interval(low: object, high: object) -> tuple[float, float] | tuple[None, None]:
+    """Return the ends of an interval; None where the cells of a table hold none."""
+    if isinstance(low, float) and isinstance(high, float) and -math.inf < low <= high < math.inf:
         return low, high
-    return None
+    return None, None
 
 
 def _ratings(row: Row) -> tuple[object, ...]:
     """Return what identifies the train and test ratings among the runs of one evaluation."""
     return tuple(row.get(column) for column in ("fold", "seed", "train_ratings", "test_ratings"))
-
-
-def _half_width(differences: Sequence[float]) -> float | None:
-    count = len(differences)
-    if count < 2:
-        return None
-    quantile = float(stdtrit(count - 1, (1 + CONFIDENCE) / 2))
-    return quantile * statistics.stdev(differences) / math.sqrt(count)
 
 
 def gain_digits(metric: Metric) -> int:
@@ -194,11 +193,12 @@ def from_best(result: ProtocolResult) -> Gain | None:
 
     None for the best itself, and where the table has no interval over users.
     """
-    row = result.rows[0]
-    behind, low, high = (row.get(column) for column in BEHIND)
-    if isinstance(behind, float) and isinstance(low, float) and isinstance(high, float):
-        return Gain(-behind, -high, -low, "user", len(result.rows))
-    return None
+    row, evaluation = result.rows[0], result.evaluation
+    behind, *ends = (row.get(column) for column in BEHIND)
+    low, high = _interval(*ends)
+    if evaluation is None or not isinstance(behind, float) or low is None or high is None:
+        return None
+    return Gain(-behind, -high, -low, gain_digits(evaluation.metric))
 
 
 def is_best(result: ProtocolResult) -> bool:
@@ -210,3 +210,46 @@ def not_significant(best: ProtocolResult, results: Sequence[ProtocolResult]) -> 
     """Return the results of the same budget that do not differ significantly from the best."""
     same = [each for each in results if each.budget == best.budget and each.rows[0].get(BEST) == best.name]
     return [each for each in same if (behind := from_best(each)) and not behind.significant]
+
+
+def worse_than_nothing(accuracy: float, baseline: float, metric: Metric) -> str | None:
+    """Say that something is less accurate than nothing sent; None if it is not, at the digits shown.
+
+    Parameters
+    ----------
+    accuracy, baseline : float
+        What it and what nothing sent reaches, on the same ratings.
+    """
+    digits = gain_digits(metric)
+    if metric.sort_key(accuracy) - metric.sort_key(baseline) < shown_from(digits):
+        return None
+    reached, base = number(accuracy, digits), number(baseline, digits)
+    return f"Worse than sending nothing: {metric.label} {reached}, with nothing sent {base}."
+
+
+def same_figures(results: Sequence[ProtocolResult], metric: Metric) -> list[str]:
+    """Say of every protocol whose accuracy is the same to all digits at several budgets why that is."""
+    notes = []
+    for name, own in by_protocol([each for each in results if each.budget is not None]).items():
+        alike: dict[object, list[ProtocolResult]] = {}
+        for each in own:
+            figures = tuple((_ratings(row), row.get(metric.column)) for row in each.rows)
+            alike.setdefault((each.population, figures), []).append(each)
+        for same in alike.values():
+            if len(same) > 1 and same[0].mean(metric.column) is not None:
+                budgets = listed(f"{each.budget:g}" for each in same)
+                same_at = f"{metric.label} is the same to all digits at ε = {budgets}"
+                notes.append(f"{name}: {same_at}, {_why(same)}.")
+    return notes
+
+
+def _why(same: Sequence[ProtocolResult]) -> str:
+    """Return why results are the same: they spend the same, or nothing follows from what they receive."""
+    for unit in ("rating", "user"):
+        spent = {each.epsilon(unit) for each in same}
+        if len(spent) == 1 and None not in spent:
+            return f"since as much is spent, ε = {loss(spent.pop())} per {unit}"
+    return (
+        "since its predictions no longer follow the reports: all are clipped or shrunk to the same values "
+        "whatever devices send"
+    )

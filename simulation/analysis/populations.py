@@ -10,17 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from dprec.errors import InputError
-from simulation.analysis.gains import Gain, gain, nothing_sent
-from simulation.analysis.protocol_results import ProtocolResult, by_evaluation, results_of
-from simulation.analysis.vocabulary import Metric, listed, short
-from simulation.storage.tables import Row
+from simulation.analysis.gains import Gain, gain, nothing_sent, shown_from
+from simulation.analysis.protocol_results import ProtocolResult, by_evaluation
+from simulation.analysis.vocabulary import Metric, short
 
 _DRAWN = "synthetic"
 """Kind of the data set whose users are drawn, as many as one likes."""
@@ -35,11 +34,6 @@ class Point:
     accuracy: float
     against: Gain
     """How much better it is than nothing sent."""
-
-    @property
-    def margin(self) -> float:
-        """By how much it is better at least: the lower end of the interval, where there is one."""
-        return self.against.mean if self.against.low is None else self.against.low
 
 
 @dataclass(frozen=True)
@@ -60,11 +54,12 @@ class Course:
         Interpolated between two numbers of users on a logarithmic axis; 0 if it does at all of them, None if
         it does not at the largest.
         """
-        if self.points[-1].margin <= 0:
+        if not self.points[-1].against.better:
             return None
         for before, after in reversed(list(pairwise(self.points))):
-            if before.margin <= 0:
-                share = -before.margin / (after.margin - before.margin)
+            low, high = before.against.least, after.against.least
+            if not before.against.better:
+                share = max(0.0, -low) / (high - low)
                 return math.exp(math.log(before.users) + share * math.log(after.users / before.users))
         return 0.0
 
@@ -77,14 +72,15 @@ class Course:
         return f"about {_users(self.crossing)}" if self.crossing else f"at most {_users(least)}"
 
     @property
-    def verdict(self) -> str:
-        """The crossing in words that follow the name of the protocol."""
-        least, most = self.points[0].users, self.points[-1].users
-        if self.crossing is None:
-            return f"does not beat nothing sent with up to {_users(most)} users"
-        if not self.crossing:
-            return f"beats nothing sent with {_users(least)} users already"
-        return f"beats nothing sent from about {_users(self.crossing)} users on"
+    def change(self) -> int:
+        """Whether it gains more with the most users than with the fewest (1), less (-1), or as much (0).
+
+        As much is what does not differ at the digits shown, or by less than both intervals.
+        """
+        first, last = self.points[0].against, self.points[-1].against
+        apart = last.mean - first.mean
+        unsure = math.hypot(first.half_width or 0.0, last.half_width or 0.0)
+        return int(math.copysign(abs(apart) >= max(unsure, shown_from(last.digits)), apart))
 
 
 def _users(count: float) -> str:
@@ -123,23 +119,19 @@ def users_needed(every: Sequence[Course], result: ProtocolResult) -> str | None:
     return max(own, key=lambda each: len(each.points)).users_needed if own else None
 
 
-def population_sentences(every: Sequence[Course]) -> list[str]:
-    """Say of every protocol from how many users on it beats nothing sent, at each of its budgets."""
-    sentences = []
-    for (name, ratings), own in groupby(every, key=lambda each: (each.name, each.ratings)):
-        alike = groupby(sorted(own, key=lambda each: each.budget or 0.0), key=lambda each: each.verdict)
-        clauses = [f"{words} at ε = {listed(f'{each.budget:g}' for each in same)}" for words, same in alike]
-        sentences.append(f"{name} {'; '.join(clauses)} ({ratings} ratings).")
-    return sentences
-
-
-def population_words(rows: Sequence[Row]) -> list[str]:
-    """Return the sentences of a comparison's lines; none without populations."""
-    results = results_of(rows)
-    if all(result.population is None for result in results):
-        return []
-    metrics = dict.fromkeys(evaluation.metric for evaluation in by_evaluation(results))
-    return [words for metric in metrics for words in population_sentences(courses(results, metric))]
+def population_sentence(every: Sequence[Course]) -> str | None:
+    """Say how many protocols gain more with more users, and the largest gain of all; None without courses."""
+    if not every:
+        return None
+    changes = [each.change for each in every]
+    counts = [sum(change == sign for change in changes) for sign in (1, -1, 0)]
+    most = max(every, key=lambda each: each.points[-1].against.mean)
+    last = most.points[-1]
+    return (
+        f"With the most users instead of the fewest, {counts[0]} of {len(every)} gain more over nothing "
+        f"sent, {counts[1]} less, {counts[2]} as much; the largest gain is that of {last.result.title} at "
+        f"ε = {most.budget:g} with {_users(last.users)} users: {last.against.written}."
+    )
 
 
 _CONFIDENCE = 0.95

@@ -67,6 +67,9 @@ _CLAIM_COLUMNS: dict[ComparableUnit, str] = {
     "user": "epsilon_claimed_per_user",
 }
 
+_PARTS = ("protocol", "mechanism", "completion")
+"""Columns with the kinds of components; a gradient report is a mechanism."""
+
 _WEAKEST_FIRST: tuple[Status, ...] = ("none", "declared", "claimed", "proved")
 
 _TEXT = columns_of(str).union(
@@ -181,6 +184,17 @@ class ProtocolResult:
     def baseline(self) -> str | None:
         """Which baseline it is: one of `simulation.protocols.base.BASELINES`; None for a protocol."""
         return self._text("baseline")
+
+    @property
+    def own(self) -> bool:
+        """Whether any part of it is user-defined: named ``module:Class``, or with a loss that it declares."""
+        parts = [str(row.get(column) or "") for row in self.rows for column in _PARTS]
+        return self.status == "declared" or any(":" in part for part in parts)
+
+    @property
+    def title(self) -> str:
+        """Its name, which says of what is user-defined that it is."""
+        return f"{self.name} (your own)" if self.own else self.name
 
     @property
     def reference(self) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -223,7 +224,12 @@ def report(directory: Directory, population: Population = None, quiet: Quiet = F
 def advise(
     directory: Directory,
     epsilon: Annotated[float, typer.Option(metavar="E", help="Largest privacy loss of any user.")],
-    max_bytes: Annotated[float, typer.Option(metavar="B", help="Most bytes per user, both directions.")],
+    max_bytes: Annotated[
+        float | None, typer.Option(metavar="B", help="Most bytes of a user's messages, both ways.")
+    ] = None,
+    max_network_bytes: Annotated[
+        float | None, typer.Option(metavar="B", help="Most bytes on the network per user, both ways.")
+    ] = None,
     per: Annotated[str, typer.Option(metavar="rating|user", help="Unit of epsilon.")] = "rating",
     delta: Annotated[
         float | None,
@@ -259,8 +265,10 @@ def advise(
     from simulation.analysis.comparison_files import declared_lines
     from simulation.console.terminal import print_lines
 
-    most = most_trust("secure-aggregation" if untrusted and trust == "central" else trust)
-    limits = AdviceLimits(epsilon, privacy_unit(per), max_bytes, most, hide_items, claimed, delta)
+    trusted = most_trust("secure-aggregation" if untrusted and trust == "central" else trust)
+    unit = privacy_unit(per)
+    messages, network = (math.inf if most is None else most for most in (max_bytes, max_network_bytes))
+    limits = AdviceLimits(epsilon, unit, messages, trusted, hide_items, claimed, delta, network)
     print_lines([*advice_lines(advice(directory, limits, metric)), *declared_lines(directory)])
 
 

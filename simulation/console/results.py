@@ -14,7 +14,7 @@ import typer
 from dprec.errors import RunError
 from simulation.analysis.columns import ResultColumn, SmallTable, run_table, tables_of_comparison
 from simulation.analysis.comparison_files import notes_on_delta
-from simulation.analysis.populations import METHOD, Projection, population_words
+from simulation.analysis.populations import METHOD, Projection
 from simulation.analysis.protocol_results import ProtocolResult, results_of
 from simulation.analysis.vocabulary import QUICK_IN_WORDS, number
 from simulation.console.terminal import Column, Fitted, console, fitted, print_lines, table_console, width_of
@@ -56,7 +56,6 @@ def comparison_notes(result: ComparisonResult) -> Iterator[str]:
     if (delta := result.comparison.config.match.delta) is not None:
         yield from notes_on_delta(delta, results_of(result.rows))
     yield from result.notes_on_ratings()
-    yield from population_words(result.rows)
 
 
 def _audit_table(audit: Audit, width: int | None = None) -> Fitted:

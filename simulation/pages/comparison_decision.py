@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -42,7 +43,7 @@ def decision(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course])
     metric, competing = part.metric, preferred(part.results, part.metric)
     if not competing or part.files.waiting:
         return Markup("")
-    offers = [
+    offers: list[dict[str, Any]] = [
         {
             "row": anchors[each.result.name, each.result.budget],
             "name": each.result.name,
@@ -126,8 +127,8 @@ def _grid(cells: Sequence[GridCell], protected: str, anchors: RowAnchors) -> Mar
         TableColumn(
             f"ε {cell.epsilon:g}",
             "",
-            lambda row, place=place: row[place].best and row[place].best.name,
-            lambda row, place=place: _cell(row[place], anchors),
+            partial(_name, place=place),
+            partial(_cell, place=place, anchors=anchors),
             numeric=False,
         )
         for place, cell in enumerate(rows[0])
@@ -145,8 +146,13 @@ def _trusted(row: Sequence[GridCell]) -> Markup:
     return Markup("{}<small>{}</small>").format(TRUST_IN_WORDS[trust], words)
 
 
-def _cell(cell: GridCell, anchors: RowAnchors) -> Markup:
-    best = cell.best
+def _name(row: Sequence[GridCell], place: int) -> str | None:
+    best = row[place].best
+    return None if best is None else best.name
+
+
+def _cell(row: Sequence[GridCell], place: int, anchors: RowAnchors) -> Markup:
+    cell, best = row[place], row[place].best
     if best is None:
         return Markup('<span class="dash">{}</span>').format(DASH)
     name = Markup('<a href="#{}">{}</a>').format(anchors[best.name, best.budget], best.name)

@@ -146,15 +146,10 @@ def published_section(files: ComparisonFiles) -> list[Section]:
 
         return figure_column(title, hint, of_line, digits)
 
-    def a_round(way: str) -> list[TableColumn[Any]]:
-        return [
-            figure(
-                f"measured, {way}",
-                f"{what} bytes per user and round",
-                lambda result, what=what: _a_round(result, f"{way}link_{what}_mean_per_user"),
-            )
-            for what in ("payload", "message")
-        ]
+    def a_round(way: str, what: str) -> TableColumn[Any]:
+        column = f"{way}link_{what}_mean_per_user"
+        hint = f"{what} bytes per user and round"
+        return figure(f"measured, {way}", hint, lambda result: _a_round(result, column))
 
     columns = [
         text_column("protocol", stated("label")),
@@ -165,9 +160,9 @@ def published_section(files: ComparisonFiles) -> list[Section]:
             lambda result: _a_round(result, "uplink_payload_bytes", 8, result.mean("train_ratings")),
             2,
         ),
-        *a_round("up"),
+        *(a_round("up", what) for what in ("payload", "message")),
         text_column("published, down", stated("down"), "as printed"),
-        *a_round("down"),
+        *(a_round("down", what) for what in ("payload", "message")),
         figure("rounds", "", lambda result: result.mean("rounds")),
         text_column("source", stated("source")),
     ]

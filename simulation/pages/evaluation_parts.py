@@ -69,7 +69,10 @@ class EvaluationPart:
     @property
     def answer(self) -> Answer:
         """What is said of it first."""
-        return answer_to(self.results, self.metric, self.files.published)
+        files = self.files
+        return answer_to(
+            self.results, self.metric, files.matched_unit, files.matched_delta, waiting=files.waiting
+        )
 
     def titled(self, title: str) -> str:
         """Return the title of a section, with what distinguishes it from others of its kind."""

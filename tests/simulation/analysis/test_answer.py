@@ -1,279 +1,269 @@
-"""The answer of a comparison: every statement recomputed from comparison.csv, whatever wins."""
+"""The answer of a comparison and its grid: who is named for what is protected and whom one trusts."""
 
 from __future__ import annotations
 
-import csv
-import re
-from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from simulation.analysis.answer import answer_to, at_each_trust
-from simulation.analysis.columns import MOST_ROWS, headline_columns, headline_rows
-from simulation.analysis.protocol_results import ProtocolResult, read_results
-from simulation.analysis.sentences import answer_sentences, trust_sentences
-from simulation.analysis.vocabulary import METRICS, Metric
+from simulation.analysis.answer import GridCell, answer_to, by_trust, decision_grid
+from simulation.analysis.columns import MOST_ROWS, headline_columns, headline_rows, trust_columns
+from simulation.analysis.protocol_results import ProtocolResult, read_results, results_of
+from simulation.analysis.sentences import answer_sentences, guess, price
+from simulation.analysis.vocabulary import METRICS
 from simulation.storage.tables import csv_of_rows
 from tests.approved import check
 
 RMSE, SIGNS = METRICS[0], METRICS[2]
-BASELINE = {RMSE: 1.063, SIGNS: 0.64}
-PUBLISHED = {"protocol-3", "protocol-7", "protocol-11"}
+BASE = 1.06
 
-Lines = list[dict[str, str]]
+Lines = list[dict[str, Any]]
 
 
-def line(metric: Metric, name: str, epsilon: float | None, seed: int, value: float) -> dict[str, Any]:
-    """Return a made-up line of comparison.csv, with an interval of the gain over users."""
-    private = epsilon is not None
-    return {
-        "name": name, "epsilon": epsilon, "fold": None, "seed": seed, "dataset": "made-up", "items": 9,
-        metric.column: value, "status": "proved" if private else "none", "baseline": None,
-        "trust": "local" if private else "central", "trusts_server": not private, "hides_rated_items": False,
-        "epsilon_per_rating": epsilon, "epsilon_per_user_max": 685 * epsilon if private else None,
-        "epsilon_composed_max": 422.5 * epsilon if private else None, "delta": 1e-6,
-        "uplink_message_mean_per_user": 400 + len(name), "downlink_message_mean_per_user": 25_000 + seed,
-        "against": "nothing-sent", "best_at_budget": None,
+def lines(name: str, budget: float | None, trust: str, *rmse: float, **changes: Any) -> Lines:
+    """Return made-up lines of comparison.csv, a seed for each figure, with an interval of ± 0.02."""
+    same = {
+        "name": name, "epsilon": budget, "fold": None, "dataset": "made-up", "items": 9, "baseline": None,
+        "trust": trust, "status": "none" if budget is None else "proved", "hides_rated_items": False,
+        "epsilon_per_rating": budget, "epsilon_per_user_max": None if budget is None else 600 * budget,
+        "epsilon_composed_max": None, "delta": 1e-6, "against": "quiet", "rmse_gain_low": None,
+        "uplink_message_mean_per_user": 412, "downlink_message_mean_per_user": 24_000,
+        "uplink_network_mean_per_user": 21_700, "downlink_network_mean_per_user": 30_000,
+        "rmse_gain_high": None, "protocol": "one-shot", "mechanism": "optimal", "completion": "calibrated",
     }  # fmt: skip
+    if rmse:
+        gained = BASE - sum(rmse) / len(rmse)
+        same |= {"rmse_gain_low": gained - 0.02, "rmse_gain_high": gained + 0.02}
+    return [{**same, "seed": seed, "rmse": value, **changes} for seed, value in enumerate(rmse)]
 
 
-def baseline(metric: Metric, name: str, value: float) -> dict[str, Any]:
-    silent = {"status": "proved", "baseline": name, "epsilon_per_user_max": 0.0, "trust": "local"}
-    return {**line(metric, name, None, 1, value), **silent}
+def baseline(name: str, *rmse: float) -> Lines:
+    losses = {"status": "proved", "epsilon_per_rating": 0.0, "epsilon_per_user_max": 0.0}
+    return lines("quiet" if name == "nothing-sent" else name, None, "local", *rmse, baseline=name, **losses)
 
 
-def table(folder: Path, metric: Metric, worse_by: float, draw: int, promise: str = "proved") -> Path:
-    """Write a table of 22 protocols at three budgets, each on average worse than the baseline by so much."""
-    random, sign = np.random.default_rng(draw), 1 if metric.lower_is_better else -1
-    base = BASELINE[metric]
-    rows = [baseline(metric, "nothing-sent", base), baseline(metric, "sets-only", base - sign * 0.05)]
-    rows += [
-        line(metric, f"clear-{place}", None, 1, base - sign * random.uniform(0, 0.2)) for place in (1, 2)
-    ]
-    for place in range(22):
-        apart = worse_by + random.uniform(-0.1, 0.1)
-        for epsilon in (0.5, 1.0, 3.0):
-            rows.append(line(metric, f"protocol-{place}", epsilon, 1, base + sign * (apart + 0.05 / epsilon)))
-            rows[-1]["status"] = "claimed" if place % 5 == 4 else promise
-    for row in rows:
-        gain = sign * (base - row[metric.column])
-        ends = dict(zip(("", "_low", "_high"), (gain, gain - 0.02, gain + 0.02), strict=True))
-        row |= {f"{metric.column}_gain{end}": value for end, value in ends.items()}
-    path = folder / "comparison.csv"
-    path.write_text("".join(csv_of_rows(rows)))
-    return path
+def whole(name: str, budget: float, trust: str, *rmse: float, **changes: Any) -> Lines:
+    """Return lines of a protocol that protects whole profiles."""
+    kept = {"hides_rated_items": True, "epsilon_per_user_max": budget}
+    return lines(name, budget, trust, *rmse, **kept | changes)
 
 
-def sentences(path: Path, metric: Metric) -> tuple[str, ...]:
-    return answer_sentences(answer_to(read_results(path), metric, PUBLISHED), "rating")
+QUIET = baseline("nothing-sent", BASE, BASE)
 
 
-def lines_of(path: Path) -> Lines:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
+def results(*cells: Lines) -> list[ProtocolResult]:
+    return results_of([row for rows in cells for row in rows])
 
 
-def best_of(lines: Lines, metric: Metric, keep: Callable[[dict[str, str]], bool]) -> dict[str, str]:
-    chosen = min if metric.lower_is_better else max
-    return chosen((each for each in lines if keep(each)), key=lambda each: float(each[metric.column]))
+Best = dict[tuple[bool, str, float], tuple[str, float | None] | None]
 
 
-def competes(each: dict[str, str]) -> bool:
-    return not each["baseline"] and each["epsilon"] == "1.0"
+def grid(*cells: Lines, unit: Any = "user", delta: float | None = None, **options: Any) -> list[GridCell]:
+    return decision_grid(results(*cells), RMSE, unit, delta, **options)
 
 
-def check_context(second: str, lines: Lines, metric: Metric) -> None:
-    """Check what is said of the rated items, of published protocols and of no privacy."""
-    alone = next(each for each in lines if each["baseline"] == "sets-only")
-    assert f"give {float(alone[metric.column]):.3f} (sets-only)" in second
-    papers = [each for each in lines if competes(each) and each["name"] in PUBLISHED]
-    better = [each["name"] for each in papers if float(each[f"{metric.column}_gain_low"]) > 0]
-    said = re.search(
-        r"(none|each)? ?of the 3 published systems \(([^)]*)\)(?:, ([\w\-, ]+) beats? nothing)?", second
-    )
-    assert said is not None
-    assert set(re.findall(r"protocol-\d+", said[2])) == PUBLISHED
-    stated = said[2] if said[1] == "each" else said[3] or ""
-    assert re.findall(r"protocol-\d+", stated) == better
-    assert (said[1] == "none") is not bool(better)
-    clear = best_of(lines, metric, lambda each: not each["baseline"] and not each["epsilon"])
-    assert f"without privacy {clear['name']} reaches {float(clear[metric.column]):.3f}" in second
-
-
-@pytest.mark.parametrize("metric", [RMSE, SIGNS], ids=["RMSE", "signs"])
-@pytest.mark.parametrize("draw", range(4))
-def test_every_statement_is_that_of_the_table(tmp_path: Path, metric: Metric, draw: int) -> None:
-    path = table(tmp_path, metric, -0.05, draw)
-    first, second = sentences(path, metric)
-    lines, column = lines_of(path), metric.column
-    best = best_of(lines, metric, lambda each: competes(each) and each["status"] == "proved")
-    assert float(best[f"{column}_gain_low"]) > 0
-    stated = re.fullmatch(
-        r"At ε = 1 per rating, up to ([\d.]+) per user on the same items, the most accurate protocol that is "
-        r"proved to keep its budget is (\S+): it reaches (RMSE|sign accuracy) ([\d.]+), ([\d.]+) ± ([\d.]+) "
-        r"better than nothing sent \(([\d.]+)\), for ([\d,]+) bytes up and ([\d,]+) down per user; "
-        r"the server sees rated items, noise\.",
-        first,
-    )
-    assert stated is not None
-    assert stated[2] == best["name"]
-    low, high = (float(best[f"{column}_gain_{end}"]) for end in ("low", "high"))
-    baseline_reached = next(float(each[column]) for each in lines if each["baseline"] == "nothing-sent")
-    numbers = [float(stated[place].replace(",", "")) for place in (1, 4, 5, 6, 7, 8, 9)]
-    assert numbers == pytest.approx(
-        [
-            float(best["epsilon_per_user_max"]),
-            float(best[column]),
-            abs(float(best[column]) - baseline_reached),
-            (high - low) / 2,
-            baseline_reached,
-            float(best["uplink_message_mean_per_user"]),
-            float(best["downlink_message_mean_per_user"]),
-        ],
-        abs=6e-4,
-    )
-    check_context(second, lines, metric)
-
-
-@pytest.mark.parametrize("metric", [RMSE, SIGNS], ids=["RMSE", "signs"])
-def test_where_nothing_beats_the_baseline_that_is_the_answer(tmp_path: Path, metric: Metric) -> None:
-    path = table(tmp_path, metric, 0.2, 0)
-    first, second = sentences(path, metric)
-    lines = lines_of(path)
-    assert all(float(each[f"{metric.column}_gain_low"]) <= 0 for each in lines if competes(each))
-    nearest = best_of(lines, metric, competes)
-    promise = "" if nearest["status"] == "proved" else " (claimed, not proved)"
-    behind = abs(float(nearest[metric.column]) - BASELINE[metric])
-    assert first == (
-        f"At ε = 1 per rating nothing here beats sending nothing: every device alone reaches "
-        f"{'RMSE' if metric is RMSE else 'sign accuracy'} {BASELINE[metric]:.3f}, and the nearest protocol, "
-        f"{nearest['name']}{promise}, is {behind:.3f} ± 0.020 worse."
-    )
-    assert "none of the 3 published systems" in second
-    check_context(second, lines, metric)
-
-
-def test_what_is_claimed_only_is_no_answer(tmp_path: Path) -> None:
-    path = table(tmp_path, RMSE, -0.05, 0, promise="claimed")
-    lines = lines_of(path)
-    best = best_of(lines, RMSE, competes)
-    said = f"reaches RMSE {float(best['rmse']):.3f}, "
-    first = "At ε = 1 per rating no protocol here is proved to keep its budget; "
-    assert sentences(path, RMSE)[0].startswith(f"{first}{best['name']}, which claims to, {said}")
-    path.write_text("".join(csv_of_rows([{**each, "epsilon_claimed_per_rating": 2.0} for each in lines])))
-    assert sentences(path, RMSE)[0].startswith(f"{first}{best['name']}, which claims ε = 2, {said}")
-    shown, _ = headline_rows(read_results(path), RMSE)
-    asked = headline_columns(shown, RMSE, "rating")[0]
-    assert "1, claims 2" in {asked.text(each) for each in shown}
-
-
-def intervals(rows: list[dict[str, Any]], base: float, half_width: float = 0.02) -> list[dict[str, Any]]:
-    """Return lines with the interval of how much lower their error is than a baseline's."""
-    ends = ((-1, "low"), (1, "high"))
-    return [
-        {**row, **{f"rmse_gain_{end}": base - row["rmse"] + sign * half_width for sign, end in ends}}
-        for row in rows
-    ]
-
-
-def alike(most: int) -> list[dict[str, Any]]:
-    """Return lines of six protocols, of which so many may be as good as the best."""
-    rows = [
-        {**line(RMSE, name, 1.0, 1, 0.9 + place / 100), "best_at_budget": "a"}
-        for place, name in enumerate("abcdef")
-    ]
-    for place, row in enumerate(rows[1:], start=1):
-        ends = {"behind_best_low": -0.001 if place <= most else 0.001, "behind_best_high": 0.1}
-        row |= {"behind_best": place / 100, **ends}
-    return rows
-
-
-QUIET = baseline(RMSE, "nothing-sent", 1.0)
-CLAIMED = {"status": "claimed"}
-TRUSTING = [
-    {
-        **line(RMSE, name, 4.0, 1, value),
-        "trust": trust,
-        "hides_rated_items": hides,
-        "epsilon_per_user_max": 4.0,
+def best(*cells: Lines, **options: Any) -> Best:
+    """Return who is named in every cell, and the budget at which it ran."""
+    return {
+        (each.hides, each.trust, each.epsilon): each.best and (each.best.name, each.best.budget)
+        for each in grid(*cells, **options)
     }
-    for name, trust, hides, value in (
-        ("local", "local", True, 1.1),
-        ("central", "central", True, 0.9),
-        ("values", "local", False, 0.92),
-    )
-]
-CASES: dict[str, list[dict[str, Any]]] = {
-    "two alike": alike(2),
-    "many alike": alike(5),
-    "better by a claim": [
+
+
+def test_a_loss_of_1_keeps_an_epsilon_of_3() -> None:
+    found = best(
         QUIET,
-        line(RMSE, "proved", 1.0, 1, 1.2),
-        line(RMSE, "claimed", 1.0, 1, 0.8) | CLAIMED,
-    ],
-    "the nearest only claims": intervals(
-        [QUIET, line(RMSE, "proved", 1.0, 1, 1.2), line(RMSE, "claimed", 1.0, 1, 1.1) | CLAIMED], 1.0
-    ),
-    "not held against the baseline": [QUIET, line(RMSE, "protocol-3", 1.0, 2, 0.9)],
-    "passed by one in doubt": [
-        *intervals([QUIET, line(RMSE, "sure", 1.0, 1, 0.95)], 1.0),
-        *intervals([line(RMSE, "rash", 1.0, 1, 0.9)], 1.0, 0.2),
-    ],
-    "no budget": [line(RMSE, "clear", None, 1, 0.9), line(RMSE, "other", None, 1, 1.0)],
-    "no baseline": [line(RMSE, "noisy", 1.0, 1, 0.9)],
-    "means over seeds": [
-        *({**QUIET, "seed": seed} for seed in (1, 2)),
-        *(line(RMSE, "noisy", 1.0, seed, value) for seed, value in ((1, 0.849), (2, 0.851))),
-    ],
-}
-OF_USERS: dict[str, tuple[list[dict[str, Any]], float | None]] = {
-    "a line for each trust": ([QUIET, baseline(RMSE, "sets-only", 0.94), *TRUSTING], 1e-6),
-    "a single trust, another budget": (
-        [line(RMSE, "values", epsilon, 1, value) for epsilon, value in ((2.0, 0.9), (4.0, 0.95))]
-        + [line(RMSE, "other", 4.0, 1, 0.99)],
-        None,
-    ),
-}
+        whole("shuffled", 3.0, "local", 1.02, 1.02),
+        whole("accurate", 1.0, "local", 0.9, 0.9),
+        whole("accurate", 4.0, "local", 0.95, 0.95),
+    )
+    accurate = "accurate", 1.0
+    assert found == {(True, "local", epsilon): accurate for epsilon in (1.0, 3.0, 4.0)}
 
 
-def test_answers_are_told_as_approved(tmp_path: Path) -> None:
-    path, told = tmp_path / "comparison.csv", []
-    for case, rows in CASES.items():
-        path.write_text("".join(csv_of_rows(rows)))
-        told.append("\n".join([f"# {case}", *sentences(path, RMSE)]))
-    for case, (rows, delta) in OF_USERS.items():
-        path.write_text("".join(csv_of_rows(rows)))
-        results = read_results(path)
-        answer, at_trusts = answer_to(results, RMSE, ()), at_each_trust(results, RMSE, budgets=[4.0])
-        told.append("\n".join([f"# {case}", *trust_sentences(answer, at_trusts, delta)]))
-        assert trust_sentences(answer, [], None) == answer_sentences(answer, "user")
+def test_what_is_protected_and_whom_one_trusts_is_never_mixed() -> None:
+    found = best(
+        QUIET,
+        whole("profile", 1.0, "local", 1.0, 1.0),
+        whole("sums", 4.0, "secure-aggregation", 0.95, 0.95),
+        lines("values", 1.0, "local", 0.8, 0.8, epsilon_per_user_max=1.0),
+        lines("rating", 1.0, "local", 0.7, 0.7),
+        whole("claims", 1.0, "local", 0.5, 0.5, status="claimed"),
+        lines("plain", None, "central", 0.4, 0.4),
+    )
+    assert found == {
+        (True, "local", 1.0): ("profile", 1.0),
+        (True, "local", 4.0): ("profile", 1.0),
+        (True, "secure-aggregation", 1.0): None,
+        (True, "secure-aggregation", 4.0): ("sums", 4.0),
+        (False, "local", 1.0): ("values", 1.0),
+        (False, "local", 4.0): ("values", 1.0),
+        (False, "secure-aggregation", 1.0): None,
+        (False, "secure-aggregation", 4.0): None,
+    }
+
+
+def test_losses_of_a_rating_and_of_a_user_are_told_apart() -> None:
+    cells = [QUIET, lines("rating", 1.0, "local", 0.7, 0.7), whole("user", 1.0, "local", 0.9, 0.9)]
+    (rating,) = [each for each in grid(*cells, unit="rating") if not each.hides]
+    assert rating.best is not None
+    assert rating.best.name == "rating"
+    assert best(*cells, unit="user")[False, "local", 1.0] is None
+
+
+def test_the_one_in_doubt_is_not_named_where_another_is_surely_better() -> None:
+    sure, rash = whole("sure", 1.0, "local", 0.95, 0.95), whole("rash", 1.0, "local", 0.9, 0.9)
+    for row in rash:
+        row |= {"rmse_gain_low": -0.1, "rmse_gain_high": 0.4}
+    (cell,) = grid(QUIET, sure, rash)
+    assert cell.best is not None
+    assert (cell.best.name, cell.nothing_sent_wins) == ("sure", False)
+    (cell,) = grid(QUIET, rash)
+    assert cell.nothing_sent_wins
+    (cell,) = grid(whole("sure", 1.0, "local", 0.95, 0.95))
+    assert (cell.against, cell.nothing_sent_wins) == (None, False)
+
+
+def test_composed_losses_count_with_the_delta_that_is_allowed() -> None:
+    composed = whole("composed", 1.0, "local", 0.9, 0.9, epsilon_per_user_max=9.0, epsilon_composed_max=0.9)
+    for delta, counts in ((1e-6, True), (1e-7, False), (None, True)):
+        (cell,) = grid(QUIET, composed, delta=delta)
+        assert (cell.best is not None) == counts
+        assert cell.delta == (1e-6 if counts else None)
+    (cell,) = grid(QUIET, whole("summed", 1.0, "local", 0.9, 0.9, epsilon_composed_max=0.5))
+    assert cell.delta is None
+
+
+def test_a_trust_that_buys_nothing_is_told() -> None:
+    near = {
+        "best_at_budget": "central",
+        "behind_best": 0.01,
+        "behind_best_low": -0.01,
+        "behind_best_high": 0.03,
+    }
+    cells = grid(
+        QUIET,
+        whole("local", 1.0, "local", 1.0, 1.0),
+        whole("mixed", 1.0, "shuffle", 1.0004, 1.0004),
+        whole("sums", 1.0, "secure-aggregation", 0.98, 0.98, **near),
+        whole("central", 1.0, "central", 0.97, 0.97, best_at_budget="central"),
+        lines("values", 1.0, "shuffle", 0.99, 0.99, epsilon_per_user_max=1.0),
+    )
+    less = {(each.hides, each.trust): each.with_less and each.with_less.name for each in cells}
+    assert less[True, "shuffle"] == "local"
+    assert less[True, "secure-aggregation"] is None
+    assert less[True, "central"] == "sums"
+    assert less[False, "shuffle"] is None
+
+
+def test_a_cell_has_both_prices_and_users_needed() -> None:
+    (cell,) = grid(QUIET, whole("a", 1.0, "local", 0.9, 0.9))
+    assert (cell.message_bytes, cell.network_bytes, cell.users_needed) == (24_412, 51_700, None)
+    assert cell.best is not None
+    assert price(cell.best) == "24.4 kB of messages, 51.7 kB on the network"
+
+
+@pytest.mark.parametrize(("epsilon", "sure"), [(0.0, 0.5), (1.0, 0.731), (3.0, 0.953), (593.0, 1.0)])
+def test_a_guess_is_surer_by_the_odds_that_epsilon_allows(epsilon: float, sure: float) -> None:
+    assert guess(epsilon) == pytest.approx(sure, abs=5e-4)
+
+
+def test_what_is_user_defined_says_so() -> None:
+    own = lines("mine", 1.0, "local", 0.9, 0.9, mechanism="my_module:Mine")
+    declared = lines("word", 1.0, "local", 0.9, status="declared")
+    ours = lines("ours", 1.0, "local", 0.9)
+    assert [each.title for each in results(own, declared, ours)] == [
+        "mine (your own)",
+        "word (your own)",
+        "ours",
+    ]
+    (first, *_) = answer_sentences(answer_to(results(QUIET, own), RMSE, "rating"))
+    assert ": mine (your own) in the local model" in first
+
+
+CASES: dict[str, tuple[list[Lines], str]] = {
+    "both units": (
+        [
+            QUIET, baseline("sets-only", 0.93, 0.93), lines("values", 1.0, "local", 0.9, 0.9),
+            lines("a-user", 1.0, "local", 0.92, 0.92, epsilon_per_user_max=1.0),
+            whole("hidden", 1.0, "local", 1.0, 1.0, epsilon_per_user_max=400.0),
+        ],
+        "rating",
+    ),
+    "nothing beats sending nothing": ([QUIET, lines("values", 1.0, "local", 1.05, 1.06)], "rating"),
+    "trust that is worth it": (
+        [QUIET, whole("local", 4.0, "local", 1.05, 1.05), whole("sums", 4.0, "secure-aggregation", 0.9, 0.9)],
+        "user",
+    ),
+    "nobody but the trusted protects it": (
+        [QUIET, lines("sums", 4.0, "central", 0.9, hides_rated_items=True, epsilon_composed_max=4.0)],
+        "user",
+    ),
+    "a claim": ([QUIET, lines("paper", 1.0, "local", 0.8, status="claimed")], "rating"),
+    "no budget": ([QUIET, lines("plain", None, "central", 0.8)], "rating"),
+    "no interval": (
+        [QUIET, lines("values", 1.0, "local", 0.8, rmse_gain_low=None, rmse_gain_high=None)],
+        "rating",
+    ),
+    "no baseline": ([lines("values", 1.0, "local", 0.8)], "rating"),
+    "no accuracy": ([lines("values", 1.0, "local")], "rating"),
+}  # fmt: skip
+
+
+def test_answers_are_told_as_approved() -> None:
+    told = []
+    for case, (cells, unit) in CASES.items():
+        answer = answer_to(results(*cells), RMSE, unit)  # type: ignore[arg-type]
+        sentences = answer_sentences(answer)
+        assert len(sentences) <= 4
+        told.append("\n".join([f"# {case}", *sentences]))
     check("answers", "\n".join(told))
 
 
+def test_until_each_protocol_has_a_run_there_is_no_answer() -> None:
+    waiting = "no answer yet: 2 of 64 protocols have a run"
+    answer = answer_to(results(QUIET, lines("a", 1.0, "local", 0.8)), RMSE, "rating", waiting=waiting)
+    assert answer_sentences(answer) == ("No answer yet: 2 of 64 protocols have a run.",)
+
+
+def test_results_are_in_the_order_of_trust_with_the_baselines_last() -> None:
+    plain = lines("plain", None, "central", 0.9)
+    cells = [QUIET, plain, lines("central", 1.0, "central", 1.0), lines("local", 1.0, "local", 1.0)]
+    assert [each.name for each in by_trust(results(*cells))] == ["local", "central", "plain", "quiet"]
+
+
+def test_the_most_trusting_run_counts_and_old_tables_have_one_column() -> None:
+    both = lines("a", 1.0, "local", 1.0) + lines("a", 1.0, "secure-aggregation", 1.0)
+    (mixed,) = results(both)
+    assert mixed.trust == "secure-aggregation"
+    old = [{"name": "b", "epsilon": 1.0, "trusts_server": flag} for flag in ("True", "False")]
+    assert [ProtocolResult("b", 1.0, (row,)).trust for row in old] == ["central", "local"]
+    assert trust_columns([mixed]) == []
+    (column,) = trust_columns(results(both, lines("c", 1.0, "central", 1.0)))
+    assert [column.text(each) for each in results(both, QUIET)] == ["secure-aggregation", "local"]
+
+
 def test_the_headline_has_a_row_per_protocol_by_accuracy_and_always_the_baseline(tmp_path: Path) -> None:
-    path = table(tmp_path, RMSE, -0.2, 0)
-    results = read_results(path)
-    shown, others = headline_rows(results, RMSE)
+    rows = [*baseline("nothing-sent", 1.063), *baseline("sets-only", 1.0)]
+    rows += lines("plain", None, "central", 0.7)
+    for place, epsilon in product(range(22), (0.5, 1.0, 3.0)):
+        status = "claimed" if place == 4 else "proved"
+        reached = 0.8 + place / 100 + 0.01 / epsilon
+        rows += lines(f"protocol-{place}", epsilon, "local", reached, status=status)
+    (tmp_path / "comparison.csv").write_text("".join(csv_of_rows(rows)))
+    every = read_results(tmp_path / "comparison.csv")
+    shown, others = headline_rows(every, RMSE)
     names = [each.name for each in (*shown, *others)]
-    assert len(names) == len(set(names)) == 26
+    assert len(names) == len(set(names)) == 25
     assert len(shown) == MOST_ROWS <= 12
-    assert shown[-1].name == "nothing-sent"
+    assert shown[-1].name == "quiet"
     assert {each.budget for each in (*shown, *others)} == {1.0, None}
-    for rows in (shown[:-1], others):
-        accuracies = [each.mean("rmse") or 0.0 for each in rows]
+    for part in (shown[:-1], others):
+        accuracies = [each.mean("rmse") or 0.0 for each in part]
         assert accuracies == sorted(accuracies)
-    written = {column.title: column.text for column in headline_columns(results, RMSE, "rating")}
-
-    def said(result: ProtocolResult) -> list[str]:
-        return [text(result) for text in written.values()]
-
-    claimed = next(each for each in results if each.name == "protocol-4" and each.budget == 1.0)
-    assert said(claimed)[0] == "1 claimed"
-    assert said(shown[-1]) == ["0", "1.063", "–", "0, same items", "–", "412", "25,001", "rated items only"]
-    lines = {(each["name"], each["epsilon"]): each for each in lines_of(path)}
-    for result in shown:
-        row = lines[result.name, "" if result.budget is None else "1.0"]
-        assert written["RMSE"](result) == f"{float(row['rmse']):.3f}"
+    written = {column.title: column.text for column in headline_columns(every, RMSE, "rating")}
+    claimed = next(each for each in every if each.name == "protocol-4" and each.budget == 1.0)
+    assert written["ε asked"](claimed) == "1 claimed"
+    assert [written[title](shown[-1]) for title in ("ε asked", "RMSE")] == ["0", "1.063"]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
-import numpy as np
 import pytest
 
 from simulation.analysis.columns import baseline_columns
-from simulation.analysis.gains import Gain, gain, nothing_sent
+from simulation.analysis.gains import Gain, gain, nothing_sent, same_figures, worse_than_nothing
 from simulation.analysis.protocol_results import ProtocolResult, results_of
-from simulation.analysis.vocabulary import METRICS
+from simulation.analysis.vocabulary import METRICS, Metric
 
 RMSE = METRICS[0]
 SIGNS = next(metric for metric in METRICS if metric.column == "sign_accuracy")
@@ -34,21 +34,17 @@ def test_differences_are_taken_on_the_same_seed() -> None:
     found = gain(other, baseline, RMSE)
     assert found is not None
     assert found.mean == pytest.approx(0.1)
-    # Differences 0, 0.1 and 0.2: standard deviation 0.1, Student's quantile for two degrees of freedom.
-    assert found.half_width == pytest.approx(4.302653 * 0.1 / math.sqrt(3))
-    assert found.interval == "95 % interval over 3 seeds"
-    assert not found.significantly_better
+    # Runs alone say nothing of the uncertainty, however many.
+    assert (found.low, found.high, found.significant, found.interval) == (None, None, False, "")
+    assert found.better
 
 
-def test_seeds_of_a_fold_are_averaged_before_folds_are_counted() -> None:
-    cells = {(fold, seed): 1.0 for fold in ("u1", "u2", "u3") for seed in (1, 2)}
-    baseline = result("baseline", cells, "nothing-sent")
-    gains = {"u1": 0.1, "u2": 0.2, "u3": 0.3}
-    other = result("other", {(fold, seed): 1.0 - gains[fold] + 0.05 * (seed - 1.5) for fold, seed in cells})
+def test_seeds_of_a_fold_are_averaged_before_folds_are() -> None:
+    baseline = result("baseline", dict.fromkeys([("u1", 1), ("u1", 2), ("u2", 1)], 1.0), "nothing-sent")
+    other = result("other", {("u1", 1): 0.9, ("u1", 2): 0.7, ("u2", 1): 1.0})
     found = gain(other, baseline, RMSE)
     assert found is not None
-    assert (found.pairs, found.over) == (3, "fold")
-    assert found.half_width == pytest.approx(4.302653 * 0.1 / math.sqrt(3))
+    assert found.mean == pytest.approx(0.1)
 
 
 def test_an_interval_over_users_in_the_table_is_the_one_that_counts() -> None:
@@ -62,7 +58,17 @@ def test_an_interval_over_users_in_the_table_is_the_one_that_counts() -> None:
     assert found.interval == "95 % interval over users"
     assert not found.significantly_better
     other.rows[0]["against"] = "another baseline"
-    assert gain(other, baseline, RMSE).interval == "95 % interval over 2 seeds"  # type: ignore[union-attr]
+    assert gain(other, baseline, RMSE).low is None  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.3, 0.2), (math.nan, 0.2), (0.1, math.inf), (None, 0.2)])
+def test_a_damaged_interval_is_none(low: Any, high: Any) -> None:
+    baseline = result("baseline", {(None, 1): 1.0}, "nothing-sent")
+    other = result("other", {(None, 1): 0.9})
+    other.rows[0].update({"against": "baseline", "rmse_gain_low": low, "rmse_gain_high": high})
+    found = gain(other, baseline, RMSE)
+    assert found is not None
+    assert (found.low, found.high, found.significant) == (None, None, False)
 
 
 def test_the_sign_says_better_whichever_way_a_metric_goes() -> None:
@@ -71,7 +77,7 @@ def test_the_sign_says_better_whichever_way_a_metric_goes() -> None:
         found = gain(result("other", {(None, 1): better}, None, metric.column), baseline, metric)
         assert found is not None
         assert found.mean == pytest.approx(0.1)
-        assert (found.half_width, found.interval, found.significantly_better) == (None, "", True)
+        assert (found.half_width, found.interval, found.better) == (None, "", True)
 
 
 def test_runs_on_other_ratings_are_not_compared() -> None:
@@ -95,41 +101,90 @@ def test_nothing_to_compare() -> None:
 @pytest.mark.parametrize(
     ("against", "text"),
     [
-        (Gain(0.0612, 0.0569, 0.0655, "user", 1), "0.061 ± 0.004 better"),
-        (Gain(-0.079, None, None, "seed", 1), "0.079 worse"),
-        (Gain(0.0, -0.02, 0.02, "fold", 3), "0.000 ± 0.020"),
+        (Gain(0.0612, 0.0569, 0.0655, 3), "0.061 ± 0.004 better"),
+        (Gain(-0.0612, -0.0655, -0.0569, 3), "0.061 ± 0.004 worse"),
+        (Gain(-0.079, None, None, 3), "0.079 worse"),
+        (Gain(0.0, -0.02, 0.02, 3), "0.000 ± 0.020, not significant"),
+        (Gain(0.036, -0.013, 0.085, 3), "0.036 ± 0.049, not significant"),
+        (Gain(-0.01, -0.03, 0.01, 3), "-0.010 ± 0.020, not significant"),
     ],
 )
 def test_gains_in_words(against: Gain, text: str) -> None:
-    assert against.written(3) == text
+    assert against.written == text
+
+
+@pytest.mark.parametrize(
+    ("against", "better", "significant"),
+    [
+        (Gain(0.01, 0.0006, 0.02, 3), True, True),
+        (Gain(0.0003, 0.0001, 0.0005, 3), False, False),
+        (Gain(0.0009, 0.0004, 0.0014, 3), False, False),
+        (Gain(0.0009, 0.0004, 0.0014, 4), True, True),
+        (Gain(0.0003, None, None, 3), False, False),
+        (Gain(0.0006, None, None, 3), True, False),
+        (Gain(-0.01, -0.02, -0.0006, 3), False, True),
+        (Gain(-0.01, -0.02, -0.0004, 3), False, False),
+    ],
+)
+def test_what_does_not_show_at_the_digits_shown_does_not_count(
+    against: Gain, better: bool, significant: bool
+) -> None:
+    assert (against.better, against.significant) == (better, significant)
+    assert against.significantly_better == (better and significant)
+    assert ("not significant" in against.written) == (not significant and against.low is not None)
 
 
 def test_the_column_holds_every_result_against_nothing_sent() -> None:
     baseline = result("baseline", {(None, 1): 1.0, (None, 2): 1.0}, "nothing-sent")
     mean = result("mean", {(None, 1): 1.1, (None, 2): 1.1}, "global-mean")
     good = result("good", {(None, 1): 0.9, (None, 2): 0.9})
+    for row in good.rows:
+        row |= {"against": "baseline", "rmse_gain_low": 0.09, "rmse_gain_high": 0.11}
     (column,) = baseline_columns(RMSE, [good, baseline, mean])
-    assert (column.title, column.hint) == ("against nothing sent", "RMSE, ± 95 % interval over 2 seeds")
+    assert (column.title, column.hint) == ("against nothing sent", "RMSE, ± 95 % interval over users")
     shown = [column.text(each) for each in (good, baseline, mean)]
-    assert shown == ["0.100 ± 0.000 better", "–", "0.100 ± 0.000 worse"]
+    assert shown == ["0.100 ± 0.010 better", "–", "0.100 worse"]
     values = [column.value(each) for each in (good, mean)]
     assert values == [pytest.approx(0.1), pytest.approx(-0.1)]
     assert column.value(baseline) is None
 
 
+@pytest.mark.parametrize(
+    ("metric", "accuracy", "base", "worse"),
+    [
+        (RMSE, 2.648, 0.852, True),
+        (RMSE, 0.8522, 0.852, False),
+        (SIGNS, 0.5, 0.6, True),
+        (SIGNS, 0.7, 0.6, False),
+    ],
+)
+def test_what_is_worse_than_nothing_sent_is_said_with_both_figures(
+    metric: Metric, accuracy: float, base: float, worse: bool
+) -> None:
+    said = worse_than_nothing(accuracy, base, metric)
+    assert (said is not None) == worse
+    if said:
+        assert re.findall(r"\d\.\d+", said) == [f"{accuracy:.3f}", f"{base:.3f}"]
+
+
+def test_the_same_figures_at_two_budgets_come_with_the_reason() -> None:
+    def at(name: str, budget: float, loss: float, *rmse: float) -> ProtocolResult:
+        lines = [{"seed": seed, "rmse": value, "epsilon_per_rating": loss} for seed, value in enumerate(rmse)]
+        return ProtocolResult(name, budget, tuple(lines))
+
+    every = [
+        *(at("zheng-rr", epsilon, epsilon, 5.2863, 5.2863) for epsilon in (1.0, 3.0)),
+        at("zheng-rr", 8.0, 8.0, 5.1, 5.2863),
+        *(at("capped", epsilon, 4.0, 0.9) for epsilon in (4.0, 8.0)),
+        *(at("apart", epsilon, epsilon, 0.9 + epsilon / 1e6) for epsilon in (1.0, 3.0)),
+    ]
+    shrunk, capped = same_figures(every, RMSE)
+    assert shrunk.startswith("zheng-rr: RMSE is the same to all digits at ε = 1 and 3, ")
+    assert "no longer follow the reports" in shrunk
+    assert capped.startswith("capped: RMSE is the same to all digits at ε = 4 and 8, ")
+    assert capped.endswith("since as much is spent, ε = 4 per rating.")
+
+
 def test_a_baseline_is_no_reference_without_privacy() -> None:
     assert not result("baseline", {(None, 1): 1.0}, "item-average").reference
     assert result("plain", {(None, 1): 1.0}).reference
-
-
-def test_the_interval_holds_as_often_as_it_says() -> None:
-    draw = np.random.default_rng(3)
-    baseline = result("baseline", {(None, seed): 1.0 for seed in range(4)}, "nothing-sent")
-    held = 0
-    for _ in range(1000):
-        values = {(None, seed): 1.0 - float(draw.normal(0.1, 0.05)) for seed in range(4)}
-        found = gain(result("other", values), baseline, RMSE)
-        assert found is not None
-        assert found.half_width is not None
-        held += abs(found.mean - 0.1) <= found.half_width
-    assert 0.93 <= held / 1000 <= 0.97

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,7 @@ from dprec.errors import InputError
 from simulation.analysis.populations import (
     check_population,
     courses,
-    population_sentences,
-    population_words,
+    population_sentence,
     project,
     users_needed,
 )
@@ -102,22 +102,27 @@ def test_given_ratings_are_not_joined_to_those_that_are_drawn() -> None:
     assert users_needed(every, every[0].points[0].result) == "about 1,700"
 
 
-def test_a_sentence_for_every_protocol_says_from_when_on_at_which_budget() -> None:
-    rows = [
-        *quiet(1000, 10_000),
-        *lines("a", 4.0, {1000: 0.1, 10_000: 0.2}),
-        *lines("a", 1.0, {1000: -0.1, 10_000: 0.1}),
-        *lines("b", 1.0, {1000: -0.2, 10_000: -0.1}),
-        *lines("b", 4.0, {1000: -0.2, 10_000: -0.1}),
-    ]
-    sentences = population_sentences(courses(results_of(rows), RMSE))
-    assert sentences == population_words(rows)
-    assert sentences == [
-        "a beats nothing sent from about 3,200 users on at ε = 1; "
-        "beats nothing sent with 1,000 users already at ε = 4 (synthetic ratings).",
-        "b does not beat nothing sent with up to 10,000 users at ε = 1 and 4 (synthetic ratings).",
-    ]
-    assert population_words([{**row, "population": None} for row in rows]) == []
+@pytest.mark.parametrize(
+    ("gains", "half_width", "change"),
+    [
+        ({1000: -0.1, 10_000: 0.1}, 0.0, 1),
+        ({1000: 0.1, 10_000: -0.1}, 0.0, -1),
+        ({1000: 0.1, 10_000: 0.1003}, 0.0, 0),
+        ({1000: 0.1, 10_000: 0.15}, 0.04, 0),
+        ({1000: 0.1, 3000: 0.9, 10_000: 0.15}, 0.03, 1),
+    ],
+)
+def test_more_users_help_or_not_as_the_figures_say(
+    gains: dict[int, float], half_width: float, change: int
+) -> None:
+    rows = [*quiet(*gains), *lines("a", 1.0, gains, half_width)]
+    (course,) = courses(results_of(rows), RMSE)
+    assert course.change == change
+    sentence = population_sentence([course]) or ""
+    counts = re.findall(r"(\d) (?:of 1 gain more|less|as much)", sentence)
+    assert [int(count) for count in counts] == [change == 1, change == -1, change == 0]
+    assert sentence.endswith(f"at ε = 1 with 10,000 users: {course.points[-1].against.written}.")
+    assert population_sentence([]) is None
 
 
 def test_total_and_rate() -> None:

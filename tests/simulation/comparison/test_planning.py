@@ -11,8 +11,9 @@ import yaml
 
 from dprec.errors import InputError
 from simulation import compare
-from simulation.analysis.populations import population_words
-from simulation.analysis.protocol_results import read_rows
+from simulation.analysis.populations import courses
+from simulation.analysis.protocol_results import read_results
+from simulation.analysis.vocabulary import METRICS
 from simulation.comparison.planning import Comparison, load_comparison
 from simulation.configuration.models import parse_config
 from simulation.configuration.presets import presets
@@ -498,6 +499,7 @@ def test_a_table_has_a_line_for_every_population_and_resumes(tmp_path: Path) -> 
         ("80", "80", "1.0"),
     ]
     assert all(row["against"] == "nothing-sent" and row["rmse_gain"] for row in lines)
-    (words,) = population_words(read_rows(tmp_path / "out" / "comparison.csv"))
-    assert words.startswith("averages ")
+    (course,) = courses(read_results(tmp_path / "out" / "comparison.csv"), METRICS[0])
+    assert (course.name, course.budget) == ("averages", 1.0)
+    assert [point.users for point in course.points] == [20, 40, 80]
     assert compare(values, tmp_path / "out", resume=True, page=False).rows == result.rows

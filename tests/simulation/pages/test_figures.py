@@ -320,13 +320,13 @@ def test_a_ring_on_the_baseline_is_where_a_protocol_begins_to_beat_it(style: Sty
     assert {"a", "b", "nothing-sent", "begins to beat nothing sent", TRUST_IN_WORDS["local"]} <= words
     section = population_section(every, RMSE, looks, lambda plot: Rendered(plot, "<svg/>", "<svg/>", b""), "")
     (content,) = [str(each.content) for each in section]
-    assert "a beats nothing sent from about 10,000 users on at ε = 1 (synthetic ratings)." in content
-    assert "b does not beat nothing sent with up to 100,000 users" in content
+    assert "about 10,000" in content
+    assert "more than 100,000" in content
     assert population_section([], RMSE, looks, render, "") == []
 
 
 def point(name: str, users: float, gained: float) -> Point:
-    against = Gain(gained, None, None, "seed", 1)
+    against = Gain(gained, None, None, 3)
     return Point(users, result(name, 100.0, 1.05 - gained), 1.05 - gained, against)
 
 
