@@ -176,7 +176,8 @@ def _lines(
         each, shape = lines[name], "" if lines[name].flat else look.marker
         marks += [] if each.deviation is None else [each.bars(look.colour)]
         marks.append(Line(each.x, each.y, look.colour, 1.8, look.dashes, shape))
-        ends.append(Entry(each.label, look.colour, shape, look.dashes, float(each.y[-1])))
+        dashes = look.dashes if each.x.size > 1 else None
+        ends.append(Entry(each.label, look.colour, shape, dashes, float(each.y[-1])))
     marks += [*extra, *_spots([*behind.others, *series, *([behind.base] if behind.base else [])])]
     below = [*trust_legend(apart.values()), *_rest(series, apart), *legend]
     return Panel(title, x, y, marks, ends, below, notes, height=_HEIGHT)
@@ -388,7 +389,7 @@ def _labels(named: Sequence[Series], points: Sequence[Series], x: Axis, y: Axis)
             if box[0] >= 0 and box[2] <= width + 60 and not any(_overlap(box, other) for other in taken):
                 taken.append(box)
                 place = float(each.x[0]), float(each.y[0])
-                written.append(Text(*place, each.label, INK, anchor, (right, below), letter))
+                written.append(Text(*place, each.label, INK, anchor, (right, below), letter, halo=SURFACE))
                 break
     return written
 

@@ -14,7 +14,7 @@ import numpy as np
 from simulation.pages.figures.marks import LETTER, Frame, marker
 from simulation.pages.figures.panels import INK, MUTED, NAMES, RULE, SURFACE, Axis, Entry, Panel
 
-_WIDE, _SMALL = 0.54, 11.0
+_WIDE, _SMALL = 0.57, 11.0
 """Width of a letter relative to its size, and the size of letters in legends and notes."""
 
 _ROW, _SAMPLE = 15.5, 22.0
@@ -125,17 +125,18 @@ def _panel(panel: Panel) -> _Drawn:
     ]
     left = 6 + max((text_width(words, _SMALL) for _, words in panel.y.ticks), default=0.0)
     right = 8 + max((text_width(end.label, _SMALL) + _SAMPLE + 8 for end in panel.ends), default=4.0)
-    top = 20 + _ROW * len(notes) + 8
+    first = 13.0 if panel.title else -4.0
+    top = first + _ROW * len(notes) + 13
     bare = not panel.marks
     frame = Frame(left, top, panel.width - left - right, 0 if bare else panel.height, panel.x, panel.y)
-    parts = [_text(0, 13, panel.title, INK, LETTER + 1, ' font-weight="600"')]
-    parts += [_text(0, 13 + _ROW * (row + 1), words, MUTED) for row, words in enumerate(notes)]
+    parts = [_text(0, first, panel.title, INK, LETTER + 1, ' font-weight="600"')]
+    parts += [_text(0, first + _ROW * (row + 1), words, MUTED) for row, words in enumerate(notes)]
     below = top
     if not bare:
         parts += [*_axes(frame), *_marks(panel, frame), *_ends(panel.ends, frame)]
         below += panel.height + (18 if panel.x.ticks else 4)
     if panel.x.label:
-        parts.append(_text(left, below + 12, panel.x.label, MUTED, LETTER))
+        parts.append(_text(left, below + 12, panel.x.label, MUTED))
         below += 18
     if panel.legend:
         rows, height = _legend(panel.legend, below + 8, panel.width)
