@@ -119,11 +119,11 @@ def _panel(panel: Panel) -> _Drawn:
     """Return a panel as SVG: title and notes, axes, marks, names at the right, axis label and legend."""
     notes = [
         line
-        for note in (panel.y.label, *panel.notes)
+        for note in (*panel.notes, panel.y.label)
         for paragraph in note.splitlines()
         for line in textwrap.wrap(paragraph, int(panel.width / (_WIDE * _SMALL)), break_on_hyphens=False)
     ]
-    left = 6 + max((text_width(words, _SMALL) for _, words in panel.y.ticks), default=0.0)
+    left = 8 + max((text_width(words, LETTER) for _, words in panel.y.ticks), default=0.0)
     right = 8 + max((text_width(end.label, _SMALL) + _SAMPLE + 8 for end in panel.ends), default=4.0)
     first = 13.0 if panel.title else -4.0
     top = first + _ROW * len(notes) + 13
