@@ -112,14 +112,16 @@ def _panel(
 ) -> Panel:
     """Return a panel with at most six named lines, the others thin and grey, and baselines behind them."""
     bars = np.concatenate([[], *(each.bars("").y for each in series if each.deviation is not None)])
-    values = {each.label: each.y.tolist() for each in series}
+    values: dict[str, list[float]] = {}
+    for each in series:
+        values.setdefault(each.label, []).extend(each.y.tolist())
     y, notes = accuracy_axis(metric, values, bars[np.isfinite(bars)].tolist())
     protocols = {each.name: each for each in series if not each.baseline}
     apart = told_apart(most_telling({name: _prices(each, metric) for name, each in protocols.items()}), looks)
     marks: list[Mark] = []
     ends = []
     for each in series:
-        if each.label == NOTHING_SENT:
+        if each.baseline and each.label == NOTHING_SENT:
             marks += nothing_sent_marks(x, y, each.x, each.y, metric)
             ends.append(Entry("nothing sent", INK, at=float(each.y[-1])))
         elif each.baseline:
@@ -135,12 +137,11 @@ def _panel(
         if each.x.size > 1:
             ends.append(Entry(each.label, look.colour, shape, look.dashes, float(each.y[-1])))
     marks += [*extra, *_labels([each for each in named if each.x.size == 1], list(protocols.values()), x, y)]
-    marks += [Spot(*place) for each in series for place in zip(each.x.tolist(), each.y.tolist(), each.words)]
+    marks += [spot for each in series for spot in map(Spot, each.x.tolist(), each.y.tolist(), each.words)]
     rest = len(protocols) - len(apart)
     more = [Entry(f"{rest} more, named when pointed at", FAINT, "o")] if rest else []
-    return Panel(
-        title, x, y, marks, ends, [*trust_legend(apart.values()), *more, *legend], notes, height=_HEIGHT
-    )
+    below = [*trust_legend(apart.values()), *more, *legend]
+    return Panel(title, x, y, marks, ends, below, notes, height=_HEIGHT)
 
 
 def _prices(series: Series, metric: Metric) -> list[tuple[float, float]]:
@@ -156,20 +157,28 @@ def _labels(named: Sequence[Series], points: Sequence[Series], x: Axis, y: Axis)
         for each in points
     }
     taken = [(across - 4, down - 4, across + 4, down + 4) for across, down in at.values()]
-    written = []
+    written: list[Text] = []
+    told: list[tuple[float, float]] = []
     for each in named:
-        wide = text_width(each.label, letter)
+        here = at[each.name]
+        if any(math.dist(here, other) < _SAME_PLACE for other in told):
+            continue
+        told.append(here)
+        alike = sum(math.dist(here, at[other.name]) < _SAME_PLACE for other in named) - 1
+        label = each.label + (f" + {alike}" if alike else "")
         for anchor, right, below in _BESIDE:
-            across, down = at[each.name][0] + right, at[each.name][1] + below
-            left = across - (wide if anchor == "end" else 0)
-            box = left, down - letter / 2, left + wide, down + letter / 2
-            if box[0] >= 0 and box[2] <= width + 60 and not any(_overlap(box, other) for other in taken):
+            left, down = here[0] + right - text_width(label, letter) * (anchor == "end"), here[1] + below
+            box = left, down - letter / 2, left + text_width(label, letter), down + letter / 2
+            if left >= 0 and box[2] <= width + 60 and not any(_overlap(box, other) for other in taken):
                 taken.append(box)
                 place = float(each.x[0]), float(each.y[0])
-                written.append(Text(*place, each.label, INK, anchor, (right, below), letter, halo=SURFACE))
+                written.append(Text(*place, label, INK, anchor, (right, below), letter, halo=SURFACE))
                 break
     return written
 
+
+_SAME_PLACE = 7.0
+"""How near to each other points have one label."""
 
 _BESIDE = (
     *(("start", 8.0, 0.0), ("end", -8.0, 0.0), ("start", -4.0, -12.0)),

@@ -56,19 +56,20 @@ def _expected(mechanisms: Sequence[tuple[str, Look, DeviceChannel]]) -> Panel:
     values = [float(inputs[0]), float(inputs[-1])]
     marks: list[Mark] = [Line(values, values, MUTED, 1.1, "4 3")]
     ends = [Entry("no bias", MUTED, dashes="4 3", at=values[-1])]
+    colours = ramp(len(mechanisms))
     for place, (label, look, noise) in enumerate(mechanisms):
-        dashes = DASHES[place % len(DASHES)]
-        marks.append(Line(noise.ratings, noise.expected, look.colour, dashes=dashes))
+        colour, dashes = colours[place], DASHES[place % len(DASHES)]
+        marks.append(Line(noise.ratings, noise.expected, colour, dashes=dashes))
         shown = _shown(np.arange(noise.ratings.size))
         own, sent = noise.ratings[shown].tolist(), noise.expected[shown].tolist()
-        marks.append(Line(own, sent, look.colour, 0, marker=look.marker))
+        marks.append(Line(own, sent, colour, 0, marker=look.marker))
         marks += [
             Spot(at, mean, f"{printable(label)}: a true {at:g} is sent as {mean:.2f} on average")
             for at, mean in zip(own, sent, strict=True)
         ]
         first, *others = label.split(", ")
         named = shortened(first, 20) + (f" + {len(others)}" if others else "")
-        ends.append(Entry(named, look.colour, look.marker, dashes, sent[-1]))
+        ends.append(Entry(named, colour, look.marker, dashes, sent[-1]))
         values = [*values, *noise.expected.tolist()]
     margin = 0.06 * (max(values) - min(values))
     y = plain_axis(min(values) - margin, max(values) + margin, grid=True)

@@ -81,8 +81,12 @@ def _inline(drawn: _Drawn) -> str:
     content = re.sub(
         r'="(#[0-9a-f]{6})"', lambda match: f'="var(--{NAMES[match[1]]})"', drawn.content
     )  # text has no quotation marks: they are escaped
-    return f'<svg viewBox="0 0 {drawn.width:g} {drawn.height:g}" data-width="{drawn.width:g}">{content}</svg>'
+    small = ' class="small"' if drawn.width < _SMALL_PANEL else ""
+    return f'<svg viewBox="0 0 {drawn.width:g} {drawn.height:g}"{small}>{content}</svg>'
 
+
+_SMALL_PANEL = 400
+"""Below this width a panel shares a row of a page with two others."""
 
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 _APART = 14.0
