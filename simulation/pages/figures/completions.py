@@ -12,7 +12,7 @@ import numpy as np
 from simulation.pages.figures.axes import plain_axis
 from simulation.pages.figures.looks import DASHES
 from simulation.pages.figures.marks import Area, Line, Mark, Text
-from simulation.pages.figures.panels import INK, MUTED, SERIES, Axis, Entry, Panel, shortened
+from simulation.pages.figures.panels import INK, MUTED, SERIES, Axis, Entry, Panel, ramp, shortened
 from simulation.pages.figures.rendering import Plot
 
 
@@ -45,7 +45,7 @@ def draw_completion(trace: Sequence[float], pi: Sequence[float], sigma: Sequence
     marks: list[Mark] = [Line(places, whole, INK, 1.8)]
     legend = [Entry("sum", INK)]
     for place, (part, share, deviation) in enumerate(zip(parts, pi, sigma, strict=True)):
-        colour, dashes = SERIES[place % len(SERIES)], DASHES[1 + place // len(SERIES) % (len(DASHES) - 1)]
+        colour, dashes = ramp(len(parts))[place], DASHES[1 + place % (len(DASHES) - 1)]
         marks.append(Line(places, part, colour, 1.4, dashes))
         legend.append(Entry(f"π {share:.2f}, σ {deviation:.2f}", colour, dashes=dashes))
     y = plain_axis(0, 1.05 * float(whole.max()), "density", ticks=4, grid=True)
@@ -105,7 +105,7 @@ def _draw_layers(diagnostics: dict[str, Any]) -> list[Panel]:
         for place, (layer, words) in enumerate(_LAYERS.items()):
             up = 2.2 - place
             left, right, low, high = at - 0.48, at + 0.48, up - 0.29, up + 0.29
-            marks.append(Area([left, right, right, left], [low, low, high, high], SERIES[side], 0.16))
+            marks.append(Area([left, right, right, left], [low, low, high, high], ramp(4)[1 + side], 0.3))
             count = f"{layer}  {diagnostics['layers'][domain][layer]:,}"
             marks.append(Text(at, up, count, INK, shift=(0, -8), size=14, bold=True))
             marks.append(Text(at, up, words, MUTED, shift=(0, 9), size=11))
@@ -125,9 +125,7 @@ def _draw_alter_ego(diagnostics: dict[str, Any]) -> list[Panel]:
     ego, domains = diagnostics["alter_ego"], diagnostics["domains"]
     sides = ("before", "source", "source_ratings"), ("after", "target", "items")
     return [
-        _ratings(
-            f"{side.capitalize()}: {domains[domain]}", ego[side], ego[total], ego["scale"], SERIES[place]
-        )
+        _ratings(f"{side.capitalize()}: {domains[domain]}", ego[side], ego[total], ego["scale"], SERIES[0])
         for place, (side, domain, total) in enumerate(sides)
     ]
 

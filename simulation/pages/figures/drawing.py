@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from io import BytesIO
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -89,7 +90,7 @@ def _axis(ax: Axes, which: str, axis: Axis) -> None:
 
 
 def _handle(entry: Entry) -> Line2D:
-    style = "none" if entry.dashes is None else line_style(entry.dashes)
+    style: Any = "none" if entry.dashes is None else line_style(entry.dashes)
     return Line2D(
         [], [], color=entry.colour, marker=entry.marker or "none", linestyle=style, label=entry.label
     )

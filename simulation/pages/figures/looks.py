@@ -1,4 +1,4 @@
-"""How protocols and baselines are drawn: a colour for each trust model, the same in figures, legends and tables."""
+"""How protocols and baselines are drawn: a colour for each trust model, the same in figures and tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DASHES = ("", "6 3", "2 2", "7 2 1.5 2", "1 1.5", "10 3")
 _BASELINES = {"global-mean": "4 1.5 1 1.5", "item-average": "1.5 2", SETS_ONLY: "5 2"}
 """Dashes of the baselines that send something; nothing sent is solid."""
 
-_TRUST: Mapping[Trust, tuple[str, str]] = {
+TRUST_LOOKS: Mapping[Trust, tuple[str, str]] = {
     "local": (SERIES[0], "o"),
     "shuffle": (SERIES[2], "D"),
     "secure-aggregation": (SERIES[3], "s"),
@@ -49,7 +49,7 @@ def looks_of(results: Sequence[ProtocolResult]) -> dict[str, Look]:
     def look(result: ProtocolResult) -> Look:
         if result.baseline:
             return Look(INK, dashes=_BASELINES.get(result.baseline, ""))
-        return Look(REFERENCE, dashes=DASHES[1]) if result.reference else Look(*_TRUST[result.trust])
+        return Look(REFERENCE, "o", DASHES[1]) if result.reference else Look(*TRUST_LOOKS[result.trust])
 
     return {result.name: look(result) for result in results}
 
@@ -70,10 +70,10 @@ def trust_legend(looks: Iterable[Look]) -> list[Entry]:
     held = {look.colour for look in looks}
     legend = [
         Entry(TRUST_IN_WORDS[trust], colour, marker, None)
-        for trust, (colour, marker) in _TRUST.items()
+        for trust, (colour, marker) in TRUST_LOOKS.items()
         if colour in held
     ]
-    return legend + [Entry("without privacy", REFERENCE, dashes=DASHES[1])] * (REFERENCE in held)
+    return legend + [Entry("without privacy", REFERENCE, "o", None)] * (REFERENCE in held)
 
 
 _MOST_NAMED = 6
@@ -89,7 +89,10 @@ def most_telling(lines: Mapping[str, Sequence[tuple[float, float]]]) -> list[str
     lines : mapping
         Of every line, price and accuracy of its points; the lower the better.
     """
-    points = sorted((price, value, name) for name, own in lines.items() for price, value in own)
+    # A loss of 0.9999 is no lower price than one of 1.
+    points = sorted(
+        (float(f"{price:.3g}"), value, name) for name, own in lines.items() for price, value in own
+    )
     unbeaten, best = set(), math.inf
     for _, value, name in points:
         if value < best:

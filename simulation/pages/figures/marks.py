@@ -180,12 +180,16 @@ class Text:
     """How far it is moved from the place, to the right and down."""
     size: float = LETTER
     bold: bool = False
+    halo: str = ""
+    """The colour around letters that may lie on lines."""
     clipped = False
 
     def svg(self, frame: Frame) -> str:
         """Return it, centred on its height."""
         x, y = float(frame.across(self.x)) + self.shift[0], float(frame.down(self.y)) + self.shift[1]
         weight = ' font-weight="650"' if self.bold else ""
+        if self.halo:
+            weight += f' stroke="{self.halo}" stroke-width="3" paint-order="stroke"'
         return (
             f'<text x="{x:.1f}" y="{y + 0.35 * self.size:.1f}" font-size="{self.size:g}" '
             f'fill="{self.colour}" text-anchor="{self.anchor}"{weight}>{escape(self.words)}</text>'

@@ -15,7 +15,18 @@ from simulation.analysis.protocol_results import ProtocolResult, by_protocol
 from simulation.pages.figures.axes import level_axis, log_axis, plain_axis
 from simulation.pages.figures.looks import DASHES, Look
 from simulation.pages.figures.marks import Area, Line, Mark, Spot, Text, stairs
-from simulation.pages.figures.panels import INK, MUTED, SERIES, SURFACE, Axis, Entry, Panel, ramp, shortened
+from simulation.pages.figures.panels import (
+    INK,
+    MUTED,
+    SERIES,
+    SURFACE,
+    Axis,
+    Entry,
+    Panel,
+    printable,
+    ramp,
+    shortened,
+)
 from simulation.pages.figures.rendering import Plot
 
 _FEW_SYMBOLS = 12
@@ -27,7 +38,7 @@ def draw_noise(noise: DeviceChannel) -> list[Panel]:
     """Draw what is sent for every true rating, and E[r* | r]."""
     few = noise.channel.symbols <= _FEW_SYMBOLS
     sent = _matrix(noise.channel) if few else _densities(noise.channel)
-    return [sent, _expected([("", Look(SERIES[0], "o"), noise)])]
+    return [sent, _expected([("mean", Look(SERIES[0], "o"), noise)])]
 
 
 def draw_mechanisms(mechanisms: Sequence[tuple[str, Look, DeviceChannel]]) -> list[Panel]:
@@ -42,27 +53,28 @@ _LONGEST = 60
 def _expected(mechanisms: Sequence[tuple[str, Look, DeviceChannel]]) -> Panel:
     """Draw E[r* | r] against the line of no bias."""
     inputs = mechanisms[0][2].ratings
-    ends = [float(inputs[0]), float(inputs[-1])]
-    marks: list[Mark] = [Line(ends, ends, MUTED, 1.1, "4 3")]
-    legend = [Entry("no bias", MUTED, dashes="4 3")]
-    values = list(ends)
+    values = [float(inputs[0]), float(inputs[-1])]
+    marks: list[Mark] = [Line(values, values, MUTED, 1.1, "4 3")]
+    ends = [Entry("no bias", MUTED, dashes="4 3", at=values[-1])]
+    colours = ramp(len(mechanisms))
     for place, (label, look, noise) in enumerate(mechanisms):
-        dashes = DASHES[place % len(DASHES)]
-        marks.append(Line(noise.ratings, noise.expected, look.colour, dashes=dashes))
+        colour, dashes = colours[place], DASHES[place % len(DASHES)]
+        marks.append(Line(noise.ratings, noise.expected, colour, dashes=dashes))
         shown = _shown(np.arange(noise.ratings.size))
-        marks.append(
-            Line(noise.ratings[shown], noise.expected[shown], look.colour, 0, marker=look.marker or "o")
-        )
-        for at in shown:
-            words = f"a true {noise.ratings[at]:g} is sent as {noise.expected[at]:.2f} on average"
-            named = f"{label}: {words}" if label else words
-            marks.append(Spot(float(noise.ratings[at]), float(noise.expected[at]), named))
-        legend += [Entry(shortened(label, _LONGEST), look.colour, look.marker, dashes)] if label else []
-        values += noise.expected.tolist()
+        own, sent = noise.ratings[shown].tolist(), noise.expected[shown].tolist()
+        marks.append(Line(own, sent, colour, 0, marker=look.marker))
+        marks += [
+            Spot(at, mean, f"{printable(label)}: a true {at:g} is sent as {mean:.2f} on average")
+            for at, mean in zip(own, sent, strict=True)
+        ]
+        first, *others = label.split(", ")
+        named = shortened(first, 20) + (f" + {len(others)}" if others else "")
+        ends.append(Entry(named, colour, look.marker, dashes, sent[-1]))
+        values = [*values, *noise.expected.tolist()]
     margin = 0.06 * (max(values) - min(values))
     y = plain_axis(min(values) - margin, max(values) + margin, grid=True)
     x = level_axis(inputs.tolist(), "true rating, r")
-    return Panel("Mean of what is sent, E[r*|r]", x, y, marks, legend=legend)
+    return Panel("Mean of what is sent, E[r*|r]", x, y, marks, ends)
 
 
 def _densities(channel: Channel) -> Panel:
@@ -170,7 +182,7 @@ def _draw_sampled_noise(noises: Sequence[SampledNoise]) -> list[Panel]:
     marks: list[Mark] = []
     legend, most = [], 0.0
     for place, noise in enumerate(noises):
-        colour, dashes = SERIES[place % len(SERIES)], DASHES[place // len(SERIES)]
+        colour, dashes = ramp(len(noises))[place], DASHES[place % len(DASHES)]
         densities = [shares / np.diff(noise.edges) for shares in (noise.sampled, noise.theory)]
         marks.append(Area(*stairs(noise.edges, densities[0]), colour, 0.3))
         marks.append(Line(*stairs(noise.edges, densities[1]), colour, 1.4, dashes))
@@ -213,10 +225,10 @@ def distance_plot(results: Sequence[ProtocolResult]) -> Plot | None:
     return Plot(
         "distance-epsilon",
         "Distance of what the server sees from the ratings",
-        "Root mean square per cell, in rating units. Bound: Zheng's Theorem 3 on ‖P(Θ − Z)‖, divided by the "
-        f"root of the number of cells shown, true or made up; it holds with {chance}. Measured: what is shown "
-        "minus the training rating, on the cells shown that are truly rated; a made-up cell has no known truth.",
-        f"Bound, measured distance and RMSE of {len(by_protocol(bounded))} protocols against epsilon per cell.",
+        "Bound: Zheng's Theorem 3 on ‖P(Θ − Z)‖, divided by the root of the number of cells shown, true or "
+        f"made up; it holds with {chance}. Measured: what is shown minus the training rating, on the cells "
+        "shown that are truly rated; a made-up cell has no known truth.",
+        f"Bound, measured distance and RMSE of {len(by_protocol(bounded))} protocols by epsilon per cell.",
         partial(_draw_distances, bounded),
     )
 
@@ -226,7 +238,7 @@ def _draw_distances(results: Sequence[ProtocolResult]) -> list[Panel]:
     marks: list[Mark] = []
     legend, places = [], []
     for position, (name, points) in enumerate(by_protocol(results).items()):
-        colour = SERIES[position % len(SERIES)]
+        colour = ramp(len(by_protocol(results)))[position]
         legend.append(Entry(shortened(name), colour))
         for column, words, dashes in _LINES:
             drawn = sorted(

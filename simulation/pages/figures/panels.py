@@ -1,4 +1,4 @@
-"""What a figure is made of: panels with two axes and marks, in colours that each have a light and a dark form."""
+"""What figures are made of: panels with axes and marks, in colours with a light and a dark form."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ class Axis:
         if not self.log:
             return (every - self.low) / (self.high - self.low)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.log(every / self.low) / np.log(self.high / self.low)
+            logs: NDArray[np.float64] = np.log(every / self.low) / np.log(self.high / self.low)
+            return logs
 
     def holds(self, value: float) -> bool:
         """Return whether a value lies between the limits."""
@@ -116,9 +117,9 @@ class Panel:
     """Of the whole, and of what lies between the axes; 12 is the size of its letters."""
 
 
-def empty(title: str, words: str, **options: float) -> Panel:
+def empty(title: str, words: str, width: float) -> Panel:
     """Return a panel that says why there is nothing to draw."""
-    return Panel(title, Axis(), Axis(), (), notes=(words,), **options)
+    return Panel(title, Axis(), Axis(), (), notes=(words,), width=width)
 
 
 _LONGEST_LABEL = 24

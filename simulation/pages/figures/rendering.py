@@ -14,7 +14,7 @@ import numpy as np
 from simulation.pages.figures.marks import LETTER, Frame, marker
 from simulation.pages.figures.panels import INK, MUTED, NAMES, RULE, SURFACE, Axis, Entry, Panel
 
-_WIDE, _SMALL = 0.54, 11.0
+_WIDE, _SMALL = 0.57, 11.0
 """Width of a letter relative to its size, and the size of letters in legends and notes."""
 
 _ROW, _SAMPLE = 15.5, 22.0
@@ -81,8 +81,12 @@ def _inline(drawn: _Drawn) -> str:
     content = re.sub(
         r'="(#[0-9a-f]{6})"', lambda match: f'="var(--{NAMES[match[1]]})"', drawn.content
     )  # text has no quotation marks: they are escaped
-    return f'<svg viewBox="0 0 {drawn.width:g} {drawn.height:g}" data-width="{drawn.width:g}">{content}</svg>'
+    small = ' class="small"' if drawn.width < _SMALL_PANEL else ""
+    return f'<svg viewBox="0 0 {drawn.width:g} {drawn.height:g}"{small}>{content}</svg>'
 
+
+_SMALL_PANEL = 400
+"""Below this width a panel shares a row of a page with two others."""
 
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 _APART = 14.0
@@ -119,23 +123,24 @@ def _panel(panel: Panel) -> _Drawn:
     """Return a panel as SVG: title and notes, axes, marks, names at the right, axis label and legend."""
     notes = [
         line
-        for note in (panel.y.label, *panel.notes)
+        for note in (*panel.notes, panel.y.label)
         for paragraph in note.splitlines()
         for line in textwrap.wrap(paragraph, int(panel.width / (_WIDE * _SMALL)), break_on_hyphens=False)
     ]
-    left = 6 + max((text_width(words, _SMALL) for _, words in panel.y.ticks), default=0.0)
+    left = 8 + max((text_width(words, LETTER) for _, words in panel.y.ticks), default=0.0)
     right = 8 + max((text_width(end.label, _SMALL) + _SAMPLE + 8 for end in panel.ends), default=4.0)
-    top = 20 + _ROW * len(notes) + 8
+    first = 13.0 if panel.title else -4.0
+    top = first + _ROW * len(notes) + 13
     bare = not panel.marks
     frame = Frame(left, top, panel.width - left - right, 0 if bare else panel.height, panel.x, panel.y)
-    parts = [_text(0, 13, panel.title, INK, LETTER + 1, ' font-weight="600"')]
-    parts += [_text(0, 13 + _ROW * (row + 1), words, MUTED) for row, words in enumerate(notes)]
+    parts = [_text(0, first, panel.title, INK, LETTER + 1, ' font-weight="600"')]
+    parts += [_text(0, first + _ROW * (row + 1), words, MUTED) for row, words in enumerate(notes)]
     below = top
     if not bare:
         parts += [*_axes(frame), *_marks(panel, frame), *_ends(panel.ends, frame)]
         below += panel.height + (18 if panel.x.ticks else 4)
     if panel.x.label:
-        parts.append(_text(left, below + 12, panel.x.label, MUTED, LETTER))
+        parts.append(_text(left, below + 12, panel.x.label, MUTED))
         below += 18
     if panel.legend:
         rows, height = _legend(panel.legend, below + 8, panel.width)

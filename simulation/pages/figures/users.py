@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from simulation.analysis.vocabulary import Metric, loss, main_metric, profiles_compared, short, size
 from simulation.pages.figures.axes import level_axis, log_axis, plain_axis
-from simulation.pages.figures.looks import Looks, nothing_sent_marks
+from simulation.pages.figures.looks import TRUST_LOOKS, Looks, nothing_sent_marks
 from simulation.pages.figures.marks import Area, Line, Mark, Spot, stairs
 from simulation.pages.figures.panels import (
     INK,
     MUTED,
-    SERIES,
     Axis,
     Entry,
     Panel,
@@ -29,6 +28,10 @@ from strategies.participation import RoundRecord
 
 _THIRD = 340.0
 """Width of one of three panels beside each other."""
+
+
+def _colour(run: RunFiles) -> str:
+    return TRUST_LOOKS[run.summary.privacy.trust][0]
 
 
 def _histogram(
@@ -118,20 +121,20 @@ def draw_rounds(run: RunFiles, metric: Metric, baseline: float | None, width: fl
         x = plain_axis(0, max(spent) * 1.05, label, ticks=4, in_bytes=True)
     y = plain_axis(min(known) - margin, max(known) + margin, metric.heading, grid=True)
     marks: list[Mark] = [] if baseline is None else nothing_sent_marks(x, y, [x.high], [baseline], metric)
-    marks.append(Line(spent, values, SERIES[0], 1.7, marker="o", radius=2.6))
+    colour = _colour(run)
+    marks.append(Line(spent, values, colour, 1.7, marker="o", radius=2.6))
     marks += [
         Spot(
             at, value, f"round {number}: {metric.label} {value:.{metric.digits}f}, {size(at)} per user so far"
         )
         for at, (number, _, value) in zip(spent, rounds, strict=True)
     ]
-    legend, notes = [Entry(f"rounds {rounds[0][0]} to {rounds[-1][0]}", SERIES[0], "o")], ()
+    legend = [Entry(f"rounds {rounds[0][0]} to {rounds[-1][0]}", colour, "o")]
+    notes: list[str] = []
     if baseline is not None:
         legend.append(Entry(f"nothing sent: {baseline:.{metric.digits - 1}f}", INK))
         if metric.better(baseline, values[-1]):
-            notes = (
-                f"Worse than nothing sent, by {abs(values[-1] - baseline):.{metric.digits - 1}f} at the end.",
-            )
+            notes = [f"Worse than nothing sent, by {abs(values[-1] - baseline):.{metric.digits - 1}f}."]
     return Panel(f"{metric.label} by round", x, y, marks, legend=legend, notes=notes, width=width, height=180)
 
 
@@ -139,7 +142,7 @@ def draw_summary(run: RunFiles) -> list[Panel]:
     """Draw the three answers of a run: how accurate, how private, how many bytes per person."""
     spent = run.bytes_per_user
     title = f"How many bytes: {size(float(spent.mean()))} per user"
-    traffic = _histogram(title, spent, SERIES[2], "B", "bytes per user, both ways", _THIRD)
+    traffic = _histogram(title, spent, _colour(run), "B", "bytes per user, both ways", _THIRD)
     return [_accuracy(run), _losses(run), traffic]
 
 
@@ -154,7 +157,7 @@ def _accuracy(run: RunFiles) -> Panel:
     if len(evaluated_rounds(run.rounds, metric)) > 1:
         panel = draw_rounds(run, metric, run.summary.nothing_sent, _THIRD)
     else:
-        panel = _predictions(run.predictions["rating"], run.predictions["prediction"])
+        panel = _predictions(run.predictions["rating"], run.predictions["prediction"], _colour(run))
     return replace(panel, title=title)
 
 
@@ -166,7 +169,7 @@ def _losses(run: RunFiles) -> Panel:
     largest = float(known.max())
     compared = profiles_compared(largest, hides_rated_items=run.summary.privacy.hides_rated_items)
     title = f"How private: ε {short(largest)} per user at most"
-    return _histogram(title, known, SERIES[3], "ε ", f"ε per user{compared}", _THIRD)
+    return _histogram(title, known, _colour(run), "ε ", f"ε per user{compared}", _THIRD)
 
 
 def _unbounded_in_words(privacy: PrivacySummary) -> str:
@@ -180,7 +183,7 @@ _MOST_GROUPS = 12
 PREDICTION_QUANTILES = (5, 25, 50, 75, 95)
 
 
-def _predictions(ratings: NDArray[np.float64], predictions: NDArray[np.float64]) -> Panel:
+def _predictions(ratings: NDArray[np.float64], predictions: NDArray[np.float64], colour: str) -> Panel:
     """Draw the distribution of predictions for every true rating, with the line of perfect predictions."""
     groups = group_by_rating(ratings, predictions)
     places = [place for place, _ in groups]
@@ -189,8 +192,8 @@ def _predictions(ratings: NDArray[np.float64], predictions: NDArray[np.float64])
     low, high = min(float(every.min()), places[0]), max(float(every.max()), places[-1])
     margin = 0.06 * (high - low) or 0.5
     marks: list[Mark] = [Line([places[0], places[-1]], [places[0], places[-1]], MUTED, 1.1, "4 3")]
-    marks += [_strokes(places, least, most, 1.4, 0.75), _strokes(places, lower, upper, 6, 0.4)]
-    marks.append(Line(places, middle, SERIES[0], 0, marker="o"))
+    marks += [_strokes(places, least, most, colour, 1.4), _strokes(places, lower, upper, colour, 6)]
+    marks.append(Line(places, middle, colour, 0, marker="o"))
     for place, (low5, low25, median, high75, high95) in zip(places, every.tolist(), strict=True):
         words = f"true rating {place:g}: median {median:.2f}, middle 50 % {low25:.2f} to {high75:.2f}, "
         marks.append(Spot(place, median, f"{words}middle 90 % {low5:.2f} to {high95:.2f}"))
@@ -199,11 +202,11 @@ def _predictions(ratings: NDArray[np.float64], predictions: NDArray[np.float64])
 
 
 def _strokes(
-    places: Sequence[float], low: NDArray[np.float64], high: NDArray[np.float64], width: float, opacity: float
+    places: Sequence[float], low: NDArray[np.float64], high: NDArray[np.float64], colour: str, width: float
 ) -> Line:
     """Return upright strokes."""
     ends = np.stack([low, high, np.full(low.size, np.nan)]).T.ravel()
-    return Line(np.repeat(places, 3), ends, SERIES[0], width, opacity=opacity)
+    return Line(np.repeat(places, 3), ends, colour, width, opacity=0.5)
 
 
 def group_by_rating(
@@ -230,12 +233,10 @@ def group_by_rating(
 
 def draw_bytes(run: RunFiles) -> list[Panel]:
     """Draw the bytes per user of each direction."""
-    directions = ("uplink", "From the device", SERIES[0]), ("downlink", "To the device", SERIES[1])
+    axis, width = "bytes of messages per user", 430.0
     return [
-        _histogram(
-            title, run.traffic[f"{direction}_message_bytes"], colour, "B", "bytes of messages per user", 430.0
-        )
-        for direction, title, colour in directions
+        _histogram(title, run.traffic[f"{direction}_message_bytes"], _colour(run), "B", axis, width)
+        for direction, title in (("uplink", "From the device"), ("downlink", "To the device"))
     ]
 
 
