@@ -148,6 +148,7 @@ def _privacy(
         epsilon_per_rating=_largest(accountant.get_epsilon(per="rating")),
         epsilon_per_user=_spread(accountant.get_epsilon()),
         epsilon_composed=_spread(composed),
+        epsilon_any_two=_any_two(outcome, config.protocol.delta),
         **_shuffled(outcome, config.protocol.delta),
         delta=config.protocol.delta,
         composition="pld" if accountant.composes else "sum",
@@ -187,6 +188,13 @@ def _shuffled(outcome: ServerOutcome, delta: float) -> dict[str, Any]:
     if losses is None:
         return {}
     return {"epsilon_per_rating_shuffled": _spread(losses), "unlinked": outcome.guarantee.unlinked}
+
+
+def _any_two(outcome: ServerOutcome, delta: float) -> float | None:
+    """Return the largest loss between any two profiles; None is proved where the item set is revealed."""
+    if not outcome.guarantee.hides_rated_items:
+        return None
+    return _finite(outcome.accountant.between_profiles(delta).max())
 
 
 def _claimed(accountant: PrivacyAccountant | None) -> ClaimedLoss:
