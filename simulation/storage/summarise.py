@@ -90,7 +90,7 @@ def summary_of(
         dataset=dataset,
         accuracy=accuracy,
         privacy=_privacy(config, outcome, composed, notes),
-        traffic=_traffic(outcome, dataset.users, config.simulation.network),
+        traffic=_traffic(outcome, dataset, config.simulation.network),
         distance=DistanceSummary.model_validate(outcome.distance),
         completion_diagnostics=outcome.diagnostics,
         time=TimeSummary(
@@ -273,13 +273,16 @@ def _note_on_randomness(config: RunConfig) -> tuple[str, ...]:
     )
 
 
-def _traffic(outcome: ServerOutcome, users: int, network: NetworkOptions) -> TrafficSummary:
+def _traffic(outcome: ServerOutcome, dataset: DatasetSummary, network: NetworkOptions) -> TrafficSummary:
     traffic: TrafficLedger = outcome.traffic
     up, down = network_bytes(traffic, network.contacts(traffic.requests))
     carried = (up, down) if traffic.messages.any() else (None, None)
     return TrafficSummary(
         rounds=len(outcome.rounds),
-        users=users,
+        users=dataset.users,
+        payload_bits_per_rating=(
+            8 * int(traffic.uplink_payload.sum()) / dataset.train_ratings if dataset.train_ratings else None
+        ),
         uplink=_direction(traffic.uplink_payload, traffic.uplink_message, carried[0]),
         downlink=_direction(traffic.downlink_payload, traffic.downlink_message, carried[1]),
     )

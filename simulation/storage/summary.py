@@ -237,6 +237,9 @@ class TrafficSummary(Document):
 
     rounds: Annotated[Count, on_pages("rounds")] = Field(description="Rounds of the protocol.")
     users: Count = Field(description="Users in the population.")
+    payload_bits_per_rating: Annotated[Amount | None, Shown("bits per rating", "payload up", 2)] = Field(
+        None, description="Bits of all reports by the number of train ratings; null if that is unknown."
+    )
     uplink: Annotated[DirectionSummary, "up"]
     downlink: Annotated[DirectionSummary, "down"]
 
