@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -11,9 +11,10 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from dprec.accounting import ComparableUnit, note_on_delta, unit_from_text
-from simulation.analysis.protocol_results import ProtocolResult, read_results, read_rows, results_of
+from simulation.analysis.protocol_results import ProtocolResult, read_results, results_of
 from simulation.analysis.vocabulary import listed, loss
 from simulation.configuration.strict_yaml import read_yaml
+from simulation.storage.columns import read_rows
 from simulation.storage.directories import (
     AUDIT,
     AUDITS,
@@ -99,7 +100,7 @@ class ComparisonFiles:
     @property
     def waiting(self) -> str | None:
         """Why there is no answer yet: a protocol has no run. None once each has one."""
-        return _waiting(self.config, (*self.results, *self.populations))
+        return _waiting_for(self.config, (*self.results, *self.populations))
 
     @property
     def unfinished(self) -> list[str]:
@@ -109,13 +110,22 @@ class ComparisonFiles:
         return [str(key) for key in planned if key not in held] if isinstance(planned, dict) else []
 
 
-def _waiting(config: Mapping[str, Any], results: Iterable[ProtocolResult]) -> str | None:
-    """Say how many of the protocols in a comparison.yaml have a run, while some have none."""
+def no_answer_yet(planned: Collection[str], run: Collection[str]) -> str | None:
+    """Say how many of a comparison's protocols have a run, while some have none."""
+    finished = sum(name in run for name in planned)
+    return (
+        None
+        if finished == len(planned)
+        else f"no answer yet: {finished} of {len(planned)} protocols have a run"
+    )
+
+
+def _waiting_for(config: Mapping[str, Any], results: Iterable[ProtocolResult]) -> str | None:
+    """Say the same of what a comparison.yaml plans."""
     cells = config.get("cells")
-    listed_cells = cells.values() if isinstance(cells, dict) else ()
-    planned = {str(cell["name"]) for cell in listed_cells if isinstance(cell, dict) and "name" in cell}
-    run = planned & {result.name for result in results}
-    return None if run == planned else f"no answer yet: {len(run)} of {len(planned)} protocols have a run"
+    planned = cells.values() if isinstance(cells, dict) else ()
+    names = {str(cell["name"]) for cell in planned if isinstance(cell, dict) and "name" in cell}
+    return no_answer_yet(names, {result.name for result in results})
 
 
 def waiting_in(directory: Path, results: Iterable[ProtocolResult]) -> str | None:
@@ -126,7 +136,7 @@ def waiting_in(directory: Path, results: Iterable[ProtocolResult]) -> str | None
     InputError
     """
     config = directory / COMPARISON
-    return _waiting(read_yaml(config), results) if config.is_file() else None
+    return _waiting_for(read_yaml(config), results) if config.is_file() else None
 
 
 def _keys(result: ProtocolResult) -> list[str]:

@@ -67,12 +67,15 @@ class Schedule:
         others = {fit for owner, fit in self._last_fit.items() if owner != worker}
         usual = median(self._ratios) if self._ratios else 1.0
 
-        def preference(cell: Cell) -> tuple[bool, bool, bool, float]:
+        def preference(cell: Cell) -> tuple[bool, bool, bool, bool, float]:
             fit = _fit_key(cell)
             continues, elsewhere = fit is not None and fit == held, fit is not None and fit in others
+            # One run of each baseline and then of each protocol, the cheapest first, so that an interrupted
+            # comparison has an answer; then the costliest, so that the workers end together.
             first = cell.key in self._first and cell.protocol not in self._ended
             seconds = self._expected(cell, usual)
-            return continues, not elsewhere, first, -seconds if first else seconds
+            baseline = first and cell.baseline is not None
+            return baseline, first, continues, not elsewhere, -seconds if first else seconds
 
         chosen = max(self._waiting, key=preference)
         self._waiting.remove(chosen)

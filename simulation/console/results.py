@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from textwrap import wrap
@@ -11,11 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from dprec.accounting import ComparableUnit
 from dprec.errors import RunError
+from simulation.analysis.answer import answer_to
 from simulation.analysis.columns import ResultColumn, SmallTable, run_table, tables_of_comparison
-from simulation.analysis.comparison_files import notes_on_delta
+from simulation.analysis.comparison_files import no_answer_yet, notes_on_delta
 from simulation.analysis.populations import METHOD, Projection
-from simulation.analysis.protocol_results import ProtocolResult, results_of
+from simulation.analysis.protocol_results import (
+    ProtocolResult,
+    by_evaluation,
+    distinguishing_words,
+    results_of,
+)
+from simulation.analysis.sentences import answer_sentences
 from simulation.analysis.vocabulary import QUICK_IN_WORDS, number
 from simulation.console.terminal import Column, Fitted, console, fitted, print_lines, table_console, width_of
 from simulation.storage.directories import AUDIT, REPORT, SUMMARY, TABLE
@@ -36,7 +44,26 @@ def results_table(summary: Mapping[str, Any], width: int | None = None) -> Fitte
     return _of_results(run_table(summary), width)
 
 
-def comparison_tables(rows: Sequence[Row], width: int | None = None) -> list[Fitted]:
+def comparison_answer(result: ComparisonResult) -> tuple[list[str], set[Marked]]:
+    """Return what a comparison answers, the verdict first, and the lines of its tables that are named."""
+    config = result.comparison.config
+    unit: ComparableUnit = "user" if config.match.epsilon == "user" else "rating"
+    run = {row["name"] for row in result.rows}
+    waiting = no_answer_yet({cell.protocol for cell in result.comparison.cells}, run)
+    groups = by_evaluation([each for each in results_of(result.rows) if each.population is None])
+    said, marked = [], set[Marked]()
+    for evaluation, results in groups.items():
+        answer = answer_to(results, evaluation.metric, unit, config.match.delta, waiting=waiting)
+        words = ", ".join(distinguishing_words(evaluation, list(groups)))
+        said += [f"{words}: {each}" if words else each for each in answer_sentences(answer)]
+        named = [] if waiting else [choice.cell.best for choice in answer.choices]
+        marked |= {(each.name, each.budget) for each in named if each}
+    return list(dict.fromkeys(said)), marked
+
+
+def comparison_tables(
+    rows: Sequence[Row], width: int | None = None, marked: Collection[Marked] = ()
+) -> list[Fitted]:
     """Return one table per evaluation, with one line per protocol and epsilon.
 
     Parameters
@@ -45,8 +72,10 @@ def comparison_tables(rows: Sequence[Row], width: int | None = None) -> list[Fit
         The lines of comparison.csv.
     width : int, optional
         Characters that there are; by default, enough.
+    marked : collection of tuple, optional
+        Protocols and budgets whose lines have an asterisk.
     """
-    return [_of_results(table, width) for table in tables_of_comparison(rows)]
+    return [_of_results(table, width, marked) for table in tables_of_comparison(rows)]
 
 
 def comparison_notes(result: ComparisonResult) -> Iterator[str]:
@@ -104,20 +133,29 @@ _HEADING = 12
 """Characters per line of a heading where there is room; where there is not, a line has at least a word."""
 
 
-def _of_results(small: SmallTable, width: int | None) -> Fitted:
+Marked = tuple[str, float | None]
+"""A protocol and its budget."""
+
+
+def _of_results(small: SmallTable, width: int | None, marked: Collection[Marked] = ()) -> Fitted:
     """Return a table whose last columns are left out first, brief if more of them fit then."""
     rest = small.columns[len(small.brief) :]
     whole, brief = (
-        _fitted_results(small, columns, heading, width)
+        _fitted_results(small, columns, heading, width, marked)
         for columns, heading in ((small.columns, _HEADING), ((*small.brief, *rest), 1))
     )
     return whole if whole.left_out <= brief.left_out else brief
 
 
 def _fitted_results(
-    small: SmallTable, columns: Sequence[ResultColumn], heading: int, width: int | None
+    small: SmallTable,
+    columns: Sequence[ResultColumn],
+    heading: int,
+    width: int | None,
+    marked: Collection[Marked],
 ) -> Fitted:
-    names = Column(small.first, tuple(result.name for result in small.results), numeric=False)
+    titles = (each.title + " *" * ((each.name, each.budget) in marked) for each in small.results)
+    names = Column(small.first, tuple(titles), numeric=False)
     ordered = [names, *(_of_column(column, small.results, heading) for column in columns)]
     return fitted([replace(column, rank=place) for place, column in enumerate(ordered)], width, small.title)
 
@@ -176,8 +214,10 @@ def print_run(result: RunResult, folder: Path, population: float | None) -> None
 
 
 def print_comparison(result: ComparisonResult, population: float | None) -> None:
-    """Print a comparison: its tables, what a reader must know, and where everything is."""
-    print_tables(lambda width: comparison_tables(result.rows, width), _where(result.directory))
+    """Print a comparison: its answer, its tables, what a reader must know, and where everything is."""
+    said, marked = comparison_answer(result) if result.rows else ([], set[Marked]())
+    print_lines([*said, *([""] if said else [])])
+    print_tables(lambda width: comparison_tables(result.rows, width, marked), _where(result.directory))
     print_lines(f"- {note}" for note in comparison_notes(result))
     print_lines(f"- {each.name} is left out: {each.reason}" for each in result.comparison.left_out)
     if result.rows:

@@ -43,6 +43,27 @@ def test_one_of_every_protocol_and_then_the_costliest_come_first(cells: list[Cel
     assert not schedule
 
 
+def test_an_interrupted_comparison_has_the_baselines_and_then_a_run_of_every_protocol(tmp_path: Path) -> None:
+    path = tmp_path / "comparison.yaml"
+    path.write_text(
+        "name: order\nseeds: [1, 2]\nepsilons: [0.5, 1.0, 3.0]\nsplit: {kind: holdout}\n"
+        "dataset: {kind: synthetic}\nprotocols: [zheng-laplace, blp-mf, isgd, one-bit-clear, plain-mf]\n"
+    )
+    cells = load_comparison(path, [DATASET]).cells
+    baselines = {cell.protocol for cell in cells if cell.baseline}
+    protocols = {cell.protocol for cell in cells} - baselines
+    schedule, order = Schedule(cells), []
+    for worker in range(len(cells)):
+        order.append(schedule.next_for(worker % 2))
+        schedule.ended(order[-1], 1.0)
+    first, then = len(baselines), len(baselines) + len(protocols)
+    assert {cell.protocol for cell in order[:first]} == baselines
+    assert {cell.protocol for cell in order[first:then]} == protocols
+    assert {cell.seed for cell in order[:then]} == {1}
+    assert {cell.epsilon for cell in order[:then]} == {None, 1.0}
+    assert {cell.key for cell in order} == {cell.key for cell in cells}
+
+
 def test_what_a_cell_took_counts_for_those_like_it(cells: list[Cell]) -> None:
     first = {cell.protocol: cell for cell in reversed(cells)}
     kept = ("item-average", "zheng-rr")

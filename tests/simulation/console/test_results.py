@@ -46,16 +46,17 @@ def test_what_is_judged_otherwise_stands_in_a_table_of_its_own() -> None:
 
 
 def test_a_comparison_with_a_baseline_holds_every_protocol_against_it() -> None:
-    rows = [row("blp", seed, rmse=1.1 + 0.01 * seed) for seed in (1, 2)]
+    interval = {"against": "baseline", "rmse_gain_low": -0.2, "rmse_gain_high": -0.03}
+    rows = [row("blp", seed, rmse=1.1 + 0.01 * seed, **interval) for seed in (1, 2)]
     rows += [row("baseline", seed, rmse=1.0, baseline="nothing-sent") for seed in (1, 2)]
     rows += [row("signs", seed, sign_accuracy=0.7) for seed in (1, 2)]
     stars, signs = (each.table for each in comparison_tables(rows))
     headings = [" ".join(str(column.header).split()) for column in stars.columns]
     assert headings[2:4] == [
         "RMSE ± standard deviation over 2 seeds",
-        "against nothing sent RMSE, ± 95 % interval over 2 seeds",
+        "against nothing sent RMSE, ± 95 % interval over users",
     ]
-    assert texts(stars.columns[3].cells) == ["0.115 ± 0.064 worse", "–"]
+    assert texts(stars.columns[3].cells) == ["0.115 ± 0.085 worse", "–"]
     assert not any("against" in str(column.header) for column in signs.columns)
 
 
@@ -110,7 +111,7 @@ def test_the_headline_stands_first_and_more_columns_follow_where_there_is_room()
     headings = [" ".join(str(column.header).split()) for column in shown]
     assert headings[:3] == ["protocol", "ε asked", "RMSE"]
     assert headings[3].startswith("against nothing sent")
-    assert [heading.split(" per")[0] for heading in headings[4:]] == ["bytes up", "bytes down", "server sees"]
+    assert [heading.split(" per")[0] for heading in headings[4:]] == ["ε", "network bytes"]
 
 
 def test_words_go_on_below_and_lesser_columns_are_left_out_first() -> None:
