@@ -22,6 +22,7 @@ from simulation.analysis.vocabulary import (
     headlines,
     loss,
     number,
+    size,
     spread_in_words,
     with_claim,
     with_spread,
@@ -336,16 +337,24 @@ def headline_columns(
     rounded = replace(metric, digits=gain_digits(metric))
     return [
         ResultColumn("ε asked", f"per {unit}", _asked, lambda result: _asked_in_words(result, unit)),
+        ANY_TWO,
+        replace(composed_column(results), title="ε composed"),
         spread_column(rounded, results),
         *baseline_columns(metric, results),
-        replace(LOSSES[1], hint="sum"),
-        replace(composed_column(results), title="ε composed"),
-        ANY_TWO,
-        BYTES_UP[0],
-        BYTES_DOWN[0],
-        NETWORK,
+        _sized(BYTES, "messages"),
+        _sized(NETWORK, "network"),
         SERVER_SEES,
     ]
+
+
+def _sized(column: ResultColumn, title: str) -> ResultColumn:
+    """Return a column of bytes with their units."""
+
+    def text(result: ProtocolResult) -> str:
+        spent = column.value(result)
+        return DASH if spent is None else size(float(spent))
+
+    return replace(column, title=title, text=text)
 
 
 def _asked(result: ProtocolResult) -> float | None:

@@ -313,7 +313,7 @@ return [[".verdict", ".headline", ".grid"].map(each => end(answer.querySelector(
 """
 
 
-@pytest.mark.parametrize(("width", "lowest", "widest"), [(1280, 1400, 1152), (390, 2400, 362)])
+@pytest.mark.parametrize(("width", "lowest", "widest"), [(1280, 1400, 1152), (390, 2600, 362)])
 def test_answer_headline_and_grid_are_at_the_top(
     browser: Browser, large: Path, width: int, lowest: int, widest: int
 ) -> None:
