@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -380,10 +380,39 @@ def _asked_in_words(result: ProtocolResult, unit: ComparableUnit) -> str:
 
 _ASKED = replace(BUDGET, title="ε asked", hint="")
 _MAIN_COSTS = (LOSSES[1], NETWORK, SERVER_SEES, BYTES_UP[0], BYTES_DOWN[0])
+
+
+def _brief_loss(result: ProtocolResult) -> str:
+    """Write the loss of a user, by composition with a mark where no sum is proved."""
+    summed, composed = result.epsilon("user"), result.composed
+    return f"{loss(composed)}, δ" if summed is None and composed is not None else loss(summed)
+
+
 _BRIEF_COSTS = (
-    *(LOSSES[1], NETWORK, SERVER_SEES),
+    replace(declared_column("epsilon_per_user_max", hint=""), text=_brief_loss),
+    *(NETWORK, SERVER_SEES),
     *(replace(each, hint="per user") for each in (BYTES_UP[0], BYTES_DOWN[0])),
 )
+
+GAIN_IN_BRIEF = "gain"
+"""Title of the column over nothing sent in a brief table, without intervals."""
+
+
+def _brief_gain(
+    metric: Metric, against: Sequence[ResultColumn], results: Sequence[ProtocolResult]
+) -> Iterator[ResultColumn]:
+    """Yield the column that holds every result against nothing sent in a few characters, if there is one."""
+    baseline = nothing_sent(results)
+    for column in against if baseline else ():
+
+        def text(result: ProtocolResult) -> str:
+            gained = gain(result, baseline, metric) if baseline and result is not baseline else None
+            if gained is None:
+                return DASH
+            significant = gained.low is None or gained.significant
+            return f"{gained.mean:+.{gained.digits}f}" if significant else "n.s."
+
+        yield replace(column, title=GAIN_IN_BRIEF, hint="", text=text)
 
 
 @dataclass(frozen=True)
@@ -424,7 +453,7 @@ def tables_of_comparison(rows: Sequence[Row]) -> list[SmallTable]:
         main = evaluation.metric
         others = [accuracy_column(each) for each in _metrics(results) if each != main]
         against = baseline_columns(main, results)
-        brief = (_ASKED, accuracy_column(main), *against, *_BRIEF_COSTS)
+        brief = (_ASKED, accuracy_column(main), *_brief_gain(main, against, results), *_BRIEF_COSTS)
         first = (_ASKED, spread_column(main, results), *against, *_MAIN_COSTS)
         columns = _with_costs((*first, *best_columns(main, results), *others, LOSSES[0]), results)
         title = ", ".join(distinguishing_words(evaluation, list(groups))) or None

@@ -112,12 +112,8 @@ class ComparisonFiles:
 
 def no_answer_yet(planned: Collection[str], run: Collection[str]) -> str | None:
     """Say how many of a comparison's protocols have a run, while some have none."""
-    finished = sum(name in run for name in planned)
-    return (
-        None
-        if finished == len(planned)
-        else f"no answer yet: {finished} of {len(planned)} protocols have a run"
-    )
+    have = sum(name in run for name in planned)
+    return None if have == len(planned) else f"no answer yet: {have} of {len(planned)} protocols have a run"
 
 
 def _waiting_for(config: Mapping[str, Any], results: Iterable[ProtocolResult]) -> str | None:

@@ -11,10 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dprec.accounting import ComparableUnit
 from dprec.errors import RunError
 from simulation.analysis.answer import answer_to
-from simulation.analysis.columns import ResultColumn, SmallTable, run_table, tables_of_comparison
+from simulation.analysis.columns import (
+    GAIN_IN_BRIEF,
+    ResultColumn,
+    SmallTable,
+    run_table,
+    tables_of_comparison,
+)
 from simulation.analysis.comparison_files import no_answer_yet, notes_on_delta
 from simulation.analysis.populations import METHOD, Projection
 from simulation.analysis.protocol_results import (
@@ -47,13 +52,14 @@ def results_table(summary: Mapping[str, Any], width: int | None = None) -> Fitte
 def comparison_answer(result: ComparisonResult) -> tuple[list[str], set[Marked]]:
     """Return what a comparison answers, the verdict first, and the lines of its tables that are named."""
     config = result.comparison.config
-    unit: ComparableUnit = "user" if config.match.epsilon == "user" else "rating"
     run = {row["name"] for row in result.rows}
     waiting = no_answer_yet({cell.protocol for cell in result.comparison.cells}, run)
     groups = by_evaluation([each for each in results_of(result.rows) if each.population is None])
     said, marked = [], set[Marked]()
     for evaluation, results in groups.items():
-        answer = answer_to(results, evaluation.metric, unit, config.match.delta, waiting=waiting)
+        answer = answer_to(
+            results, evaluation.metric, config.match.epsilon, config.match.delta, waiting=waiting
+        )
         words = ", ".join(distinguishing_words(evaluation, list(groups)))
         said += [f"{words}: {each}" if words else each for each in answer_sentences(answer)]
         named = [] if waiting else [choice.cell.best for choice in answer.choices]
@@ -140,32 +146,36 @@ Marked = tuple[str, float | None]
 def _of_results(small: SmallTable, width: int | None, marked: Collection[Marked] = ()) -> Fitted:
     """Return a table whose last columns are left out first, brief if more of them fit then."""
     rest = small.columns[len(small.brief) :]
-    whole, brief = (
-        _fitted_results(small, columns, heading, width, marked)
-        for columns, heading in ((small.columns, _HEADING), ((*small.brief, *rest), 1))
-    )
+    whole = _fitted_results(small, small.columns, width, marked, brief=False)
+    brief = _fitted_results(small, (*small.brief, *rest), width, marked, brief=True)
     return whole if whole.left_out <= brief.left_out else brief
 
 
 def _fitted_results(
     small: SmallTable,
     columns: Sequence[ResultColumn],
-    heading: int,
     width: int | None,
     marked: Collection[Marked],
+    *,
+    brief: bool,
 ) -> Fitted:
     titles = (each.title + " *" * ((each.name, each.budget) in marked) for each in small.results)
     names = Column(small.first, tuple(titles), numeric=False)
-    ordered = [names, *(_of_column(column, small.results, heading) for column in columns)]
-    return fitted([replace(column, rank=place) for place, column in enumerate(ordered)], width, small.title)
+    ordered = [names, *(_of_column(column, small.results, brief=brief) for column in columns)]
+    ranked = [replace(column, rank=place) for place, column in enumerate(ordered)]
+    gained = brief and any(column.title == GAIN_IN_BRIEF for column in columns)
+    note = "gain: over nothing sent; n.s.: not significant" if gained else ""
+    return fitted(ranked, width, small.title, note)
 
 
-def _of_column(column: ResultColumn, results: Sequence[ProtocolResult], heading: int) -> Column:
-    """Return a column whose heading is as narrow as its cells, or as the given number of characters."""
+def _of_column(column: ResultColumn, results: Sequence[ProtocolResult], *, brief: bool) -> Column:
+    """Return a column whose heading is as narrow as its cells; a brief one goes on in the next line."""
     cells = tuple(map(column.text, results))
     words = max(map(len, f"{column.title} {column.hint}".split()))
-    room = max(heading, words, *map(len, cells))
-    return Column("\n".join([*wrap(column.title, room), *wrap(column.hint, room)]), cells, column.numeric)
+    wrapped = brief and not column.numeric
+    room = max(1 if brief else _HEADING, words, *([] if wrapped else map(len, cells)))
+    heading = "\n".join([*wrap(column.title, room), *wrap(column.hint, room)])
+    return Column(heading, cells, column.numeric, wrapped)
 
 
 def projection_table(

@@ -72,7 +72,7 @@ def print_lines(lines: Iterable[str]) -> None:
 _GAP = 2
 """Characters between two columns."""
 
-_NARROWEST_TEXT = 20
+_NARROWEST_TEXT = 12
 """Least characters per line of a text that may be wrapped, unless it is shorter."""
 
 
