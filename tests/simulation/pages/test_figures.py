@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
+from simulation.pages.figures.labels import PointLabel, label_points, spread_out, titled
 
 from simulation.analysis.gains import Gain
 from simulation.analysis.populations import Course, Point
@@ -35,7 +36,6 @@ from simulation.pages.figures.accuracy import (
     draw_accuracy_by_round,
 )
 from simulation.pages.figures.axes import accuracy_axis, log_axis, plain_axis
-from simulation.pages.figures.labels import PointLabel, label_points, spread_out, titled
 from simulation.pages.figures.looks import looks_of
 from simulation.pages.figures.panels import (
     INK,
