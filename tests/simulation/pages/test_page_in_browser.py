@@ -397,7 +397,7 @@ def test_a_point_shows_its_values_when_pointed_at_or_tapped(
     hidden, words, inside = browser.run(BUBBLE)
     assert not hidden
     assert inside
-    assert words.startswith("pg-mf, ε 1: RMSE 1.4")
+    assert words.startswith("pg-mf, ε 1: RMSE 1.5650 ± 0.0071, 683 kB of messages")
     browser.devtools("Input.dispatchMouseEvent", type="mouseMoved", x=2, y=2)
     assert browser.run(BUBBLE)[0]
     assert browser.log("browser") == []
