@@ -15,7 +15,7 @@ from simulation.analysis.columns import TableColumn
 from simulation.analysis.gains import gain_digits, nothing_sent
 from simulation.analysis.populations import Course
 from simulation.analysis.protocol_results import ProtocolResult, reference_budget
-from simulation.analysis.sentences import price
+from simulation.analysis.sentences import PROTECTED, price
 from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, Metric, number
 from simulation.pages.comparison_tables import RowAnchors
 from simulation.pages.evaluation_parts import EvaluationPart
@@ -28,20 +28,19 @@ _TRUSTED: Mapping[Trust, str] = {
     "central": "the server",
 }
 
-_PROTECTED: Mapping[tuple[ComparableUnit, bool], tuple[str, str]] = {
-    ("rating", False): ("rating", "one rating's value"),
-    ("rating", True): ("cell", "one entry, rated or not"),
-    ("user", False): ("values", "a person's values"),
-    ("user", True): ("person", "a whole person"),
+_KEYS: Mapping[tuple[ComparableUnit, bool], str] = {
+    ("rating", False): "rating",
+    ("rating", True): "cell",
+    ("user", False): "values",
+    ("user", True): "profile",
 }
-"""What epsilon is for, by its unit and whether the item set is hidden: as a key and in words."""
+"""What epsilon is for in the address, by its unit and whether the item set is hidden."""
 
 
 def decision(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course]) -> Markup:
     """Return the questions of a reader, and the results among which the script chooses."""
-    unit, delta = part.files.matched_unit, part.files.matched_delta
-    metric, competing = part.metric, preferred(part.results, part.metric)
-    if not competing or part.files.waiting:
+    metric, competing, files = part.metric, preferred(part.results, part.metric), part.files
+    if not competing or files.waiting:
         return Markup("")
     offers: list[dict[str, Any]] = [
         {
@@ -50,8 +49,8 @@ def decision(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course])
             "trust": LEAST_TRUST_FIRST.index(each.result.trust),
             "hides": each.hides,
             "losses": {
-                key: kept_epsilon(each.result, unit, delta)
-                for (unit, hides), (key, _) in _PROTECTED.items()
+                key: _loss(each.result, unit, files.matched_delta)
+                for (unit, hides), key in _KEYS.items()
                 if hides == each.hides
             },
             "better": each.against is None or each.against.better,
@@ -64,12 +63,12 @@ def decision(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course])
     ]
     base, users = nothing_sent(part.results), part.results[0].mean("users")
     reached = None if base is None else base.mean(metric.column)
-    kept = [key for each in offers for key, loss in each["losses"].items() if loss is not None]
-    asked = _PROTECTED[unit, unit == "user"][0]
+    kept = [key for each in offers for key, loss in each["losses"].items() if loss]
+    asked = _KEYS[files.matched_unit, files.matched_unit == "user"]
     return render_template(
         "decision.html",
         trusts=[(trust, _TRUSTED[trust]) for trust in LEAST_TRUST_FIRST],
-        protects=_PROTECTED.values(),
+        protects=[(key, PROTECTED[unit][hides]) for (unit, hides), key in _KEYS.items()],
         names=dict.fromkeys(each["name"] for each in offers),
         offers={
             "start": {
@@ -77,13 +76,19 @@ def decision(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course])
                 "protect": asked if asked in kept else next(iter(kept), asked),
                 "epsilon": reference_budget(part.results) or 1,
             },
-            "base": ""
-            if reached is None
-            else f" ({part.metric.label} {number(reached, gain_digits(part.metric))})",
+            "base": "" if reached is None else f" ({_reached(metric, reached)})",
             "users": None if users is None else round(users),
             "offers": offers,
         },
     )
+
+
+def _loss(result: ProtocolResult, unit: ComparableUnit, delta: float | None) -> tuple[float, str] | None:
+    """Return what a result is proved to lose at most, and with which delta that holds."""
+    kept = kept_epsilon(result, unit, delta)
+    if kept is None:
+        return None
+    return kept, "" if kept == result.epsilon(unit) else f" with δ = {result.delta or 0:g}"
 
 
 def _users(every: Sequence[Course], result: ProtocolResult) -> dict[str, Any] | None:
@@ -98,9 +103,11 @@ def _users(every: Sequence[Course], result: ProtocolResult) -> dict[str, Any] | 
 def _said(each: Candidate, metric: Metric) -> str:
     """Say what a result reaches and what it costs."""
     gained = "" if each.against is None else f" (against nothing sent: {each.against.written})"
-    return (
-        f"{metric.label} {number(each.accuracy, gain_digits(metric))}{gained} for {price(each.result)} a user"
-    )
+    return f"{_reached(metric, each.accuracy)}{gained} for {price(each.result)} a user"
+
+
+def _reached(metric: Metric, accuracy: float) -> str:
+    return f"{metric.label} {number(accuracy, gain_digits(metric))}"
 
 
 def grids(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course]) -> Markup:
@@ -112,7 +119,7 @@ def grids(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course]) ->
         part.results, part.metric, unit, files.matched_delta, epsilons=files.epsilons, every=every
     )
     return Markup("").join(
-        _grid(list(own), _PROTECTED[unit, hides][1], anchors)
+        _grid(list(own), PROTECTED[unit][hides], anchors)
         for hides, own in groupby(cells, key=lambda cell: cell.hides)
     )
 
@@ -120,6 +127,9 @@ def grids(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course]) ->
 def _grid(cells: Sequence[GridCell], protected: str, anchors: RowAnchors) -> Markup:
     every_row = [list(own) for _, own in groupby(cells, key=lambda cell: cell.trust)]
     rows = [row for row in every_row if any(cell.best for cell in row)]
+    if not rows:
+        return Markup("")
+    deltas = {f" with δ = {cell.delta:g}" for cell in cells if cell.delta is not None}
     columns: list[TableColumn[list[GridCell]]] = [
         TableColumn("trust", "", lambda row: row[0].trust, _trusted, numeric=False)
     ]
@@ -134,7 +144,11 @@ def _grid(cells: Sequence[GridCell], protected: str, anchors: RowAnchors) -> Mar
         for place, cell in enumerate(rows[0])
     ]
     return table(
-        f"The protocol to take, where ε protects {protected}", columns, rows, sortable=False, style="grid"
+        f"The protocol to take: ε for {protected}{', or'.join(sorted(deltas))}",
+        columns,
+        rows,
+        sortable=False,
+        style="grid",
     )
 
 

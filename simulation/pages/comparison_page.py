@@ -9,8 +9,8 @@ from markupsafe import Markup
 
 from dprec.accounting import COMPARABLE_UNITS
 from simulation.analysis.comparison_files import ComparisonFiles, declared_in_comparison, notes_on_delta
+from simulation.analysis.gains import same_figures
 from simulation.analysis.populations import courses
-from simulation.analysis.protocol_results import reference_budget
 from simulation.analysis.sentences import answer_sentences
 from simulation.analysis.vocabulary import QUICK_IN_WORDS, listed, plural
 from simulation.pages.comparison_decision import decision, grids
@@ -58,9 +58,10 @@ def _first_notes(files: ComparisonFiles) -> list[str]:
     return [*notes, *(note for note, of_all in _notes_of_runs(files) if of_all)]
 
 
-def _notes_sections(files: ComparisonFiles) -> list[Section]:
+def _notes_sections(files: ComparisonFiles, parts: Sequence[EvaluationPart]) -> list[Section]:
     """Return the section with what holds of some protocols, if there is any such note."""
     notes = [note for note, of_all in _notes_of_runs(files) if not of_all]
+    notes += [note for part in parts for note in same_figures(part.results, part.metric)]
     if not notes:
         return []
     lines = Markup("").join(Markup("<li>{}</li>").format(note) for note in notes)
@@ -113,7 +114,7 @@ def evaluation_plots(part: EvaluationPart) -> list[Plot]:
     traces = traces_of(files, results, metric)
     # With a single evaluated round, accuracy against bytes shows it all.
     if any(trace.y.size > 1 for trace in traces):
-        plots.append(round_plot(traces, results, metric, looks, suffix, reference_budget(files.results)))
+        plots.append(round_plot(traces, results, metric, looks, suffix))
     return plots
 
 
@@ -149,9 +150,9 @@ def _evaluation(part: EvaluationPart, draw: Draw, *, main: bool) -> tuple[Markup
 def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw) -> str:
     """Return the page of a comparison."""
     looks, traffic = looks_of(files.results), reference_traffic(files)
-    answers, sections = [], []
-    for place, part in enumerate(evaluation_parts(files, looks)):
-        answer, own = _evaluation(part, draw, main=place == 0)
+    parts, answers, sections = evaluation_parts(files, looks), [], []
+    for part in parts:
+        answer, own = _evaluation(part, draw, main=part is parts[0])
         answers.append(answer)
         sections += own
     sections += [
@@ -159,7 +160,7 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
         *noise_section(files, looks, draw),
         *published_section(files),
         *projection_sections(comparison_projections(traffic, population) if population else [], population),
-        *_notes_sections(files),
+        *_notes_sections(files, parts),
         _provenance(files, projected=population is not None),
     ]
     title = str(files.config.get("title") or files.config.get("name") or files.directory.name)

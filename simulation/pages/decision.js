@@ -1,7 +1,8 @@
 // Chooses among the results of a comparison what keeps the limits of a reader: the rule of the grid. The offers
 // come in the order in which they are preferred, and where several are within the limits the first is taken.
 
-const written = (epsilon) => (+epsilon.toPrecision(4)).toLocaleString("en");
+// A loss is an epsilon and the delta with which it holds, in words.
+const written = ([epsilon, delta]) => `ε ${(+epsilon.toPrecision(4)).toLocaleString("en")}${delta}`;
 
 // What keeps an offer from being taken; empty if nothing does.
 function obstacle(offer, limits) {
@@ -10,7 +11,7 @@ function obstacle(offer, limits) {
   if (loss === null) return "no such ε is proved";
   if (loss === undefined) return offer.hides ? "hides the item set, too" : "reveals the item set";
   if (offer.trust > limits.trust) return "needs more trust";
-  if (loss > limits.epsilon * (1 + 1e-9)) return `ε ${written(loss)}`;
+  if (loss[0] > limits.epsilon * (1 + 1e-9)) return written(loss);
   if (limits.bytes && !(spent <= limits.bytes)) return "more bytes";
   return "";
 }
@@ -50,7 +51,7 @@ if (form) {
     const needs = offer?.users
       ? ` Users needed to beat nothing sent: ${offer.users.words}.`
       : run ? ` It was run with ${users.toLocaleString("en")} users only.` : "";
-    if (taken) return ["Take ", taken.name, ` at ε ${written(taken.losses[asked.protect])}: ${taken.says}.${needs}`];
+    if (taken) return ["Take ", taken.name, ` at ${written(taken.losses[asked.protect])}: ${taken.says}.${needs}`];
     if (nearest) return ["", "Send nothing", `${base}: the nearest, ${nearest.name}, reaches ${nearest.says}.${needs}`];
     if (asked.protocol && offer) return ["Not ", offer.name, ` (${obstacle(offer, asked)}): it reaches ${offer.says}.${needs}`];
     return ["", "Nothing", " here is proved to keep these limits."];

@@ -31,7 +31,7 @@ UNITS: dict[str, tuple[Any, bool]] = {
     "rating": ("rating", False),
     "cell": ("rating", True),
     "values": ("user", False),
-    "person": ("user", True),
+    "profile": ("user", True),
 }
 NAMES = ["plain", "</script><b>", "'\"&", *(f"protocol-{place}" for place in range(25))]
 
