@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -83,53 +83,45 @@ def _population_table(courses: Sequence[Course], metric: Metric, looks: Looks) -
     return table("One line per protocol, budget and number of users", columns, lines)
 
 
-def user_section(
-    files: ComparisonFiles, traffic: Sequence[tuple[ProtocolResult, str, Columns]], looks: Looks, draw: Draw
-) -> Section:
-    """Return how bytes and losses are distributed over the users of every protocol."""
-    spent = _spreads((result, label, bytes_per_user(columns)) for result, label, columns in traffic)
-    losses = _spreads((result, label, columns["epsilon_per_user"]) for result, label, columns in traffic)
-    at = _at(reference_budget(files.results))
+Traffic = Sequence[tuple[ProtocolResult, str, Columns]]
+"""Results with their labels, and what was sent by each user."""
 
-    def plot(name: str, title: str, axis: str, spreads: Sequence[Spread]) -> Plot:
-        medians = "; ".join(f"{spread.label} median {spread.quantiles[3]:,.4g}" for spread in spreads)
-        caption = f"Line: all users. Bars: the middle 90 % and 50 %. Dot: the median.{at}"
-        in_bytes = spreads is spent
-        return Plot(
-            name,
-            title,
-            caption,
-            f"{title} of each protocol: {medians}.",
-            lambda: [draw_spreads(spreads, axis, looks, in_bytes=in_bytes)],
-        )
+
+def user_section(files: ComparisonFiles, traffic: Traffic, looks: Looks, draw: Draw) -> Section:
+    """Return how bytes and losses are distributed over the users of every protocol."""
+
+    def plot(
+        name: str, title: str, axis: str, of: Callable[[Columns], NDArray[np.float64]]
+    ) -> Iterator[Plot]:
+        spent = [(result.name, label, of(columns)) for result, label, columns in traffic]
+        spreads = [
+            Spread(own, label, np.percentile(values, SPREAD_QUANTILES))
+            for own, label, values in spent
+            # A logarithmic axis has no place for what sends and loses nothing.
+            if np.isfinite(values).all() and values.max() > 0
+        ]
+        if spreads:
+            yield Plot(
+                name,
+                title,
+                f"Line: all users. Bars: the middle 90 % and 50 %. Dot: the median.{_at(files)}",
+                f"{title}, medians: {'; '.join(f'{each.label} {each.quantiles[3]:,.4g}' for each in spreads)}.",
+                lambda: [draw_spreads(spreads, axis, looks, in_bytes=of is bytes_per_user)],
+            )
 
     plots = [
-        plot(name, title, axis, spreads)
-        for name, title, axis, spreads in (
-            ("bytes-per-user", "Bytes per user", "bytes per user, both directions", spent),
-            ("epsilon-per-user", "ε per user", "ε per user, over everything that is sent", losses),
-        )
-        if spreads
+        *plot("bytes-per-user", "Bytes per user", "bytes per user, both directions", bytes_per_user),
+        *plot("epsilon-per-user", "ε per user", "ε per user", lambda columns: columns["epsilon_per_user"]),
     ]
-    missing = (
-        "No protocol here sends anything." if traffic else "The runs themselves are not in this directory."
-    )
-    shown = figures([draw(each) for each in plots]) if plots else dashed(missing)
-    return Section("users", "How users differ", (shown,))
+    why = "No protocol here sends anything." if traffic else "The runs themselves are not in this directory."
+    content = figures([draw(each) for each in plots]) if plots else dashed(why)
+    return Section("users", "How users differ", (content,))
 
 
-def _at(reference: float | None) -> str:
+def _at(files: ComparisonFiles) -> str:
     """Return what a caption says of the budget at which protocols are shown."""
+    reference = reference_budget(files.results)
     return "" if reference is None else f" ε = {reference:g} unless the label says otherwise."
-
-
-def _spreads(figures_of_users: Iterable[tuple[ProtocolResult, str, NDArray[np.float64]]]) -> list[Spread]:
-    """Return what can be drawn on a logarithmic axis: not the baseline that sends and loses nothing."""
-    return [
-        Spread(result.name, label, np.percentile(values, SPREAD_QUANTILES))
-        for result, label, values in figures_of_users
-        if np.isfinite(values).all() and values.max() > 0
-    ]
 
 
 def noise_section(files: ComparisonFiles, looks: Looks, draw: Draw) -> list[Section]:
@@ -164,7 +156,7 @@ def _mechanism_plots(files: ComparisonFiles, looks: Looks) -> Iterator[Plot]:
         yield Plot(
             "noise" if place == 1 else f"noise-{place}",
             f"What the server receives, on average{of}",
-            f"The flatter a line, the more it pulls ratings together; dashed: no bias.{_at(reference)}",
+            f"The flatter a line, the more it pulls ratings together; dashed: no bias.{_at(files)}",
             f"Mean of what is sent against the true rating. {slopes}.",
             partial(draw_mechanisms, drawn),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -110,20 +110,19 @@ def results_table(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Cou
 
 def _timing_columns(files: ComparisonFiles) -> list[ResultColumn]:
     """Return the seconds on devices and server, which come from timing.csv."""
-    own = [timing for timing in files.timings if timing.population is None]
-    timings = {(timing.name, timing.budget): timing for timing in own}
+    timings = {(each.name, each.budget): each for each in files.timings if each.population is None}
 
-    def seconds(column: str, factor: float) -> Callable[[ProtocolResult], float | None]:
-        def value(result: ProtocolResult) -> float | None:
+    def column(title: str, hint: str, name: str, factor: float, digits: int) -> ResultColumn:
+        def seconds(result: ProtocolResult) -> float | None:
             timing = timings.get((result.name, result.budget))
-            mean = None if timing is None else timing.mean(column)
+            mean = None if timing is None else timing.mean(name)
             return None if mean is None else factor * mean
 
-        return value
+        return figure_column(title, hint, seconds, digits)
 
     return [
-        figure_column("device", "ms per user", seconds("device_s_per_user", 1000), 3),
-        figure_column("server", "s", seconds("server_s", 1), 2),
+        column("device", "ms per user", "device_s_per_user", 1000, 3),
+        column("server", "s", "server_s", 1, 2),
     ]
 
 
@@ -132,45 +131,32 @@ def published_section(files: ComparisonFiles) -> list[Section]:
     published = files.config.get("published")
     if not isinstance(published, list):
         return []
-    measured = {result.name: result for result in at_reference(files.results)}
+    results = {result.name: result for result in at_reference(files.results)}
 
-    def stated(key: str) -> Callable[[Any], object]:
-        return lambda line: at(line, key)
+    def stated(title: str, key: str, hint: str = "") -> TableColumn[Any]:
+        return text_column(title, lambda line: at(line, key), hint)
 
-    def figure(
-        title: str, hint: str, value: Callable[[ProtocolResult], float | None], digits: int = 0
-    ) -> TableColumn[Any]:
-        def of_line(line: Any) -> float | None:
-            result = measured.get(str(at(line, "label")))
-            return None if result is None else value(result)
+    def measured(way: str, hint: str, column: str, digits: int = 0) -> TableColumn[Any]:
+        def a_round(line: Any) -> float | None:
+            result = results.get(str(at(line, "label")))
+            if result is None:
+                return None
+            spent, rounds = (result.mean(each) for each in (column, "rounds"))
+            return spent / rounds if spent is not None and rounds else None
 
-        return figure_column(title, hint, of_line, digits)
-
-    def a_round(way: str, what: str) -> TableColumn[Any]:
-        column = f"{way}link_{what}_mean_per_user"
-        hint = f"{what} bytes per user and round"
-        return figure(f"measured, {way}", hint, lambda result: _a_round(result, column))
+        return figure_column(f"measured, {way}", hint, a_round, digits)
 
     columns = [
-        text_column("protocol", stated("label")),
-        text_column("published, up", stated("up"), "as printed"),
-        figure(
-            "measured, up",
-            "payload bits per rating",
-            lambda result: _a_round(result, "uplink_payload_bytes", 8, result.mean("train_ratings")),
-            2,
-        ),
-        *(a_round("up", what) for what in ("payload", "message")),
-        text_column("published, down", stated("down"), "as printed"),
-        *(a_round("down", what) for what in ("payload", "message")),
-        figure("rounds", "", lambda result: result.mean("rounds")),
-        text_column("source", stated("source")),
+        stated("protocol", "label"),
+        stated("published, up", "up", "as printed"),
+        measured("up", "payload bits per rating", "payload_bits_per_rating", 2),
+        measured("up", "payload bytes per user", "uplink_payload_mean_per_user"),
+        measured("up", "message bytes per user", "uplink_message_mean_per_user"),
+        stated("published, down", "down", "as printed"),
+        measured("down", "payload bytes per user", "downlink_payload_mean_per_user"),
+        measured("down", "message bytes per user", "downlink_message_mean_per_user"),
+        stated("source", "source"),
     ]
     words = "A payload is the encoded report alone; a message is everything that is sent."
     content = paragraph(words), table("Cost of one round", columns, published)
     return [Section("published", "Published costs beside measured ones", content)]
-
-
-def _a_round(result: ProtocolResult, column: str, factor: float = 1, per: float | None = 1) -> float | None:
-    spent, rounds = result.mean(column), result.mean("rounds")
-    return factor * spent / per / rounds if spent is not None and per and rounds else None
