@@ -10,10 +10,10 @@ from typing import Any
 from markupsafe import Markup
 
 from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit, Trust
-from simulation.analysis.answer import Candidate, GridCell, decision_grid, kept_epsilon, preferred
+from simulation.analysis.answer import GridCell, decision_grid, kept_epsilon, preferred
 from simulation.analysis.columns import TableColumn
-from simulation.analysis.gains import gain_digits, nothing_sent
-from simulation.analysis.populations import Course
+from simulation.analysis.gains import Gain, gain_digits, nothing_sent
+from simulation.analysis.populations import Course, course_of
 from simulation.analysis.protocol_results import ProtocolResult, reference_budget
 from simulation.analysis.sentences import PROTECTED, price
 from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, Metric, number
@@ -54,10 +54,8 @@ def decision(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course])
                 if hides == each.hides
             },
             "better": each.against is None or each.against.better,
-            "messages": each.result.bytes_per_user,
-            "network": each.result.network_bytes_per_user,
-            "users": _users(every, each.result),
-            "says": _said(each, metric),
+            **_figures(each.result, each.accuracy, each.against, metric),
+            **_with_users(every, each.result, metric),
         }
         for each in competing
     ]
@@ -91,19 +89,27 @@ def _loss(result: ProtocolResult, unit: ComparableUnit, delta: float | None) -> 
     return kept, "" if kept == result.epsilon(unit) else f" with δ = {result.delta or 0:g}"
 
 
-def _users(every: Sequence[Course], result: ProtocolResult) -> dict[str, Any] | None:
-    """Return from how many users on a protocol beats nothing sent; None where that was not tried."""
-    own = [each for each in every if (each.name, each.budget) == (result.name, result.budget)]
-    if not own:
-        return None
-    course = max(own, key=lambda each: len(each.points))
-    return {"from": course.crossing, "words": course.users_needed}
+def _figures(result: ProtocolResult, accuracy: float, against: Gain | None, metric: Metric) -> dict[str, Any]:
+    """Return what a result reaches and what it costs: to be sorted and limited by, and in words."""
+    held = "nothing sent was not run" if against is None else f"against nothing sent: {against.written}"
+    return {
+        "key": metric.sort_key(accuracy),
+        "messages": result.bytes_per_user,
+        "network": result.network_bytes_per_user,
+        "says": f"{_reached(metric, accuracy)} ({held}) for {price(result)} a user",
+    }
 
 
-def _said(each: Candidate, metric: Metric) -> str:
-    """Say what a result reaches and what it costs."""
-    gained = "" if each.against is None else f" (against nothing sent: {each.against.written})"
-    return f"{_reached(metric, each.accuracy)}{gained} for {price(each.result)} a user"
+def _with_users(every: Sequence[Course], result: ProtocolResult, metric: Metric) -> dict[str, Any]:
+    """Return how a protocol does with other numbers of users, if that was tried."""
+    course = course_of(every, result)
+    if course is None:
+        return {}
+    points = [
+        {"users": each.users, **_figures(each.result, each.accuracy, each.against, metric)}
+        for each in course.points
+    ]
+    return {"points": points, "crossing": course.crossing, "needed": course.users_needed}
 
 
 def _reached(metric: Metric, accuracy: float) -> str:

@@ -100,12 +100,13 @@ def user_section(files: ComparisonFiles, traffic: Traffic, looks: Looks, draw: D
             # A logarithmic axis has no place for what sends and loses nothing.
             if np.isfinite(values).all() and values.max() > 0
         ]
+        medians = "; ".join(f"{each.label} {each.quantiles[3]:,.4g}" for each in spreads)
         if spreads:
             yield Plot(
                 name,
                 title,
                 f"Line: all users. Bars: the middle 90 % and 50 %. Dot: the median.{_at(files)}",
-                f"{title}, medians: {'; '.join(f'{each.label} {each.quantiles[3]:,.4g}' for each in spreads)}.",
+                f"{title}, medians: {medians}.",
                 lambda: [draw_spreads(spreads, axis, looks, in_bytes=of is bytes_per_user)],
             )
 

@@ -1,5 +1,5 @@
-// Chooses among the results of a comparison what keeps the limits of a reader: the rule of the grid. The offers
-// come in the order in which they are preferred, and where several are within the limits the first is taken.
+// Chooses among the results of a comparison what keeps the limits of a reader, by the rule of the grid: the most
+// accurate of what beats nothing sent.
 
 // A loss is an epsilon and the delta with which it holds, in words.
 const written = ([epsilon, delta]) => `ε ${(+epsilon.toPrecision(4)).toLocaleString("en")}${delta}`;
@@ -16,16 +16,19 @@ function obstacle(offer, limits) {
   return "";
 }
 
-// Whether an offer beats nothing sent with so many users, as far as that was tried.
-function worthwhile(offer, users) {
-  if (!users || !offer.users) return offer.better;
-  return offer.users.from !== null && users >= offer.users.from;
+// An offer as it does with so many users: with the largest number that was run and is not above, if any was.
+function measured(offer, users) {
+  if (!users || !offer.points) return offer;
+  const run = offer.points.findLast((point) => point.users <= users) ?? offer.points[0];
+  return { ...offer, ...run, better: offer.crossing !== null && users >= offer.crossing };
 }
 
 function decide(offers, limits) {
-  const asked = offers.filter((offer) => !limits.protocol || offer.name === limits.protocol);
+  const asked = offers.filter((offer) => !limits.protocol || offer.name === limits.protocol)
+    .map((offer) => measured(offer, limits.users))
+    .sort((one, other) => other.better - one.better || one.key - other.key);
   const inside = asked.filter((offer) => !obstacle(offer, limits));
-  return { taken: inside.find((offer) => worthwhile(offer, limits.users)), nearest: inside[0], outside: asked[0] };
+  return { taken: inside.find((offer) => offer.better), nearest: inside[0], outside: asked[0] };
 }
 
 const form = document.querySelector(".decision");
@@ -46,13 +49,12 @@ if (form) {
 
   // What goes before a name, the name, and what goes after it.
   function sentence({ taken, nearest, outside }, asked) {
-    const offer = taken ?? nearest ?? outside;
-    const run = users && asked.users && asked.users !== users;
-    const needs = offer?.users
-      ? ` Users needed to beat nothing sent: ${offer.users.words}.`
-      : run ? ` It was run with ${users.toLocaleString("en")} users only.` : "";
+    const offer = taken ?? nearest ?? outside, run = offer?.users ?? users;
+    const other = run && asked.users && asked.users !== run;
+    const needs = (other ? ` Measured with ${run.toLocaleString("en")} users.` : "")
+      + (offer?.needed ? ` To beat nothing sent takes ${offer.needed} users.` : "");
     if (taken) return ["Take ", taken.name, ` at ${written(taken.losses[asked.protect])}: ${taken.says}.${needs}`];
-    if (nearest) return ["", "Send nothing", `${base}: the nearest, ${nearest.name}, reaches ${nearest.says}.${needs}`];
+    if (nearest) return ["", "Send nothing", `${offer.users ? "" : base}: the nearest, ${nearest.name}, reaches ${nearest.says}.${needs}`];
     if (asked.protocol && offer) return ["Not ", offer.name, ` (${obstacle(offer, asked)}): it reaches ${offer.says}.${needs}`];
     return ["", "Nothing", " here is proved to keep these limits."];
   }
@@ -61,8 +63,8 @@ if (form) {
   function mark(row, asked) {
     for (const copy of headline.querySelectorAll("[data-copy]")) copy.remove();
     for (const line of headline.tBodies[0].rows) {
-      const own = offers.find((offer) => offer.row === line.dataset.of);
-      const out = own && (obstacle(own, asked) || (worthwhile(own, asked.users) ? "" : "not better than nothing sent"));
+      const offer = offers.find((each) => each.row === line.dataset.of), own = offer && measured(offer, asked.users);
+      const out = own && (obstacle(own, asked) || (own.better ? "" : "not better than nothing sent"));
       line.classList.toggle("out", Boolean(out));
       line.classList.remove("taken");
       line.cells[0].dataset.why = out ?? "";

@@ -128,24 +128,24 @@ def _cheap(result: ProtocolResult, asked: dict[str, Any]) -> bool:
 
 
 def _with_users(results: list[ProtocolResult], every: list[Course], asked: dict[str, Any]) -> Chosen:
-    """Return the same where what was tried with several numbers of users beats nothing sent with so many."""
+    """Return the same with as many users as were run, at most as many as asked for, where that was tried."""
     unit, hides = UNITS[asked["protect"]]
-    crossings = {(each.name, each.budget): each.crossing for each in every}
+    tried = {(each.name, each.budget): each for each in every}
+    worth = []
     for each in preferred(results, RMSE):
-        result, key = each.result, (each.result.name, each.result.budget or 0.0)
-        loss, needed = (
-            kept_epsilon(result, unit, None),
-            crossings.get(key, 0.0 if each.against.better else None),
-        )
-        if (
-            each.hides == hides
-            and LEAST_TRUST_FIRST.index(result.trust) <= asked["trust"]
-            and (loss is not None and loss <= asked["epsilon"])
-            and _cheap(result, asked)
-            and (needed is not None and needed <= asked["users"])
-        ):
-            return key
-    return None
+        key, accuracy, result = (each.result.name, each.result.budget or 0.0), each.accuracy, each.result
+        better = each.against is not None and each.against.better
+        if course := tried.get(key):
+            below = [point for point in course.points if point.users <= asked["users"]]
+            point = below[-1] if below else course.points[0]
+            accuracy, result = point.accuracy, point.result
+            better = course.crossing is not None and asked["users"] >= course.crossing
+        loss = kept_epsilon(each.result, unit, None)
+        kept = loss is not None and loss <= asked["epsilon"] and each.hides == hides
+        trusted = LEAST_TRUST_FIRST.index(each.result.trust) <= asked["trust"]
+        if kept and trusted and better and _cheap(result, asked):
+            worth.append((accuracy, key))
+    return min(worth)[1] if worth else None
 
 
 SETTINGS = [
@@ -162,7 +162,7 @@ SETTINGS = [
         UNITS,
         (0.05, 0.1, 0.5, 1.0, 4.0, 30.0),
         ((0, "messages"), (6_000, "messages"), (90_000, "network")),
-        (0, 2_000, 4_000),
+        (0, 50, 2_000, 9_000),
     )
 ]
 
