@@ -138,6 +138,10 @@ class _Candidate:
     def hides(self) -> bool:
         return self.result.flag("hides_rated_items")
 
+    @property
+    def better(self) -> bool:
+        return self.against is not None and self.against.better
+
 
 def _candidates(results: Sequence[ProtocolResult], metric: Metric) -> list[_Candidate]:
     """Return the protocols that have the metric; baselines do not compete."""
@@ -165,8 +169,7 @@ def _best(candidates: Sequence[_Candidate], metric: Metric) -> _Candidate | None
     """Return the most accurate of those that beat nothing sent, or of all where none does."""
 
     def place(each: _Candidate) -> tuple[bool, float, str, float]:
-        worse = each.against is None or not each.against.better
-        return worse, metric.sort_key(each.accuracy), each.result.name, each.result.budget or 0.0
+        return not each.better, metric.sort_key(each.accuracy), each.result.name, each.result.budget or 0.0
 
     return min(candidates, key=place, default=None)
 
@@ -176,7 +179,7 @@ def _with_less(best: _Candidate, others: Sequence[_Candidate], metric: Metric) -
     trusted = LEAST_TRUST_FIRST[: LEAST_TRUST_FIRST.index(best.result.trust)]
     alike = [each for each in others if each.result.trust in trusted and each.hides >= best.hides]
     less = _best(alike, metric)
-    if less is None:
+    if less is None or best.better > less.better:
         return None
     behind = metric.sort_key(less.accuracy) - metric.sort_key(best.accuracy)
     apart = shown_from(gain_digits(metric))
