@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dprec.accounting import COMPARABLE_UNITS, LEAST_TRUST_FIRST, ComparableUnit, Trust
 from dprec.errors import InputError
+from simulation.analysis.answer import SLACK, Candidate, candidates
 from simulation.analysis.comparison_files import waiting_in
-from simulation.analysis.gains import NOTHING_SENT, Gain, gain, not_significant, nothing_sent
+from simulation.analysis.gains import NOTHING_SENT, Gain, not_significant, nothing_sent
 from simulation.analysis.populations import courses, users_needed
 from simulation.analysis.protocol_results import ProtocolResult, metrics_of, read_results
 from simulation.analysis.sentences import guess_in_words, price
@@ -47,11 +48,9 @@ class AdviceLimits:
     """Largest mean of the bytes that a network carries for a user, both ways."""
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
-            raise InputError("--epsilon", repr(self.epsilon), "a number above 0")
-        limits = {"--max-bytes": self.max_bytes, "--max-network-bytes": self.max_network_bytes}
-        for option, value in limits.items():
-            if not value > 0:
+        above = {"--max-bytes": self.max_bytes, "--max-network-bytes": self.max_network_bytes}
+        for option, value in ({"--epsilon": self.epsilon} | above).items():
+            if not value > 0 or (option == "--epsilon" and value == math.inf):
                 raise InputError(option, repr(value), "a number above 0")
         if self.delta is None:
             return
@@ -60,7 +59,7 @@ class AdviceLimits:
         if self.unit != "user":
             raise InputError("--delta", f"{self.delta:g}, with --per {self.unit}", "--per user")
 
-    def allows(self, result: ProtocolResult) -> bool:
+    def allow(self, result: ProtocolResult) -> bool:
         """Return whether a result asks for no more trust, and reveals no more of the item set."""
         trusts_more = LEAST_TRUST_FIRST.index(result.trust) > LEAST_TRUST_FIRST.index(self.trust)
         return not trusts_more and (result.flag("hides_rated_items") or not self.hide_items)
@@ -73,6 +72,16 @@ class AdviceLimits:
         if self.delta is not None and composed is not None and delta is not None:
             losses += [composed] * (result.status == "proved" and delta <= self.delta)
         return min(losses)
+
+    def keep(self, result: ProtocolResult) -> bool:
+        """Return whether the loss of a result is within epsilon."""
+        return self.loss(result) <= self.epsilon * SLACK
+
+    def carry(self, result: ProtocolResult) -> bool:
+        """Return whether the bytes of a result are within limits."""
+        spent, carried = result.bytes_per_user, result.network_bytes_per_user
+        network = 0.0 if spent == 0 else math.inf if carried is None else carried
+        return spent is not None and spent <= self.max_bytes and network <= self.max_network_bytes
 
     @property
     def words(self) -> str:
@@ -121,62 +130,24 @@ def _counted_loss(result: ProtocolResult, unit: ComparableUnit, *, claimed: bool
     return result.epsilon(unit) if promised is None else promised
 
 
-_SLACK = 1 + 1e-9
-"""Losses that are claimed add up in floating point, and may exceed what was typed by its rounding."""
-
-
-@dataclass(frozen=True)
-class Offer:
-    """A result, as compared with others."""
-
-    result: ProtocolResult
-    accuracy: float
-    epsilon: float
-    """In the unit of the limits; infinite if the loss has no bound that counts."""
-    bytes_per_user: float
-    """Of messages, both ways."""
-    network_bytes: float
-    """The same on the network; infinite where that is not known."""
-    against_baseline: Gain | None = None
-    """How much better it is than nothing sent; None for that itself, and where it cannot be told."""
-
-    @property
-    def better(self) -> bool:
-        """Whether it counts as better than nothing sent."""
-        return self.against_baseline is not None and self.against_baseline.better
-
-    def inside(self, limits: AdviceLimits) -> bool:
-        """Return whether it is within limits."""
-        return self.epsilon <= limits.epsilon * _SLACK and self.carried_within(limits)
-
-    def carried_within(self, limits: AdviceLimits) -> bool:
-        """Return whether its bytes are within limits."""
-        return self.bytes_per_user <= limits.max_bytes and self.network_bytes <= limits.max_network_bytes
-
-
 @dataclass(frozen=True)
 class Advice:
     """The best result within limits, and the cheapest ways to more accuracy."""
 
     limits: AdviceLimits
     metric: Metric
-    best: Offer
-    alike: tuple[Offer, ...]
+    best: Candidate
+    alike: tuple[ProtocolResult, ...]
     """Within the limits: what is not significantly worse than the best, at its budget."""
-    not_better: tuple[Offer, ...]
-    claimed_only: tuple[Offer, ...]
-    composed_only: tuple[Offer, ...]
-    """Within the limits: of the protocols that never beat nothing sent there; those whose epsilon is claimed
-    and not proved; and those whose epsilon holds with a delta, where the limits have none.
-    """
-    for_epsilon: Offer | None
+    not_better: tuple[Candidate, ...]
+    """Within the limits: of the protocols that never beat nothing sent there."""
+    claimed_only: tuple[ProtocolResult, ...]
+    composed_only: tuple[ProtocolResult, ...]
+    """What would be within the limits if claims counted; and if a delta were allowed."""
+    for_epsilon: Candidate | None
     """The more accurate result within the bytes that needs the least additional epsilon."""
-    for_bytes: Offer | None
+    for_bytes: Candidate | None
     """The more accurate result within epsilon that needs the fewest bytes."""
-    for_both: Offer | None
-    """If neither exists: the more accurate result beyond both limits that needs the least additional
-    epsilon.
-    """
     users_needed: str | None
     """With how many users the best beats nothing sent; None where that was not tried."""
 
@@ -203,29 +174,42 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
         within the limits and nothing sent was not compared; the message then names limits that could be met.
     """
     results, chosen = _results(Path(directory), metric)
-    comparable = _comparable(results, chosen)
-    baseline, offers = _offers(comparable, chosen, limits)
-    worthwhile = [offer for offer in offers if baseline is None or offer.better]
-    inside = [offer for offer in offers if offer.inside(limits)]
+    data = next(result.data for result in results if result.average(chosen.column))
+    comparable = [result for result in results if result.data == data]
+    every, quiet = candidates(comparable, chosen), nothing_sent(comparable)
+    baseline = next((each for each in every if each.result is quiet), None)
+    allowed = [each for each in every if each is not baseline and limits.allow(each.result)]
+    worthwhile = [each for each in allowed if baseline is None or each.better]
+    inside = [each for each in allowed if limits.keep(each.result) and limits.carry(each.result)]
 
-    def place(offer: Offer) -> tuple[float, float, float]:
-        return chosen.sort_key(offer.accuracy), offer.bytes_per_user, offer.epsilon
+    def by_bytes(each: Candidate) -> float:
+        return each.result.bytes_per_user or 0.0
 
-    best = min((offer for offer in inside if offer in worthwhile), key=place, default=baseline)
+    def by_loss(each: Candidate) -> float:
+        return limits.loss(each.result)
+
+    def place(each: Candidate) -> tuple[float, float, float]:
+        return chosen.sort_key(each.accuracy), by_bytes(each), by_loss(each)
+
+    beating = [each for each in inside if baseline is None or each.better]
+    best = min(beating, key=place, default=baseline)
+    results_allowed = [each.result for each in allowed]
     if best is None:
-        raise InputError(str(directory), f"nothing within {limits.words}", _least_needed(offers, limits))
-    beating = {offer.result.name for offer in inside if offer in worthwhile}
+        needed = _least_needed(results_allowed, limits)
+        raise InputError(str(directory), f"nothing within {limits.words}", needed)
+    names = {each.result.name for each in beating}
     alike = _alike(best.result, comparable, chosen)
-    better = [offer for offer in worthwhile if chosen.better(offer.accuracy, best.accuracy)]
+    better = [each for each in worthwhile if chosen.better(each.accuracy, best.accuracy)]
     return Advice(
         limits,
         chosen,
         best,
-        tuple(offer for offer in inside if offer.result in alike),
-        tuple(offer for offer in inside if offer.result.name not in beating),
-        tuple(_claimed_only(comparable, chosen, limits)),
-        tuple(_composed_only(comparable, chosen, limits)),
-        *_next_better(better, limits, chosen),
+        tuple(each.result for each in inside if each.result in alike),
+        tuple(each for each in inside if each.result.name not in names),
+        tuple(_newly_inside(results_allowed, limits, replace(limits, claimed=True))),
+        tuple(_composed_only(results_allowed, limits)),
+        min((each for each in better if limits.carry(each.result)), key=by_loss, default=None),
+        min((each for each in better if limits.keep(each.result)), key=by_bytes, default=None),
         users_needed(courses(results, chosen), best.result),
     )
 
@@ -244,209 +228,138 @@ def _results(directory: Path, column: str | None) -> tuple[list[ProtocolResult],
     results = read_results(table)
     if waiting := waiting_in(directory, results):
         raise InputError(str(directory), waiting, "a comparison that is finished; --resume goes on")
-    return results, _metric(results, column)
-
-
-def _comparable(results: Sequence[ProtocolResult], metric: Metric) -> list[ProtocolResult]:
-    """Return the results that predict the same as the first that has a metric."""
-    data = next(result.data for result in results if result.average(metric.column))
-    return [result for result in results if result.data == data]
-
-
-def _next_better(
-    better: Sequence[Offer], limits: AdviceLimits, metric: Metric
-) -> tuple[Offer | None, Offer | None, Offer | None]:
-    """Return what costs the least additional epsilon, the fewest additional bytes, or both."""
-
-    def by_epsilon(offer: Offer) -> tuple[float, float]:
-        return offer.epsilon, metric.sort_key(offer.accuracy)
-
-    def by_bytes(offer: Offer) -> tuple[float, float]:
-        return offer.bytes_per_user, metric.sort_key(offer.accuracy)
-
-    cheap = [offer for offer in better if offer.carried_within(limits)]
-    private = [offer for offer in better if offer.epsilon <= limits.epsilon * _SLACK]
-    for_epsilon = min(cheap, key=by_epsilon, default=None)
-    for_bytes = min(private, key=by_bytes, default=None)
-    neither = for_epsilon is None and for_bytes is None
-    return for_epsilon, for_bytes, min(better, key=by_epsilon, default=None) if neither else None
-
-
-def _metric(results: Sequence[ProtocolResult], column: str | None) -> Metric:
     known = metrics_of(results)
     if column is None and known:
-        return known[0]
+        return results, known[0]
     named = next((metric for metric in known if metric.column == column), None)
     if named is None:
         raise InputError("--metric", repr(column), ", ".join(metric.column for metric in known) or "none")
-    return named
+    return results, named
 
 
-def _offers(
-    results: Sequence[ProtocolResult], metric: Metric, limits: AdviceLimits
-) -> tuple[Offer | None, list[Offer]]:
-    """Return nothing sent, if the comparison has it, and all other results that the conditions allow."""
-    baseline = nothing_sent([result for result in results if result.average(metric.column)])
-    offers = []
+def _newly_inside(
+    results: Iterable[ProtocolResult], limits: AdviceLimits, wider: AdviceLimits
+) -> Iterator[ProtocolResult]:
+    """Yield what is within wider limits only."""
     for result in results:
-        offer = _offer(result, metric, limits, baseline)
-        if result is not baseline and limits.allows(result) and offer:
-            offers.append(offer)
-    return None if baseline is None else _offer(baseline, metric, limits, None), offers
+        if wider.carry(result) and wider.keep(result) and not limits.keep(result):
+            yield result
 
 
-def _offer(
-    result: ProtocolResult, metric: Metric, limits: AdviceLimits, baseline: ProtocolResult | None
-) -> Offer | None:
-    accuracy, spent = result.mean(metric.column), result.bytes_per_user
-    if accuracy is None or spent is None:
-        return None
-    carried = result.network_bytes_per_user
-    network = 0.0 if spent == 0 else math.inf if carried is None else carried
-    against = None if baseline is None else gain(result, baseline, metric)
-    return Offer(result, accuracy, limits.loss(result), spent, network, against)
+def _composed_only(results: Sequence[ProtocolResult], limits: AdviceLimits) -> Iterator[ProtocolResult]:
+    """Yield what a delta would bring within the limits."""
+    deltas = [delta for result in results if (delta := result.delta)]
+    if limits.delta is None and limits.unit == "user" and deltas:
+        yield from _newly_inside(results, limits, replace(limits, delta=max(deltas)))
 
 
-def _claimed_only(results: Sequence[ProtocolResult], metric: Metric, limits: AdviceLimits) -> list[Offer]:
-    """Return what a claim would bring within the limits."""
-    if limits.claimed:
-        return []
-    _, offers = _offers(results, metric, replace(limits, claimed=True))
-    return [offer for offer in offers if offer.result.status != "proved" and offer.inside(limits)]
-
-
-def _composed_only(results: Sequence[ProtocolResult], metric: Metric, limits: AdviceLimits) -> list[Offer]:
-    """Return what a delta would bring within the limits."""
-    deltas = [delta for result in results if (delta := result.delta) is not None]
-    if limits.delta is not None or limits.unit != "user" or not deltas:
-        return []
-    _, offers = _offers(results, metric, replace(limits, delta=max(deltas)))
-    return [
-        offer
-        for offer in offers
-        if offer.inside(limits) and not replace(offer, epsilon=limits.loss(offer.result)).inside(limits)
-    ]
-
-
-def _least_needed(offers: Sequence[Offer], limits: AdviceLimits) -> str:
+def _least_needed(results: Sequence[ProtocolResult], limits: AdviceLimits) -> str:
     """Return, in words, the nearest limits that could be met."""
-    private = [offer for offer in offers if math.isfinite(offer.epsilon)]
+    private = [result for result in results if math.isfinite(limits.loss(result))]
     if not private:
         return "a comparison with such a protocol"
-    affordable = [offer for offer in private if offer.carried_within(limits)]
-    allowed = [offer for offer in private if offer.epsilon <= limits.epsilon * _SLACK]
     ways = []
-    if affordable:
-        least = min(affordable, key=lambda offer: offer.epsilon)
-        ways.append(f"with these bytes, ε from {least.epsilon:.4g} ({least.result.name})")
-    if allowed:
-        least = min(allowed, key=lambda offer: offer.bytes_per_user)
-        ways.append(f"with this ε, {price(least.result)} ({least.result.name})")
+    if affordable := [result for result in private if limits.carry(result)]:
+        least = min(affordable, key=limits.loss)
+        ways.append(f"with these bytes, ε from {limits.loss(least):.4g} ({least.name})")
+    if kept := [result for result in private if limits.keep(result)]:
+        least = min(kept, key=lambda result: result.bytes_per_user or 0.0)
+        ways.append(f"with this ε, {price(least)} ({least.name})")
     if not ways:
-        least = min(private, key=lambda offer: (offer.epsilon, offer.bytes_per_user))
-        ways.append(f"ε from {least.epsilon:.4g} with {price(least.result)} ({least.result.name})")
+        least = min(private, key=lambda result: (limits.loss(result), result.bytes_per_user))
+        ways.append(f"ε from {limits.loss(least):.4g} with {price(least)} ({least.name})")
     return ", or ".join(ways)
 
 
 def advice_lines(advice: Advice) -> list[str]:
     """Return advice as lines for the terminal, the answer first."""
-    limits, best = advice.limits, advice.best
-    answer = "send nothing: " if best.result.baseline == NOTHING_SENT else ""
-    return [
-        f"within {limits.words}: {answer}{_named(best, advice)}",
+    limits, best = advice.limits, advice.best.result
+    answer = "send nothing: " if best.baseline == NOTHING_SENT else ""
+    said = [
+        f"within {limits.words}: {answer}{_named(advice.best, advice)}",
         *_against_baseline(advice),
-        f"  {TRUST_IN_WORDS[best.result.trust]}; the server sees {best.result.server_sees}",
-        *_details(advice),
-        *_left_out(advice),
-        *_next_better_lines(advice),
+        f"  {TRUST_IN_WORDS[best.trust]}; the server sees {best.server_sees}",
     ]
+    if 0 < limits.loss(best) < math.inf:
+        said.append(f"  {guess_in_words(limits.loss(best), limits.unit)}")
+    if advice.users_needed:
+        said.append(f"  users needed to beat nothing sent: {advice.users_needed}")
+    if advice.alike:
+        said.append(f"  not significantly worse: {_names(advice.alike)}")
+    return [*said, *_left_out(advice), *_next_better(advice)]
+
+
+def _names(results: Iterable[ProtocolResult]) -> str:
+    return listed(dict.fromkeys(result.title for result in results))
 
 
 def _against_baseline(advice: Advice) -> Iterator[str]:
     """Yield what is held against nothing sent, and by which rule."""
-    if against := advice.best.against_baseline:
-        yield f"  against nothing sent: {against.written}{_rule(against)}"
-    names = listed(dict.fromkeys(offer.result.title for offer in advice.not_better))
+    against, others = advice.best.against, advice.not_better
+    names = _names(each.result for each in others)
     if advice.best.result.baseline != NOTHING_SENT:
-        if names and advice.best.against_baseline:
-            yield f"  not better than nothing sent: {names}"
+        if against:
+            yield f"  against nothing sent: {against.written}{_rule(against)}"
+            yield from [f"  not better than nothing sent: {names}"] if names else []
         return
     if not names:
         yield "  nothing else is within these limits"
         return
     yield f"  nothing within these limits beats nothing sent: {names}"
-    compared = [(offer, own) for offer in advice.not_better if (own := offer.against_baseline)]
+    compared = [(own.mean, each.result.title, own) for each in others if (own := each.against)]
     if compared:
-        offer, nearest = max(compared, key=lambda pair: pair[1].mean)
-        yield f"  nearest: {offer.result.title}, {nearest.written}{_rule(nearest)}"
+        _, title, nearest = max(compared, key=lambda each: each[:2])
+        yield f"  nearest: {title}, {nearest.written}{_rule(nearest)}"
 
 
 def _rule(against: Gain) -> str:
     return f" (± is the {against.interval})" if against.interval else " (its uncertainty is unknown)"
 
 
-def _details(advice: Advice) -> Iterator[str]:
-    """Yield what the best promises and needs, and what may be as good."""
-    best, limits = advice.best, advice.limits
-    if 0 < best.epsilon < math.inf:
-        yield f"  {guess_in_words(best.epsilon, limits.unit)}"
-    if advice.users_needed:
-        yield f"  users needed to beat nothing sent: {advice.users_needed}"
-    if advice.alike:
-        names = dict.fromkeys(offer.result.title for offer in advice.alike)
-        yield f"  not significantly worse: {listed(names)}"
-
-
 def _left_out(advice: Advice) -> Iterator[str]:
     for word in ("claimed", "declared"):
-        own = [offer.result.title for offer in advice.claimed_only if offer.result.word == word]
-        if own:
-            names = listed(dict.fromkeys(own))
-            yield f"  left out, because ε is {word} and not proved: {names}; --claimed counts a claim"
-    needed = {offer.result.title: offer.result.delta or 0.0 for offer in advice.composed_only}
-    if needed:
-        yield (
-            f"  left out, because ε holds by composition only: {listed(needed)}; "
-            f"--delta {max(needed.values()):g} counts it"
-        )
+        if own := [result for result in advice.claimed_only if result.word == word]:
+            because = f"because ε is {word} and not proved: {_names(own)}; --claimed counts a claim"
+            yield f"  left out, {because}"
+    if advice.composed_only:
+        delta = max(result.delta or 0.0 for result in advice.composed_only)
+        because = f"because ε holds by composition only: {_names(advice.composed_only)}"
+        yield f"  left out, {because}; --delta {delta:g} counts it"
 
 
-def _next_better_lines(advice: Advice) -> Iterator[str]:
+def _next_better(advice: Advice) -> Iterator[str]:
     if advice.for_epsilon:
-        more = _price_in_privacy(advice.for_epsilon, advice.limits)
+        more = _price_in_privacy(advice.for_epsilon.result, advice.limits)
         yield f"next better for ε: {_named(advice.for_epsilon, advice)}: costs {more}"
     if advice.for_bytes:
         yield f"next better for bytes: {_named(advice.for_bytes, advice)}"
-    if advice.for_both:
-        yield f"next better, beyond both limits: {_named(advice.for_both, advice)}"
-    if not (advice.for_epsilon or advice.for_bytes or advice.for_both):
-        yield "nothing in this comparison is more accurate"
+    if not (advice.for_epsilon or advice.for_bytes):
+        yield "nothing in this comparison is more accurate within either limit"
 
 
-def _price_in_privacy(offer: Offer, limits: AdviceLimits) -> str:
-    if math.isfinite(offer.epsilon):
-        return f"{offer.epsilon - limits.epsilon:,.4g} more ε"
-    if offer.result.status in ("claimed", "declared"):
-        return f"the proof: its ε is only {offer.result.word}"
+def _price_in_privacy(result: ProtocolResult, limits: AdviceLimits) -> str:
+    if math.isfinite(limits.loss(result)):
+        return f"{limits.loss(result) - limits.epsilon:,.4g} more ε"
+    if result.status in ("claimed", "declared"):
+        return f"the proof: its ε is only {result.word}"
     return "giving up privacy"
 
 
-def _named(offer: Offer, advice: Advice) -> str:
-    result, metric = offer.result, advice.metric
-    reached = f"{metric.label} {number(offer.accuracy, metric.digits)}"
+def _named(candidate: Candidate, advice: Advice) -> str:
+    result, metric = candidate.result, advice.metric
+    reached = f"{metric.label} {number(candidate.accuracy, metric.digits)}"
     return f"{result.title} {_privacy(result, advice.limits)}, {reached}, {price(result)}"
 
 
 def _privacy(result: ProtocolResult, limits: AdviceLimits) -> str:
     """Say what a result loses in the unit of the limits, and in no other."""
-    counted = _counted_loss(result, limits.unit, claimed=True)
-    mark = "" if result.status == "proved" else f" ({result.word}, not proved)"
+    counted, with_delta = _counted_loss(result, limits.unit, claimed=True), ""
     composes = limits.unit == "user" and result.composed is not None
     if composes and (limits.delta is not None or counted is None):
-        compared = result.profiles_compared(result.composed, " on the ")
-        return f"at ε {loss(result.composed)} per user with δ = {result.delta or 0.0:g}{compared}{mark}"
+        counted, with_delta = result.composed, f" with δ = {result.delta or 0.0:g}"
+    mark = "" if result.status == "proved" else f" ({result.word}, not proved)"
     if counted is None:
         bounded = limits.unit == "user" and _counted_loss(result, "rating", claimed=True) is not None
         return f"with no bound per {limits.unit}{mark}" if bounded else "without privacy"
     compared = result.profiles_compared(counted, " on the ") if limits.unit == "user" else ""
-    return f"at ε {loss(counted)} per {limits.unit}{compared}{mark}"
+    return f"at ε {loss(counted)} per {limits.unit}{with_delta}{compared}{mark}"

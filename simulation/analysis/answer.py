@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
+from typing import NamedTuple
 
 from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit, Trust
 from simulation.analysis.gains import (
+    NOTHING_SENT,
     SETS_ONLY,
     Gain,
     gain,
@@ -20,7 +22,7 @@ from simulation.analysis.populations import Course, users_needed
 from simulation.analysis.protocol_results import ProtocolResult, reference_budget
 from simulation.analysis.vocabulary import Metric
 
-_SLACK = 1 + 1e-9
+SLACK = 1 + 1e-9
 """Losses add up in floating point, and may exceed what was asked for by its rounding."""
 
 
@@ -44,6 +46,8 @@ class GridCell:
     """What needs less trust, protects as much and is as accurate: trusting more buys nothing here."""
     users_needed: str | None = None
     """With how many users the best beats nothing sent; None where that was not tried."""
+    alike: tuple[ProtocolResult, ...] = ()
+    """What competes in the same cell, ran at the same budget and is not significantly worse."""
 
     @property
     def delta(self) -> float | None:
@@ -99,19 +103,26 @@ def decision_grid(
         What hides the item set first, the least trust first, the smallest epsilon first; only protections and
         trust models that occur.
     """
-    proved = [each for each in _candidates(results, metric) if each.result.status == "proved"]
+    competing = [each for each in candidates(results, metric) if each.result.baseline is None]
+    proved = [each for each in competing if each.result.status == "proved"]
     columns = sorted(epsilons or {each.result.budget for each in proved if each.result.budget is not None})
     hidden = [hides for hides in (True, False) if any(each.hides == hides for each in proved)]
     models = [trust for trust in LEAST_TRUST_FIRST if any(each.result.trust == trust for each in proved)]
     cells = []
     for hides, trust, epsilon in product(hidden, models, columns):
         within = [each for each in proved if _within(kept_epsilon(each.result, unit, delta), epsilon)]
-        best = _best([each for each in within if (each.hides, each.result.trust) == (hides, trust)], metric)
-        if best is None:
-            cells.append(GridCell(unit, hides, trust, epsilon))
-            continue
-        less, needed = _with_less(best, within, metric), users_needed(every, best.result)
-        cells.append(GridCell(unit, hides, trust, epsilon, best.result, best.against, less, needed))
+        own = [each for each in within if (each.hides, each.result.trust) == (hides, trust)]
+        cell = GridCell(unit, hides, trust, epsilon)
+        if best := _best(own, metric):
+            cell = replace(
+                cell,
+                best=best.result,
+                against=best.against,
+                with_less=_with_less(best, within, metric),
+                users_needed=users_needed(every, best.result),
+                alike=tuple(not_significant(best.result, [each.result for each in own])),
+            )
+        cells.append(cell)
     return cells
 
 
@@ -127,11 +138,10 @@ def by_trust(results: Sequence[ProtocolResult]) -> list[ProtocolResult]:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A protocol that competes."""
+    """A protocol that is compared with others."""
 
     result: ProtocolResult
     accuracy: float
-    """Its mean over folds and seeds."""
     against: Gain | None
     """How much better it is than nothing sent; None where that was not run."""
 
@@ -140,19 +150,24 @@ class Candidate:
         """Whether the item set is hidden."""
         return self.result.flag("hides_rated_items")
 
+    @property
+    def better(self) -> bool:
+        """Whether it counts as better than nothing sent."""
+        return self.against is not None and self.against.better
 
-def _candidates(results: Sequence[ProtocolResult], metric: Metric) -> list[Candidate]:
-    """Return the protocols that have the metric; baselines do not compete."""
+
+def candidates(results: Sequence[ProtocolResult], metric: Metric) -> list[Candidate]:
+    """Return the results that have a metric, held against nothing sent."""
     baseline = nothing_sent(results)
     return [
-        Candidate(each, accuracy, gain(each, baseline, metric) if baseline else None)
+        Candidate(each, accuracy, gain(each, baseline, metric) if baseline and each is not baseline else None)
         for each in results
-        if each.baseline is None and (accuracy := each.mean(metric.column)) is not None
+        if (accuracy := each.mean(metric.column)) is not None
     ]
 
 
 def _within(loss: float | None, epsilon: float) -> bool:
-    return loss is not None and loss <= epsilon * _SLACK
+    return loss is not None and loss <= epsilon * SLACK
 
 
 def kept_epsilon(result: ProtocolResult, unit: ComparableUnit, delta: float | None) -> float | None:
@@ -166,24 +181,22 @@ def kept_epsilon(result: ProtocolResult, unit: ComparableUnit, delta: float | No
     if result.status != "proved":
         return None
     losses = [result.epsilon(unit)]
-    if unit == "user" and (delta is None or (result.delta is not None and result.delta <= delta * _SLACK)):
+    if unit == "user" and (delta is None or (result.delta is not None and result.delta <= delta * SLACK)):
         losses.append(result.composed)
     return min((each for each in losses if each is not None), default=None)
 
 
-def preferred(results: Sequence[ProtocolResult], metric: Metric) -> list[Candidate]:
-    """Return the protocols that have the metric, in the order in which a cell of the grid takes them."""
-    return sorted(_candidates(results, metric), key=lambda each: _place(each, metric))
+def preferred(every: Sequence[Candidate], metric: Metric) -> list[Candidate]:
+    """Return candidates in the order in which the grid takes them: those that beat nothing sent first."""
+
+    def place(each: Candidate) -> tuple[bool, float, str, float]:
+        return not each.better, metric.sort_key(each.accuracy), each.result.name, each.result.budget or 0.0
+
+    return sorted(every, key=place)
 
 
-def _best(candidates: Sequence[Candidate], metric: Metric) -> Candidate | None:
-    return min(candidates, key=lambda each: _place(each, metric), default=None)
-
-
-def _place(each: Candidate, metric: Metric) -> tuple[bool, float, str, float]:
-    """Return what beats nothing sent first, and of that the most accurate."""
-    worse = each.against is None or not each.against.better
-    return worse, metric.sort_key(each.accuracy), each.result.name, each.result.budget or 0.0
+def _best(every: Sequence[Candidate], metric: Metric) -> Candidate | None:
+    return next(iter(preferred(every, metric)), None)
 
 
 def _with_less(best: Candidate, others: Sequence[Candidate], metric: Metric) -> ProtocolResult | None:
@@ -191,7 +204,7 @@ def _with_less(best: Candidate, others: Sequence[Candidate], metric: Metric) -> 
     trusted = LEAST_TRUST_FIRST[: LEAST_TRUST_FIRST.index(best.result.trust)]
     alike = [each for each in others if each.result.trust in trusted and each.hides >= best.hides]
     less = _best(alike, metric)
-    if less is None:
+    if less is None or best.better > less.better:
         return None
     behind = metric.sort_key(less.accuracy) - metric.sort_key(best.accuracy)
     apart = shown_from(gain_digits(metric))
@@ -199,16 +212,13 @@ def _with_less(best: Candidate, others: Sequence[Candidate], metric: Metric) -> 
     return less.result if as_good else None
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """The protocol to take for one thing that is protected, whomever one trusts."""
 
     cell: GridCell
     """Of the trust model with the most accurate, or of one with less trust that is as accurate."""
-    local: GridCell
-    """The same if nobody is trusted."""
-    alike: tuple[ProtocolResult, ...]
-    """What protects as much, needs no more trust, and is not significantly worse at the same budget."""
+    local: GridCell | None
+    """The same if nobody is trusted; None if nothing protects it then."""
 
 
 @dataclass(frozen=True)
@@ -257,17 +267,30 @@ def answer_to(
     waiting : str, optional
         Why there is no answer yet, as `ComparisonFiles.waiting` says.
     """
-    budget, every = reference_budget(results), _candidates(results, metric)
+    budget, every = reference_budget(results), candidates(results, metric)
     unproved = [each for each in every if each.result.falls_short and each.result.budget == budget]
-    plain = [each for each in every if each.result.reference]
-    choices = [] if budget is None else _choices(results, metric, unit, delta, budget)
-    claimed, clear = _best(unproved, metric), _best(plain, metric)
+    clear = _best([each for each in every if each.result.reference], metric)
+    claimed, reached = _best(unproved, metric), {each.result.baseline: each.accuracy for each in every}
+
+    def of(unit: ComparableUnit, *hiding: bool) -> list[Choice]:
+        epsilons = [] if budget is None else [budget]
+        grid = decision_grid(results, metric, unit, delta, epsilons=epsilons)
+        chosen = (_choice([each for each in grid if each.hides == hides], metric) for hides in hiding)
+        return [each for each in chosen if each]
+
+    # A budget per rating is for its value first, and one per user for the whole profile.
+    choices = of("user", True, False) if unit == "user" else of("rating", False, True)
+    if unit == "rating":
+        whole = of("user", True, False)
+        worth = [each for each in whole if not each.cell.nothing_sent_wins] or whole
+        named = [each.cell.best for each in choices]
+        choices += [each for each in worth[:1] if not any(each.cell.best is other for other in named)]
     return Answer(
         metric,
         unit,
         budget,
-        _reached(nothing_sent(results), metric),
-        _reached(next((each for each in results if each.baseline == SETS_ONLY), None), metric),
+        reached.get(NOTHING_SENT),
+        reached.get(SETS_ONLY),
         tuple(choices),
         claimed.result if claimed and not choices else None,
         clear.result if clear and budget is None else None,
@@ -275,61 +298,17 @@ def answer_to(
     )
 
 
-def _reached(result: ProtocolResult | None, metric: Metric) -> float | None:
-    return None if result is None else result.mean(metric.column)
-
-
-def _choices(
-    results: Sequence[ProtocolResult],
-    metric: Metric,
-    unit: ComparableUnit,
-    delta: float | None,
-    budget: float,
-) -> list[Choice]:
-    """Return what to take: for both things that budgets in a unit can protect, then for a whole user."""
-
-    def of(unit: ComparableUnit, *hiding: bool) -> list[Choice]:
-        every = (_choice(results, metric, unit, delta, budget, hides) for hides in hiding)
-        return [each for each in every if each]
-
-    if unit == "user":
-        return of("user", True, False)
-    # A budget per rating is for its value first.
-    chosen, whole = of("rating", False, True), of("user", True, False)
-    worth = [each for each in whole if not each.cell.nothing_sent_wins] or whole
-    added = worth[0] if worth else None
-    if added and not any(added.cell.best is each.cell.best for each in chosen):
-        chosen.append(added)
-    return chosen
-
-
-def _choice(
-    results: Sequence[ProtocolResult],
-    metric: Metric,
-    unit: ComparableUnit,
-    delta: float | None,
-    budget: float,
-    hides: bool,
-) -> Choice | None:
-    """Return what to take for one thing that is protected; None if nothing protects it."""
-    grid = decision_grid(results, metric, unit, delta, epsilons=[budget])
-    cells = {each.trust: each for each in grid if each.hides == hides and each.best}
-    if not cells:
-        return None
+def _choice(cells: Sequence[GridCell], metric: Metric) -> Choice | None:
+    """Return what to take, of the cells of all trust models; None if nothing is proved in any."""
 
     def place(cell: GridCell) -> tuple[bool, float]:
-        assert cell.best is not None
-        better = cell.against is not None and cell.against.better
-        return not better, metric.sort_key(cell.best.mean(metric.column) or 0.0)
+        reached = cell.best.mean(metric.column) if cell.best else None
+        return cell.against is None or not cell.against.better, metric.sort_key(reached or 0.0)
 
-    cell = min(cells.values(), key=place)
-    while cell.with_less and (less := cells.get(cell.with_less.trust)) and less.best is cell.with_less:
+    filled = {each.trust: each for each in cells if each.best}
+    cell = min(filled.values(), key=place, default=None)
+    while cell and cell.with_less and (less := filled.get(cell.with_less.trust)):
+        if less.best is not cell.with_less:
+            break
         cell = less
-    assert cell.best is not None
-    trusted = LEAST_TRUST_FIRST[: LEAST_TRUST_FIRST.index(cell.trust) + 1]
-    alike = tuple(
-        each
-        for each in not_significant(cell.best, results)
-        if each.flag("hides_rated_items") == hides and each.trust in trusted and each.status == "proved"
-    )
-    return Choice(cell, cells.get("local", GridCell(unit, hides, "local", budget)), alike)
+    return Choice(cell, filled.get("local")) if cell else None

@@ -65,15 +65,6 @@ class ComparisonFiles:
         return by_name
 
     @property
-    def published(self) -> frozenset[str]:
-        """Names of the protocols whose runs, those that are here, have the settings of their paper."""
-        return frozenset(
-            name
-            for name, summaries in self.summaries.items()
-            if summaries and not any(summary.beyond_the_paper for summary in summaries)
-        )
-
-    @property
     def matched_unit(self) -> ComparableUnit:
         """The unit in which every protocol was given the same epsilon."""
         match = self.config.get("match")

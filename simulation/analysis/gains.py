@@ -80,8 +80,10 @@ class Gain:
     def written(self) -> str:
         """The difference with its direction in words: 0.061 ± 0.004 better."""
         size, width = number(abs(self.mean), self.digits), self.half_width
+        if width is None and abs(self.mean) < shown_from(self.digits):
+            return "no difference"
         if width is None:
-            return size + (" better" if self.mean > 0 else " worse" if self.mean < 0 else "")
+            return f"{size} {'better' if self.mean > 0 else 'worse'}"
         if not self.significant:
             return f"{number(self.mean, self.digits)} ± {number(width, self.digits)}, not significant"
         return f"{size} ± {number(width, self.digits)} {'better' if self.better else 'worse'}"

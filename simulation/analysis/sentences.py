@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dprec.accounting import ComparableUnit
-from simulation.analysis.answer import Answer, Choice
+from simulation.analysis.answer import SLACK, Answer, Choice, GridCell
 from simulation.analysis.gains import gain_digits
 from simulation.analysis.protocol_results import ProtocolResult
 from simulation.analysis.vocabulary import TRUST_IN_WORDS, Metric, listed, loss, number, plural, size
@@ -51,7 +51,11 @@ _GUESSED: dict[ComparableUnit, str] = {"rating": "one rating", "user": "all that
 
 def guess_in_words(epsilon: float, unit: ComparableUnit) -> str:
     """Say what an epsilon means for a guesser."""
-    return f"a 50 % guess of {_GUESSED[unit]} becomes right with at most {_sure(epsilon)}"
+    return _guess_of(_GUESSED[unit], epsilon)
+
+
+def _guess_of(what: str, epsilon: float) -> str:
+    return f"a 50 % guess of {what} becomes right with at most {_sure(epsilon)}"
 
 
 def _sure(epsilon: float) -> str:
@@ -62,27 +66,19 @@ def _sure(epsilon: float) -> str:
 
 def _chosen(choice: Choice, answer: Answer, *, first: bool) -> str:
     """Return the sentence on what to take for one thing that is protected."""
-    cell, metric = choice.cell, answer.metric
+    cell, metric, best = choice.cell, answer.metric, choice.cell.best
+    assert best is not None  # there is no choice without
     delta = "" if cell.delta is None else f", δ = {cell.delta:g}"
     lead = f"ε = {cell.epsilon:g} for {PROTECTED[cell.unit][cell.hides]}{delta}: "
-    best = cell.best
-    assert best is not None  # there is no choice without
-    base = _base(answer, choice) if first or not cell.hides else ""
+    base = _base(answer, cell) if first or not cell.hides else ""
+    model = TRUST_IN_WORDS[best.trust]
+    named = f"{best.title} in the {model if model.endswith('model') else f'model of {model}'}"
     if cell.against and not cell.against.better:
-        return f"{lead}nothing beats sending nothing{base}; nearest, {_named(best)}, {cell.against.written}."
-    named = f"{_named(best)}{_alike(choice)}, {_reached(best, metric)}"
+        return f"{lead}nothing beats sending nothing{base}; nearest, {named}, {cell.against.written}."
     gained = "" if cell.against is None else f", {cell.against.written} than nothing sent"
     unsure = " (how sure is not known)" if first and cell.against and cell.against.low is None else ""
-    return f"{lead}{named}{gained}{base}{unsure}; {price(best)}{_without_trust(choice)}."
-
-
-def _named(result: ProtocolResult) -> str:
-    return f"{result.title} in the {_model(result)}"
-
-
-def _model(result: ProtocolResult) -> str:
-    words = TRUST_IN_WORDS[result.trust]
-    return words if words.endswith("model") else f"model of {words}"
+    reached = f"{_alike(cell)}, {_reached(best, metric)}"
+    return f"{lead}{named}{reached}{gained}{base}{unsure}; {price(best)}{_without_trust(choice)}."
 
 
 def _reached(result: ProtocolResult, metric: Metric) -> str:
@@ -91,41 +87,49 @@ def _reached(result: ProtocolResult, metric: Metric) -> str:
     return f"{inside} {number(result.mean(metric.column), gain_digits(metric))}"
 
 
-def _base(answer: Answer, choice: Choice) -> str:
+def _base(answer: Answer, cell: GridCell) -> str:
     """Say what is reached with nothing sent, and by item sets alone where those are revealed."""
     digits = gain_digits(answer.metric)
     base = [number(answer.baseline, digits)] if answer.baseline is not None else []
-    if answer.sets_alone is not None and not choice.cell.hides:
+    if answer.sets_alone is not None and not cell.hides:
         base.append(f"item sets alone {number(answer.sets_alone, digits)}")
     return f" ({'; '.join(base)})" if base else ""
 
 
-def _alike(choice: Choice) -> str:
-    names = [result.title for result in choice.alike]
+def _alike(cell: GridCell) -> str:
+    names = [result.title for result in cell.alike]
     few = listed(names) if len(names) <= _MOST_NAMES else plural(len(names), "other protocol")
     return f" (not significantly worse: {few})" if names else ""
 
 
 def _without_trust(choice: Choice) -> str:
     """Say what those who trust nobody get instead."""
-    cell = choice.local
+    local = choice.local
     if choice.cell.trust == "local":
         return ""
-    if cell.best is None or cell.against is None:
-        return "" if cell.best else "; in the local model nothing protects it"
-    if not cell.against.better:
+    if local is None or local.best is None:
+        return "; in the local model nothing protects it"
+    if local.nothing_sent_wins:
         return "; in the local model nothing beats sending nothing"
-    return f"; in the local model {cell.best.title}, {cell.against.written}"
+    gained = f", {local.against.written}" if local.against else ""
+    return f"; in the local model {local.best.title}{gained}"
 
 
 def _guesses(answer: Answer) -> str:
     """Say what epsilon means for a guesser; of a whole user too, where losses add up."""
     cell = answer.choices[0].cell
-    said = f"At ε = {cell.epsilon:g}, {guess_in_words(cell.epsilon, cell.unit)}"
-    whole = None if cell.unit == "user" or cell.best is None else cell.best.epsilon("user")
-    if whole is None or cell.best is None:
-        return f"{said}."
-    return f"{said}; of {_GUESSED['user']}, with {cell.best.title}, {_sure(whole)}."
+    best, epsilon, what = cell.best, cell.epsilon, _GUESSED[cell.unit]
+    assert best is not None  # there is no choice without
+    apart = ""
+    if cell.unit == "user" and cell.hides:
+        between = best.any_two if "epsilon_any_two" in best.rows[0] else epsilon
+        if between is None or between > epsilon * SLACK:
+            what, apart = "whether a user takes part", "; between any two profiles nothing is proved"
+        if between is not None and between > epsilon * SLACK:
+            apart = f"; between any two profiles ε is {loss(between)}: {_sure(between)}"
+    elif cell.unit == "rating" and (whole := best.epsilon("user")):
+        apart = f"; of {_GUESSED['user']}, with {best.title}, {_sure(whole)}"
+    return f"At ε = {epsilon:g}, {_guess_of(what, epsilon)}{apart}."
 
 
 def _without_budgets(answer: Answer) -> str:

@@ -21,6 +21,7 @@ from simulation.analysis.columns import (
     tables_of_comparison,
 )
 from simulation.analysis.comparison_files import no_answer_yet, notes_on_delta
+from simulation.analysis.gains import worse_than_nothing
 from simulation.analysis.populations import METHOD, Projection
 from simulation.analysis.protocol_results import (
     ProtocolResult,
@@ -29,7 +30,7 @@ from simulation.analysis.protocol_results import (
     results_of,
 )
 from simulation.analysis.sentences import answer_sentences
-from simulation.analysis.vocabulary import QUICK_IN_WORDS, number
+from simulation.analysis.vocabulary import QUICK_IN_WORDS, main_metric, number
 from simulation.console.terminal import Column, Fitted, console, fitted, print_lines, table_console, width_of
 from simulation.storage.directories import AUDIT, REPORT, SUMMARY, TABLE
 from simulation.storage.tables import Row
@@ -216,11 +217,20 @@ def print_tables(make: Callable[[int | None], Sequence[Fitted]], everything: str
 
 
 def print_run(result: RunResult, folder: Path, population: float | None) -> None:
-    """Print a run: its table, what a reader must know, and where everything is."""
+    """Print a run: whether nothing sent does better, its table, what a reader must know, and where all is."""
+    print_lines(_worse(result.summary))
     print_tables(lambda width: [results_table(result.summary, width)], str(folder / SUMMARY))
     print_lines(f"- {note}" for note in result.record.summary.notes)
     print_projection(folder, population)
     _print_places("run", folder)
+
+
+def _worse(summary: Mapping[str, Any]) -> Iterator[str]:
+    """Yield that a run is worse than nothing sent, if it is."""
+    metric, base = main_metric(summary["accuracy"]), summary.get("nothing_sent")
+    if metric is not None and base is not None:
+        said = worse_than_nothing(summary["accuracy"][metric.column], base, metric)
+        yield from (said, "") if said else ()
 
 
 def print_comparison(result: ComparisonResult, population: float | None) -> None:

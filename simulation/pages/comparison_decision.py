@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit, Trust
-from simulation.analysis.answer import GridCell, decision_grid, kept_epsilon, preferred
+from simulation.analysis.answer import GridCell, candidates, decision_grid, kept_epsilon, preferred
 from simulation.analysis.columns import TableColumn
 from simulation.analysis.gains import Gain, gain_digits, nothing_sent
 from simulation.analysis.populations import Course, course_of
@@ -39,7 +39,8 @@ _KEYS: Mapping[tuple[ComparableUnit, bool], str] = {
 
 def decision(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course]) -> Markup:
     """Return the questions of a reader, and the results among which the script chooses."""
-    metric, competing, files = part.metric, preferred(part.results, part.metric), part.files
+    metric, files = part.metric, part.files
+    competing = [each for each in candidates(part.results, metric) if each.result.baseline is None]
     if not competing or files.waiting:
         return Markup("")
     offers: list[dict[str, Any]] = [
@@ -57,7 +58,7 @@ def decision(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course])
             **_figures(each.result, each.accuracy, each.against, metric),
             **_with_users(every, each.result, metric),
         }
-        for each in competing
+        for each in preferred(competing, metric)
     ]
     base, users = nothing_sent(part.results), part.results[0].mean("users")
     reached = None if base is None else base.mean(metric.column)
@@ -143,7 +144,7 @@ def _grid(cells: Sequence[GridCell], protected: str, anchors: RowAnchors) -> Mar
         TableColumn(
             f"ε {cell.epsilon:g}",
             "",
-            partial(_name, place=place),
+            lambda row: "",
             partial(_cell, place=place, anchors=anchors),
             numeric=False,
         )
@@ -164,11 +165,6 @@ def _trusted(row: Sequence[GridCell]) -> Markup:
     vain = trust != "local" and bool(worth) and all(cell.with_less for cell in worth)
     words = f"trusting {_TRUSTED[trust]} buys nothing here" if vain else f"{_TRUSTED[trust]} trusted"
     return Markup("{}<small>{}</small>").format(TRUST_IN_WORDS[trust], words)
-
-
-def _name(row: Sequence[GridCell], place: int) -> str | None:
-    best = row[place].best
-    return None if best is None else best.name
 
 
 def _cell(row: Sequence[GridCell], place: int, anchors: RowAnchors) -> Markup:
@@ -192,6 +188,6 @@ def _details(cell: GridCell, best: ProtocolResult) -> Iterator[str]:
         return
     yield price(best)
     if cell.users_needed:
-        yield f"{cell.users_needed} users"
+        yield f"needs {cell.users_needed} users"
     if cell.with_less:
         yield f"no better than {cell.with_less.name} ({cell.with_less.trust})"

@@ -8,22 +8,19 @@ from itertools import groupby
 from pathlib import Path
 
 import numpy as np
-from markupsafe import Markup
 from numpy.typing import NDArray
 
 from dprec.reports import DeviceChannel
-from simulation.analysis.columns import BUDGET, TRUST, TableColumn, figure_column, written_column
 from simulation.analysis.comparison_files import ComparisonFiles
-from simulation.analysis.populations import Course, Point, population_sentence
+from simulation.analysis.populations import Course, population_sentence
 from simulation.analysis.protocol_results import ProtocolResult, at_reference, reference_budget
-from simulation.analysis.vocabulary import Metric, size
-from simulation.pages.comparison_tables import named_column
+from simulation.analysis.vocabulary import Metric
 from simulation.pages.figures.accuracy import draw_accuracy_against_users
 from simulation.pages.figures.looks import Look, Looks
 from simulation.pages.figures.noise import SampledNoise, draw_mechanisms, sampled_noise_plot
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.figures.users import SPREAD_QUANTILES, Spread, draw_spreads
-from simulation.pages.page import Section, dashed, figures, paragraph, table
+from simulation.pages.page import Section, dashed, figures, paragraph
 from simulation.pages.words import label_of
 from simulation.storage.columns import read_rows
 from simulation.storage.directories import NOISE
@@ -40,8 +37,7 @@ def population_section(
     together = groupby(sorted(courses, key=_together), key=_together)
     drawn = figures([draw(_population_plot(list(own), metric, looks, suffix)) for _, own in together])
     said = paragraph(population_sentence(courses) or "")
-    content = said, drawn, _population_table(courses, metric, looks)
-    return [Section(f"users{suffix}", "How many users before it is worth it", content)]
+    return [Section(f"users{suffix}", "How many users before it is worth it", (said, drawn))]
 
 
 def _together(course: Course) -> tuple[str, float]:
@@ -60,27 +56,6 @@ def _population_plot(courses: Sequence[Course], metric: Metric, looks: Looks, su
         f"{metric.label} against users, to beat nothing sent: {'; '.join(needed)}.",
         lambda: [draw_accuracy_against_users(courses, metric, looks)],
     )
-
-
-def _population_table(courses: Sequence[Course], metric: Metric, looks: Looks) -> Markup:
-    columns: list[TableColumn[tuple[Course, Point]]] = [
-        *(column.of(lambda line: line[1].result) for column in (named_column(looks, {}), TRUST, BUDGET)),
-        figure_column("users", "", lambda line: line[1].users, 0),
-        figure_column(metric.label, "", lambda line: line[1].accuracy, metric.digits),
-        TableColumn(
-            "against nothing sent",
-            "",
-            lambda line: line[1].against.mean,
-            lambda line: line[1].against.written,
-        ),
-        written_column("messages", lambda line: line[1].result.bytes_per_user, size, "per user"),
-        written_column("network", lambda line: line[1].result.network_bytes_per_user, size, "per user"),
-        TableColumn(
-            "users needed", "", lambda line: line[0].crossing, lambda line: line[0].users_needed, False
-        ),
-    ]
-    lines = [(course, point) for course in courses for point in course.points]
-    return table("One line per protocol, budget and number of users", columns, lines)
 
 
 Traffic = Sequence[tuple[ProtocolResult, str, Columns]]

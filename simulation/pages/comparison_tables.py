@@ -34,13 +34,14 @@ RowAnchors = Mapping[tuple[str, float | None], str]
 
 
 def row_anchors(part: EvaluationPart) -> RowAnchors:
-    """Return an anchor for each result; two that would have the same are numbered."""
+    """Return an anchor for each result; two never share one."""
     anchors: dict[tuple[str, float | None], str] = {}
     for result in part.results:
         words = [part.suffix, result.name.lower(), "" if result.budget is None else f"{result.budget:g}"]
         anchor = "-".join(["row", *(re.sub(r"[^a-z0-9.]+", "-", each).strip("-") for each in words if each)])
-        taken = anchor in anchors.values()
-        anchors[result.name, result.budget] = f"{anchor}-{len(anchors)}" if taken else anchor
+        while anchor in anchors.values():
+            anchor += "+"
+        anchors[result.name, result.budget] = anchor
     return anchors
 
 

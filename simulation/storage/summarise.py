@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dprec.accounting import PrivacyAccountant, note_on_delta
 from dprec.binarization import is_binary
-from dprec.components import deviations, sources_of
+from dprec.components import deviations, kind_of, reference_of, sources_of, user_defined_classes
 from dprec.datasets import Dataset
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import NetworkOptions, TrafficLedger, network_bytes
@@ -81,11 +81,15 @@ def summary_of(
     ``composed`` holds the users' losses by composition, shape (users,), and ``notes`` what comes between the
     words of the guarantee and the outcome's own notes.
     """
+    # A user-defined class goes by its module and name, also where it gives itself a kind.
+    protocol = config.protocol
+    own = user_defined_classes(protocol) + user_defined_classes(protocol.picked)
+    references = {kind_of(each): reference_of(each) for each in own}
     return Summary(
         name=config.name,
-        protocol=config.protocol.kind,
-        mechanism=config.protocol.mechanism_name,
-        completion=config.protocol.completion_name,
+        protocol=references.get(protocol.kind, protocol.kind),
+        mechanism=references.get(protocol.mechanism_name, protocol.mechanism_name),
+        completion=references.get(protocol.completion_name, protocol.completion_name),
         beyond_the_paper=tuple(str(own) for own in deviations(config.protocol.picked)),
         dataset=dataset,
         accuracy=accuracy,

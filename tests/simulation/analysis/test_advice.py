@@ -65,12 +65,11 @@ def test_what_predicts_other_ratings_is_not_weighed(table: Table) -> None:
 
 def test_best_within_the_limits_and_the_price_of_the_next(table: Table) -> None:
     advice = advise(table(), AdviceLimits(1.0, "rating", 1000))
-    assert (advice.best.result.name, advice.best.epsilon) == ("cheap", 1.0)
+    assert (advice.best.result.name, advice.best.result.budget) == ("cheap", 1.0)
     assert advice.for_epsilon is not None
-    assert (advice.for_epsilon.result.name, advice.for_epsilon.epsilon) == ("cheap", 3.0)
+    assert (advice.for_epsilon.result.name, advice.for_epsilon.result.budget) == ("cheap", 3.0)
     assert advice.for_bytes is not None
-    assert (advice.for_bytes.result.name, advice.for_bytes.bytes_per_user) == ("dear", 5100.0)
-    assert advice.for_both is None
+    assert (advice.for_bytes.result.name, advice.for_bytes.result.bytes_per_user) == ("dear", 5100.0)
 
 
 def test_beyond_every_budget_lies_giving_up_privacy(table: Table) -> None:
@@ -79,17 +78,9 @@ def test_beyond_every_budget_lies_giving_up_privacy(table: Table) -> None:
     assert advice.for_epsilon.result.name == "plain"
 
 
-def test_only_beyond_both_limits(table: Table) -> None:
-    rows = [line("a", 1.0, 1.2), line("b", 2.0, 1.0, up=9000.0)]
-    advice = advise(table(rows), AdviceLimits(1.0, "rating", 500))
-    assert (advice.for_epsilon, advice.for_bytes) == (None, None)
-    assert advice.for_both is not None
-    assert advice.for_both.result.name == "b"
-
-
 def test_nothing_is_better_than_the_best(table: Table) -> None:
     advice = advise(table([line("a", 1.0, 1.2)]), AdviceLimits(1.0, "rating", 500))
-    assert (advice.for_epsilon, advice.for_bytes, advice.for_both) == (None, None, None)
+    assert (advice.for_epsilon, advice.for_bytes) == (None, None)
 
 
 def test_units_are_distinguished(table: Table) -> None:
@@ -170,10 +161,10 @@ def test_bytes_are_limited_as_messages_or_on_the_network_or_not_at_all(
         line("unknown", 1.0, 1.15, up=5900.0),
     ]
     advice = advise(table(rows), AdviceLimits(1.0, "rating", **limits))
-    best = advice.best
-    assert best.result.name == name
+    best = advice.best.result
+    assert best.name == name
     carries = {"cheap": (400.0, 22_000.0), "dear": (5100.0, 61_000.0)}
-    assert (best.bytes_per_user, best.network_bytes) == carries[name]
+    assert (best.bytes_per_user, best.network_bytes_per_user) == carries[name]
     first = advice_lines(advice)[0]
     assert first.endswith(
         {"cheap": "400 B of messages, 22 kB", "dear": "5.1 kB of messages, 61 kB"}[name] + " on the network"
@@ -286,7 +277,7 @@ def test_what_is_worse_than_nothing_sent_is_not_recommended(table: Table) -> Non
     assert advice.best.result.baseline == "nothing-sent"
     assert {offer.result.name for offer in advice.not_better} == {"cheap", "dear"}
     assert advice.for_epsilon is not None
-    assert (advice.for_epsilon.result.name, advice.for_epsilon.epsilon) == ("cheap", 3.0)
+    assert (advice.for_epsilon.result.name, advice.for_epsilon.result.budget) == ("cheap", 3.0)
 
 
 def test_what_is_better_by_less_than_its_uncertainty_is_not_recommended(table: Table) -> None:
@@ -294,7 +285,7 @@ def test_what_is_better_by_less_than_its_uncertainty_is_not_recommended(table: T
     for spread, name in ((0.02, "quiet"), (0.001, "noisy")):
         advice = advise(table(repeated(rows, spread)), AdviceLimits(1.0, "rating", 1000))
         assert advice.best.result.name == name
-    against = advice.best.against_baseline
+    against = advice.best.against
     assert against is not None
     assert (against.mean, against.half_width) == (pytest.approx(0.01), pytest.approx(0.002))
 
@@ -317,7 +308,7 @@ def test_a_protocol_that_beats_nothing_sent_at_one_budget_is_not_listed_as_worse
 
 def test_one_run_is_weighed_by_its_plain_difference_and_says_so(table: Table) -> None:
     advice = advise(table([line("a", 1.0, 1.0), quiet(1.05)]), AdviceLimits(1.0, "rating", 1000))
-    against = advice.best.against_baseline
+    against = advice.best.against
     assert against is not None
     assert (advice.best.result.name, against.mean, against.half_width) == ("a", pytest.approx(0.05), None)
 
@@ -340,11 +331,12 @@ def test_only_what_is_proved_counts_unless_claims_are_asked_for(table: Table) ->
     rows = [line("sound", 1.0, 1.0), line("paper", 1.0, 0.9, **claim, **promised), quiet(1.05)]
     advice = advise(table(rows), AdviceLimits(1.0, "rating", 1000))
     assert advice.best.result.name == "sound"
-    assert [offer.result.name for offer in advice.claimed_only] == ["paper"]
+    assert [offer.name for offer in advice.claimed_only] == ["paper"]
     assert advice.for_epsilon is not None
-    assert (advice.for_epsilon.result.name, advice.for_epsilon.epsilon) == ("paper", math.inf)
+    paper = advice.for_epsilon.result
+    assert (paper.name, advice.limits.loss(paper)) == ("paper", math.inf)
     counted = advise(table(rows), AdviceLimits(1.0, "rating", 1000, claimed=True))
-    assert (counted.best.result.name, counted.best.epsilon) == ("paper", 1.0)
+    assert (counted.best.result.name, counted.limits.loss(counted.best.result)) == ("paper", 1.0)
     assert counted.claimed_only == ()
 
 
@@ -386,7 +378,7 @@ def test_what_may_be_as_good_is_named(table: Table) -> None:
         ),
     ]
     advice = advise(table(rows), AdviceLimits(1.0, "rating", 1000))
-    assert [offer.result.name for offer in advice.alike] == ["near"]
+    assert [offer.name for offer in advice.alike] == ["near"]
 
 
 TRUSTS = ("local", "shuffle", "secure-aggregation", "central")
@@ -427,13 +419,15 @@ def test_advice_within_a_trust_is_that_of_the_table(table: Table, most: Any, rea
         assert {offer.result.name for offer in advice.not_better} == {row["name"] for row in inside}
     else:
         spent = best["uplink_message_mean_per_user"] + 100
-        assert (found.result.name, found.epsilon, found.bytes_per_user) == (best["name"], 0.998, spent)
+        loss = advice.limits.loss(found.result)
+        assert (found.result.name, loss, found.result.bytes_per_user) == (best["name"], 0.998, spent)
         assert found.accuracy == pytest.approx(best["rmse"])
-        assert found.against_baseline is not None
-        assert found.against_baseline.mean == pytest.approx(reached - best["rmse"])
-    offers = (*advice.not_better, *advice.alike, *advice.claimed_only, *advice.composed_only)
-    named = [*offers, found, advice.for_epsilon, advice.for_bytes, advice.for_both]
-    assert {each.result.trust for each in named if each and not each.result.baseline} <= set(allowed)
+        assert found.against is not None
+        assert found.against.mean == pytest.approx(reached - best["rmse"])
+    others = (*advice.alike, *advice.claimed_only, *advice.composed_only)
+    held = (*advice.not_better, found, advice.for_epsilon, advice.for_bytes)
+    named = [*others, *(each.result for each in held if each)]
+    assert {each.trust for each in named if not each.baseline} <= set(allowed)
 
 
 def test_advice_is_told_as_approved(table: Table) -> None:
@@ -485,7 +479,7 @@ def test_what_holds_by_composition_only_counts_with_a_delta(table: Table) -> Non
     rows = [trusting("composed", "secure-aggregation", 1.0, 0.9), line("summed", 0.01, 1.0)]
     advice = advise(table(rows), AdviceLimits(1.0, "user", 1000))
     assert advice.best.result.name == "summed"
-    assert [offer.result.name for offer in advice.composed_only] == ["composed"]
+    assert [offer.name for offer in advice.composed_only] == ["composed"]
     assert advise(table(rows), AdviceLimits(1.0, "user", 1000, delta=1e-5)).best.result.name == "composed"
     assert advise(table(rows), AdviceLimits(1.0, "user", 1000, delta=1e-7)).best.result.name == "summed"
 

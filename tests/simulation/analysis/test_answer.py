@@ -136,13 +136,11 @@ def test_composed_losses_count_with_the_delta_that_is_allowed() -> None:
     assert cell.delta is None
 
 
+NEAR = {"behind_best": 0.01, "behind_best_low": -0.01, "behind_best_high": 0.03}
+
+
 def test_a_trust_that_buys_nothing_is_told() -> None:
-    near = {
-        "best_at_budget": "central",
-        "behind_best": 0.01,
-        "behind_best_low": -0.01,
-        "behind_best_high": 0.03,
-    }
+    near = {"best_at_budget": "central", **NEAR}
     cells = grid(
         QUIET,
         whole("local", 1.0, "local", 1.0, 1.0),
@@ -200,6 +198,23 @@ CASES: dict[str, tuple[list[Lines], str]] = {
     "nobody but the trusted protects it": (
         [QUIET, lines("sums", 4.0, "central", 0.9, hides_rated_items=True, epsilon_composed_max=4.0)],
         "user",
+    ),
+    "further between any two profiles": (
+        [QUIET, whole("sums", 4.0, "local", 0.9, epsilon_any_two=7.9)],
+        "user",
+    ),
+    "nothing between any two profiles": (
+        [QUIET, whole("sums", 4.0, "local", 0.9, epsilon_any_two=None)],
+        "user",
+    ),
+    "as good": (
+        [
+            QUIET,
+            lines("a", 1.0, "local", 0.9, best_at_budget="a"),
+            lines("b", 1.0, "local", 0.91, best_at_budget="a", **NEAR),
+            lines("c", 1.0, "central", 0.91, best_at_budget="a", **NEAR),
+        ],
+        "rating",
     ),
     "a claim": ([QUIET, lines("paper", 1.0, "local", 0.8, status="claimed")], "rating"),
     "no budget": ([QUIET, lines("plain", None, "central", 0.8)], "rating"),

@@ -104,6 +104,7 @@ def test_nothing_to_compare() -> None:
         (Gain(0.0612, 0.0569, 0.0655, 3), "0.061 ± 0.004 better"),
         (Gain(-0.0612, -0.0655, -0.0569, 3), "0.061 ± 0.004 worse"),
         (Gain(-0.079, None, None, 3), "0.079 worse"),
+        (Gain(0.0003, None, None, 3), "no difference"),
         (Gain(0.0, -0.02, 0.02, 3), "0.000 ± 0.020, not significant"),
         (Gain(0.036, -0.013, 0.085, 3), "0.036 ± 0.049, not significant"),
         (Gain(-0.01, -0.03, 0.01, 3), "-0.010 ± 0.020, not significant"),

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dprec.accounting import LEAST_TRUST_FIRST
-from simulation.analysis.answer import decision_grid, kept_epsilon, preferred
+from simulation.analysis.answer import candidates, decision_grid, kept_epsilon
 from simulation.analysis.comparison_files import read_comparison
 from simulation.analysis.populations import Course, courses
 from simulation.analysis.protocol_results import ProtocolResult, read_rows
@@ -132,7 +132,7 @@ def _with_users(results: list[ProtocolResult], every: list[Course], asked: dict[
     unit, hides = UNITS[asked["protect"]]
     tried = {(each.name, each.budget): each for each in every}
     worth = []
-    for each in preferred(results, RMSE):
+    for each in candidates(results, RMSE):
         key, accuracy, result = (each.result.name, each.result.budget or 0.0), each.accuracy, each.result
         better = each.against is not None and each.against.better
         if course := tried.get(key):

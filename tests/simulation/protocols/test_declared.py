@@ -6,7 +6,7 @@ import json
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pytest
@@ -14,18 +14,20 @@ import pytest
 from dprec.accounting import Guarantee, PrivacyAccountant
 from dprec.errors import InputError
 from dprec.gradients import FullGradient, OneBitGradient
-from dprec.mechanisms import Channel, RandomizedResponse, SetOnly
+from dprec.mechanisms import BoundedLaplace, Channel, RandomizedResponse, SetOnly
 from dprec.ratings import RatingScale
 from simulation import audit, compare, load, run
 from simulation.analysis.advice import AdviceLimits, advice_lines, advise
 from simulation.analysis.comparison_files import declared_lines
 from simulation.analysis.description import describe
+from simulation.analysis.protocol_results import ProtocolResult
 from simulation.console.command_line import main
 from simulation.pages import report
 from simulation.protocols.declared import declaring
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.task import Task
+from simulation.storage.columns import figures_of
 from simulation.storage.run_files import read_run
 
 EPSILON = 1.6
@@ -127,6 +129,22 @@ def test_the_loss_of_a_gradient_of_ones_own_is_declared(gradient: Any) -> None:
     assert not any("one bit" in note or note.startswith("Proved") for note in privacy["notes"])
 
 
+@dataclass(frozen=True, kw_only=True)
+class Named(BoundedLaplace):
+    """A mechanism that takes the name of another."""
+
+    kind: Literal["laplace"] = "laplace"
+
+
+def test_what_is_user_defined_is_known_from_the_table_whatever_it_calls_itself() -> None:
+    privacy = {"epsilon": EPSILON, "per": "rating"}
+    summary = run(one_shot(Named(), privacy=privacy), page=False).summary
+    assert summary["mechanism"] == f"{__name__}:Named"
+    own = ProtocolResult("mine", EPSILON, (figures_of(summary),))
+    ours = ProtocolResult("ours", EPSILON, ({**own.rows[0], "mechanism": "laplace", "status": "proved"},))
+    assert (own.own, own.title, ours.own, ours.title) == (True, "mine (your own)", False, "ours")
+
+
 def test_what_only_the_server_does_leaves_a_proof() -> None:
     privacy = privacy_of(iterative(OtherMean()))
     assert (privacy["status"], privacy["declared_by"]) == ("proved", [])
@@ -207,8 +225,9 @@ def test_every_table_and_page_says_so(compared: Path) -> None:
     per_user = replace(limits, unit="user")
     with pytest.raises(InputError, match=r"nothing within .* per user"):
         advise(compared, per_user)
-    counted = advise(compared, replace(per_user, claimed=True)).best
-    assert (counted.result.name, counted.epsilon) == ("own", pytest.approx(EPSILON))
+    counted = advise(compared, replace(per_user, claimed=True))
+    assert counted.best.result.name == "own"
+    assert counted.limits.loss(counted.best.result) == pytest.approx(EPSILON)
     (own,) = [path for path in (compared / "cells").iterdir() if path.name.startswith("own-")]
     assert "what user-defined code sends" in page
     assert math.isnan(read_run(own).traffic["epsilon_per_user"][0])

@@ -1,0 +1,375 @@
+"""What is said of a comparison, against the same worked out from comparison.csv by other code.
+
+`Own` reads the table with csv alone and shares nothing with the project. Tables are those that are kept with
+the documents, and drawn ones: odd, unfinished, with holes, ties, claims, and intervals that are missing.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simulation.analysis.answer import answer_to, decision_grid
+from simulation.analysis.protocol_results import ProtocolResult, by_evaluation, read_results
+from simulation.analysis.sentences import answer_sentences
+from simulation.storage.tables import csv_of_rows
+
+KEPT = sorted((Path(__file__).parents[3] / "docs" / "results").glob("*.csv"))
+TRUSTS = ("local", "shuffle", "secure-aggregation", "central")
+LOWER = {"rmse": True, "relative_error": True, "sign_accuracy": False}
+UNITS = {"rating": "epsilon_per_rating", "user": "epsilon_per_user_max"}
+
+Line = dict[str, str]
+
+
+@dataclass
+class Own:
+    """A protocol at a budget, worked out from its lines."""
+
+    lines: list[Line]
+    base: list[Line]
+    metric: str
+
+    def mean(self, column: str) -> float | None:
+        cells = [float(line[column]) for line in self.lines if line.get(column)]
+        return math.fsum(cells) / len(cells) if cells else None
+
+    def most(self, column: str) -> float | None:
+        cells = [line.get(column) for line in self.lines]
+        return max(float(cell) for cell in cells if cell) if all(cells) else None
+
+    @property
+    def name(self) -> str:
+        return self.lines[0]["name"]
+
+    @property
+    def budget(self) -> float | None:
+        return float(self.lines[0]["epsilon"]) if self.lines[0]["epsilon"] else None
+
+    @property
+    def trust(self) -> str:
+        return max((line["trust"] for line in self.lines), key=TRUSTS.index)
+
+    @property
+    def hides(self) -> bool:
+        return any(line["hides_rated_items"] == "True" for line in self.lines)
+
+    @property
+    def competes(self) -> bool:
+        proved = all(line["status"] == "proved" for line in self.lines)
+        return proved and not self.lines[0]["baseline"] and self.mean(self.metric) is not None
+
+    @property
+    def rank(self) -> float:
+        reached = self.mean(self.metric) or 0.0
+        return reached if LOWER[self.metric] else -reached
+
+    @property
+    def gained(self) -> tuple[float, float | None, float | None] | None:
+        """The mean paired difference and the interval, or None without pairs."""
+        by_fold: dict[str, list[float]] = {}
+        for line in self.lines:
+            for other in self.base:
+                keys = ("fold", "seed", "train_ratings", "test_ratings")
+                same = all(line.get(key) == other.get(key) for key in keys)
+                if same and line.get(self.metric) and other.get(self.metric):
+                    apart = float(other[self.metric]) - float(line[self.metric])
+                    by_fold.setdefault(line["fold"], []).append(apart if LOWER[self.metric] else -apart)
+        if not by_fold:
+            return None
+        mean = sum(sum(own) / len(own) for own in by_fold.values()) / len(by_fold)
+        held = {
+            (line.get("against"), line.get(f"{self.metric}_gain_low"), line.get(f"{self.metric}_gain_high"))
+            for line in self.lines
+        }
+        against, low, high = held.pop()
+        if held or against != self.base[0]["name"] or not low or not high or float(low) > float(high):
+            return mean, None, None
+        return mean, float(low), float(high)
+
+    @property
+    def better(self) -> bool:
+        gained = self.gained
+        return gained is not None and (gained[0] if gained[1] is None else gained[1]) >= 0.0005
+
+    def keeps(self, unit: str, epsilon: float, delta: float | None) -> bool:
+        summed, composed, needed = (
+            self.most(column) for column in (UNITS[unit], "epsilon_composed_max", "delta")
+        )
+        if summed is not None and summed <= epsilon * (1 + 1e-9):
+            return True
+        allowed = delta is None or (needed is not None and needed <= delta * (1 + 1e-9))
+        return unit == "user" and allowed and composed is not None and composed <= epsilon * (1 + 1e-9)
+
+    def spent(self, kind: str) -> float | None:
+        ways = [self.mean(f"{way}link_{kind}_mean_per_user") for way in ("up", "down")]
+        return None if None in ways else sum(way for way in ways if way is not None)
+
+    def is_(self, result: ProtocolResult) -> bool:
+        return (self.name, self.budget) == (result.name, result.budget)
+
+
+def read(path: Path, same: Callable[[Line], bool], metric: str) -> list[Own]:
+    with path.open(newline="") as file:
+        lines = [line for line in csv.DictReader(file) if same(line) and not line.get("population")]
+    base = [line for line in lines if line["baseline"] == "nothing-sent"]
+    groups: dict[tuple[str, str], list[Line]] = {}
+    for line in lines:
+        groups.setdefault((line["name"], line["epsilon"]), []).append(line)
+    return [Own(own, base, metric) for own in groups.values()]
+
+
+def chosen(every: list[Own]) -> Own | None:
+    """The most accurate of those that beat nothing sent, or of all."""
+    pool = [each for each in every if each.better] or every
+    return min(pool, key=lambda each: (each.rank, each.name, each.budget or 0.0), default=None)
+
+
+def kept_as_a_comparison(path: Path, folder: Path) -> Path:
+    """Write a table of the documents as the comparison.csv that it stands for."""
+    with path.open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    kinds = ("nothing-sent", "global-mean", "item-average", "sets-only")
+    rows = []
+    for line in lines:
+        where = f"{line['dataset']} {line['split']} {line['panel']} {line['metric']}"
+        kind = next((each for each in kinds if line["protocol"].startswith(each)), "")
+        rows.append(
+            {
+                "name": line["protocol"], "epsilon": line["epsilon"], "fold": "", "seed": "1",
+                "dataset": where,
+                "baseline": kind if line["baseline"] == "True" else "", line["metric"]: line["accuracy"],
+                "status": line["status"], "trust": line["trust"], "delta": line["delta"],
+                "hides_rated_items": line["hides_rated_items"], "trusts_server": line["trust"] == "central",
+                "epsilon_per_rating": line["epsilon_per_rating"], "epsilon_composed_max": line["composed"],
+                "epsilon_per_user_max": line["epsilon_per_user"],
+                **{f"{way}link_{kind}_mean_per_user": line[f"{column}_{way}"] for way in ("up", "down")
+                   for kind, column in (("message", "bytes"), ("network", "network"))},
+                "against": where, f"{line['metric']}_gain_low": line["gain_low"],
+                f"{line['metric']}_gain_high": line["gain_high"],
+            }
+        )  # fmt: skip
+    quiet = {row["dataset"]: row["name"] for row in rows if row["baseline"] == "nothing-sent"}
+    for row in rows:
+        row["against"] = quiet.get(row["dataset"], "")
+    (folder / "comparison.csv").write_text("".join(csv_of_rows(rows)))
+    return folder / "comparison.csv"
+
+
+def drawn(draw: int, folder: Path) -> Path:
+    """Write a table with holes, ties, claims, baselines that are missing, and odd intervals."""
+    random = np.random.default_rng(draw)
+    folds, seeds = ["u1", "u2"][: 1 + draw % 2], [1, 2, 3][: 1 + draw % 3]
+    runs = [(fold, seed) for fold in folds for seed in seeds]
+    base = {run: round(float(random.uniform(0.9, 1.1)), 3) for run in runs}
+    rows: list[dict[str, Any]] = []
+    if draw % 5:
+        quiet = {
+            "name": "quiet",
+            "epsilon": "",
+            "baseline": "nothing-sent",
+            "status": "proved",
+            "trust": "local",
+        }
+        rows += [{**quiet, "fold": fold, "seed": seed, "rmse": base[fold, seed]} for fold, seed in runs]
+    for place in range(int(random.integers(1, 12))):
+        trust, hides = TRUSTS[random.integers(4)], bool(random.integers(2))
+        status = ["proved", "proved", "proved", "claimed", "none"][random.integers(5)]
+        for epsilon in random.permutation([0.5, 1.0, 3.0])[: random.integers(1, 4)]:
+            gain = round(float(random.choice([-0.2, 0.0003, 0.0006, 0.01, 0.05, 0.1])), 4)
+            width = float(random.choice([0.0001, 0.01, 0.08]))
+            ends: dict[str, Any] = {"rmse_gain_low": gain - width, "rmse_gain_high": gain + width}
+            ends = [ends, ends, {"rmse_gain_low": gain}, {"rmse_gain_low": 1.0, "rmse_gain_high": 0.5}, {}][
+                random.integers(5)
+            ]
+            spends = float(epsilon) * random.choice([0.5, 1.0, 1.0, 300.0])
+            same = {
+                "name": f"p{place}", "epsilon": float(epsilon), "baseline": "", "status": status,
+                "trust": trust,
+                "hides_rated_items": hides, "against": random.choice(["quiet", "other"]), **ends,
+                "epsilon_per_rating": [float(epsilon), ""][int(random.integers(4) == 0)],
+                "epsilon_per_user_max": [spends, ""][int(random.integers(4) == 0)],
+                "epsilon_composed_max": [0.7 * spends, ""][random.integers(2)],
+                "delta": float(random.choice([1e-6, 1e-3])), "uplink_message_mean_per_user": 400.0 + place,
+                "downlink_message_mean_per_user": 24_000.0, "uplink_network_mean_per_user": 21_000.0 + place,
+                "downlink_network_mean_per_user": ["", 30_000.0][random.integers(2)],
+            }  # fmt: skip
+            for fold, seed in runs:
+                if random.random() < 0.9:
+                    value = ["", round(base[fold, seed] - gain, 4)][int(random.random() < 0.95)]
+                    rows.append({**same, "fold": fold, "seed": seed, "rmse": value})
+    rows += [{"name": "plain", "epsilon": "", "status": "none", "trust": "central", "seed": 1, "rmse": 0.7}]
+    columns = dict.fromkeys(key for row in rows for key in row)
+    full = [{**dict.fromkeys(columns, ""), "dataset": "d", **row} for row in rows]
+    (folder / "comparison.csv").write_text("".join(csv_of_rows(full)))
+    return folder / "comparison.csv"
+
+
+Case = tuple[list[ProtocolResult], list[Own], str]
+
+
+def parts(path: Path) -> Iterator[Case]:
+    """Yield each thing that a table predicts: its results, the same by other code, and the metric."""
+    for evaluation, results in by_evaluation(read_results(path)).items():
+        metric, data = evaluation.metric.column, evaluation.dataset
+
+        def same(line: Line, data: str = data) -> bool:
+            return line["dataset"] == data
+
+        known = {each.name for each in results}
+        every = [each for each in read(path, same, metric) if each.name in known]
+        yield list(results), every, metric
+
+
+def cases(folder: Path) -> Iterator[Case]:
+    for table in KEPT:
+        yield from parts(kept_as_a_comparison(table, folder))
+    for draw in range(60):
+        yield from parts(drawn(draw, folder))
+
+
+def metric_of(results: list[ProtocolResult]) -> Any:
+    evaluation = next(each.evaluation for each in results if each.evaluation)
+    return evaluation.metric
+
+
+@pytest.mark.parametrize("unit", ["rating", "user"])
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_every_cell_of_the_grid_is_that_of_the_table(tmp_path: Path, unit: Any, delta: float | None) -> None:
+    seen = filled = 0
+    for results, every, _ in cases(tmp_path):
+        for cell in decision_grid(results, metric_of(results), unit, delta):
+            seen += 1
+            within = [each for each in every if each.competes and each.keeps(unit, cell.epsilon, delta)]
+            own = chosen([each for each in within if (each.hides, each.trust) == (cell.hides, cell.trust)])
+            assert (own is None) == (cell.best is None)
+            if own is None or cell.best is None:
+                continue
+            filled += 1
+            assert own.is_(cell.best), (own.name, own.budget, cell.best.name, cell.best.budget)
+            assert cell.message_bytes == pytest.approx(own.spent("message"))
+            assert cell.network_bytes == pytest.approx(own.spent("network"))
+            check_gain(cell, own)
+            check_less(cell, own, within)
+    assert seen > 300
+    assert filled > 100
+
+
+def check_gain(cell: Any, own: Own) -> None:
+    assert (cell.against is None) == (own.gained is None)
+    if own.gained is None:
+        assert not cell.nothing_sent_wins
+        return
+    mean, low, high = own.gained
+    assert (cell.against.low, cell.against.high) == (low, high)
+    assert cell.against.mean == pytest.approx(mean, abs=1e-12)
+    assert cell.nothing_sent_wins == (not own.better)
+    excludes = low is not None and high is not None and (low >= 0.0005 or high <= -0.0005)
+    assert cell.against.significant == excludes
+    assert (" better" in cell.against.written) <= (low is None or low > 0)
+
+
+def check_less(cell: Any, own: Own, within: list[Own]) -> None:
+    """Check who needs less trust, protects as much and is as accurate at three decimals."""
+    less = [
+        each
+        for each in within
+        if TRUSTS.index(each.trust) < TRUSTS.index(own.trust) and each.hides >= own.hides
+    ]
+    best = chosen(less)
+    as_good = best is not None and best.rank - own.rank < 0.0005 and best.better >= own.better
+    expected = best if as_good else None
+    assert (cell.with_less is None) == (expected is None)
+    if expected is not None:
+        assert expected.is_(cell.with_less)
+
+
+STATEMENT = re.compile(
+    r"ε = (?P<epsilon>[\d.]+) for (?P<protected>.+?)(?:, δ = (?P<delta>[\d.e-]+))?: "
+    r"(?:(?P<nothing>nothing beats sending nothing)(?: \((?P<base>[\d.]+).*?\))?; nearest, )?"
+    r"(?P<name>[\w.-]+) in the (?P<trust>[\w ]+?)(?: \(not significantly worse: [^)]*\))?, (?P<rest>.*)\."
+)
+HIDES = {
+    "the value of one rating": ("rating", False),
+    "one rating, given or not": ("rating", True),
+    "all values of a user, the item set revealed": ("user", False),
+    "a user's whole profile": ("user", True),
+}
+
+
+@pytest.mark.parametrize("unit", ["rating", "user"])
+def test_every_number_of_the_answer_is_that_of_the_table(tmp_path: Path, unit: Any) -> None:
+    stated = 0
+    for results, every, metric in cases(tmp_path):
+        answer = answer_to(results, metric_of(results), unit)
+        sentences = answer_sentences(answer)
+        assert len(sentences) <= 4
+        for place, sentence in enumerate(sentences):
+            if not sentence.startswith("ε = "):
+                assert place == len(sentences) - 1
+                continue
+            stated += 1
+            check_statement(sentence, every, metric)
+        for epsilon, said in re.findall(
+            r"ε = ([\d.]+), a 50 % guess of [^;]*? with at most ([\d.]+) %", sentences[-1]
+        ):
+            sure = math.exp(float(epsilon)) / (1 + math.exp(float(epsilon)))
+            assert float(said) == pytest.approx(100 * sure, abs=0.5)
+    assert stated > 60
+
+
+def check_statement(sentence: str, every: list[Own], metric: str) -> None:
+    found = STATEMENT.fullmatch(sentence)
+    assert found is not None, sentence
+    unit, hides = HIDES[found["protected"]]
+    epsilon, rest = float(found["epsilon"]), found["rest"]
+    kept = [each for each in every if each.competes and each.keeps(unit, epsilon, None)]
+    able = [each for each in kept if each.hides == hides]
+    (own, *_) = sorted(
+        (each for each in able if each.name == found["name"]), key=lambda each: (not each.better, each.rank)
+    )
+    assert own.trust.split("-")[0] in found["trust"]
+    assert (found["delta"] is None) == ((own.most(UNITS[unit]) or math.inf) <= epsilon * (1 + 1e-9))
+    anybody = any(each.better for each in able)
+    base = Own(own.base, own.base, metric).mean(metric) if own.base else None
+    assert bool(found["nothing"]) == (own.gained is not None and not anybody)
+    if found["nothing"]:
+        assert found["base"] is None or float(found["base"]) == pytest.approx(base, abs=6e-4)
+        assert "better" not in rest
+        return
+    assert not anybody or own.better
+    pool = [each for each in able if each.better] if anybody else able
+    # At three decimals, one with less trust is as good.
+    assert own.rank <= min(each.rank for each in pool) + 0.0005 * len(TRUSTS)
+    check_figures(rest, own, base, metric)
+
+
+def check_figures(rest: str, own: Own, base: float | None, metric: str) -> None:
+    reached = re.search(r"(?:RMSE|relative error|sign accuracy) ([\d.]+)", rest)
+    assert reached is not None
+    assert float(reached[1]) == pytest.approx(own.mean(metric), abs=6e-4)
+    if own.gained is not None:
+        mean, low, high = own.gained
+        said = re.search(r"([\d.]+)(?: ± ([\d.]+))? better than nothing sent(?: \(([\d.]+))?", rest)
+        assert said is not None, rest
+        assert float(said[1]) == pytest.approx(mean, abs=6e-4)
+        assert (said[2] is None) == (low is None)
+        if low is not None and high is not None:
+            assert float(said[2]) == pytest.approx((high - low) / 2, abs=6e-4)
+        if said[3]:
+            assert float(said[3]) == pytest.approx(base, abs=6e-4)
+    sizes = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9}
+    for kind, words in (("message", "of messages"), ("network", "on the network")):
+        written = re.search(rf"([\d.,]+) (\w+) {words}", rest)
+        spent = own.spent(kind)
+        assert (written is None) == (spent is None or not own.spent("message"))
+        if written and spent:
+            assert float(written[1].replace(",", "")) * sizes[written[2]] == pytest.approx(spent, rel=6e-3)
