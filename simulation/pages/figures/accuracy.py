@@ -16,18 +16,8 @@ from simulation.analysis.protocol_results import ProtocolResult, by_protocol
 from simulation.analysis.vocabulary import Metric, loss, loss_per, size, with_spread
 from simulation.pages.figures.axes import accuracy_axis, log_axis
 from simulation.pages.figures.looks import Looks, most_telling, nothing_sent_marks, told_apart, trust_legend
-from simulation.pages.figures.marks import Line, Mark, Spot, Text
-from simulation.pages.figures.panels import (
-    FAINT,
-    INK,
-    MUTED,
-    SURFACE,
-    Axis,
-    Entry,
-    Panel,
-    printable,
-    shortened,
-)
+from simulation.pages.figures.marks import Axis, Line, Mark, Spot, Text
+from simulation.pages.figures.panels import FAINT, INK, MUTED, SURFACE, Entry, Panel, printable, shortened
 from simulation.pages.figures.rendering import text_width
 
 _HEIGHT = 240.0
@@ -205,16 +195,22 @@ class EpsilonAxis:
     """With which the losses per user hold, by composition; by default they are sums."""
     asked: bool = False
     """Whether it shows the requested budgets; the unit is then theirs."""
+    any_two: bool = False
+    """Whether it shows losses that hold for any two profiles."""
 
     def value(self, result: ProtocolResult) -> float | None:
         """Return a result's value on the axis; None if it has none."""
         if self.asked:
             return result.budget
+        if self.any_two:
+            return result.any_two
         return result.epsilon(self.unit) if self.delta is None else result.composed
 
     @property
     def name(self) -> str:
         """What it counts."""
+        if self.any_two:
+            return "ε for any two profiles"
         return f"{'requested ' if self.asked else ''}{loss_per(self.unit)}"
 
     @property
@@ -222,7 +218,7 @@ class EpsilonAxis:
         """What is written below the axis."""
         most = ", largest of any user" if self.unit == "user" else ""
         at = "" if self.delta is None else f" at δ = {self.delta:g}"
-        return f"{loss_per(self.unit)}{at}{', as requested' if self.asked else most}"
+        return f"{self.name}{at}{'' if self.asked or self.any_two else most}"
 
 
 def draw_accuracy_against_epsilon(

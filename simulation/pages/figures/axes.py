@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from simulation.analysis.vocabulary import SIZES, THOUSANDS, Metric, short, size
-from simulation.pages.figures.panels import Axis
+from simulation.pages.figures.marks import Axis
 
 _STEPS = (
     (1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9),

@@ -11,8 +11,8 @@ import numpy as np
 
 from simulation.pages.figures.axes import plain_axis
 from simulation.pages.figures.looks import DASHES
-from simulation.pages.figures.marks import Area, Line, Mark, Text
-from simulation.pages.figures.panels import INK, MUTED, SERIES, Axis, Entry, Panel, ramp, shortened
+from simulation.pages.figures.marks import Area, Axis, Line, Mark, Text
+from simulation.pages.figures.panels import INK, MUTED, SERIES, Entry, Panel, ramp, shortened
 from simulation.pages.figures.rendering import Plot
 
 

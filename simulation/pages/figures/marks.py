@@ -1,4 +1,4 @@
-"""Marks of a panel, in data coordinates: lines with markers, areas, text, and places to point at."""
+"""Axes, and the marks between them: lines with markers, areas, text, and places to point at."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from simulation.pages.figures.panels import Axis
-
 LETTER = 12.0
 """Size of letters in a panel."""
 
@@ -26,6 +24,32 @@ MARKERS = {
     "^": "m0 -{2}l{2} {1}h-{3}z",
 }
 """Shapes of markers around a place, by matplotlib's names: of the radius and its multiples."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis: its limits, its ticks, and what is written along it."""
+
+    low: float = 0.0
+    high: float = 1.0
+    ticks: Sequence[tuple[float, str]] = ()
+    label: str = ""
+    log: bool = False
+    grid: bool = False
+    """Whether lines across the panel go with the ticks."""
+
+    def places(self, values: ArrayLike) -> NDArray[np.float64]:
+        """Return where values lie, from 0 at the lower end to 1 at the upper one; NaN where they cannot."""
+        every = np.asarray(values, dtype=np.float64)
+        if not self.log:
+            return (every - self.low) / (self.high - self.low)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs: NDArray[np.float64] = np.log(every / self.low) / np.log(self.high / self.low)
+            return logs
+
+    def holds(self, value: float) -> bool:
+        """Return whether a value lies between the limits."""
+        return self.low <= value <= self.high
 
 
 class Frame(NamedTuple):

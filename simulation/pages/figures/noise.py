@@ -14,13 +14,12 @@ from dprec.reports import DeviceChannel
 from simulation.analysis.protocol_results import ProtocolResult, by_protocol
 from simulation.pages.figures.axes import level_axis, log_axis, plain_axis
 from simulation.pages.figures.looks import DASHES, Look
-from simulation.pages.figures.marks import Area, Line, Mark, Spot, Text, stairs
+from simulation.pages.figures.marks import Area, Axis, Line, Mark, Spot, Text, stairs
 from simulation.pages.figures.panels import (
     INK,
     MUTED,
     SERIES,
     SURFACE,
-    Axis,
     Entry,
     Panel,
     printable,

@@ -11,17 +11,8 @@ from numpy.typing import NDArray
 from simulation.analysis.vocabulary import Metric, loss, main_metric, profiles_compared, short, size
 from simulation.pages.figures.axes import level_axis, log_axis, plain_axis
 from simulation.pages.figures.looks import TRUST_LOOKS, Looks, nothing_sent_marks
-from simulation.pages.figures.marks import Area, Line, Mark, Spot, stairs
-from simulation.pages.figures.panels import (
-    INK,
-    MUTED,
-    Axis,
-    Entry,
-    Panel,
-    empty,
-    printable,
-    shortened,
-)
+from simulation.pages.figures.marks import Area, Axis, Line, Mark, Spot, stairs
+from simulation.pages.figures.panels import INK, MUTED, Entry, Panel, empty, printable, shortened
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import PrivacySummary
 from strategies.participation import RoundRecord

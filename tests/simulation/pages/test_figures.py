@@ -36,7 +36,7 @@ from simulation.pages.figures.accuracy import (
 from simulation.pages.figures.axes import accuracy_axis, log_axis, plain_axis
 from simulation.pages.figures.drawing import to_figure
 from simulation.pages.figures.looks import looks_of, most_telling
-from simulation.pages.figures.marks import Area, Line, Spot, Text
+from simulation.pages.figures.marks import Area, Axis, Line, Spot, Text
 from simulation.pages.figures.panels import (
     FAINT,
     INK,
@@ -44,12 +44,12 @@ from simulation.pages.figures.panels import (
     NAMES,
     REFERENCE,
     RULE,
-    Axis,
     Entry,
     Panel,
     shortened,
+    spread_out,
 )
-from simulation.pages.figures.rendering import Plot, Rendered, render, spread_out
+from simulation.pages.figures.rendering import Plot, Rendered, render
 from simulation.pages.figures.users import (
     PREDICTION_QUANTILES,
     bins,
