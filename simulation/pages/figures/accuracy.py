@@ -144,7 +144,7 @@ def _prices(series: Series, metric: Metric) -> list[tuple[float, float]]:
 
 def _labels(named: Sequence[Series], points: Sequence[Series], x: Axis, y: Axis) -> list[Text]:
     """Write names beside single points, the first ones first; what would cover something is left out."""
-    width, letter = 330.0, 11.0
+    width, letter = 275.0, 11.0
     at = {
         each.name: (float(x.places(each.x)[0]) * width, -float(y.places(each.y)[0]) * _HEIGHT)
         for each in points
@@ -162,7 +162,7 @@ def _labels(named: Sequence[Series], points: Sequence[Series], x: Axis, y: Axis)
         for anchor, right, below in _BESIDE:
             left, down = here[0] + right - text_width(label, letter) * (anchor == "end"), here[1] + below
             box = left, down - letter / 2, left + text_width(label, letter), down + letter / 2
-            if left >= 0 and box[2] <= width + 60 and not any(_overlap(box, other) for other in taken):
+            if left >= 0 and box[2] <= width and not any(_overlap(box, other) for other in taken):
                 taken.append(box)
                 place = float(each.x[0]), float(each.y[0])
                 written.append(Text(*place, label, INK, anchor, (right, below), letter, halo=SURFACE))
