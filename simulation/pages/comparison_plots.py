@@ -26,7 +26,7 @@ from simulation.storage.run_files import read_rounds
 
 
 def _caption(results: Sequence[ProtocolResult], *more: str, dagger: bool = True, at: bool = True) -> str:
-    words = list(more)
+    words = [*more, "Point at a place to see its name and figures."]
     if any(result.baseline for result in results):
         words.append("Shaded: worse than nothing sent. Thin lines across: the other baselines.")
     if at and (budget := reference_budget(results)) is not None:

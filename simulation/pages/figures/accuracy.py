@@ -132,7 +132,7 @@ def _panel(
     marks += [*extra, *_labels([each for each in named if each.x.size == 1], list(protocols.values()), x, y)]
     marks += [spot for each in series for spot in map(Spot, each.x.tolist(), each.y.tolist(), each.words)]
     rest = len(protocols) - len(apart)
-    more = [Entry(f"{rest} more, named when pointed at", FAINT, "o")] if rest else []
+    more = [Entry(f"{rest} more", FAINT, "o")] if rest else []
     below = [*trust_legend(apart.values()), *more, *legend]
     return Panel(title, x, y, marks, ends, below, notes, height=_HEIGHT)
 

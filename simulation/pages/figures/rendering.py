@@ -76,9 +76,12 @@ class _Drawn:
 
 
 def _inline(drawn: _Drawn) -> str:
+    # Names of users' protocols stand in no such attribute.
     content = re.sub(
-        r'="(#[0-9a-f]{6})"', lambda match: f'="var(--{NAMES[match[1]]})"', drawn.content
-    )  # text has no quotation marks: they are escaped
+        '(fill|stroke)="(#[0-9a-f]{6})"',
+        lambda match: f'{match[1]}="var(--{NAMES[match[2]]})"',
+        drawn.content,
+    )
     small = ' class="small"' if drawn.width < _SMALL_PANEL else ""
     return f'<svg viewBox="0 0 {drawn.width:g} {drawn.height:g}"{small}>{content}</svg>'
 
