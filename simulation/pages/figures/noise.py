@@ -14,13 +14,12 @@ from dprec.reports import DeviceChannel
 from simulation.analysis.protocol_results import ProtocolResult, by_protocol
 from simulation.pages.figures.axes import level_axis, log_axis, plain_axis
 from simulation.pages.figures.looks import DASHES, Look
-from simulation.pages.figures.marks import Area, Line, Mark, Spot, Text, stairs
+from simulation.pages.figures.marks import Axis, Line, Mark, Spot, Text, stairs
 from simulation.pages.figures.panels import (
     INK,
     MUTED,
     SERIES,
     SURFACE,
-    Axis,
     Entry,
     Panel,
     printable,
@@ -116,7 +115,7 @@ def _matrix(channel: Channel) -> Panel:
             left, right, low, high = symbol - 0.47, symbol + 0.47, row - 0.47, row + 0.47
             corners = [left, right, right, left], [low, low, high, high]
             # Columns change colour halfway up the ramp, so that they stay legible in light and dark alike.
-            marks.append(Area(*corners, colours[5 if dark else 0], 0.25 + 0.75 * share / most))
+            marks.append(Line(*corners, colours[5 if dark else 0], 0, fill=0.25 + 0.75 * share / most))
             words = "0" if share == 0 else f"{share:.2f}".lstrip("0") if share < 0.995 else "1"
             size = 11.0 if channel.symbols <= 8 else 9.5
             marks.append(Text(symbol, row, words, SURFACE if dark else INK, size=size))
@@ -184,7 +183,7 @@ def _draw_sampled_noise(noises: Sequence[SampledNoise]) -> list[Panel]:
     for place, noise in enumerate(noises):
         colour, dashes = ramp(len(noises))[place], DASHES[place % len(DASHES)]
         densities = [shares / np.diff(noise.edges) for shares in (noise.sampled, noise.theory)]
-        marks.append(Area(*stairs(noise.edges, densities[0]), colour, 0.3))
+        marks.append(Line(*stairs(noise.edges, densities[0]), colour, 0, fill=0.3))
         marks.append(Line(*stairs(noise.edges, densities[1]), colour, 1.4, dashes))
         legend.append(Entry(shortened(f"{noise.protocol}, {noise.mechanism}", _LONGEST), colour, "", dashes))
         most = max(most, *(float(density.max()) for density in densities))
