@@ -121,7 +121,7 @@ def _evaluation(part: EvaluationPart, draw: Draw, *, main: bool) -> tuple[Markup
         "comparison_answer.html",
         title=part.titled("Answer"),
         sentences=answer_sentences(part.answer),
-        anchor=f"answer{suffix}",
+        anchor="answer" if main else f"answer{suffix}",
         decision=decision(part, anchors, every) if main else "",
         headline=headline_table(part, anchors, every),
         grids=grids(part, anchors, every),
