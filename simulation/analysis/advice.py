@@ -330,7 +330,8 @@ def _next_better(advice: Advice) -> Iterator[str]:
         more = _price_in_privacy(advice.for_epsilon.result, advice.limits)
         yield f"next better for ε: {_named(advice.for_epsilon, advice)}: costs {more}"
     if advice.for_bytes:
-        yield f"next better for bytes: {_named(advice.for_bytes, advice)}"
+        more = _more_bytes(advice.for_bytes.result, advice.limits)
+        yield f"next better for bytes: {_named(advice.for_bytes, advice)}: costs {more}"
     if not (advice.for_epsilon or advice.for_bytes):
         yield "nothing in this comparison is more accurate within either limit"
 
@@ -341,6 +342,13 @@ def _price_in_privacy(result: ProtocolResult, limits: AdviceLimits) -> str:
     if result.status in ("claimed", "declared"):
         return f"the proof: its ε is only {result.word}"
     return "giving up privacy"
+
+
+def _more_bytes(result: ProtocolResult, limits: AdviceLimits) -> str:
+    """Say by how much a result exceeds the limits of bytes."""
+    messages, network = result.bytes_per_user or 0.0, result.network_bytes_per_user or 0.0
+    more = {"": messages - limits.max_bytes, " on the network": network - limits.max_network_bytes}
+    return listed(f"{over:,.0f} more bytes{where}" for where, over in more.items() if over > 0) or "no more"
 
 
 def _named(candidate: Candidate, advice: Advice) -> str:
