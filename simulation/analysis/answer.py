@@ -110,7 +110,7 @@ def decision_grid(
     models = [trust for trust in LEAST_TRUST_FIRST if any(each.result.trust == trust for each in proved)]
     cells = []
     for hides, trust, epsilon in product(hidden, models, columns):
-        within = [each for each in proved if _keeps(each.result, unit, epsilon, delta)]
+        within = [each for each in proved if _within(kept_epsilon(each.result, unit, delta), epsilon)]
         cell = _filled(GridCell(unit, hides, trust, epsilon), within, metric)
         needed = users_needed(every, cell.best) if cell.best else None
         cells.append(replace(cell, users_needed=needed))
@@ -172,21 +172,33 @@ def _within(loss: float | None, epsilon: float) -> bool:
     return loss is not None and loss <= epsilon * SLACK
 
 
-def _keeps(result: ProtocolResult, unit: ComparableUnit, epsilon: float, delta: float | None) -> bool:
-    """Return whether a result is proved to lose no more than epsilon."""
-    if _within(result.epsilon(unit), epsilon):
-        return True
-    allowed = delta is None or (result.delta is not None and result.delta <= delta * SLACK)
-    return unit == "user" and allowed and _within(result.composed, epsilon)
+def kept_epsilon(result: ProtocolResult, unit: ComparableUnit, delta: float | None) -> float | None:
+    """Return the smallest epsilon that a result is proved to keep; None if there is none.
+
+    Parameters
+    ----------
+    delta : float or None
+        As in `decision_grid`.
+    """
+    if result.status != "proved":
+        return None
+    losses = [result.epsilon(unit)]
+    if unit == "user" and (delta is None or (result.delta is not None and result.delta <= delta * SLACK)):
+        losses.append(result.composed)
+    return min((each for each in losses if each is not None), default=None)
 
 
-def _best(candidates: Sequence[Candidate], metric: Metric) -> Candidate | None:
-    """Return the most accurate of those that beat nothing sent, or of all where none does."""
+def preferred(every: Sequence[Candidate], metric: Metric) -> list[Candidate]:
+    """Return candidates in the order in which the grid takes them: those that beat nothing sent first."""
 
     def place(each: Candidate) -> tuple[bool, float, str, float]:
         return not each.better, metric.sort_key(each.accuracy), each.result.name, each.result.budget or 0.0
 
-    return min(candidates, key=place, default=None)
+    return sorted(every, key=place)
+
+
+def _best(every: Sequence[Candidate], metric: Metric) -> Candidate | None:
+    return next(iter(preferred(every, metric)), None)
 
 
 def _with_less(best: Candidate, others: Sequence[Candidate], metric: Metric) -> ProtocolResult | None:

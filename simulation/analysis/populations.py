@@ -113,10 +113,16 @@ def courses(results: Sequence[ProtocolResult], metric: Metric) -> list[Course]:
     return [Course(*key, each) for key, each in ordered.items() if len(each) > 1]
 
 
+def course_of(every: Sequence[Course], result: ProtocolResult) -> Course | None:
+    """Return the course of a result's protocol at its budget; None if there is none."""
+    own = [each for each in every if (each.name, each.budget) == (result.name, result.budget)]
+    return max(own, key=lambda each: len(each.points), default=None)
+
+
 def users_needed(every: Sequence[Course], result: ProtocolResult) -> str | None:
     """Return how many users a result's protocol needs at its budget; None if that was not tried."""
-    own = [each for each in every if (each.name, each.budget) == (result.name, result.budget)]
-    return max(own, key=lambda each: len(each.points)).users_needed if own else None
+    course = course_of(every, result)
+    return None if course is None else course.users_needed
 
 
 def population_sentence(every: Sequence[Course]) -> str | None:

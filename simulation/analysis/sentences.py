@@ -13,7 +13,7 @@ from simulation.analysis.vocabulary import TRUST_IN_WORDS, Metric, listed, loss,
 _MOST_NAMES = 3
 """Names that are listed; of more, only their number is said."""
 
-_PROTECTED: dict[ComparableUnit, dict[bool, str]] = {
+PROTECTED: dict[ComparableUnit, dict[bool, str]] = {
     "rating": {False: "the value of one rating", True: "one rating, given or not"},
     "user": {False: "all values of a user, the item set revealed", True: "a user's whole profile"},
 }
@@ -69,7 +69,7 @@ def _chosen(choice: Choice, answer: Answer, *, first: bool) -> str:
     cell, metric, best = choice.cell, answer.metric, choice.cell.best
     assert best is not None  # there is no choice without
     delta = "" if cell.delta is None else f", δ = {cell.delta:g}"
-    lead = f"ε = {cell.epsilon:g} for {_PROTECTED[cell.unit][cell.hides]}{delta}: "
+    lead = f"ε = {cell.epsilon:g} for {PROTECTED[cell.unit][cell.hides]}{delta}: "
     base = _base(answer, cell) if first or not cell.hides else ""
     model = TRUST_IN_WORDS[best.trust]
     named = f"{best.title} in the {model if model.endswith('model') else f'model of {model}'}"
