@@ -73,6 +73,10 @@ class AdviceLimits:
             losses += [composed] * (result.status == "proved" and delta <= self.delta)
         return min(losses)
 
+    def loss_of(self, candidate: Candidate) -> float:
+        """Return the same of a candidate."""
+        return self.loss(candidate.result)
+
     def keep(self, result: ProtocolResult) -> bool:
         """Return whether the loss of a result is within epsilon."""
         return self.loss(result) <= self.epsilon * SLACK
@@ -155,10 +159,8 @@ class Advice:
 def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = None) -> Advice:
     """Find the most accurate protocol of a comparison within limits.
 
-    Where the comparison has the baseline with nothing sent, what does not count as better than that
-    (`Gain.better`) is not recommended, and nothing sent is the answer if nothing is left. Only protocols that
-    predict the same ratings can be compared: those that predict the same as the first protocol that has the
-    metric.
+    What does not count as better than nothing sent (`Gain.better`) is not recommended, where that was run;
+    it is the answer if nothing is left. Only what predicts the same as the first with the metric is compared.
 
     Parameters
     ----------
@@ -170,8 +172,8 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
     Raises
     ------
     InputError
-        When the directory holds no comparison, or one in which a protocol has no run yet, or nothing is
-        within the limits and nothing sent was not compared; the message then names limits that could be met.
+        When there is no comparison, or a protocol has no run yet, or nothing is within the limits and
+        nothing sent was not run; the message then names limits that could be met.
     """
     results, chosen = _results(Path(directory), metric)
     data = next(result.data for result in results if result.average(chosen.column))
@@ -182,17 +184,9 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
     worthwhile = [each for each in allowed if baseline is None or each.better]
     inside = [each for each in allowed if limits.keep(each.result) and limits.carry(each.result)]
 
-    def by_bytes(each: Candidate) -> float:
-        return each.result.bytes_per_user or 0.0
-
-    def by_loss(each: Candidate) -> float:
-        return limits.loss(each.result)
-
-    def place(each: Candidate) -> tuple[float, float, float]:
-        return chosen.sort_key(each.accuracy), by_bytes(each), by_loss(each)
-
     beating = [each for each in inside if baseline is None or each.better]
-    best = min(beating, key=place, default=baseline)
+    beating.sort(key=lambda each: (chosen.sort_key(each.accuracy), _bytes(each), limits.loss_of(each)))
+    best = beating[0] if beating else baseline
     results_allowed = [each.result for each in allowed]
     if best is None:
         needed = _least_needed(results_allowed, limits)
@@ -208,10 +202,14 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
         tuple(each for each in inside if each.result.name not in names),
         tuple(_newly_inside(results_allowed, limits, replace(limits, claimed=True))),
         tuple(_composed_only(results_allowed, limits)),
-        min((each for each in better if limits.carry(each.result)), key=by_loss, default=None),
-        min((each for each in better if limits.keep(each.result)), key=by_bytes, default=None),
+        min((each for each in better if limits.carry(each.result)), key=limits.loss_of, default=None),
+        min((each for each in better if limits.keep(each.result)), key=_bytes, default=None),
         users_needed(courses(results, chosen), best.result),
     )
+
+
+def _bytes(each: Candidate) -> float:
+    return each.result.bytes_per_user or 0.0
 
 
 def _alike(best: ProtocolResult, results: Sequence[ProtocolResult], metric: Metric) -> list[ProtocolResult]:
@@ -332,7 +330,8 @@ def _next_better(advice: Advice) -> Iterator[str]:
         more = _price_in_privacy(advice.for_epsilon.result, advice.limits)
         yield f"next better for ε: {_named(advice.for_epsilon, advice)}: costs {more}"
     if advice.for_bytes:
-        yield f"next better for bytes: {_named(advice.for_bytes, advice)}"
+        more = _more_bytes(advice.for_bytes.result, advice.limits)
+        yield f"next better for bytes: {_named(advice.for_bytes, advice)}: costs {more}"
     if not (advice.for_epsilon or advice.for_bytes):
         yield "nothing in this comparison is more accurate within either limit"
 
@@ -343,6 +342,13 @@ def _price_in_privacy(result: ProtocolResult, limits: AdviceLimits) -> str:
     if result.status in ("claimed", "declared"):
         return f"the proof: its ε is only {result.word}"
     return "giving up privacy"
+
+
+def _more_bytes(result: ProtocolResult, limits: AdviceLimits) -> str:
+    """Say by how much a result exceeds the limits of bytes."""
+    messages, network = result.bytes_per_user or 0.0, result.network_bytes_per_user or 0.0
+    more = {"": messages - limits.max_bytes, " on the network": network - limits.max_network_bytes}
+    return listed(f"{over:,.0f} more bytes{where}" for where, over in more.items() if over > 0) or "no more"
 
 
 def _named(candidate: Candidate, advice: Advice) -> str:

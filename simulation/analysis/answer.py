@@ -111,19 +111,21 @@ def decision_grid(
     cells = []
     for hides, trust, epsilon in product(hidden, models, columns):
         within = [each for each in proved if _within(kept_epsilon(each.result, unit, delta), epsilon)]
-        own = [each for each in within if (each.hides, each.result.trust) == (hides, trust)]
-        cell = GridCell(unit, hides, trust, epsilon)
-        if best := _best(own, metric):
-            cell = replace(
-                cell,
-                best=best.result,
-                against=best.against,
-                with_less=_with_less(best, within, metric),
-                users_needed=users_needed(every, best.result),
-                alike=tuple(not_significant(best.result, [each.result for each in own])),
-            )
-        cells.append(cell)
+        cell = _filled(GridCell(unit, hides, trust, epsilon), within, metric)
+        needed = users_needed(every, cell.best) if cell.best else None
+        cells.append(replace(cell, users_needed=needed))
     return cells
+
+
+def _filled(cell: GridCell, within: Sequence[Candidate], metric: Metric) -> GridCell:
+    """Return a cell with the best of those that are proved to keep its epsilon; empty if none competes."""
+    own = [each for each in within if (each.hides, each.result.trust) == (cell.hides, cell.trust)]
+    best = _best(own, metric)
+    if best is None:
+        return cell
+    alike = tuple(not_significant(best.result, [each.result for each in own]))
+    less = _with_less(best, within, metric)
+    return replace(cell, best=best.result, against=best.against, with_less=less, alike=alike)
 
 
 def by_trust(results: Sequence[ProtocolResult]) -> list[ProtocolResult]:

@@ -21,7 +21,7 @@ from simulation.analysis.columns import (
     tables_of_comparison,
 )
 from simulation.analysis.comparison_files import no_answer_yet, notes_on_delta
-from simulation.analysis.gains import worse_than_nothing
+from simulation.analysis.gains import same_figures, worse_than_nothing
 from simulation.analysis.populations import METHOD, Projection
 from simulation.analysis.protocol_results import (
     ProtocolResult,
@@ -92,6 +92,9 @@ def comparison_notes(result: ComparisonResult) -> Iterator[str]:
     if (delta := result.comparison.config.match.delta) is not None:
         yield from notes_on_delta(delta, results_of(result.rows))
     yield from result.notes_on_ratings()
+    own = [each for each in results_of(result.rows) if each.population is None]
+    for evaluation, results in by_evaluation(own).items():
+        yield from same_figures(results, evaluation.metric)
 
 
 def _audit_table(audit: Audit, width: int | None = None) -> Fitted:
