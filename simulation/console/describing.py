@@ -29,6 +29,7 @@ from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, plural
 from simulation.configuration.loading import load
 from simulation.configuration.presets import find_configuration, preset_summary, presets
 from simulation.console.terminal import narrow_console
+from simulation.storage.files import write_files
 
 
 def describe_named(name: str, overrides: Sequence[str], *, as_json: bool) -> None:
@@ -59,6 +60,26 @@ def describe_named(name: str, overrides: Sequence[str], *, as_json: bool) -> Non
         _print_json(descriptions.as_json(described))
     else:
         _print_description(described, preset_summary(path))
+
+
+def draw_named(name: str, overrides: Sequence[str], output: Path | None) -> None:
+    """Print what leaves a device under a configuration, and what comes back, or write it to a file as SVG.
+
+    Raises
+    ------
+    InputError
+        When the name is no configuration, or the file cannot be written.
+    """
+    # What runs protocols takes a second to import.
+    from simulation.demonstration import drawing_svg, drawn
+
+    drawing = drawn(load(find_configuration(name), overrides))
+    if drawing is None:
+        typer.echo("nothing is sent")
+    elif output is None:
+        typer.echo(drawing.text)
+    else:
+        write_files(output.parent, {output.name: drawing_svg(drawing)})
 
 
 def _print_json(values: Any) -> None:

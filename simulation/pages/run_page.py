@@ -9,6 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from simulation.analysis.columns import SERVER_SEES, STATUS
+from simulation.analysis.drawing import drawing_of, seen
 from simulation.analysis.vocabulary import (
     DASH,
     TRUST_IN_WORDS,
@@ -21,7 +22,6 @@ from simulation.analysis.vocabulary import (
     number,
     plural,
     profiles_compared,
-    server_sees,
     size,
 )
 from simulation.pages.deployment import HOW_TO_PROJECT, projection_sections, run_projections
@@ -59,7 +59,7 @@ def answer_sentence(summary: Summary) -> str:
     up, down = summary.traffic.uplink, summary.traffic.downlink
     spent = f"{size(up.message_mean_per_user)} up and {size(down.message_mean_per_user)} down per user"
     figures_of_run = ", ".join(filter(None, [accurate, _privacy_in_words(summary)]))
-    said = f"{figures_of_run[0].upper()}{figures_of_run[1:]}, for {spent}; the server sees {_seen(summary)}."
+    said = f"{figures_of_run[0].upper()}{figures_of_run[1:]}, for {spent}; the server sees {seen(summary)}."
     if accurate:
         return said
     deployed = summary.devices == "deployed"
@@ -123,18 +123,6 @@ def _sends(summary: Summary) -> bool:
     return summary.traffic.uplink.message_bytes > 0
 
 
-def _seen(summary: Summary) -> str:
-    privacy = summary.privacy
-    return server_sees(
-        trust=privacy.trust,
-        hides_rated_items=privacy.hides_rated_items,
-        unlinked=privacy.unlinked,
-        declared=privacy.status == "declared",
-        sends=_sends(summary),
-        spends=0 not in (privacy.epsilon_per_rating, privacy.epsilon_per_user.max),
-    )
-
-
 def _tiles(summary: Summary) -> Markup:
     accuracy, privacy, traffic = summary.accuracy.metrics(), summary.privacy, summary.traffic
     tiles = [
@@ -164,7 +152,7 @@ def _tiles(summary: Summary) -> Markup:
         detail = f"largest{compared}, δ = {privacy.delta:g}; median {loss(composed.median)}"
         tiles.append(("ε per user, composed", loss(composed.max), detail))
     tiles += [
-        (SERVER_SEES.title, _seen(summary), plural(traffic.rounds, "round")),
+        (SERVER_SEES.title, seen(summary), plural(traffic.rounds, "round")),
         _bytes_tile("mean bytes up per user", traffic.uplink),
         _bytes_tile("mean bytes down per user", traffic.downlink),
     ]
@@ -265,6 +253,7 @@ def run_page(
     answer = _run_answer(summary, draw(_summary_plot(run)))
     projected = projection_sections(run_projections(run, population) if population else [], population)
     sections = [
+        *_sent_sections(run),
         *example_sections(run),
         *ranking_sections(run),
         Section("users", "Bytes and ε per user", (user_table(run), figures([draw(_user_bytes_plot(run))]))),
@@ -273,8 +262,16 @@ def run_page(
         *completion_sections(run, draw),
         _provenance(run, config_text, projected=population is not None),
     ]
-    folded = [replace(section, folded=True) for section in sections]
+    folded = [replace(section, folded=section.name != "sent") for section in sections]
     return page(summary.name, "dprec run", run_in_words(run), notes, [*projected, *folded], answer)
+
+
+def _sent_sections(run: RunFiles) -> list[Section]:
+    """Return the section with the messages of one user, if anything is sent."""
+    drawing = drawing_of(run)
+    if drawing is None:
+        return []
+    return [Section("sent", "What leaves one device", (render_template("sent.svg", drawing=drawing),))]
 
 
 def _unknown_entities(dataset: DatasetSummary) -> list[str]:
