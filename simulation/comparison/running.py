@@ -19,7 +19,7 @@ from simulation.comparison.schedule import Contender, Sample, estimate
 from simulation.comparison.tabulation import Pauses, Tabulation
 from simulation.comparison.templates import Cell, LeftOut, of_entry
 from simulation.execution import load_ratings, prepared_ratings
-from simulation.storage.columns import typed_frame
+from simulation.storage.columns import typed_frame, write_parquet
 from simulation.storage.directories import CELLS, SUMMARY, ComparisonDirectory, fingerprint
 from simulation.storage.summarise import of_all_protocols
 from simulation.storage.summary import read_summary
@@ -54,6 +54,16 @@ class ComparisonResult:
             When pandas is not installed.
         """
         return typed_frame(self.rows)
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write comparison.csv as a Parquet file, whose columns have types and say what they are.
+
+        Raises
+        ------
+        InputError
+            When pyarrow is not installed, or the file cannot be written.
+        """
+        write_parquet(Path(path), self.rows)
 
     def plot(self) -> Figure:
         """Draw accuracy against epsilon, or against bytes without epsilons: the main figure of the page.

@@ -6,6 +6,7 @@ terminal and notebooks, and their documentation.
 
 from __future__ import annotations
 
+import io
 import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from dprec.errors import InputError, accepted_by, listed
 from dprec.renamed import COLUMNS as RENAMED
 from simulation.configuration.strict_yaml import flatten
 from simulation.protocols.base import BASELINES
-from simulation.storage.files import Count, Document
+from simulation.storage.files import Count, Document, unusable, write_atomically
 from simulation.storage.shown import IN_FILES, TIMED, Amount, Shown
 from simulation.storage.summary import Summary
 from simulation.storage.tables import Row, read_lines
@@ -285,3 +286,33 @@ def typed_frame(rows: Sequence[Row]) -> pd.DataFrame:
     frame = frame.astype({name: _PANDAS[each.kind] for name, each in known.items()})
     frame.attrs["meanings"] = {name: each.meaning for name, each in known.items()}
     return frame
+
+
+def write_parquet(path: Path, rows: Sequence[Row]) -> None:
+    """Write rows as a Parquet file with the columns' types; a column's metadata has its meaning and unit.
+
+    Raises
+    ------
+    InputError
+        When pyarrow is not installed, or the file cannot be written.
+    """
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise InputError(str(path), "pyarrow is not installed", "pip install dprec[parquet]") from None
+    types = {"text": "string", "flag": "bool", "integer": "int64", "number": "double"}
+    fields, arrays = [], []
+    for name in dict.fromkeys(name for row in rows for name in row):
+        declared = column(name)
+        held = pyarrow.type_for_alias(types[declared.kind])
+        about = {"meaning": declared.meaning, "unit": declared.shown.unit}
+        fields.append(pyarrow.field(name, held, metadata={key: text for key, text in about.items() if text}))
+        arrays.append(pyarrow.array([row.get(name) for row in rows], held))
+    table = pyarrow.table(arrays, schema=pyarrow.schema(fields))
+    content = io.BytesIO()
+    parquet.write_table(table, content)
+    try:
+        write_atomically(path, content.getvalue())
+    except OSError as error:
+        raise unusable(path, error) from None

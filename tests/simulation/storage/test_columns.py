@@ -22,6 +22,7 @@ from simulation.storage.columns import (
     figures_of,
     read_rows,
     typed_frame,
+    write_parquet,
 )
 
 SMALL = {
@@ -119,3 +120,15 @@ def test_a_data_frame_has_the_declared_types_and_meanings() -> None:
     assert [str(each) for each in frame.dtypes] == ["string", "Int64", "Float64", "boolean"]
     assert frame["rounds"].isna().tolist() == [False, True]
     assert frame.attrs["meanings"]["rounds"] == column("rounds").meaning
+
+
+def test_parquet_holds_the_same_with_types_and_meanings(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows = [{"name": "x", "fold": None, "rounds": 3, "rmse": 0.5, "quick": True}, {"name": "y", "rmse": None}]
+    write_parquet(tmp_path / "t.parquet", rows)
+    table = parquet.read_table(tmp_path / "t.parquet")
+    assert table.to_pylist() == [{**dict.fromkeys(rows[0]), **row} for row in rows]
+    assert [str(each.type) for each in table.schema] == ["string", "string", "int64", "double", "bool"]
+    assert table.schema.field("rounds").metadata[b"meaning"].decode() == column("rounds").meaning
+    with pytest.raises(InputError):
+        write_parquet(tmp_path / "absent" / "t.parquet", rows)
