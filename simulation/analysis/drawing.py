@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dprec.accounting import Trust
-from simulation.analysis.vocabulary import plural, server_sees, size
+from simulation.analysis.protocol_results import result_of
+from simulation.analysis.vocabulary import plural, size
 from simulation.storage.messages import MessagesOfKind, UserMessages
 from simulation.storage.run_files import RunFiles
-from simulation.storage.summary import Summary
 
 _TITLES = {
     "query.report": ("request", "report"),
@@ -93,20 +93,7 @@ def drawing_of(run: RunFiles) -> Drawing | None:
         user=f"user {told.user}, {plural(told.ratings, 'rating')}",
         steps=[_step(each, trust) for each in told.messages],
         totals=(_total(run, told, up=True), _total(run, told, up=False)),
-        server_sees=seen(run.summary),
-    )
-
-
-def seen(summary: Summary) -> str:
-    """Return what the server of a run learns directly from the devices."""
-    privacy = summary.privacy
-    return server_sees(
-        trust=privacy.trust,
-        hides_rated_items=privacy.hides_rated_items,
-        unlinked=privacy.unlinked,
-        declared=privacy.status == "declared",
-        sends=summary.traffic.uplink.message_bytes > 0,
-        spends=0 not in (privacy.epsilon_per_rating, privacy.epsilon_per_user.max),
+        server_sees=result_of(run.summary).server_sees,
     )
 
 

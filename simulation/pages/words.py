@@ -26,7 +26,14 @@ def run_in_words(run: RunFiles) -> str:
     people = _population(data.model_dump())
     if summary.devices == "deployed":
         people = f"Deployed: {data.users:,} people are enrolled, each with a device; {data.items:,} items."
-    return f"{people} {_about(PROTOCOLS, summary.protocol)}"
+    predicts = at(run.config, "protocol", "personalization") == "on-device"
+    return f"{people} {_ON_DEVICE if predicts else _about(PROTOCOLS, summary.protocol)}"
+
+
+_ON_DEVICE = (
+    "Every user sends one perturbed report; every device predicts, from its own ratings and from what the "
+    "server tells all of them about the items."
+)
 
 
 def components_in_words(run: RunFiles) -> str:
@@ -123,8 +130,14 @@ def label_of(result: ProtocolResult, reference: float | None) -> str:
 
 
 def _about(registry: Registry[Any], kind: str) -> str:
-    return summary_of(registry[kind]) if kind in registry.kinds else f"Protocol {kind}."
+    return summary_of(registry[kind]) if kind in registry.kinds else _own("Protocol", kind)
 
 
 def _described(what: str, registry: Registry[Any], kind: str) -> str:
-    return f"{what} ({kind}): {summary_of(registry[kind])}" if kind in registry.kinds else f"{what}: {kind}."
+    known = kind in registry.kinds
+    return f"{what} ({kind}): {summary_of(registry[kind])}" if known else _own(what, kind)
+
+
+def _own(what: str, kind: str) -> str:
+    """Name a component that is not ours; one of a user is called by its module and class."""
+    return f"{what}: {kind}, your own." if ":" in kind else f"{what}: {kind}."
