@@ -21,8 +21,8 @@ from simulation.analysis import description as descriptions
 from simulation.analysis.description import (
     REQUIRED,
     ComponentDescription,
-    DescribedSetting,
     Description,
+    SettingLine,
     described_components,
 )
 from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, plural
@@ -103,18 +103,18 @@ def _print_components(components: Sequence[ComponentDescription], *, as_json: bo
             console.print(Text("It has no settings.\n"))
 
 
-def _table(settings: Sequence[DescribedSetting]) -> Table:
+def _table(settings: Sequence[SettingLine]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column("setting", no_wrap=True)
     for heading in ("default", "accepts", "what it means"):
         table.add_column(heading, overflow="fold")
     for each in settings:
         words = each.words
-        if each.line.source:
-            published = " or ".join(map(as_in_a_file, each.line.published))
-            words += f" Published: {published} ({each.line.source})."
-        default = getattr(each.line.default, "kind", as_in_a_file(each.line.default))
-        table.add_row(each.line.key, default, each.accepts, Text(words))
+        if each.source:
+            published = " or ".join(map(as_in_a_file, each.published))
+            words += f" Published: {published} ({each.source})."
+        default = getattr(each.value, "kind", as_in_a_file(each.value))
+        table.add_row(each.key, default, each.accepts, Text(words))
     return table
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 from markupsafe import Markup
 
+from dprec.accounting import COMPARABLE_UNITS
 from simulation.analysis.columns import ANY_TWO, LOSSES, SERVER_SEES, STATUS, ResultColumn, composed_column
 from simulation.analysis.drawing import drawing_of
 from simulation.analysis.protocol_results import ProtocolResult, metrics_of, result_of
@@ -133,14 +134,28 @@ def _tiles(summary: Summary) -> Markup:
         if (value := accuracy.get(metric.column)) is not None
     ]
     tiles.append((STATUS.title, result.status, TRUST_IN_WORDS[result.trust]))
-    losses = [*LOSSES, *([composed_column([result])] if result.composed != result.epsilon("user") else [])]
-    tiles += [_tile(column, result) for column in (*losses, *([ANY_TWO] if _says_any_two(result) else []))]
+    tiles += _loss_tiles(result)
     tiles.append((SERVER_SEES.title, result.server_sees, plural(summary.traffic.rounds, "round")))
     for name, spent in (("up", summary.traffic.uplink), ("down", summary.traffic.downlink)):
         network = spent.network_mean_per_user
         detail = "in messages, mean" + ("" if network is None else f"; {size(network)} on the network")
         tiles.append((f"bytes {name} per user", size(spent.message_mean_per_user), detail))
     return render_template("tiles.html", tiles=tiles)
+
+
+def _loss_tiles(result: ProtocolResult) -> Iterator[tuple[str, str, str]]:
+    """Yield the losses; without those per rating and per user where only a composition is bounded."""
+    composed = result.composed
+    for column, unit in zip(LOSSES, COMPARABLE_UNITS, strict=True):
+        proved, claimed = result.epsilon(unit), result.claimed(unit)
+        if proved is None and claimed is not None:
+            yield column.title, loss(claimed), f"{result.word}, not proved"
+        elif proved is not None or composed is None:
+            yield _tile(column, result)
+    if composed is not None and composed != result.epsilon("user"):
+        yield _tile(composed_column([result]), result)
+    if _says_any_two(result):
+        yield _tile(ANY_TWO, result)
 
 
 def _tile(column: ResultColumn, result: ProtocolResult) -> tuple[str, str, str]:

@@ -26,14 +26,16 @@ def run_in_words(run: RunFiles) -> str:
     people = _population(data.model_dump())
     if summary.devices == "deployed":
         people = f"Deployed: {data.users:,} people are enrolled, each with a device; {data.items:,} items."
-    predicts = at(run.config, "protocol", "personalization") == "on-device"
-    return f"{people} {_ON_DEVICE if predicts else _about(PROTOCOLS, summary.protocol)}"
+    who = _WHO_PREDICTS.get(str(at(run.config, "protocol", "personalization")))
+    one_shot = summary.protocol == "one-shot" and who
+    return f"{people} {f'{_ONE_REPORT} {one_shot}.' if one_shot else _about(PROTOCOLS, summary.protocol)}"
 
 
-_ON_DEVICE = (
-    "Every user sends one perturbed report; every device predicts, from its own ratings and from what the "
-    "server tells all of them about the items."
-)
+_ONE_REPORT = "Every user sends one perturbed report;"
+_WHO_PREDICTS = {
+    "none": "the server completes the matrix from all of them",
+    "on-device": "every device predicts, from its own ratings and what the server tells all of the items",
+}
 
 
 def components_in_words(run: RunFiles) -> str:
