@@ -53,8 +53,8 @@ def _audit_sentence(values: _Values) -> str:
     nearest, power = _nearest(values), values["power"]
     return (
         f"No evidence against the promise of {_promise(nearest)}: what devices sent proves a loss of at "
-        f"least {loss(nearest['at_least'])} ({nearest['test']}). The audit is {_word(power)}: a leak of twice "
-        f"the promise would be seen with probability {_probability(power)}."
+        f"least {loss(nearest['at_least'])} ({nearest['test']}). The audit is {_word(power)}: it would see "
+        f"a leak of twice the promise with probability {_probability(power)}."
     )
 
 

@@ -26,7 +26,7 @@ from simulation.analysis.vocabulary import (
 )
 from simulation.pages.deployment import HOW_TO_PROJECT, projection_sections, run_projections
 from simulation.pages.figures.rendering import Draw, Plot
-from simulation.pages.figures.users import draw_bytes, draw_summary, evaluated_rounds
+from simulation.pages.figures.users import draw_summary, evaluated_rounds
 from simulation.pages.page import Section, figures, page, paragraph, render_template
 from simulation.pages.run_sections import (
     completion_sections,
@@ -187,28 +187,12 @@ def _summary_plot(run: RunFiles) -> Plot:
     reading = _PREDICTIONS if metric else ""
     if metric and len(evaluated_rounds(run.rounds, metric)) > 1:
         reading = "Accuracy: one point per evaluated round."
-    losses = run.traffic["epsilon_per_user"]
-    private = f"median {np.median(losses):.3g}" if np.isfinite(losses).all() else "no bound"
     return Plot(
         "summary",
         "The run at a glance",
         f"{reading} Bytes count whole messages in both directions.",
-        f"How accurate; ε per user, {private}; bytes per user, median "
-        f"{size(float(np.median(run.bytes_per_user)))}.",
+        f"Accuracy, ε per user, and bytes per user, median {size(float(np.median(run.bytes_per_user)))}.",
         lambda: draw_summary(run),
-        full_width=True,
-    )
-
-
-def _user_bytes_plot(run: RunFiles) -> Plot:
-    """Return the plot of the bytes of each direction."""
-    medians = [size(float(np.median(run.traffic[f"{way}link_message_bytes"]))) for way in ("up", "down")]
-    return Plot(
-        "bytes-per-user",
-        "Bytes per user, by direction",
-        "Whole messages, as if each user were alone on a node. A broadcast is charged in full to every user.",
-        f"Median from the device {medians[0]}, to it {medians[1]}.",
-        lambda: draw_bytes(run),
         full_width=True,
     )
 
@@ -237,7 +221,7 @@ def run_page(
     sections = [
         *example_sections(run),
         *ranking_sections(run),
-        Section("users", "Bytes and ε per user", (user_table(run), figures([draw(_user_bytes_plot(run))]))),
+        Section("users", "Bytes and ε per user", (user_table(run),)),
         *noise_sections(run, draw),
         *rounds_sections(run),
         *completion_sections(run, draw),

@@ -16,18 +16,8 @@ from simulation.analysis.protocol_results import ProtocolResult, by_protocol
 from simulation.analysis.vocabulary import Metric, loss, loss_per, size, with_spread
 from simulation.pages.figures.axes import accuracy_axis, log_axis
 from simulation.pages.figures.looks import Looks, most_telling, nothing_sent_marks, told_apart, trust_legend
-from simulation.pages.figures.marks import Line, Mark, Spot, Text
-from simulation.pages.figures.panels import (
-    FAINT,
-    INK,
-    MUTED,
-    SURFACE,
-    Axis,
-    Entry,
-    Panel,
-    printable,
-    shortened,
-)
+from simulation.pages.figures.marks import Axis, Line, Mark, Spot, Text
+from simulation.pages.figures.panels import FAINT, INK, MUTED, SURFACE, Entry, Panel, printable, shortened
 from simulation.pages.figures.rendering import text_width
 
 _HEIGHT = 240.0
@@ -58,7 +48,10 @@ class Series:
 
 
 def _series(
-    label: str, points: Iterable[tuple[float | None, ProtocolResult]], metric: Metric, extra: str = ""
+    label: str,
+    points: Iterable[tuple[float | None, ProtocolResult]],
+    metric: Metric,
+    spent: str | None = None,
 ) -> list[Series]:
     """Return the results of one protocol at some places, from left to right; nothing without a place."""
     known = [
@@ -70,7 +63,7 @@ def _series(
     if not known:
         return []
     x, mean, deviation = np.array([point[:3] for point in known]).T
-    words = [_in_words(point[3], metric) + extra for point in known]
+    words = [_in_words(point[3], metric, spent) for point in known]
     return [Series(known[0][3].name, label, x, mean, words, deviation)]
 
 
@@ -88,12 +81,12 @@ def _across(results: Iterable[ProtocolResult], metric: Metric, x: Axis) -> list[
     ]
 
 
-def _in_words(result: ProtocolResult, metric: Metric) -> str:
+def _in_words(result: ProtocolResult, metric: Metric, spent: str | None) -> str:
     """Return a protocol, its budget, its accuracy and its bytes in one line."""
     budget = "" if result.budget is None else f", ε {loss(result.budget)}"
     accuracy = with_spread(result.average(metric.column), metric.digits)
-    spent = "" if result.bytes_per_user is None else f", {size(result.bytes_per_user)} per user"
-    return f"{printable(result.name)}{budget}: {metric.label} {accuracy}{spent}"
+    known = "" if result.bytes_per_user is None else f"{size(result.bytes_per_user)} per user"
+    return f"{printable(result.name)}{budget}: {metric.label} {accuracy}, {spent or known}".removesuffix(", ")
 
 
 def _marked(name: str, results: Sequence[ProtocolResult]) -> str:
@@ -112,14 +105,16 @@ def _panel(
 ) -> Panel:
     """Return a panel with at most six named lines, the others thin and grey, and baselines behind them."""
     bars = np.concatenate([[], *(each.bars("").y for each in series if each.deviation is not None)])
-    values = {each.label: each.y.tolist() for each in series}
+    values: dict[str, list[float]] = {}
+    for each in series:
+        values.setdefault(each.label, []).extend(each.y.tolist())
     y, notes = accuracy_axis(metric, values, bars[np.isfinite(bars)].tolist())
     protocols = {each.name: each for each in series if not each.baseline}
     apart = told_apart(most_telling({name: _prices(each, metric) for name, each in protocols.items()}), looks)
     marks: list[Mark] = []
     ends = []
     for each in series:
-        if each.label == NOTHING_SENT:
+        if each.baseline and each.label == NOTHING_SENT:
             marks += nothing_sent_marks(x, y, each.x, each.y, metric)
             ends.append(Entry("nothing sent", INK, at=float(each.y[-1])))
         elif each.baseline:
@@ -135,12 +130,11 @@ def _panel(
         if each.x.size > 1:
             ends.append(Entry(each.label, look.colour, shape, look.dashes, float(each.y[-1])))
     marks += [*extra, *_labels([each for each in named if each.x.size == 1], list(protocols.values()), x, y)]
-    marks += [Spot(*place) for each in series for place in zip(each.x.tolist(), each.y.tolist(), each.words)]
+    marks += [spot for each in series for spot in map(Spot, each.x.tolist(), each.y.tolist(), each.words)]
     rest = len(protocols) - len(apart)
-    more = [Entry(f"{rest} more, named when pointed at", FAINT, "o")] if rest else []
-    return Panel(
-        title, x, y, marks, ends, [*trust_legend(apart.values()), *more, *legend], notes, height=_HEIGHT
-    )
+    more = [Entry(f"{rest} more", FAINT, "o")] if rest else []
+    below = [*trust_legend(apart.values()), *more, *legend]
+    return Panel(title, x, y, marks, ends, below, notes, height=_HEIGHT)
 
 
 def _prices(series: Series, metric: Metric) -> list[tuple[float, float]]:
@@ -150,26 +144,34 @@ def _prices(series: Series, metric: Metric) -> list[tuple[float, float]]:
 
 def _labels(named: Sequence[Series], points: Sequence[Series], x: Axis, y: Axis) -> list[Text]:
     """Write names beside single points, the first ones first; what would cover something is left out."""
-    width, letter = 330.0, 11.0
+    width, letter = 275.0, 11.0
     at = {
         each.name: (float(x.places(each.x)[0]) * width, -float(y.places(each.y)[0]) * _HEIGHT)
         for each in points
     }
     taken = [(across - 4, down - 4, across + 4, down + 4) for across, down in at.values()]
-    written = []
+    written: list[Text] = []
+    told: list[tuple[float, float]] = []
     for each in named:
-        wide = text_width(each.label, letter)
+        here = at[each.name]
+        if any(math.dist(here, other) < _SAME_PLACE for other in told):
+            continue
+        told.append(here)
+        alike = sum(math.dist(here, at[other.name]) < _SAME_PLACE for other in named) - 1
+        label = each.label + (f" + {alike}" if alike else "")
         for anchor, right, below in _BESIDE:
-            across, down = at[each.name][0] + right, at[each.name][1] + below
-            left = across - (wide if anchor == "end" else 0)
-            box = left, down - letter / 2, left + wide, down + letter / 2
-            if box[0] >= 0 and box[2] <= width + 60 and not any(_overlap(box, other) for other in taken):
+            left, down = here[0] + right - text_width(label, letter) * (anchor == "end"), here[1] + below
+            box = left, down - letter / 2, left + text_width(label, letter), down + letter / 2
+            if left >= 0 and box[2] <= width and not any(_overlap(box, other) for other in taken):
                 taken.append(box)
                 place = float(each.x[0]), float(each.y[0])
-                written.append(Text(*place, each.label, INK, anchor, (right, below), letter, halo=SURFACE))
+                written.append(Text(*place, label, INK, anchor, (right, below), letter, halo=SURFACE))
                 break
     return written
 
+
+_SAME_PLACE = 7.0
+"""How near to each other points have one label."""
 
 _BESIDE = (
     *(("start", 8.0, 0.0), ("end", -8.0, 0.0), ("start", -4.0, -12.0)),
@@ -193,16 +195,22 @@ class EpsilonAxis:
     """With which the losses per user hold, by composition; by default they are sums."""
     asked: bool = False
     """Whether it shows the requested budgets; the unit is then theirs."""
+    any_two: bool = False
+    """Whether it shows losses that hold for any two profiles."""
 
     def value(self, result: ProtocolResult) -> float | None:
         """Return a result's value on the axis; None if it has none."""
         if self.asked:
             return result.budget
+        if self.any_two:
+            return result.any_two
         return result.epsilon(self.unit) if self.delta is None else result.composed
 
     @property
     def name(self) -> str:
         """What it counts."""
+        if self.any_two:
+            return "ε for any two profiles"
         return f"{'requested ' if self.asked else ''}{loss_per(self.unit)}"
 
     @property
@@ -210,7 +218,7 @@ class EpsilonAxis:
         """What is written below the axis."""
         most = ", largest of any user" if self.unit == "user" else ""
         at = "" if self.delta is None else f" at δ = {self.delta:g}"
-        return f"{loss_per(self.unit)}{at}{', as requested' if self.asked else most}"
+        return f"{self.name}{at}{'' if self.asked or self.any_two else most}"
 
 
 def draw_accuracy_against_epsilon(
@@ -280,7 +288,7 @@ def draw_accuracy_against_bytes(
             point
             for bytes_, result in spent
             for point in _series(
-                _marked(result.name, [result]), [(bytes_, result)], metric, f"; {size(bytes_ or 0)} of {what}"
+                _marked(result.name, [result]), [(bytes_, result)], metric, f"{size(bytes_ or 0)} of {what}"
             )
         ]
         if points:

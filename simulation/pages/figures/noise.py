@@ -14,13 +14,12 @@ from dprec.reports import DeviceChannel
 from simulation.analysis.protocol_results import ProtocolResult, by_protocol
 from simulation.pages.figures.axes import level_axis, log_axis, plain_axis
 from simulation.pages.figures.looks import DASHES, Look
-from simulation.pages.figures.marks import Area, Line, Mark, Spot, Text, stairs
+from simulation.pages.figures.marks import Axis, Line, Mark, Spot, Text, stairs
 from simulation.pages.figures.panels import (
     INK,
     MUTED,
     SERIES,
     SURFACE,
-    Axis,
     Entry,
     Panel,
     printable,
@@ -56,19 +55,20 @@ def _expected(mechanisms: Sequence[tuple[str, Look, DeviceChannel]]) -> Panel:
     values = [float(inputs[0]), float(inputs[-1])]
     marks: list[Mark] = [Line(values, values, MUTED, 1.1, "4 3")]
     ends = [Entry("no bias", MUTED, dashes="4 3", at=values[-1])]
+    colours = ramp(len(mechanisms))
     for place, (label, look, noise) in enumerate(mechanisms):
-        dashes = DASHES[place % len(DASHES)]
-        marks.append(Line(noise.ratings, noise.expected, look.colour, dashes=dashes))
+        colour, dashes = colours[place], DASHES[place % len(DASHES)]
+        marks.append(Line(noise.ratings, noise.expected, colour, dashes=dashes))
         shown = _shown(np.arange(noise.ratings.size))
         own, sent = noise.ratings[shown].tolist(), noise.expected[shown].tolist()
-        marks.append(Line(own, sent, look.colour, 0, marker=look.marker))
+        marks.append(Line(own, sent, colour, 0, marker=look.marker))
         marks += [
             Spot(at, mean, f"{printable(label)}: a true {at:g} is read as {mean:.2f} on average")
             for at, mean in zip(own, sent, strict=True)
         ]
         first, *others = label.split(", ")
         named = shortened(first, 20) + (f" + {len(others)}" if others else "")
-        ends.append(Entry(named, look.colour, look.marker, dashes, sent[-1]))
+        ends.append(Entry(named, colour, look.marker, dashes, sent[-1]))
         values = [*values, *noise.expected.tolist()]
     margin = 0.06 * (max(values) - min(values))
     y = plain_axis(min(values) - margin, max(values) + margin, grid=True)
@@ -115,7 +115,7 @@ def _matrix(channel: Channel) -> Panel:
             left, right, low, high = symbol - 0.47, symbol + 0.47, row - 0.47, row + 0.47
             corners = [left, right, right, left], [low, low, high, high]
             # Columns change colour halfway up the ramp, so that they stay legible in light and dark alike.
-            marks.append(Area(*corners, colours[5 if dark else 0], 0.25 + 0.75 * share / most))
+            marks.append(Line(*corners, colours[5 if dark else 0], 0, fill=0.25 + 0.75 * share / most))
             words = "0" if share == 0 else f"{share:.2f}".lstrip("0") if share < 0.995 else "1"
             size = 11.0 if channel.symbols <= 8 else 9.5
             marks.append(Text(symbol, row, words, SURFACE if dark else INK, size=size))
@@ -184,7 +184,7 @@ def _draw_sampled_noise(noises: Sequence[SampledNoise]) -> list[Panel]:
     for place, noise in enumerate(noises):
         colour, dashes = ramp(len(noises))[place], DASHES[place % len(DASHES)]
         densities = [shares / np.diff(noise.edges) for shares in (noise.sampled, noise.theory)]
-        marks.append(Area(*stairs(noise.edges, densities[0]), colour, 0.3))
+        marks.append(Line(*stairs(noise.edges, densities[0]), colour, 0, fill=0.3))
         marks.append(Line(*stairs(noise.edges, densities[1]), colour, 1.4, dashes))
         legend.append(Entry(shortened(f"{noise.protocol}, {noise.mechanism}", _LONGEST), colour, "", dashes))
         most = max(most, *(float(density.max()) for density in densities))

@@ -11,17 +11,8 @@ from numpy.typing import NDArray
 from simulation.analysis.vocabulary import Metric, loss, main_metric, profiles_compared, short, size
 from simulation.pages.figures.axes import level_axis, log_axis, plain_axis
 from simulation.pages.figures.looks import TRUST_LOOKS, Looks, nothing_sent_marks
-from simulation.pages.figures.marks import Area, Line, Mark, Spot, stairs
-from simulation.pages.figures.panels import (
-    INK,
-    MUTED,
-    Axis,
-    Entry,
-    Panel,
-    empty,
-    printable,
-    shortened,
-)
+from simulation.pages.figures.marks import Axis, Line, Mark, Spot, stairs
+from simulation.pages.figures.panels import INK, MUTED, Entry, Panel, empty, printable, shortened
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import PrivacySummary
 from strategies.participation import RoundRecord
@@ -53,8 +44,7 @@ def _histogram(
         else plain_axis(float(edges[0]), float(edges[-1]), label, ticks=4, in_bytes=in_bytes)
     )
     y = plain_axis(0, float(shares.max()) * 1.05, "share of users", ticks=4, percent=True, grid=True)
-    outline = stairs(edges, shares)
-    marks: list[Mark] = [Area(*outline, colour, 0.28), Line(*outline, colour, 1.2)]
+    marks: list[Mark] = [Line(*stairs(edges, shares), colour, 1.2, fill=0.28)]
     marks += [Line([at, at], [0, y.high], INK, 1.1, dashes) for at, dashes in ((median, ""), (p95, "3 2"))]
     legend = [
         Entry(f"median {_measured(median, unit)}", INK),
@@ -162,14 +152,17 @@ def _accuracy(run: RunFiles) -> Panel:
 
 
 def _losses(run: RunFiles) -> Panel:
-    losses = run.traffic["epsilon_per_user"]
+    losses, how = run.traffic["epsilon_per_user"], ""
+    if not np.isfinite(losses).all():
+        # Where noise is added to sums, a loss is bounded by composition alone.
+        losses, how = run.traffic["epsilon_composed"], f", δ = {run.summary.privacy.delta:g}"
     known = losses[np.isfinite(losses)]
     if known.size < losses.size or not known.size:
         return empty("How private: no bound", _unbounded_in_words(run.summary.privacy), width=_THIRD)
     largest = float(known.max())
     compared = profiles_compared(largest, hides_rated_items=run.summary.privacy.hides_rated_items)
     title = f"How private: ε {short(largest)} per user at most"
-    return _histogram(title, known, _colour(run), "ε ", f"ε per user{compared}", _THIRD)
+    return _histogram(title, known, _colour(run), "ε ", f"ε per user{compared}{how}", _THIRD)
 
 
 def _unbounded_in_words(privacy: PrivacySummary) -> str:
@@ -228,15 +221,6 @@ def group_by_rating(
         (float(level), np.percentile(predictions[of_rating == place], PREDICTION_QUANTILES))
         for place, level in enumerate(levels)
         if (of_rating == place).any()
-    ]
-
-
-def draw_bytes(run: RunFiles) -> list[Panel]:
-    """Draw the bytes per user of each direction."""
-    axis, width = "bytes of messages per user", 430.0
-    return [
-        _histogram(title, run.traffic[f"{direction}_message_bytes"], _colour(run), "B", axis, width)
-        for direction, title in (("uplink", "From the device"), ("downlink", "To the device"))
     ]
 
 

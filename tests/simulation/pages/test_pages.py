@@ -57,7 +57,7 @@ def words_of(directory: Path, population: float | None = None) -> Words:
 
     def blank(plot: Plot) -> Rendered:
         plots[plot.name] = plot
-        return Rendered(plot, "<svg/>", "<svg/>", b"")
+        return Rendered(plot, "<svg/>", "<svg/>")
 
     if holds_comparison(directory):
         return Words(comparison_page(read_comparison(directory), population, blank), plots)
@@ -97,9 +97,8 @@ def test_self_contained_well_formed_and_rebuilt_the_same(
     assert headings.count(1) == 1
     assert all(after <= before + 1 for before, after in pairwise(headings))
     figures = {path.stem for path in (directory / "figures").glob("*.svg")}
-    assert figures == {path.stem for path in (directory / "figures").glob("*.png")}
-    assert outline.pictures.count("img") == outline.tags.count("figcaption") == len(figures) >= 4
-    assert outline.tags.count("svg") == 2 * len(figures)
+    assert outline.pictures.count("img") == outline.tags.count("figcaption") == len(figures) >= 3
+    assert outline.tags.count("svg") >= len(figures)
     assert len(set(outline.identifiers)) == len(outline.identifiers)
     assert {address[1:] for address in outline.addresses if address[0] == "#"} <= set(outline.identifiers)
     assert page.stat().st_size < 1e6
