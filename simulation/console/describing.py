@@ -103,16 +103,21 @@ def _print_components(components: Sequence[ComponentDescription], *, as_json: bo
             console.print(Text("It has no settings.\n"))
 
 
-def _table(settings: Sequence[SettingLine]) -> Table:
+def _headed(*headings: str) -> Table:
+    """Return a table of settings with more columns."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column("setting", no_wrap=True)
-    for heading in ("default", "accepts", "what it means"):
+    for heading in headings:
         table.add_column(heading, overflow="fold")
+    return table
+
+
+def _table(settings: Sequence[SettingLine]) -> Table:
+    table = _headed("default", "accepts", "what it means")
     for each in settings:
         words = each.words
         if each.source:
-            published = " or ".join(map(as_in_a_file, each.published))
-            words += f" Published: {published} ({each.source})."
+            words += f" Published: {_published(each)} ({each.source})."
         default = getattr(each.value, "kind", as_in_a_file(each.value))
         table.add_row(each.key, default, each.accepts, Text(words))
     return table
@@ -162,19 +167,19 @@ def _sent_in_words(description: Description) -> str:
 
 def _settings(description: Description) -> Table:
     """Return one line per setting; what the paper has stands only where the paper fixes it."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    table.add_column("setting", no_wrap=True)
-    for heading in ("value", "default, if another", "published"):
-        table.add_column(heading, overflow="fold")
+    table = _headed("value", "default, if another", "published")
     for line in description.settings:
         value, default = as_in_a_file(line.value), DASH
         if line.default == REQUIRED or line.default != line.value:
             default = as_in_a_file(line.default)
         # The papers' keys stand beside the components.
         place = line.source.partition(", ")[2]
-        published = " or ".join(map(as_in_a_file, line.published))
-        table.add_row(line.key, value, default, f"{published} ({place})" if line.source else DASH)
+        table.add_row(line.key, value, default, f"{_published(line)} ({place})" if line.source else DASH)
     return table
+
+
+def _published(line: SettingLine) -> str:
+    return " or ".join(map(as_in_a_file, line.published))
 
 
 def _beyond(description: Description) -> RenderableType:
