@@ -67,8 +67,7 @@ def count_reports(partition: Partition, request: CountRequest, context: Context)
 @lru_cache(maxsize=4)
 def installed_family(population: Population) -> ReportFamily:
     """Return what the devices of a population report."""
-    setup = population.installed(ReportSetup)
-    return setup.mechanism.family(setup.privacy, population.scale, population.n_items)
+    return population.installed(ReportSetup).family(population.scale, population.n_items)
 
 
 def installed_follow_up(population: Population) -> FollowUp:

@@ -14,6 +14,8 @@ from dprec.arrays import sizes_of
 from dprec.exchange import REPLY, Entries, Reports, SummedReports
 from dprec.gradients import Aggregate
 
+_EXAMPLE_BYTES = 16
+
 AddUp = Callable[[Sequence[bytes]], tuple[NDArray[np.bool_], Aggregate]]
 """Validates and adds up reports; see `GradientReport.decode`."""
 
@@ -64,7 +66,14 @@ def reply_with_sums(
     _, aggregate = add_up([sent[place] for place in punctual])
     total = aggregate.total.ravel()
     reply = SummedReports(
-        partition.start, absent, late, sizes_of(sent), aggregate.users, total, aggregate.raters
+        partition.start,
+        absent,
+        late,
+        sizes_of(sent),
+        aggregate.users,
+        total,
+        aggregate.raters,
+        b"".join(sent[:1])[:_EXAMPLE_BYTES] if partition.start == 0 else b"",
     )
     return _reply(message, reply.entries())
 

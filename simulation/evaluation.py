@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import rows_of
 from dprec.binarization import is_binary
 from dprec.crossdomain import CrossDomainRatings
 from dprec.errors import InputError, SettingError
@@ -138,7 +139,7 @@ class Evaluator:
         binary = is_binary(train.scale)
         relevant = relevant_ratings(self.test, train, 0.0 if binary else self.options.relevant_from)
         users = np.flatnonzero(relevant.counts)
-        unrated = Unrated(train, train.in_target if isinstance(train, CrossDomainRatings) else None)
+        unrated = Unrated(train, self._targets)
         candidates: Candidates = unrated
         if options.negatives is not None:
             candidates = Sampled(unrated, self.test, relevant, options.negatives, options.seed)
@@ -165,7 +166,23 @@ class Evaluator:
             "recall_at_k": ranking.recall,
             "f_score_at_k": ranking.f_score,
             "k": self.options.top_k,
+            "whole_lists": float((self._candidates() <= self.options.top_k).mean()),
         }
+
+    def _candidates(self) -> NDArray[np.int64]:
+        """Return how many items are ranked for each of the tested users."""
+        train, tested = self.train, self.test.counts > 0
+        if self.options.candidates == "test":
+            return self.test.counts[tested]
+        allowed = np.ones(train.n_items, dtype=np.bool_) if self._targets is None else self._targets
+        rated = np.bincount(rows_of(train.counts), allowed[train.items], train.n_users)
+        left: NDArray[np.int64] = np.count_nonzero(allowed) - rated[tested].astype(np.int64)
+        return left
+
+    @property
+    def _targets(self) -> NDArray[np.bool_] | None:
+        """The items that may be recommended, where not all may be; shape (items,)."""
+        return self.train.in_target if isinstance(self.train, CrossDomainRatings) else None
 
     def _ranking(self, predictions: NDArray[np.float64], predict: Predict) -> RankingAccuracy:
         """Return the accuracy of the lists that users are recommended."""
@@ -173,8 +190,7 @@ class Evaluator:
         if options.candidates == "test":
             return ranking_accuracy(predictions, test, train, options.top_k, options.relevant_from)
         tested = np.flatnonzero(test.counts)
-        targets = train.in_target if isinstance(train, CrossDomainRatings) else None
-        lists = recommended(predict, train, tested, options.top_k, targets)
+        lists = recommended(predict, train, tested, options.top_k, self._targets)
         return recommendation_accuracy(lists, tested, test, train, options.relevant_from)
 
 

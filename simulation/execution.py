@@ -29,6 +29,7 @@ from simulation.engine.session import Session, open_session
 from simulation.evaluation import Evaluator, check_relevance, check_user_defined_metrics
 from simulation.protocols import Outcome, Protocol, Task
 from simulation.protocols.declared import with_declared_losses
+from simulation.storage.messages import messages_of
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import RunRecord, prediction_columns, shown_names, traffic_columns
 from simulation.storage.summarise import summarise
@@ -174,9 +175,8 @@ def run_in(
         ranking = evaluator.ranking(outcome.predict, outcome.predict_rows, progress)
         with within("evaluation"):
             own = evaluator.own(predictions)
-    if outcome.rounds:
-        *earlier, last = outcome.rounds
-        outcome = replace(outcome, rounds=(*earlier, replace(last, accuracy=measured)))
+    last = [replace(record, accuracy=measured) for record in outcome.rounds[-1:]]
+    outcome = replace(outcome, rounds=(*outcome.rounds[:-1], *last))
     composed = outcome.accountant.get_epsilon(config.protocol.delta)
     return RunRecord(
         config=config,
@@ -197,6 +197,7 @@ def run_in(
         rounds=outcome.rounds,
         channel=outcome.channel,
         privacy=outcome.accountant,
+        messages=messages_of(config.protocol, train, outcome.traffic),
     )
 
 

@@ -177,6 +177,11 @@ class Attendance:
     def payloads(self) -> NDArray[np.int64]:
         """Bytes of the report of each of the senders, shape (senders,)."""
 
+    @property
+    def first_report(self) -> bytes:
+        """The report of the first of the senders; empty where only sums have arrived."""
+        return b""
+
 
 @dataclass(frozen=True, eq=False)
 class Arrivals(Attendance):
@@ -189,6 +194,11 @@ class Arrivals(Attendance):
     def payloads(self) -> NDArray[np.int64]:
         """Bytes of the report of each of the senders, shape (senders,)."""
         return sizes_of(self.reports)[self.arrived]
+
+    @property
+    def first_report(self) -> bytes:
+        """The report of the first of the senders."""
+        return self.reports[int(self.arrived.argmax())] if self.arrived.any() else b""
 
     def in_time(self) -> list[bytes]:
         """Return the reports of the punctual users."""
@@ -239,11 +249,18 @@ class Sums(Attendance):
     """Bytes of each report; of no meaning for a user who did not answer; shape (asked,)."""
     aggregate: Aggregate
     """Sum of the valid reports that arrived in time."""
+    example: bytes = b""
+    """How the report of user 0 begins."""
 
     @property
     def payloads(self) -> NDArray[np.int64]:
         """Bytes of the report of each of the senders, shape (senders,)."""
         return self.sent[self.arrived]
+
+    @property
+    def first_report(self) -> bytes:
+        """How the report of user 0 begins."""
+        return self.example
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,7 +305,8 @@ class ReadSums:
             return None
         _, aggregate = self.decode(arrivals.in_time())
         sent, refused = sizes_of(arrivals.reports), arrivals.refused
-        return Sums(users, arrivals.arrived, arrivals.punctual, sent, aggregate, refused=refused)
+        own = arrivals.arrived, arrivals.punctual, sent, aggregate, arrivals.first_report
+        return Sums(users, *own, refused=refused)
 
     def _checked(self, record: ConfigRecord, first_user: int, users: NDArray[np.int64]) -> Sums | None:
         try:
@@ -301,4 +319,4 @@ class ReadSums:
             return None
         if not self.possible(aggregate):
             return None
-        return Sums(users, ~read.absent, punctual, read.sizes, aggregate)
+        return Sums(users, ~read.absent, punctual, read.sizes, aggregate, read.example)

@@ -66,7 +66,8 @@ class RoundAccount:
     def charge_request(self, users: Users, content: RecordDict, payload: int) -> None:
         """Charge the same request to all these users, with ``payload`` bytes of payload."""
         objects = WITH_RECORD if content else WITHOUT_RECORD
-        self.traffic.charge_downlink(users, payload, self._request_size(content), objects=objects)
+        size, kind, example = self._request_size(content), self.message_type, _payload(content)
+        self.traffic.charge_downlink(users, payload, size, objects=objects, kind=kind, example=example)
 
     def charge_requests(
         self,
@@ -85,7 +86,8 @@ class RoundAccount:
         """
         lengths, of_user = np.unique(payloads, return_inverse=True)
         sizes = [self._request_size(content_of(bytes(length))) for length in lengths.tolist()]
-        self.traffic.charge_downlink(users, payloads, np.array(sizes, dtype=np.int64)[of_user])
+        messages = np.array(sizes, dtype=np.int64)[of_user]
+        self.traffic.charge_downlink(users, payloads, messages, kind=self.message_type)
 
     def charge_reports(self, arrivals: Attendance) -> None:
         """Charge everybody who sent a report, even if it is not used."""
@@ -95,7 +97,8 @@ class RoundAccount:
         if arrivals.refused:
             self._causes[arrivals.refused] += arrivals.users.size
         sizes = report_sizes(self.message_type, self.group, senders, payloads)
-        self.traffic.charge_uplink(senders, payloads, sizes)
+        kind, example = self.message_type, arrivals.first_report
+        self.traffic.charge_uplink(senders, payloads, sizes, kind=kind, example=example)
 
     def charge_exchange(
         self, users: NDArray[np.int64], downlink: Sequence[int], uplink: Sequence[int]
@@ -103,17 +106,17 @@ class RoundAccount:
         """Charge messages that hold so many bytes of payload each to all these users."""
         for payload in downlink:
             content = request_content(FinalFactors(bytes(payload))) if payload else RecordDict()
-            self.charge_request(users, content, payload)
+            objects, size = (WITH_RECORD if payload else WITHOUT_RECORD), self._request_size(content)
+            self.traffic.charge_downlink(users, payload, size, objects=objects, kind=FURTHER)
         for payload in uplink:
             payloads = np.full(users.size, payload, dtype=np.int64)
-            self.traffic.charge_uplink(
-                users, payloads, report_sizes(self.message_type, self.group, users, payloads)
-            )
+            sizes = report_sizes(self.message_type, self.group, users, payloads)
+            self.traffic.charge_uplink(users, payloads, sizes, kind=FURTHER)
 
     def charge_acknowledgements(self, users: Users) -> None:
         """Charge a reply without content."""
         size = message_size(reply_message(self.message_type, RecordDict(), self.group))
-        self.traffic.charge_uplink(users, 0, size, objects=WITHOUT_RECORD)
+        self.traffic.charge_uplink(users, 0, size, objects=WITHOUT_RECORD, kind=self.message_type)
 
     def deliver(self, grid: Grid, roster: Roster, contents: dict[int, RecordDict]) -> None:
         """Send what asks for no report, and charge the acknowledgements that arrive.
@@ -161,6 +164,16 @@ class RoundAccount:
 
     def _request_size(self, content: RecordDict) -> int:
         return message_size(request_message(self.message_type, content, self.group))
+
+
+FURTHER = "further"
+"""Kind of the messages that `RoundAccount.charge_exchange` charges."""
+
+
+def _payload(content: RecordDict) -> bytes:
+    """Return the bytes that a request carries."""
+    entries = content[REQUEST].values() if content else ()
+    return b"".join(value for value in entries if isinstance(value, bytes))
 
 
 _WIDEST_ID = 2**64 - 1

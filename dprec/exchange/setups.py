@@ -23,8 +23,9 @@ from dprec.federated import MODELS, FederatedModel, code_of
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.mechanisms import MECHANISMS, Mechanism
 from dprec.private_als import AGGREGATIONS, Aggregation, FactorizationOptions
-from dprec.ratings import Ratings
+from dprec.ratings import Ratings, RatingScale
 from dprec.renamed import first_names
+from dprec.reports import ReportFamily
 from dprec.sent_symbols import SentSymbols, symbols_of_slopes
 from dprec.wire import BroadcastOptions
 
@@ -55,6 +56,10 @@ class Setup(Options):
     def sends_values(self) -> bool:
         """Whether anything that devices send depends on how an item was rated."""
         return True
+
+    def family(self, scale: RatingScale, n_items: int) -> ReportFamily | None:
+        """Return the family of the reports that devices send once; None if they send others."""
+        return None
 
     def sent_symbols(self, people: Ratings) -> SentSymbols | None:
         """Return what can be read in reports about some people's ratings; None if no symbols of items."""
@@ -87,12 +92,13 @@ class ReportSetup(Setup):
         """Whether the mechanism does."""
         return self.mechanism.sends_values
 
+    def family(self, scale: RatingScale, n_items: int) -> ReportFamily:
+        """Return the family of the mechanism at the budget."""
+        return self.mechanism.family(self.privacy, scale, n_items)
+
     def sent_symbols(self, people: Ratings) -> SentSymbols:
         """Return what can be read in the reports of the mechanism."""
-        family, rated = (
-            self.mechanism.family(self.privacy, people.scale, people.n_items),
-            np.unique(people.items),
-        )
+        family, rated = self.family(people.scale, people.n_items), np.unique(people.items)
         return SentSymbols(
             lambda number, reports: family.audited_symbols(number, reports, rated.astype(np.int64)),
             family.channel,

@@ -38,6 +38,8 @@ class SummedReports:
     """Sum of these reports; shape (numbers,)."""
     raters: NDArray[np.int64] | None = None
     """Number of users who reported on each item, if reports reveal it; shape (items,)."""
+    example: bytes = b""
+    """How the report of user 0 begins, for a page to show; empty from other partitions."""
 
     @classmethod
     def of(cls, record: Record, asked: int, numbers: int, items: int | None) -> SummedReports:
@@ -67,6 +69,7 @@ class SummedReports:
             _count(record, "accepted"),
             _sparse(record, "total", numbers),
             None if items is None else _sparse(record, "raters", items),
+            _example(record),
         )
 
     def entries(self) -> Entries:
@@ -84,6 +87,7 @@ class SummedReports:
             **{name: np.packbits(mark).tobytes() for name, mark in marks.items() if mark.any()},
             **_without_zeros("total", self.total),
             **raters,
+            **({"example": self.example} if self.example else {}),
         }
 
 
@@ -103,6 +107,13 @@ def _sparse(record: Record, name: str, size: int) -> NDArray[np.int64]:
     numbers = np.zeros(size, dtype=np.int64)
     numbers[places] = values
     return numbers
+
+
+def _example(record: Record) -> bytes:
+    value = record.get("example", b"")
+    if not isinstance(value, bytes):
+        raise ValueError("a reply with an example that is no bytes")
+    return value
 
 
 def _sizes(record: Record, asked: int) -> NDArray[np.int64]:

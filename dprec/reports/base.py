@@ -327,6 +327,10 @@ class ReportFamily(ABC):
     def size(self, ratings: int) -> ReportSize:
         """Return the report of a user with so many ratings."""
 
+    def parts(self, report: bytes) -> dict[str, int]:
+        """Return what a report consists of, in bits, in the order in which it is sent."""
+        return {"answers": 8 * len(report)}
+
     # How it is audited.
 
     @property

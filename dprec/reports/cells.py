@@ -303,6 +303,10 @@ class CellFamily(IndependentDraws):
         epsilon = None if self.budget is None else channel.epsilon
         return ReportSize(channel.symbols, ratings, bits, epsilon, "rating")
 
+    def parts(self, report: bytes) -> dict[str, int]:
+        """Return the bits of the set of rated items and of their symbols."""
+        return self.codec.parts(report)
+
     def audited_symbols(
         self, exchange: int, reports: list[bytes], items: NDArray[np.int64]
     ) -> NDArray[np.int64]:

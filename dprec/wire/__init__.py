@@ -15,6 +15,7 @@ from dprec.wire.symbols import SymbolRows
 from dprec.wire.traffic import (
     WITH_RECORD,
     WITHOUT_RECORD,
+    Exchanged,
     NetworkOptions,
     TrafficLedger,
     Users,
@@ -29,6 +30,7 @@ __all__ = [
     "BitStream",
     "BroadcastOptions",
     "DecodedReports",
+    "Exchanged",
     "Factors",
     "FixedFields",
     "ItemListCodec",

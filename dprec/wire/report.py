@@ -153,6 +153,18 @@ class ReportCodec:
         self._code.write(bits, code_starts[:-1] + np.repeat(bases, cell_counts), coded)
         return cut(np.packbits(bits).tobytes(), sizes)
 
+    def parts(self, report: bytes) -> dict[str, int]:
+        """Return the bits of each part of a valid report, without its padding."""
+        stream, first = BitStream([report]), np.zeros(1, dtype=np.int64)
+        if self._whole_row:
+            ends = self._code.read(stream, stream.starts, np.full(1, self.n_items))[1]
+            return {"a symbol for every item": int(ends[0])}
+        if not report:
+            return {}
+        _, counts, _, positions = read_item_sets(stream, first, self.n_items)
+        ends = self._code.read(stream, positions, counts)[1]
+        return {"item set": int(positions[0]), "symbols": int(ends[0] - positions[0])}
+
     def decode(self, reports: Sequence[bytes]) -> DecodedReports:
         """Decode and validate the reports of a partition; malformed ones are rejected without an exception.
 

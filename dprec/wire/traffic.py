@@ -29,13 +29,33 @@ WITHOUT_RECORD, WITH_RECORD = 2, 3
 """Objects of a message: an envelope and its contents, which may be a record."""
 
 
+@dataclass
+class Exchanged:
+    """Messages of one kind between the server and the first user, one way."""
+
+    messages: int = 0
+    payload_bytes: int = 0
+    message_bytes: int = 0
+    """Of all of them."""
+    example: bytes = b""
+    """The payload of the first; empty where a simulation does not make it."""
+
+    def add(self, payload: int, message: int, example: bytes) -> None:
+        """Add one message."""
+        self.messages += 1
+        self.payload_bytes += payload
+        self.message_bytes += message
+        self.example = self.example or example
+
+
 class TrafficLedger:
-    """Bytes of every user in both directions.
+    """Bytes of every user in both directions, and what the first user is sent and sends.
 
     ``uplink_payload``, ``uplink_message``, ``downlink_payload`` and ``downlink_message`` are bytes from the
     device and to it: a payload is the encoded content, a message is what carries it when the user is alone on
     its node. ``messages`` counts both directions, ``requests`` those to the device; ``uplink_objects`` and
     ``downlink_objects`` are the objects that Flower makes of them. All have shape (users,).
+    ``first_user`` has the messages of user 0, by their kind and whether they go up, as each first occurs.
     """
 
     def __init__(self, users: int) -> None:
@@ -47,11 +67,19 @@ class TrafficLedger:
         self.requests = np.zeros(users, dtype=np.int64)
         self.uplink_objects = np.zeros(users, dtype=np.int64)
         self.downlink_objects = np.zeros(users, dtype=np.int64)
+        self.first_user: dict[tuple[str, bool], Exchanged] = {}
+
+    @property
+    def columns(self) -> dict[str, NDArray[np.int64]]:
+        """The counts of every user, by name."""
+        return {name: column for name, column in vars(self).items() if name != "first_user"}
 
     def clear(self, users: NDArray[np.bool_]) -> None:
         """Take back all charges of users whom nothing has reached."""
-        for column in vars(self).values():
+        for column in self.columns.values():
             column[users] = 0
+        if users[0]:
+            self.first_user.clear()
 
     def charge_uplink(
         self,
@@ -60,12 +88,18 @@ class TrafficLedger:
         message: NDArray[np.int64] | int,
         *,
         objects: int = WITH_RECORD,
+        kind: str = "",
+        example: bytes = b"",
     ) -> None:
-        """Add one message from each of the users, each of them once."""
+        """Add one message from each of the users, each of them once.
+
+        ``example`` is the payload of the first of them.
+        """
         self.uplink_objects[users] += objects
         self.uplink_payload[users] += payload
         self.uplink_message[users] += message
         self.messages[users] += 1
+        self._note(users, kind, True, payload, message, example)
 
     def charge_downlink(
         self,
@@ -74,13 +108,61 @@ class TrafficLedger:
         message: NDArray[np.int64] | int,
         *,
         objects: int = WITH_RECORD,
+        kind: str = "",
+        example: bytes = b"",
     ) -> None:
-        """Add one message to each of the users, each of them once."""
+        """Add one message to each of the users, each of them once.
+
+        ``example`` is the payload of the first of them.
+        """
         self.downlink_objects[users] += objects
         self.requests[users] += 1
         self.downlink_payload[users] += payload
         self.downlink_message[users] += message
         self.messages[users] += 1
+        self._note(users, kind, False, payload, message, example)
+
+    def recharge_uplink(
+        self,
+        users: NDArray[np.int64],
+        kind: str,
+        messages: NDArray[np.int64],
+        payload: NDArray[np.int64],
+        message: NDArray[np.int64],
+    ) -> None:
+        """Charge users so many messages, and bytes in all, in place of the one that was charged before.
+
+        Parameters
+        ----------
+        users, messages, payload, message : ndarray of int64, shape (users,)
+        """
+        self.uplink_objects[users] = messages * WITH_RECORD
+        self.uplink_payload[users] = payload
+        self.uplink_message[users] = message
+        self.messages[users] += messages - 1
+        if users.size and users[0] == 0:
+            own = int(messages[0]), int(payload[0]), int(message[0])
+            # The report that was divided into several messages is not what any of them holds.
+            example = self.first_user[kind, True].example if own[0] == 1 else b""
+            self.first_user[kind, True] = Exchanged(*own, example)
+
+    def _note(
+        self,
+        users: Users,
+        kind: str,
+        up: bool,
+        payload: NDArray[np.int64] | int,
+        message: NDArray[np.int64] | int,
+        example: bytes,
+    ) -> None:
+        """Keep what concerns the first user, who comes first where users are listed."""
+        if isinstance(users, slice):
+            concerned = not users.start
+        else:
+            concerned = users.size > 0 and bool(users[0] if users.dtype == np.bool_ else users[0] == 0)
+        if concerned:
+            own = int(np.ravel(payload)[0]), int(np.ravel(message)[0])
+            self.first_user.setdefault((kind, up), Exchanged()).add(*own, example)
 
 
 _SECONDS_A_MINUTE = 60

@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
@@ -31,7 +31,6 @@ from dprec.ratings import RatingScale
 from simulation.analysis.vocabulary import server_sees
 from simulation.configuration.models import RunConfig
 from simulation.protocols import PROTOCOLS
-from simulation.protocols.base import Protocol
 from simulation.protocols.components import COMPONENT_REGISTRIES
 from simulation.protocols.declared import guarantee_of
 from simulation.protocols.sent import Example, Sent
@@ -44,32 +43,36 @@ REQUIRED = "required"
 """Stands for the default of a setting that has none."""
 
 
-@dataclass(frozen=True)
-class Part:
-    """A component of a configuration, in words."""
+class Part(NamedTuple):
+    """A component of a configuration: where it is configured, its name, its first line, its papers' keys."""
 
     key: str
     kind: str
-    """Where it is configured, dotted, and its name."""
     words: str
-    """The first line of its documentation."""
     papers: tuple[str, ...]
-    """Keys of docs/references.bib; empty for what is ours."""
 
 
 @dataclass(frozen=True)
 class SettingLine:
-    """A setting, what it would be by default, and what the paper has."""
+    """A setting of a component, what it would be by default, and what the paper has."""
 
     key: str
-    """Dotted, below ``protocol``."""
+    """Dotted, below the protocol or the component that is described."""
     value: Any
     default: Any
-    """As in a file; a default of `REQUIRED` means that there is none."""
+    """As in a file; `REQUIRED` if there is none."""
     published: tuple[Any, ...]
     """What the paper has, the main value first; empty where the paper leaves the choice."""
     source: str
     """Where the paper says so; empty with ``published``."""
+    words: str
+    """What it means."""
+    accepts: str
+    """What may be configured, with its bounds."""
+
+    def as_json(self, *names: str) -> dict[str, Any]:
+        """Return some of its fields as JSON values."""
+        return {name: as_values(getattr(self, name)) for name in names}
 
 
 @dataclass(frozen=True)
@@ -109,46 +112,35 @@ def describe(config: RunConfig) -> Description:
         When its settings do not fit together.
     """
     protocol, example = config.protocol, _example(config)
+    picked = protocol.picked
+    # Of a protocol that another one picks, the components follow.
+    further = [part for part in _parts(picked, "") if part.key] if picked != protocol else []
     with within("protocol"):
         sent, guarantee = protocol.sent(example), guarantee_of(protocol, example.shape)
     return Description(
         name=config.name,
-        parts=(*_parts(protocol, ""), *_parts_of_pick(protocol)),
+        parts=(*_parts(protocol, ""), *further),
         example=example,
         sent=sent,
         guarantee=guarantee,
-        settings=tuple(_settings(protocol, "")),
-        beyond_the_paper=deviations(protocol.picked),
+        settings=tuple(_lines(type(protocol), protocol, "", components=True)),
+        beyond_the_paper=deviations(picked),
     )
 
 
 def as_json(description: Description) -> dict[str, Any]:
     """Return a description as JSON values, under the names that the terminal shows."""
-    example, sent, guarantee = description.example, description.sent, description.guarantee
+    values = dataclasses.asdict(description)
+    levels = values["example"].pop("scale")["values"].tolist()
+    setting = ("key", "value", "default", "published", "source")
     return {
-        "name": description.name,
-        "parts": [dataclasses.asdict(part) for part in description.parts],
-        "example": {
-            "levels": example.scale.values.tolist(),
-            "users": example.users,
-            "items": example.items,
-            "ratings": example.ratings,
-        },
-        "sent": None if sent is None else dataclasses.asdict(sent),
-        "guarantee": {
-            "status": guarantee.status,
-            "reason": guarantee.reason,
-            "trust": guarantee.trust,
-            "server_sees": description.server_sees,
-            "hides_rated_items": guarantee.hides_rated_items,
-            "unlinked": guarantee.unlinked,
-            "notes": list(guarantee.notes),
-        },
-        "settings": [
-            dataclasses.asdict(line) | {"published": list(line.published)} for line in description.settings
-        ],
+        **values,
+        "parts": [part._asdict() for part in description.parts],
+        "example": {"levels": levels, **values["example"]},
+        "guarantee": {**values["guarantee"], "server_sees": description.server_sees},
+        "settings": [line.as_json(*setting) for line in description.settings],
         "beyond_the_paper": [
-            dataclasses.asdict(own) | {"words": str(own)} for own in description.beyond_the_paper
+            {**dataclasses.asdict(own), "words": str(own)} for own in description.beyond_the_paper
         ],
     }
 
@@ -177,28 +169,38 @@ def _parts(options: Options, key: str) -> Iterator[Part]:
             yield from _parts(value, f"{key}.{field.name}" if key else field.name)
 
 
-def _parts_of_pick(protocol: Protocol) -> Iterator[Part]:
-    """Yield the components of the protocol that another one picks."""
-    if protocol.picked != protocol:
-        yield from (part for part in _parts(protocol.picked, "") if part.key)
+def _lines(
+    component: type[Options], held: Options | None, prefix: str, *, components: bool
+) -> Iterator[SettingLine]:
+    """Yield the plain settings of a class, and those of what is below a key.
 
-
-def _settings(options: Options, prefix: str) -> Iterator[SettingLine]:
-    """Yield the settings that hold a plain value, also those of components, whose kinds are their parts'."""
-    for field in dataclasses.fields(options):
+    Parameters
+    ----------
+    held : Options or None
+        What has the values; None for the defaults of the class.
+    components : bool
+        Whether the settings of components are yielded too, not only those of groups of settings.
+    """
+    schema = TypeAdapter(component).json_schema()
+    definitions = schema.get("$defs", {})
+    properties = _resolved(schema, definitions).get("properties", {})
+    for field in dataclasses.fields(component):
         if field.name == "kind":
             continue
-        value, published = getattr(options, field.name), published_of(field)
-        key = prefix + field.name
-        if isinstance(value, Options):
-            yield from _settings(value, f"{key}.")
-        else:
-            default = REQUIRED if field.default is dataclasses.MISSING else field.default
-            values, source = (published.values, published.source) if published else ((), "")
-            yield SettingLine(key, value, default, values, source)
+        key, group = prefix + field.name, group_of(component, field.name)
+        default = REQUIRED if field.default is dataclasses.MISSING else field.default
+        value = default if held is None else getattr(held, field.name)
+        inner = value if isinstance(value, Options) else None
+        if components:
+            group = None if inner is None else type(inner)
+        if group is not None:
+            yield from _lines(group, inner, f"{key}.", components=components)
+            continue
+        published = published_of(field)
+        paper = (published.values, published.source) if published else ((), "")
+        accepts = _accepted(properties.get(field.name, {}), definitions)
+        yield SettingLine(key, value, default, *paper, field.metadata.get("description", ""), accepts)
 
-
-_REGISTRIES: tuple[Registry[Any], ...] = (*COMPONENT_REGISTRIES, PROTOCOLS)
 
 _TYPES = {
     "array": "a list",
@@ -220,18 +222,6 @@ _BOUNDS = {
 
 
 @dataclass(frozen=True)
-class DescribedSetting:
-    """A setting of a component."""
-
-    line: SettingLine
-    """Its key, dotted below the component, its default as the value, and what the paper has."""
-    accepts: str
-    """What may be configured, with its bounds."""
-    words: str
-    """What it means."""
-
-
-@dataclass(frozen=True)
 class ComponentDescription:
     """A component in words."""
 
@@ -239,22 +229,17 @@ class ComponentDescription:
     kind: str
     """What it is, such as "mechanism", and its name in configurations."""
     words: str
-    """Its documentation."""
     papers: tuple[str, ...]
-    """Keys of docs/references.bib."""
+    """Its documentation, and keys of docs/references.bib."""
     place: str
     """``module:Class``."""
-    settings: tuple[DescribedSetting, ...]
+    settings: tuple[SettingLine, ...]
 
     def as_json(self) -> dict[str, Any]:
         """Return the description as JSON values."""
-        values = dataclasses.asdict(self)
-        values["settings"] = [
-            {"key": each.line.key, "accepts": each.accepts, "default": as_values(each.line.default)}
-            | {"published": as_values(each.line.published), "source": each.line.source, "words": each.words}
-            for each in self.settings
-        ]
-        return values
+        names = ("key", "accepts", "default", "published", "source", "words")
+        settings = [line.as_json(*names) for line in self.settings]
+        return {**dataclasses.asdict(self), "settings": settings}
 
 
 def described_components(name: str) -> list[ComponentDescription]:
@@ -275,47 +260,23 @@ def described_components(name: str) -> list[ComponentDescription]:
     InputError
         When ``module:Class`` names no component.
     """
+    every: tuple[Registry[Any], ...] = (*COMPONENT_REGISTRIES, PROTOCOLS)
     plural, _, kind = name.rpartition("/")
-    registries = [each for each in _REGISTRIES if plural in ("", f"{each.name}s")]
+    registries = [each for each in every if plural in ("", f"{each.name}s")]
     if ":" in kind:
         component = imported(kind, Options)
         registries = [each for each in registries if issubclass(component, each.base)]
         if not registries:
-            accepted = ", ".join(each.base.__name__ for each in _REGISTRIES)
+            accepted = ", ".join(each.base.__name__ for each in every)
             raise InputError(name, "a class that is no component", f"one derived from one of {accepted}")
     else:
         registries = [each for each in registries if kind in each.kinds or kind in each.of_packages()]
-    return [_description(each.find(kind), each.name) for each in registries]
+    return [_description(each.name, each.find(kind)) for each in registries]
 
 
-def _description(component: type[Options], what: str) -> ComponentDescription:
-    words = inspect.cleandoc(component.__doc__ or "")
-    place = reference_of(component)
-    settings = tuple(_settings_of(component, None, ""))
-    return ComponentDescription(what, kind_of(component), words, component.papers, place, settings)
-
-
-def _settings_of(
-    component: type[Options], defaults: Options | None, prefix: str
-) -> Iterator[DescribedSetting]:
-    """Yield the settings of a class; groups of settings yield theirs, with the key of the group before."""
-    schema = TypeAdapter(component).json_schema()
-    properties = _resolved(schema, schema.get("$defs", {})).get("properties", {})
-    for field in dataclasses.fields(component):
-        if field.name == "kind":
-            continue
-        default = field.default if defaults is None else getattr(defaults, field.name)
-        default = REQUIRED if default is dataclasses.MISSING else default
-        group = group_of(component, field.name)
-        if group is not None:
-            inner = default if isinstance(default, Options) else None
-            yield from _settings_of(group, inner, f"{prefix}{field.name}.")
-            continue
-        published = published_of(field)
-        values, source = (published.values, published.source) if published else ((), "")
-        line = SettingLine(prefix + field.name, default, default, values, source)
-        accepts = _accepted(properties.get(field.name, {}), schema.get("$defs", {}))
-        yield DescribedSetting(line, accepts, field.metadata.get("description", ""))
+def _description(what: str, own: type[Options]) -> ComponentDescription:
+    words, settings = inspect.cleandoc(own.__doc__ or ""), tuple(_lines(own, None, "", components=False))
+    return ComponentDescription(what, kind_of(own), words, own.papers, reference_of(own), settings)
 
 
 def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -22,8 +22,9 @@ from simulation.analysis.vocabulary import (
     profiles_compared,
     server_sees,
 )
-from simulation.storage.columns import column, read_rows
+from simulation.storage.columns import column, figures_of, read_rows
 from simulation.storage.directories import check_table
+from simulation.storage.summary import NEARLY_ALL, Summary
 from simulation.storage.tables import Row
 
 
@@ -256,14 +257,25 @@ def read_results(path: Path) -> list[ProtocolResult]:
     return results_of(read_rows(path, _NEEDED))
 
 
+def result_of(summary: Summary) -> ProtocolResult:
+    """Return the figures of a single run."""
+    return ProtocolResult(summary.name, None, (figures_of(summary.as_json()),))
+
+
 def results_of(rows: Sequence[Row]) -> list[ProtocolResult]:
     """Group the lines of a comparison into results, in the order of the lines."""
     return [ProtocolResult(name, budget, tuple(cells)) for (name, budget, _), cells in grouped(rows).items()]
 
 
 def metrics_of(results: Sequence[ProtocolResult]) -> list[Metric]:
-    """Return the metrics that any of some results has, in the order of `metrics_in`."""
+    """Return the metrics that any of some results has, in the order of `metrics_in`.
+
+    Those of the first k items are left out where nearly all users have no more.
+    """
     columns = dict.fromkeys(column for result in results for row in result.rows for column in row)
+    shares = [share for result in results if (share := result.mean("whole_lists")) is not None]
+    if shares and min(shares) >= NEARLY_ALL:
+        columns = {name: None for name in columns if not name.endswith("_at_k")}
     known = metrics_in(columns)
     return [metric for metric in known if any(result.average(metric.column) for result in results)]
 

@@ -299,6 +299,12 @@ def describe(
     ] = None,
     set_: Overrides = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")] = False,
+    draw: Annotated[
+        bool, typer.Option("--draw", help="Draw what one made-up user sends and is sent, in bytes.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the drawing there, as SVG.")
+    ] = None,
 ) -> None:
     """Say what NAME is.
 
@@ -309,9 +315,12 @@ def describe(
     if name is None:
         list_names("presets")
         return
-    from simulation.console.describing import describe_named
+    from simulation.console.describing import describe_named, draw_named
 
-    describe_named(name, set_ or [], as_json=as_json)
+    if draw or output:
+        draw_named(name, set_ or [], output)
+    else:
+        describe_named(name, set_ or [], as_json=as_json)
 
 
 @app.command(cls=PlainHelp)

@@ -21,14 +21,15 @@ from simulation.analysis import description as descriptions
 from simulation.analysis.description import (
     REQUIRED,
     ComponentDescription,
-    DescribedSetting,
     Description,
+    SettingLine,
     described_components,
 )
 from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, plural
 from simulation.configuration.loading import load
 from simulation.configuration.presets import find_configuration, preset_summary, presets
 from simulation.console.terminal import narrow_console
+from simulation.storage.files import write_files
 
 
 def describe_named(name: str, overrides: Sequence[str], *, as_json: bool) -> None:
@@ -61,6 +62,26 @@ def describe_named(name: str, overrides: Sequence[str], *, as_json: bool) -> Non
         _print_description(described, preset_summary(path))
 
 
+def draw_named(name: str, overrides: Sequence[str], output: Path | None) -> None:
+    """Print what leaves a device under a configuration, and what comes back, or write it to a file as SVG.
+
+    Raises
+    ------
+    InputError
+        When the name is no configuration, or the file cannot be written.
+    """
+    # What runs protocols takes a second to import.
+    from simulation.demonstration import drawing_svg, drawn
+
+    drawing = drawn(load(find_configuration(name), overrides))
+    if drawing is None:
+        typer.echo("nothing is sent")
+    elif output is None:
+        typer.echo(drawing.text)
+    else:
+        write_files(output.parent, {output.name: drawing_svg(drawing)})
+
+
 def _print_json(values: Any) -> None:
     typer.echo(json.dumps(values, indent=2, ensure_ascii=False))
 
@@ -82,18 +103,23 @@ def _print_components(components: Sequence[ComponentDescription], *, as_json: bo
             console.print(Text("It has no settings.\n"))
 
 
-def _table(settings: Sequence[DescribedSetting]) -> Table:
+def _headed(*headings: str) -> Table:
+    """Return a table of settings with more columns."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column("setting", no_wrap=True)
-    for heading in ("default", "accepts", "what it means"):
+    for heading in headings:
         table.add_column(heading, overflow="fold")
+    return table
+
+
+def _table(settings: Sequence[SettingLine]) -> Table:
+    table = _headed("default", "accepts", "what it means")
     for each in settings:
         words = each.words
-        if each.line.source:
-            published = " or ".join(map(as_in_a_file, each.line.published))
-            words += f" Published: {published} ({each.line.source})."
-        default = getattr(each.line.default, "kind", as_in_a_file(each.line.default))
-        table.add_row(each.line.key, default, each.accepts, Text(words))
+        if each.source:
+            words += f" Published: {_published(each)} ({each.source})."
+        default = getattr(each.value, "kind", as_in_a_file(each.value))
+        table.add_row(each.key, default, each.accepts, Text(words))
     return table
 
 
@@ -141,19 +167,19 @@ def _sent_in_words(description: Description) -> str:
 
 def _settings(description: Description) -> Table:
     """Return one line per setting; what the paper has stands only where the paper fixes it."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    table.add_column("setting", no_wrap=True)
-    for heading in ("value", "default, if another", "published"):
-        table.add_column(heading, overflow="fold")
+    table = _headed("value", "default, if another", "published")
     for line in description.settings:
         value, default = as_in_a_file(line.value), DASH
         if line.default == REQUIRED or line.default != line.value:
             default = as_in_a_file(line.default)
         # The papers' keys stand beside the components.
         place = line.source.partition(", ")[2]
-        published = " or ".join(map(as_in_a_file, line.published))
-        table.add_row(line.key, value, default, f"{published} ({place})" if line.source else DASH)
+        table.add_row(line.key, value, default, f"{_published(line)} ({place})" if line.source else DASH)
     return table
+
+
+def _published(line: SettingLine) -> str:
+    return " or ".join(map(as_in_a_file, line.published))
 
 
 def _beyond(description: Description) -> RenderableType:

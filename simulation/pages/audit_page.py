@@ -18,30 +18,24 @@ _STRONG, _MODERATE = 0.95, 0.5
 """Probabilities of seeing a leak from which on a test is called strong, or moderate."""
 
 _HOW_TO_READ = (
-    "Two groups of devices hold profiles that the promise makes hard to tell apart. From everything they "
-    "send, the audit learns to tell the groups apart, and how often it succeeds bounds ε from below. A test "
-    "on noise counts how often reports share noise that should be drawn afresh. What is exact was computed "
-    "from the probabilities that devices draw from, without samples."
+    "Two groups of devices hold profiles that the promise makes hard to tell apart. From all that they send, "
+    "the audit learns to tell the groups apart; how often it succeeds bounds ε from below. A test on noise "
+    "counts how often reports share noise that should be drawn afresh. What is exact was computed from the "
+    "probabilities that devices draw from."
 )
 
 _NO_PROOF = (
     "A lower bound far below a promise is no proof of it: the strength of a test is the probability with "
-    f"which it would have seen a leak of twice the promise. It is called strong from {_STRONG:g} and "
-    f"moderate from {_MODERATE:g}."
+    f"which it would have seen a leak of twice the promise: strong from {_STRONG:g}, moderate from "
+    f"{_MODERATE:g}."
 )
 
 
-def audit_page(values: Mapping[str, Any]) -> str:
-    """Return the page of one audit.
-
-    Parameters
-    ----------
-    values : mapping
-        The contents of audit.json.
-    """
+def audit_page(values: _Values) -> str:
+    """Return the page of one audit, from the contents of audit.json."""
     words = f"Protocol {values['protocol']}, mechanism {values['mechanism']}."
     sections = [
-        Section("findings", "What every test measured", (_findings_table(values["name"], values),)),
+        Section("findings", "What every test measured", (_findings_table(values),)),
         _reading(values),
     ]
     answer = render_template(
@@ -50,26 +44,21 @@ def audit_page(values: Mapping[str, Any]) -> str:
     return page(values["name"], "dprec audit", words, [_NO_PROOF], sections, answer)
 
 
-def _audit_sentence(values: Mapping[str, Any]) -> str:
+def _audit_sentence(values: _Values) -> str:
     """Return what an audit found, in a sentence or two."""
     broken = [each for each in values["findings"] if not each["holds"]]
     if broken:
         found = [f"{each['test']}, {_promise(each)}: {each['defect']}" for each in broken]
         return f"The promise is broken. {'; '.join(found)}."
-    nearest = _nearest(values)
-    exact = [each for each in values["findings"] if each["exact"] and each["unit"] == nearest["unit"]]
-    power, least = values["power"], loss(nearest["at_least"])
-    computed = ""
-    if exact:
-        computed = f" Computed from the probabilities of the draws, it is {loss(exact[0]['at_least'])}."
+    nearest, power = _nearest(values), values["power"]
     return (
         f"No evidence against the promise of {_promise(nearest)}: what devices sent proves a loss of at "
-        f"least {least} ({nearest['test']}).{computed} The audit is {_word(power)}: a leak of twice the "
-        f"promise would be seen with probability {_probability(power)}."
+        f"least {loss(nearest['at_least'])} ({nearest['test']}). The audit is {_word(power)}: it would see "
+        f"a leak of twice the promise with probability {_probability(power)}."
     )
 
 
-def presets_page(presets: Sequence[Mapping[str, Any]]) -> str:
+def presets_page(presets: Sequence[_Values]) -> str:
     """Return the page of an audit of all presets.
 
     Parameters
@@ -81,11 +70,8 @@ def presets_page(presets: Sequence[Mapping[str, Any]]) -> str:
     overview = table("All presets", _PRESET_COLUMNS, presets)
     answer = render_template("answered.html", sentence=_presets_sentence(presets), picture="", tiles="")
     sections = [Section("presets", "What every preset promises", (overview,))]
-    measured = [
-        _findings_table(each["name"], each["audit"])
-        for each in presets
-        if each["audit"] and not each["same_as"]
-    ]
+    own = [each["audit"] for each in presets if each["audit"] and not each["same_as"]]
+    measured = [_findings_table(audit) for audit in own]
     if measured:
         title = "What every test measured"
         sections += [Section("findings", title, tuple(measured), folded=True), _reading(audits[0])]
@@ -93,21 +79,21 @@ def presets_page(presets: Sequence[Mapping[str, Any]]) -> str:
     return page("All presets", "dprec audit", words, [_NO_PROOF] if audits else [], sections, answer)
 
 
-def _presets_sentence(presets: Sequence[Mapping[str, Any]]) -> str:
+def _presets_sentence(presets: Sequence[_Values]) -> str:
     """Return what an audit of all presets found, in a sentence or two."""
     audits = [each["audit"] for each in presets if each["audit"]]
     broken = [audit["name"] for audit in audits if not audit["holds"]]
-    others = len(presets) - len(audits)
     found = f"The promises of {listed(broken)} are broken" if broken else "No promise was found broken"
     strengths = [_word(audit["power"]) for audit in audits]
     counted = [f"{strengths.count(word)} {word}" for word in _WORDS if word in strengths]
     strong = f" Of the audits, {listed(counted)}." if counted else ""
-    promise = "promises" if others == 1 else "promise"
-    left_out = f" {plural(others, 'preset')} {promise} nothing that can be tested." if others else ""
+    others = len(presets) - len(audits)
+    verb = "promises" if others == 1 else "promise"
+    left_out = f" {plural(others, 'preset')} {verb} nothing that can be tested." if others else ""
     return f"{found}, of {plural(len(audits), 'preset')} that promise something.{strong}{left_out}"
 
 
-def _tiles(values: Mapping[str, Any]) -> str:
+def _tiles(values: _Values) -> str:
     shown = next((each for each in values["findings"] if not each["holds"]), None) or _nearest(values)
     seen = f"sees a leak of twice the promise with probability {_probability(values['power'])}"
     confidence = f"{values['trials']:,} people per profile, confidence {values['confidence']:g}"
@@ -121,7 +107,7 @@ def _tiles(values: Mapping[str, Any]) -> str:
     return render_template("tiles.html", tiles=tiles)
 
 
-def _reading(values: Mapping[str, Any]) -> Section:
+def _reading(values: _Values) -> Section:
     counted = (
         f"{values['trials']:,} people per profile; all bounds of an audit hold together with probability "
         f"{values['confidence']:g}."
@@ -130,8 +116,8 @@ def _reading(values: Mapping[str, Any]) -> Section:
     return Section("reading", "How an audit tests", content, folded=True)
 
 
-def _findings_table(name: str, values: Mapping[str, Any]) -> str:
-    return table(f"Tests of {name}", _COLUMNS, values["findings"])
+def _findings_table(values: _Values) -> str:
+    return table(f"Tests of {values['name']}", _COLUMNS, values["findings"])
 
 
 def _audited(key: str) -> Callable[[_Values], float | None]:
@@ -147,14 +133,14 @@ def _preset_verdict(preset: _Values) -> str:
     return (_STANDS if audit["holds"] else audit["verdict"]) + same
 
 
-def _nearest(values: Mapping[str, Any]) -> Mapping[str, Any]:
+def _nearest(values: _Values) -> Mapping[str, Any]:
     """Return the finding that comes nearest to its promise: the one whose figures the audit reports."""
     figures = values["promised"], values["lower_bound"]
-    findings: Sequence[Mapping[str, Any]] = values["findings"]
+    findings: Sequence[_Values] = values["findings"]
     return next(each for each in findings if (each["promised"], each["at_least"]) == figures)
 
 
-def _promise(finding: Mapping[str, Any]) -> str:
+def _promise(finding: _Values) -> str:
     return f"ε = {loss(finding['promised'])} per {finding['unit']}"
 
 

@@ -1,14 +1,17 @@
-"""The page of one run: a sentence, the picture of its figures, the figures large, and its sections."""
+"""The page of one run: its figures in a few sentences, a picture, large, and what lies behind them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 from markupsafe import Markup
 
-from simulation.analysis.columns import SERVER_SEES, STATUS
+from dprec.accounting import COMPARABLE_UNITS
+from simulation.analysis.columns import ANY_TWO, LOSSES, SERVER_SEES, STATUS, ResultColumn, composed_column
+from simulation.analysis.drawing import drawing_of
+from simulation.analysis.protocol_results import ProtocolResult, metrics_of, result_of
 from simulation.analysis.vocabulary import (
     DASH,
     TRUST_IN_WORDS,
@@ -17,16 +20,13 @@ from simulation.analysis.vocabulary import (
     listed,
     loss,
     main_metric,
-    metrics_in,
     number,
     plural,
-    profiles_compared,
-    server_sees,
     size,
 )
 from simulation.pages.deployment import HOW_TO_PROJECT, projection_sections, run_projections
-from simulation.pages.figures.rendering import Draw, Plot, Rendered
-from simulation.pages.figures.users import draw_bytes, draw_summary, evaluated_rounds, group_by_rating
+from simulation.pages.figures.rendering import Draw, Plot
+from simulation.pages.figures.users import draw_summary, evaluated_rounds
 from simulation.pages.page import Section, figures, page, paragraph, render_template
 from simulation.pages.run_sections import (
     completion_sections,
@@ -38,157 +38,141 @@ from simulation.pages.run_sections import (
 )
 from simulation.pages.words import components_in_words, run_in_words
 from simulation.storage.run_files import RunFiles
-from simulation.storage.summary import Accuracy, DatasetSummary, DirectionSummary, PrivacySummary, Summary
-
-
-def _run_answer(summary: Summary, picture: Rendered) -> Markup:
-    """Return the answer of a run: how accurate, how private, how many bytes, and what the server sees."""
-    return render_template(
-        "answered.html",
-        sentence=answer_sentence(summary),
-        picture=figures([picture]),
-        tiles=_tiles(summary),
-    )
+from simulation.storage.summary import NEARLY_ALL, DatasetSummary, DirectionSummary, Summary
 
 
 def answer_sentence(summary: Summary) -> str:
-    """Return the figures of a run as one sentence."""
+    """Return the figures of a run in a few sentences; what is worse than nothing sent says so first."""
+    result = result_of(summary)
     accurate = _accuracy_in_words(summary)
     if not _sends(summary):
         return f"{accurate or 'No accuracy was measured'}, with nothing sent."
+    if not accurate:
+        deployed = summary.devices == "deployed"
+        accurate = "Only the devices know the accuracy" if deployed else "No accuracy was measured"
     up, down = summary.traffic.uplink, summary.traffic.downlink
-    spent = f"{size(up.message_mean_per_user)} up and {size(down.message_mean_per_user)} down per user"
-    figures_of_run = ", ".join(filter(None, [accurate, _privacy_in_words(summary)]))
-    said = f"{figures_of_run[0].upper()}{figures_of_run[1:]}, for {spent}; the server sees {_seen(summary)}."
-    if accurate:
-        return said
-    deployed = summary.devices == "deployed"
-    return f"{said} {'Only the devices know the accuracy' if deployed else 'No accuracy was measured'}."
-
-
-def _accuracy_in_words(summary: Summary) -> str:
-    """Return the accuracy beside what is reached with nothing sent; nothing if it was not measured."""
-    accuracy, baseline = summary.accuracy.metrics(), summary.nothing_sent
-    metric = main_metric(accuracy)
-    if metric is None:
-        return ""
-    value, digits = accuracy[metric.column], metric.digits - 1
-    assert value is not None, "a main metric without a value"
-    reached = f"{metric.label} {number(value, digits)} on {summary.dataset.test_ratings:,} held-out ratings"
-    if baseline is None or metric.column not in _ALONE or not _sends(summary):
-        return reached
-    return f"{reached}, against {number(baseline, digits)} with nothing sent ({metric.direction})"
-
-
-_ALONE = ("rmse", "sign_accuracy")
-"""The metrics of `Summary.nothing_sent`."""
-
-
-def _privacy_in_words(summary: Summary) -> str:
-    privacy = summary.privacy
-    proved = privacy.epsilon_per_rating, privacy.epsilon_per_user.max
-    if privacy.status in ("claimed", "declared"):
-        claimed, known, word = privacy.epsilon_claimed, proved[0] is not None, privacy.status
-        words = f", {word}; proved is {loss(proved[0])} per rating" if known else f", {word} and not proved"
-        return _losses(claimed.per_rating, claimed.per_user, privacy) + words
-    composed = privacy.epsilon_composed.max
-    if composed is None:
-        return _losses(*proved, privacy)
-    if proved == (None, None):
-        return f"at ε = {_per_user(composed, privacy)} with δ = {privacy.delta:g}"
-    differs = loss(composed) != loss(proved[1])
-    return _losses(*proved, privacy) + (f" ({loss(composed)} with δ = {privacy.delta:g})" if differs else "")
-
-
-def _losses(per_rating: float | None, per_user: float | None, privacy: PrivacySummary) -> str:
-    """Return the losses that are bounded, the largest of any user."""
-    if per_rating is None and per_user is None:
-        return "without privacy"
-    if per_rating is None or per_rating == per_user:
-        return f"at ε = {_per_user(per_user, privacy)}"
-    return f"at ε = {loss(per_rating)} per rating" + (
-        "" if per_user is None else f" and at most {_per_user(per_user, privacy)}"
+    return (
+        f"{accurate}. {_privacy_in_words(result)}. A user sends {_price(up)} and is sent {_price(down)}; the "
+        f"server sees {result.server_sees}."
     )
-
-
-def _per_user(epsilon: float | None, privacy: PrivacySummary) -> str:
-    return f"{loss(epsilon)} per user{_compared(epsilon, privacy, ' on the ')}"
-
-
-def _compared(epsilon: float | None, privacy: PrivacySummary, link: str = ", ") -> str:
-    return profiles_compared(epsilon, hides_rated_items=privacy.hides_rated_items, link=link)
 
 
 def _sends(summary: Summary) -> bool:
     return summary.traffic.uplink.message_bytes > 0
 
 
-def _seen(summary: Summary) -> str:
-    privacy = summary.privacy
-    return server_sees(
-        trust=privacy.trust,
-        hides_rated_items=privacy.hides_rated_items,
-        unlinked=privacy.unlinked,
-        declared=privacy.status == "declared",
-        sends=_sends(summary),
-        spends=0 not in (privacy.epsilon_per_rating, privacy.epsilon_per_user.max),
+def _price(spent: DirectionSummary) -> str:
+    network = spent.network_mean_per_user
+    carried = "" if network is None else f" ({size(network)} on the network)"
+    return size(spent.message_mean_per_user) + carried
+
+
+_ALONE = ("rmse", "sign_accuracy")
+"""The metrics of `Summary.nothing_sent`."""
+
+
+def _against(summary: Summary, metric: Metric) -> float | None:
+    """Return what is reached with nothing sent, if a metric was measured then too and something is sent."""
+    return summary.nothing_sent if metric.column in _ALONE and _sends(summary) else None
+
+
+def _accuracy_in_words(summary: Summary) -> str:
+    """Return the accuracy beside what is reached with nothing sent; nothing if it was not measured."""
+    accuracy = summary.accuracy.metrics()
+    metric = main_metric(accuracy)
+    if metric is None:
+        return ""
+    value, digits, baseline = accuracy[metric.column], metric.digits - 1, _against(summary, metric)
+    assert value is not None, "a main metric without a value"
+    reached = f"{metric.label} {number(value, digits)} on {summary.dataset.test_ratings:,} held-out ratings"
+    if baseline is None:
+        return reached
+    against = f"{reached}, against {number(baseline, digits)} with nothing sent ({metric.direction})"
+    return f"Worse than sending nothing: {against}" if metric.better(baseline, value) else against
+
+
+NONE_PROVED = "none is proved"
+
+
+def _privacy_in_words(result: ProtocolResult) -> str:
+    """Return the losses that are bounded, the largest of any user, each with what it is for."""
+    rating, user = (
+        _bound(result.epsilon(unit), result.claimed(unit), result.word) for unit in ("rating", "user")
     )
+    composed, any_two, with_delta = result.composed, result.any_two, f"with δ = {result.delta or 0:g}"
+    if rating == user == "" and composed is None:
+        return "No ε is proved or claimed"
+    said = [f"{rating} per rating"] if rating and rating != user else []
+    known = result.epsilon("user") or result.claimed("user") or composed
+    said += [f"{user} per user"] if user else []
+    if composed is not None and loss(composed) != user:
+        said.append(f"{loss(composed)} per user by composition {with_delta}")
+    compared = result.profiles_compared(known, link=" on the ")
+    proved = NONE_PROVED if any_two is None else f"it is {loss(any_two)} {with_delta}"
+    # A directory of an earlier version does not say.
+    beside = f"; for any two profiles {proved}" if _says_any_two(result) else ""
+    return f"ε is {listed(said)}{compared}{beside}"
+
+
+def _says_any_two(result: ProtocolResult) -> bool:
+    return "epsilon_any_two" in result.rows[0]
+
+
+def _bound(proved: float | None, claimed: float | None, word: str) -> str:
+    """Write a loss that is proved, claimed or declared; nothing if there is none."""
+    if claimed is None:
+        return "" if proved is None else loss(proved)
+    known = "not proved" if proved is None else f"proved is {loss(proved)}"
+    return f"{loss(claimed)} ({word}; {known})"
 
 
 def _tiles(summary: Summary) -> Markup:
-    accuracy, privacy, traffic = summary.accuracy.metrics(), summary.privacy, summary.traffic
+    result, accuracy = result_of(summary), summary.accuracy.metrics()
     tiles = [
-        (_headed(metric, summary.accuracy), f"{value:.{metric.digits}f}", metric.direction)
-        for metric in headlines(metrics_in(accuracy))
+        (_headed(metric, summary), f"{value:.{metric.digits}f}", _baseline_beside(metric, summary))
+        for metric in headlines(metrics_of([result]))
         if (value := accuracy.get(metric.column)) is not None
     ]
-    per_user, composed, claimed = privacy.epsilon_per_user, privacy.epsilon_composed, privacy.epsilon_claimed
-    tiles += [
-        (STATUS.title, privacy.status, TRUST_IN_WORDS[privacy.trust]),
-        (
-            "ε per rating",
-            *_loss(privacy, privacy.epsilon_per_rating, claimed.per_rating, "largest of any user"),
-        ),
-        (
-            "ε per user, sum",
-            *_loss(
-                privacy,
-                per_user.max,
-                claimed.per_user,
-                f"largest{_compared(per_user.max, privacy)}; median {loss(per_user.median)}",
-            ),
-        ),
-    ]
-    if composed.max is not None:
-        compared = _compared(composed.max, privacy)
-        detail = f"largest{compared}, δ = {privacy.delta:g}; median {loss(composed.median)}"
-        tiles.append(("ε per user, composed", loss(composed.max), detail))
-    tiles += [
-        (SERVER_SEES.title, _seen(summary), plural(traffic.rounds, "round")),
-        _bytes_tile("mean bytes up per user", traffic.uplink),
-        _bytes_tile("mean bytes down per user", traffic.downlink),
-    ]
+    tiles.append((STATUS.title, result.status, TRUST_IN_WORDS[result.trust]))
+    tiles += _loss_tiles(result)
+    tiles.append((SERVER_SEES.title, result.server_sees, plural(summary.traffic.rounds, "round")))
+    for name, spent in (("up", summary.traffic.uplink), ("down", summary.traffic.downlink)):
+        network = spent.network_mean_per_user
+        detail = "in messages, mean" + ("" if network is None else f"; {size(network)} on the network")
+        tiles.append((f"bytes {name} per user", size(spent.message_mean_per_user), detail))
     return render_template("tiles.html", tiles=tiles)
 
 
-def _loss(
-    privacy: PrivacySummary, proved: float | None, claimed: float | None, detail: str
-) -> tuple[str, str]:
-    """Write the loss that is proved, or else the one that is claimed or declared, and what it is."""
-    if proved is None:
-        return (DASH, "no bound") if claimed is None else (loss(claimed), f"{privacy.status}, not proved")
-    return loss(proved), detail if claimed is None else f"proved; {loss(claimed)} is claimed"
+def _loss_tiles(result: ProtocolResult) -> Iterator[tuple[str, str, str]]:
+    """Yield the losses; without those per rating and per user where only a composition is bounded."""
+    composed = result.composed
+    for column, unit in zip(LOSSES, COMPARABLE_UNITS, strict=True):
+        proved, claimed = result.epsilon(unit), result.claimed(unit)
+        if proved is None and claimed is not None:
+            yield column.title, loss(claimed), f"{result.word}, not proved"
+        elif proved is not None or composed is None:
+            yield _tile(column, result)
+    if composed is not None and composed != result.epsilon("user"):
+        yield _tile(composed_column([result]), result)
+    if _says_any_two(result):
+        yield _tile(ANY_TWO, result)
 
 
-def _bytes_tile(name: str, spent: DirectionSummary) -> tuple[str, str, str]:
-    detail = f"95th percentile {size(spent.message_p95_per_user)}, largest {size(spent.message_max_per_user)}"
-    if spent.network_mean_per_user is not None:
-        detail += f"; {size(spent.network_mean_per_user)} on the network"
-    return name, size(spent.message_mean_per_user), detail
+def _tile(column: ResultColumn, result: ProtocolResult) -> tuple[str, str, str]:
+    """Return the tile of a column, whose figure is large and what qualifies it is not."""
+    figure, _, qualified = column.text(result).partition(", ")
+    detail = NONE_PROVED if figure == DASH else ", ".join(filter(None, (qualified, column.hint)))
+    return column.title, figure, detail
 
 
-def _headed(metric: Metric, accuracy: Accuracy) -> str:
-    return f"F-score at {accuracy.k}" if metric.column == "f_score_at_k" else metric.label
+def _baseline_beside(metric: Metric, summary: Summary) -> str:
+    baseline = _against(summary, metric)
+    beside = "" if baseline is None else f"; {number(baseline, metric.digits)} with nothing sent"
+    return metric.direction + beside
+
+
+def _headed(metric: Metric, summary: Summary) -> str:
+    return f"{metric.label} at {summary.accuracy.k}" if metric.column.endswith("_at_k") else metric.label
 
 
 _PREDICTIONS = (
@@ -199,51 +183,16 @@ _PREDICTIONS = (
 
 def _summary_plot(run: RunFiles) -> Plot:
     """Return the figure of a run's three answers."""
-    summary = run.summary
-    metric = main_metric(summary.accuracy.metrics())
-    spent, losses = run.bytes_per_user, run.traffic["epsilon_per_user"]
-    reading = ""
-    if metric is None:
-        accurate = "No accuracy was measured."
-    elif len(evaluated_rounds(run.rounds, metric)) > 1:
-        accurate = f"Left: {metric.label} against the bytes per user, by round."
+    metric = main_metric(run.summary.accuracy.metrics())
+    reading = _PREDICTIONS if metric else ""
+    if metric and len(evaluated_rounds(run.rounds, metric)) > 1:
         reading = "Accuracy: one point per evaluated round."
-    else:
-        reading = _PREDICTIONS
-        groups = group_by_rating(run.predictions["rating"], run.predictions["prediction"])
-        accurate = (
-            f"Left: the median prediction is {groups[0][1][2]:.2f} for a true rating of {groups[0][0]:.3g} "
-            f"and {groups[-1][1][2]:.2f} for one of {groups[-1][0]:.3g}."
-        )
-    private = (
-        f"Middle: epsilon per user, median {np.median(losses):.3g}, largest {losses.max():.3g}."
-        if np.isfinite(losses).all()
-        else "Middle: the privacy loss has no bound."
-    )
-    traffic = (
-        f"Right: bytes per user, median {size(float(np.median(spent)))}, largest {size(float(spent.max()))}."
-    )
     return Plot(
         "summary",
         "The run at a glance",
         f"{reading} Bytes count whole messages in both directions.",
-        f"Three panels. {accurate} {private} {traffic}",
+        f"Accuracy, ε per user, and bytes per user, median {size(float(np.median(run.bytes_per_user)))}.",
         lambda: draw_summary(run),
-        full_width=True,
-    )
-
-
-def _user_bytes_plot(run: RunFiles) -> Plot:
-    """Return the plot of the bytes of each direction."""
-    up, down = run.traffic["uplink_message_bytes"], run.traffic["downlink_message_bytes"]
-    return Plot(
-        "bytes-per-user",
-        "Bytes per user, by direction",
-        "Whole messages, as if each user were alone on a node. A broadcast is charged in full to every user.",
-        f"Two histograms. From the device: median {size(float(np.median(up)))}, 95th percentile "
-        f"{size(float(np.percentile(up, 95)))}. To the device: median {size(float(np.median(down)))}, 95th "
-        f"percentile {size(float(np.percentile(down, 95)))}.",
-        lambda: draw_bytes(run),
         full_width=True,
     )
 
@@ -261,50 +210,61 @@ def run_page(
         What there is to say of a promise that a user-defined class declares.
     """
     summary = run.summary
-    notes = [*declared, *summary.notes, *_unknown_entities(summary.dataset)]
-    answer = _run_answer(summary, draw(_summary_plot(run)))
+    notes = [*declared, *_left_out(summary), *summary.notes, *_unknown_entities(summary.dataset)]
+    answer = render_template(
+        "answered.html",
+        sentence=answer_sentence(summary),
+        picture=figures([draw(_summary_plot(run))]),
+        tiles=_tiles(summary),
+    )
     projected = projection_sections(run_projections(run, population) if population else [], population)
     sections = [
         *example_sections(run),
         *ranking_sections(run),
-        Section("users", "Bytes and ε per user", (user_table(run), figures([draw(_user_bytes_plot(run))]))),
+        Section("users", "Bytes and ε per user", (user_table(run),)),
         *noise_sections(run, draw),
-        *rounds_sections(run, draw),
+        *rounds_sections(run),
         *completion_sections(run, draw),
         _provenance(run, config_text, projected=population is not None),
     ]
     folded = [replace(section, folded=True) for section in sections]
-    return page(summary.name, "dprec run", run_in_words(run), notes, [*projected, *folded], answer)
+    open_sections = [*projected, *_sent_sections(run)]
+    return page(summary.name, "dprec run", run_in_words(run), notes, [*open_sections, *folded], answer)
+
+
+def _sent_sections(run: RunFiles) -> list[Section]:
+    """Return the section with the messages of one user, if anything is sent."""
+    drawing = drawing_of(run)
+    if drawing is None:
+        return []
+    return [Section("sent", "What leaves one device", (render_template("sent.svg", drawing=drawing),))]
+
+
+def _left_out(summary: Summary) -> list[str]:
+    """Say why figures of the first k items are left out, if they are."""
+    share, k = summary.accuracy.whole_lists, summary.accuracy.k
+    if share is None or share < NEARLY_ALL:
+        return []
+    return [
+        f"Precision, recall and F-score at {k} are left out: {share:.0%} of the users have at most {k} "
+        "candidates, so that any list holds them all."
+    ]
 
 
 def _unknown_entities(dataset: DatasetSummary) -> list[str]:
-    unknown = [
-        plural(count, entity)
-        for entity, count in (
-            ("user", dataset.users_only_in_test),
-            ("item", dataset.items_only_in_test),
-        )
-        if count
-    ]
+    counts = (("user", dataset.users_only_in_test), ("item", dataset.items_only_in_test))
+    unknown = [plural(count, entity) for entity, count in counts if count]
     return [f"Only in the test ratings, never in the training ratings: {listed(unknown)}."] if unknown else []
 
 
 def _provenance(run: RunFiles, config_text: str, *, projected: bool) -> Section:
-    summary = run.summary
-    seconds, environment = summary.time, summary.environment
+    seconds, environment = run.summary.time, run.summary.environment
     versions = ", ".join(f"{key} {value}" for key, value in environment.items() if isinstance(value, str))
     words = (
         f"{seconds.total_s:.1f} s in total: {seconds.clients_s:.1f} s on the devices, "
         f"{seconds.server_s:.1f} s on the server, {seconds.startup_s:.1f} s to start up; peak memory "
-        f"{summary.peak_memory_mb:,.0f} MB. {versions}."
+        f"{run.summary.peak_memory_mb:,.0f} MB. {versions}."
     )
-    return Section(
-        "provenance",
-        "How it was made",
-        (
-            paragraph(components_in_words(run)),
-            paragraph(words),
-            *(() if projected else (paragraph(HOW_TO_PROJECT),)),
-            render_template("configuration.html", config=config_text),
-        ),
-    )
+    shown = [components_in_words(run), words, *(() if projected else (HOW_TO_PROJECT,))]
+    configuration = render_template("configuration.html", config=config_text)
+    return Section("provenance", "How it was made", (*map(paragraph, shown), configuration))

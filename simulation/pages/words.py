@@ -26,7 +26,16 @@ def run_in_words(run: RunFiles) -> str:
     people = _population(data.model_dump())
     if summary.devices == "deployed":
         people = f"Deployed: {data.users:,} people are enrolled, each with a device; {data.items:,} items."
-    return f"{people} {_about(PROTOCOLS, summary.protocol)}"
+    who = _WHO_PREDICTS.get(str(at(run.config, "protocol", "personalization")))
+    one_shot = summary.protocol == "one-shot" and who
+    return f"{people} {f'{_ONE_REPORT} {one_shot}.' if one_shot else _about(PROTOCOLS, summary.protocol)}"
+
+
+_ONE_REPORT = "Every user sends one perturbed report;"
+_WHO_PREDICTS = {
+    "none": "the server completes the matrix from all of them",
+    "on-device": "every device predicts, from its own ratings and what the server tells all of the items",
+}
 
 
 def components_in_words(run: RunFiles) -> str:
@@ -123,8 +132,14 @@ def label_of(result: ProtocolResult, reference: float | None) -> str:
 
 
 def _about(registry: Registry[Any], kind: str) -> str:
-    return summary_of(registry[kind]) if kind in registry.kinds else f"Protocol {kind}."
+    return summary_of(registry[kind]) if kind in registry.kinds else _own("Protocol", kind)
 
 
 def _described(what: str, registry: Registry[Any], kind: str) -> str:
-    return f"{what} ({kind}): {summary_of(registry[kind])}" if kind in registry.kinds else f"{what}: {kind}."
+    known = kind in registry.kinds
+    return f"{what} ({kind}): {summary_of(registry[kind])}" if known else _own(what, kind)
+
+
+def _own(what: str, kind: str) -> str:
+    """Name a component that is not ours; one of a user is called by its module and class."""
+    return f"{what}: {kind}, your own." if ":" in kind else f"{what}: {kind}."

@@ -1,4 +1,4 @@
-"""One-shot protocols: every user sends one report, and the server completes the matrix from them all."""
+"""One-shot protocols: every user sends one report; the server predicts from all of them, or devices do."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class OneShotProtocol(Protocol):
-    """Every user sends one perturbed report; the server completes the matrix from all of them."""
+    """Every user sends one perturbed report; from all of them the server predicts, or every device."""
 
     kind: Literal["one-shot"] = "one-shot"
     not_deployed: ClassVar[str] = ""

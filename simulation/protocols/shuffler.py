@@ -24,7 +24,7 @@ from dprec.exchange import REPORT
 from dprec.mechanisms import Mechanism
 from dprec.observations import Observations
 from dprec.reports import ReportFamily
-from dprec.wire import WITH_RECORD, ItemSets, onion_bytes, record_bytes
+from dprec.wire import ItemSets, onion_bytes, record_bytes
 
 if TYPE_CHECKING:
     from strategies.report_collection import Collected
@@ -199,19 +199,19 @@ class Shuffler(Options):
             each = record_bytes(observed.shape[1], family.channel(observed.shape[1]).symbols)
             times = np.bincount(observed.users, minlength=observed.shape[0])[users]
             size = onion_bytes(each, self.hops)
-            traffic.uplink_payload[users] = times * each
+            payloads = times * each
         else:
             times = np.ones_like(users)
-            size = onion_bytes(int(traffic.uplink_payload[users].max()), self.hops)
+            payloads = traffic.uplink_payload[users]
+            size = onion_bytes(int(payloads.max()), self.hops)
         sizes = report_sizes(REPORT, group, users, np.full_like(users, size))
-        traffic.uplink_message[users] = times * sizes
-        traffic.uplink_objects[users] = times * WITH_RECORD
-        traffic.messages[users] += times - 1
+        traffic.recharge_uplink(users, REPORT, times, payloads, times * sizes)
         if self.says_sets:
             shown = np.bincount(observed.users, minlength=observed.shape[0])
             plan = ItemSets.plan(offsets(shown[users]), observed.items, observed.shape[1])
             payloads = -(-plan.lengths // 8)
-            traffic.charge_uplink(users, payloads, report_sizes(REPORT, group, users, payloads))
+            sizes = report_sizes(REPORT, group, users, payloads)
+            traffic.charge_uplink(users, payloads, sizes, kind="item set")
         after = traffic_totals(traffic)
         return {name: after[name] - before[name] for name in after}
 

@@ -31,7 +31,7 @@ from simulation.storage.tables import Row, csv_of_rows
 # A run.
 CONFIG, SUMMARY, ROUNDS = "config.yaml", "summary.json", "rounds.jsonl"
 TRAFFIC, PREDICTIONS = "traffic.csv", "predictions.csv"
-CHANNEL, LEDGER = "channel.npz", "ledger.npz"
+CHANNEL, LEDGER, MESSAGES = "channel.npz", "ledger.npz", "messages.json"
 
 # What an unfinished run draws from, if that is not its seed.
 ENTROPY = "entropy.hex"

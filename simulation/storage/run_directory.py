@@ -22,6 +22,7 @@ from dprec.accounting import PrivacyAccountant
 from dprec.errors import InputError, RunError
 from dprec.randomness import ENTROPY_BYTES
 from dprec.ratings import Ratings
+from dprec.wire import Exchanged
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import flatten
 from simulation.storage.directories import (
@@ -32,6 +33,7 @@ from simulation.storage.directories import (
     ENTROPY,
     FIGURES,
     LEDGER,
+    MESSAGES,
     PREDICTIONS,
     REPORT,
     ROUNDS,
@@ -64,10 +66,6 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "checkpoint.npz"
 
-_TRAFFIC = (
-    *("uplink_payload", "uplink_message", "downlink_payload", "downlink_message"),
-    *("messages", "requests", "uplink_objects", "downlink_objects"),
-)
 _LEDGER = "privacy_"
 """Prefix of the names of the privacy ledger's arrays."""
 
@@ -94,7 +92,11 @@ class Checkpoints:
             arrays["broadcast"] = state.broadcast
         records = [vars(record) for record in state.records]
         best = {"best_error": state.best_error, "best_round": state.best_round}
-        values = {"depends": self.depends, "records": records, **best}
+        told = [
+            [kind, up, own.messages, own.payload_bytes, own.message_bytes, own.example.hex()]
+            for (kind, up), own in state.traffic.first_user.items()
+        ]
+        values = {"depends": self.depends, "records": records, "first_user": told, **best}
         arrays[_VALUES] = np.frombuffer(json.dumps(values).encode(), dtype=np.uint8)
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **arrays)
@@ -135,6 +137,9 @@ class Checkpoints:
         fresh.accountant = self._ledger(arrays)
         fresh.broadcast = arrays.get("broadcast")
         fresh.records = [RoundRecord(**record) for record in values["records"]]
+        for kind, up, messages, payload, message, example in values.get("first_user", ()):
+            own = Exchanged(messages, payload, message, bytes.fromhex(example))
+            fresh.traffic.first_user[kind, up] = own
         fresh.best_error, fresh.best_round = values["best_error"], values["best_round"]
         return fresh
 
@@ -166,7 +171,7 @@ class Checkpoints:
             "velocity": state.velocity,
             "best_factors": state.best_factors,
             "holders": state.holders,
-            **{f"traffic_{name}": getattr(state.traffic, name) for name in _TRAFFIC},
+            **{f"traffic_{name}": column for name, column in state.traffic.columns.items()},
         }
 
 
@@ -174,7 +179,19 @@ class RunDirectory(ClaimedDirectory):
     """A directory that a run writes to."""
 
     claimed_by, final, held = CONFIG, SUMMARY, "an unfinished run"
-    others = (TRAFFIC, PREDICTIONS, ROUNDS, CHANNEL, LEDGER, REPORT, FIGURES, COMPARISON, TABLE, AUDIT)
+    others = (
+        TRAFFIC,
+        PREDICTIONS,
+        ROUNDS,
+        CHANNEL,
+        LEDGER,
+        MESSAGES,
+        REPORT,
+        FIGURES,
+        COMPARISON,
+        TABLE,
+        AUDIT,
+    )
 
     @classmethod
     def claim(cls, path: str | Path, config: RunConfig, *, resume: bool = False) -> RunDirectory:
@@ -238,6 +255,7 @@ class RunDirectory(ClaimedDirectory):
             rounds=files.rounds,
             channel=files.channel,
             privacy=ledger,
+            messages=files.messages,
         )
 
     def _check_lengths(self, files: RunFiles, train: Ratings, test: Ratings) -> None:
@@ -285,13 +303,17 @@ class RunDirectory(ClaimedDirectory):
         if record.channel is not None:
             files[CHANNEL] = write_channel(self.path, record.channel)
         files[LEDGER] = write_ledger(self.path, record.privacy)
+        if record.messages is not None:
+            told = record.messages.model_dump_json(indent=2) + "\n"
+            files[MESSAGES] = write_recorded(self.path / MESSAGES, (told,), None)
         return files
 
     def _remove_leftovers(self) -> None:
         """Remove what a run left behind if it was killed while it wrote a file, or at its very end."""
         if self.finished:
             self._remove_state()
-        for name in (CONFIG, SUMMARY, ROUNDS, TRAFFIC, PREDICTIONS, CHANNEL, LEDGER, CHECKPOINT, ENTROPY):
+        written = (SUMMARY, ROUNDS, TRAFFIC, PREDICTIONS, CHANNEL, LEDGER, MESSAGES)
+        for name in (CONFIG, *written, CHECKPOINT, ENTROPY):
             for temporary in self.path.glob(f".{name}-*"):
                 temporary.unlink(missing_ok=True)
 

@@ -28,6 +28,7 @@ from simulation.storage.directories import (
     COMPARISON,
     CONFIG,
     LEDGER,
+    MESSAGES,
     PREDICTIONS,
     ROUNDS,
     SUMMARY,
@@ -44,6 +45,7 @@ from simulation.storage.files import (
     read_text,
     write_archive,
 )
+from simulation.storage.messages import UserMessages
 from simulation.storage.summary import Summary, read_summary
 from simulation.storage.tables import Columns, read_columns, read_lines
 from strategies.participation import RoundRecord
@@ -63,6 +65,8 @@ class RunRecord:
     """The channel that the devices applied to their ratings; None if it adds no noise."""
     privacy: PrivacyAccountant
     """Every event, round by round."""
+    messages: UserMessages | None = None
+    """Those of one simulated user; None if nothing is sent, or devices are deployed."""
 
 
 def prediction_columns(test: Ratings, predictions: NDArray[np.float64]) -> Columns:
@@ -340,6 +344,8 @@ class RunFiles:
     """The channel that the devices applied to their ratings; None if it adds no noise."""
     example: ExampleUser | None = None
     """Some of a user's predictions."""
+    messages: UserMessages | None = None
+    """What one user is sent and sends."""
 
     @classmethod
     def of(cls, record: RunRecord) -> RunFiles:
@@ -351,6 +357,7 @@ class RunFiles:
             traffic={name: _finite(record.traffic[name]) for name in _TRAFFIC_TYPES},
             predictions={name: _finite(record.predictions[name]) for name in _PREDICTION_TYPES},
             channel=record.channel,
+            messages=record.messages,
         )
 
     @property
@@ -411,7 +418,15 @@ def read_run(directory: Path) -> RunFiles:
         predictions=read_columns(predictions, _PREDICTION_TYPES, FROM_RUN),
         channel=read_device_channel(directory, summary),
         example=read_example(predictions),
+        messages=_read_messages(directory, summary),
     )
+
+
+def _read_messages(directory: Path, summary: Summary) -> UserMessages | None:
+    if MESSAGES not in summary.files:
+        return None
+    path = checked(directory, summary, MESSAGES)
+    return parse_document(UserMessages, read_text(path), str(path))
 
 
 def read_rounds(directory: Path, summary: Summary) -> tuple[RoundRecord, ...]:

@@ -83,6 +83,10 @@ class SampledRankingSummary(RankingSummary):
     seed: Annotated[int, IN_FILES] = Field(description="Seed of the draws.")
 
 
+NEARLY_ALL = 0.9
+"""Share of users from which on it is said of nearly all of them."""
+
+
 class Accuracy(Document):
     """How accurate the predictions are, in the metrics that suit the ratings.
 
@@ -111,6 +115,9 @@ class Accuracy(Document):
         None, description="Share of the relevant items in the top k."
     )
     k: Annotated[int | None, IN_FILES] = Field(None, description="Length of the evaluated lists.")
+    whole_lists: Annotated[Amount | None, IN_FILES] = Field(
+        None, description="Share of the tested users whose candidates are at most k, so that all are listed."
+    )
     errors: Annotated[dict[str, float] | None, better("{key}", LOWER)] = Field(
         None, description="User-defined metrics, less is better."
     )

@@ -99,7 +99,7 @@ def test_the_same_is_charged_for_any_cohorts_whether_lists_are_made_or_not(
     traffic, grid, _ = delivered(tmp_path / "together", ratings, size)
     last = {messages[0].metadata.message_type for messages in grid.passed.values()}
     assert last == {RECOMMEND if most else IDENTIFY}
-    for name in vars(expected):
+    for name in expected.columns:
         np.testing.assert_array_equal(getattr(traffic, name), getattr(expected, name))
 
 

@@ -139,7 +139,7 @@ def state_of(strategy: Watched) -> dict[str, Any]:
     return {
         "factors": state.factors.tobytes(),
         "velocity": state.velocity.tobytes(),
-        **{name: column.tolist() for name, column in vars(state.traffic).items()},
+        **{name: column.tolist() for name, column in state.traffic.columns.items()},
         **{name: column.tobytes() for name, column in state.accountant.to_arrays().items()},
         "rounds": [{**vars(record), "seconds": None} for record in state.records],
     }

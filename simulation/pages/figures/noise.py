@@ -34,7 +34,7 @@ _MOST_ROWS = 12
 
 
 def draw_noise(noise: DeviceChannel) -> list[Panel]:
-    """Draw what is sent for every true rating, and E[r* | r]."""
+    """Draw what is sent and read for every true rating, and E[r* | r]."""
     few = noise.channel.symbols <= _FEW_SYMBOLS
     sent = _matrix(noise.channel) if few else _densities(noise.channel)
     return [sent, _expected([("mean", Look(SERIES[0], "o"), noise)])]
@@ -63,7 +63,7 @@ def _expected(mechanisms: Sequence[tuple[str, Look, DeviceChannel]]) -> Panel:
         own, sent = noise.ratings[shown].tolist(), noise.expected[shown].tolist()
         marks.append(Line(own, sent, colour, 0, marker=look.marker))
         marks += [
-            Spot(at, mean, f"{printable(label)}: a true {at:g} is sent as {mean:.2f} on average")
+            Spot(at, mean, f"{printable(label)}: a true {at:g} is read as {mean:.2f} on average")
             for at, mean in zip(own, sent, strict=True)
         ]
         first, *others = label.split(", ")
@@ -73,7 +73,7 @@ def _expected(mechanisms: Sequence[tuple[str, Look, DeviceChannel]]) -> Panel:
     margin = 0.06 * (max(values) - min(values))
     y = plain_axis(min(values) - margin, max(values) + margin, grid=True)
     x = level_axis(inputs.tolist(), "true rating, r")
-    return Panel("Mean of what is sent, E[r*|r]", x, y, marks, ends)
+    return Panel("Mean of what the server reads, E[r*|r]", x, y, marks, ends)
 
 
 def _densities(channel: Channel) -> Panel:
@@ -95,12 +95,12 @@ def _densities(channel: Channel) -> Panel:
                 at = float(values[inner][edge]), float(density[inner][edge])
                 marks.append(Text(*at, f"{probabilities[place]:.0%}", colour, shift=(0.0, -8.0), size=10.5))
         most = max(most, highest)
-    x = plain_axis(float(values[0]), float(values[-1]), "what is sent, r*")
+    x = plain_axis(float(values[0]), float(values[-1]), "what the server reads, r*")
     y = plain_axis(0, 1.12 * most, "density, by true rating r", ticks=4, grid=True)
     labelled = sorted({0, rows.size // 2, rows.size - 1}) if rows.size > 6 else range(rows.size)
     colours = ramp(rows.size)
     legend = [Entry(f"r = {channel.inputs[rows[place]]:g}", colours[place]) for place in labelled]
-    return Panel("What is sent", x, y, marks, legend=legend)
+    return Panel("What the server reads", x, y, marks, legend=legend)
 
 
 def _matrix(channel: Channel) -> Panel:
@@ -119,9 +119,10 @@ def _matrix(channel: Channel) -> Panel:
             words = "0" if share == 0 else f"{share:.2f}".lstrip("0") if share < 0.995 else "1"
             size = 11.0 if channel.symbols <= 8 else 9.5
             marks.append(Text(symbol, row, words, SURFACE if dark else INK, size=size))
-    x = Axis(-0.5, channel.symbols - 0.5, _ticks(channel.values), "what is sent, r*")
+    ticks = [(place, f"{place}: {value}") for place, value in _ticks(channel.values)]
+    x = Axis(-0.5, channel.symbols - 0.5, ticks, "symbol sent: what the server reads for it, r*")
     y = Axis(-0.5, levels.size - 0.5, _ticks(channel.inputs[levels]), "true rating, r")
-    return Panel("Probability of what is sent", x, y, marks)
+    return Panel("Probability of each symbol", x, y, marks)
 
 
 def _shown(rows: NDArray[np.int64]) -> NDArray[np.int64]:

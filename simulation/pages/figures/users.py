@@ -152,14 +152,17 @@ def _accuracy(run: RunFiles) -> Panel:
 
 
 def _losses(run: RunFiles) -> Panel:
-    losses = run.traffic["epsilon_per_user"]
+    losses, how = run.traffic["epsilon_per_user"], ""
+    if not np.isfinite(losses).all():
+        # Where noise is added to sums, a loss is bounded by composition alone.
+        losses, how = run.traffic["epsilon_composed"], f", δ = {run.summary.privacy.delta:g}"
     known = losses[np.isfinite(losses)]
     if known.size < losses.size or not known.size:
         return empty("How private: no bound", _unbounded_in_words(run.summary.privacy), width=_THIRD)
     largest = float(known.max())
     compared = profiles_compared(largest, hides_rated_items=run.summary.privacy.hides_rated_items)
     title = f"How private: ε {short(largest)} per user at most"
-    return _histogram(title, known, _colour(run), "ε ", f"ε per user{compared}", _THIRD)
+    return _histogram(title, known, _colour(run), "ε ", f"ε per user{compared}{how}", _THIRD)
 
 
 def _unbounded_in_words(privacy: PrivacySummary) -> str:
@@ -218,15 +221,6 @@ def group_by_rating(
         (float(level), np.percentile(predictions[of_rating == place], PREDICTION_QUANTILES))
         for place, level in enumerate(levels)
         if (of_rating == place).any()
-    ]
-
-
-def draw_bytes(run: RunFiles) -> list[Panel]:
-    """Draw the bytes per user of each direction."""
-    axis, width = "bytes of messages per user", 430.0
-    return [
-        _histogram(title, run.traffic[f"{direction}_message_bytes"], _colour(run), "B", axis, width)
-        for direction, title in (("uplink", "From the device"), ("downlink", "To the device"))
     ]
 
 

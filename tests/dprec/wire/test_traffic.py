@@ -14,7 +14,15 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from dprec.wire import WITHOUT_RECORD, NetworkOptions, TrafficLedger, network_bytes, onion_bytes, record_bytes
+from dprec.wire import (
+    WITHOUT_RECORD,
+    Exchanged,
+    NetworkOptions,
+    TrafficLedger,
+    network_bytes,
+    onion_bytes,
+    record_bytes,
+)
 from dprec.wire.traffic import KEY_BYTES, MEASURED, Contacts
 
 
@@ -44,6 +52,31 @@ def test_millions_of_bytes_times_millions_of_users_do_not_overflow() -> None:
     ledger = TrafficLedger(2)
     ledger.charge_uplink(slice(None), 2**40, 2**41)
     assert ledger.uplink_message.sum() == 2**42
+
+
+def test_the_messages_of_the_first_user_are_kept_apart() -> None:
+    ledger = TrafficLedger(3)
+    ledger.charge_downlink(np.array([True, False, True]), 7, 70, kind="ask", example=b"question")
+    ledger.charge_downlink(np.array([1, 2]), 5, 50, kind="ask")
+    ledger.charge_uplink(np.array([0, 2]), np.array([3, 4]), np.array([30, 40]), kind="ask", example=b"abc")
+    ledger.charge_uplink(slice(2, 3), 9, 90, kind="ask")
+    ledger.charge_uplink(slice(None), 2, 20, kind="ask", example=b"other")
+    assert ledger.first_user == {
+        ("ask", False): Exchanged(1, 7, 70, b"question"),
+        ("ask", True): Exchanged(2, 5, 50, b"abc"),
+    }
+    ledger.clear(np.array([True, False, False]))
+    assert ledger.first_user == {}
+
+
+def test_a_report_that_is_divided_is_charged_anew() -> None:
+    ledger = TrafficLedger(2)
+    ledger.charge_uplink(np.array([0, 1]), np.array([3, 4]), np.array([30, 40]), kind="ask", example=b"abc")
+    ledger.recharge_uplink(np.array([0]), "ask", np.array([5]), np.array([10]), np.array([500]))
+    assert ledger.first_user == {("ask", True): Exchanged(5, 10, 500, b"")}
+    assert ledger.uplink_message.tolist() == [500, 40]
+    assert ledger.messages.tolist() == [5, 1]
+    assert ledger.uplink_objects.tolist() == [15, 3]
 
 
 NO_CONTACTS = Contacts(connections=0, polls=0, heartbeats=0)

@@ -142,7 +142,7 @@ def test_every_component_is_described(what: str, kind: str) -> None:
     assert (described.what, described.kind) == (what, kind)
     for each in described.settings:
         assert each.words.endswith(".")
-        assert "a value" not in each.accepts, each.line.key
+        assert "a value" not in each.accepts, each.key
     json.dumps(described.as_json(), allow_nan=False)
     assert [each.what for each in described_components(kind)].count(what) == 1
 
@@ -152,17 +152,17 @@ def test_settings_have_defaults_bounds_and_sources() -> None:
     assert described.kind == described.place == f"{__name__}:Shared"
     assert described.words == "User-defined.\n\nIn two paragraphs."
     (share,) = described.settings
-    assert (share.line.key, share.line.default, share.accepts) == (
+    assert (share.key, share.default, share.accepts) == (
         "share",
         0.5,
         "a number, above 0, at most 1",
     )
-    assert (share.line.published, share.line.source) == ((0.25,), "li2021, Eq. 2")
+    assert (share.published, share.source) == ((0.25,), "li2021, Eq. 2")
     (one_shot,) = described_components("one-shot")
-    settings = {each.line.key: each for each in one_shot.settings}
+    settings = {each.key: each for each in one_shot.settings}
     assert settings["privacy.epsilon"].accepts == "a number, above 0"
     assert settings["personalization"].accepts == "none, on-device"
-    assert settings["mechanism"].line.default == "required"
+    assert settings["mechanism"].value == "required"
     assert settings["mechanism"].accepts.endswith("or module:Class")
 
 

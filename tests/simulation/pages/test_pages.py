@@ -24,11 +24,10 @@ from simulation.pages import projected, report
 from simulation.pages.comparison_page import comparison_page
 from simulation.pages.figures.rendering import Plot, Rendered, render
 from simulation.pages.page import Section, page, table
-from simulation.pages.run_page import answer_sentence, run_page
+from simulation.pages.run_page import run_page
 from simulation.pages.run_sections import example_sections
 from simulation.pages.words import merged_notes
 from simulation.storage.run_files import ExampleUser, holds_comparison, read_run
-from simulation.storage.summary import read_summary
 from simulation.storage.tables import csv_of_rows
 from tests.approved import check, words_of_page
 
@@ -99,7 +98,7 @@ def test_self_contained_well_formed_and_rebuilt_the_same(
     assert headings.count(1) == 1
     assert all(after <= before + 1 for before, after in pairwise(headings))
     figures = {path.stem for path in (directory / "figures").glob("*.svg")}
-    assert outline.pictures.count("img") == outline.tags.count("figcaption") == len(figures) >= 4
+    assert outline.pictures.count("img") == outline.tags.count("figcaption") == len(figures) >= 3
     assert outline.tags.count("svg") >= len(figures)
     assert len(set(outline.identifiers)) == len(outline.identifiers)
     assert {address[1:] for address in outline.addresses if address[0] == "#"} <= set(outline.identifiers)
@@ -193,7 +192,6 @@ def test_what_does_not_apply_is_a_dash_or_absent(run_directory: Directories) -> 
     ).text
     assert "<dt>ε per rating</dt><dd>–" in page
     assert "Noise of the mechanism" not in page
-    assert "Accuracy against bytes, by round" not in page
     assert ">Traffic of a deployment</h2>" not in page
     assert "--population 10e6</code> adds the traffic of a deployment" in page
     assert ">nan<" not in page
@@ -450,43 +448,3 @@ def test_notes_that_differ_in_numbers_are_merged() -> None:
         ("b", "Other."),
     ]
     assert merged_notes(notes) == [(["a", "b"], "94 of 1,200 are fake.", 1), (["b"], "Other.", 0)]
-
-
-_UNKNOWN = {"privacy.epsilon_per_rating": None, "privacy.epsilon_per_user.max": None}
-_ONE = {"privacy.epsilon_composed.max": 1.0}
-_CLAIMED = {"privacy.status": "claimed"}
-RUNS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "per rating": ({}, {}),
-    "per user": ({"per": "user"}, _ONE),
-    "without privacy": (
-        {"mechanism": "none", "epsilon": None, "completion": "mf"},
-        {"privacy.epsilon_composed.max": None},
-    ),
-    "by composition only": ({"trust": "secure-aggregation"}, {**_UNKNOWN, "privacy.hides_rated_items": True}),
-    "claimed": (
-        {"trust": "central"},
-        {**_UNKNOWN, **_CLAIMED, "privacy.epsilon_claimed": {"per_rating": 2.0, "per_user": 1154.2}},
-    ),
-    "claimed beside a proof of less": (
-        {"trust": "central"},
-        {
-            **_CLAIMED,
-            "privacy.epsilon_per_rating": 900.0,
-            "privacy.epsilon_claimed": {"per_rating": 1.0, "per_user": None},
-        },
-    ),
-    "nothing sent": ({}, {"traffic.uplink.message_bytes": 0}),
-    "deployed": ({"per": "user"}, {"devices": "deployed", "accuracy": {"rmse": None}, **_ONE}),
-    "signs": (
-        {"metric": "sign_accuracy", "per": "user"},
-        {"accuracy.sign_accuracy": 0.7, "nothing_sent": 0.64, **_ONE},
-    ),
-}
-
-
-def test_a_run_is_answered_in_a_sentence(tmp_path: Path, writers: dict[str, Directories]) -> None:
-    said = []
-    for name, (settings, altered) in RUNS.items():
-        summary = read_summary(writers["run"](tmp_path / name, **settings, altered=altered))
-        said.append(f"{name}: {answer_sentence(summary)}")
-    check("answers-of-runs", "\n".join(said))

@@ -232,7 +232,7 @@ def test_every_table_and_page_says_so(compared: Path) -> None:
     assert "what user-defined code sends" in page
     assert math.isnan(read_run(own).traffic["epsilon_per_user"][0])
     run_page = page_of(own)
-    assert "declared, not proved" in run_page
+    assert "(declared; not proved)" in run_page
     assert "an answer is one bit" not in run_page
 
 

@@ -36,7 +36,7 @@ SMALL = {
         "completion": {"kind": "item-biases"},
     },
     "simulation": {"backend": "local"},
-    "evaluation": {"ranking": {"cutoffs": [2, 5]}},
+    "evaluation": {"top_k": 1, "ranking": {"cutoffs": [2, 5]}},
 }
 
 

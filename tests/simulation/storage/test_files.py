@@ -171,7 +171,11 @@ def test_a_run_of_a_damaged_result_can_be_repeated(directory: Path, finished: Pa
 
 def test_the_summary_records_every_file(directory: Path) -> None:
     files = json.loads((directory / "summary.json").read_text())["files"]
-    assert {name: entry["rows"] for name, entry in files.items()} == {**ROWS, "ledger.npz": None}
+    assert {name: entry["rows"] for name, entry in files.items()} == {
+        **ROWS,
+        "ledger.npz": None,
+        "messages.json": None,
+    }
 
 
 def test_a_file_that_the_summary_does_not_know_is_refused(directory: Path) -> None:

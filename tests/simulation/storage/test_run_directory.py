@@ -337,7 +337,7 @@ def state_after(rounds: int) -> State:
         state.broadcast = state.factors.astype(np.float16)
         state.holders = draws.random(USERS) < 0.5
         state.traffic.charge_uplink(slice(2, 5), 10, 20)
-        state.traffic.charge_downlink(slice(None), 100, 200)
+        state.traffic.charge_downlink(slice(None), 100, 200, kind="train", example=b"factors")
         for number in range(1, rounds + 1):
             state.accountant.step(number, draws.random(USERS) < 0.5, 0.1 * number, draws.random(USERS))
         state.best_error, state.best_round = 0.1 + 0.2, rounds
@@ -355,11 +355,12 @@ def contents(state: State) -> dict[str, Any]:
             name: getattr(state, name)
             for name in ("factors", "velocity", "best_factors", "holders", "broadcast")
         },
-        **{f"traffic {name}": column for name, column in vars(state.traffic).items()},
+        **{f"traffic {name}": column for name, column in state.traffic.columns.items()},
         **{f"privacy {name}": column for name, column in state.accountant.to_arrays().items()},
     }
     return {
         **{name: None if array is None else (array.dtype, array.tobytes()) for name, array in arrays.items()},
+        "first user": state.traffic.first_user,
         "records": state.records,
         "best": (state.best_error, state.best_round),
     }

@@ -172,7 +172,7 @@ def test_a_level_that_no_test_rating_has_is_in_the_channel_and_on_the_page(
     stored = read_channel(tmp_path / "run")
     assert stored.channel.inputs.tolist() == [1, 2, 3, 4, 5]
     assert stored.channel.epsilon == pytest.approx(1.0, rel=1e-3)
-    assert "for each of 5 true ratings" in (tmp_path / "run" / "report.html").read_text()
+    assert "is read as" in (tmp_path / "run" / "report.html").read_text()
 
 
 def test_x_map_with_noise_on_the_device_shows_its_mechanism(tmp_path: Path, tiny: dict[str, Any]) -> None:

@@ -1,0 +1,130 @@
+"""What leaves one user's device and what comes back, step by step in bytes: drawn on pages and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dprec.accounting import Trust
+from simulation.analysis.protocol_results import result_of
+from simulation.analysis.vocabulary import plural, size
+from simulation.storage.messages import MessagesOfKind, UserMessages
+from simulation.storage.run_files import RunFiles
+
+_TITLES = {
+    "query.report": ("request", "report"),
+    "query.count": ("groups of items", "noisy counts"),
+    "train": ("item factors", "report on their gradient"),
+    "train.statistics": ("what is known of the items", "sums over the user's ratings"),
+    "train.update": ("model", "update of the model"),
+    "train.slopes": ("entries at the rated items", "noisy slopes"),
+    "query.deliver": ("final model", "receipt"),
+    "query.personalize": ("table of all items, and the user's prior", "receipt"),
+    "query.recommend": ("list of recommendations", "receipt"),
+    "query.replace": ("candidates for rated items", "AlterEgo"),
+    "further": ("keys and shares of others", "keys and shares"),
+    "item set": ("", "item set, linked to the user"),
+}
+"""What messages of each kind hold, to the device and from it."""
+
+_BETWEEN: dict[tuple[Trust, str], str] = {
+    ("shuffle", "query.report"): "shufflers mix the messages of all users",
+    ("secure-aggregation", "train"): "masks cancel in the sum over users",
+    ("secure-aggregation", "train.statistics"): "masks cancel in the sum over users",
+    ("secure-aggregation", "train.update"): "masks cancel in the sum over users",
+}
+"""Who stands between devices and server, for what kind of report."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """Messages of one kind, one way."""
+
+    up: bool
+    title: str
+    size: str
+    """Bytes of the payload, and of the messages that carry it."""
+    parts: str
+    """Parts of the payload; empty if it has one."""
+    begins: str
+    """First bytes of the payload, in hexadecimal; empty where it has none."""
+    between: str
+    """Who stands between device and server."""
+
+    @property
+    def lines(self) -> list[str]:
+        """What is said below its title."""
+        return [line for line in (self.size, self.parts, self.shown_bytes, self.between) if line]
+
+    @property
+    def shown_bytes(self) -> str:
+        """The first bytes, in words; empty without any."""
+        return f"begins {self.begins}" if self.begins else ""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """The messages of one user with the server."""
+
+    user: str
+    steps: Sequence[Step]
+    totals: tuple[str, str]
+    """In all, from the device and to it."""
+    server_sees: str
+
+    @property
+    def text(self) -> str:
+        """The drawing for a terminal."""
+        lines = [f"{self.user:<62}server"]
+        for step in self.steps:
+            shaft = f" {step.title} "
+            lines += ["", f"  |{shaft:-^60}>|" if step.up else f"  |<{shaft:-^60}|"]
+            lines += [f"  |   {line:<58}|" for line in step.lines]
+        return "\n".join([*lines, "", *self.totals, f"the server sees: {self.server_sees}"])
+
+
+def drawing_of(run: RunFiles) -> Drawing | None:
+    """Return the drawing of a run; None if nothing is sent, or devices are deployed."""
+    told = run.messages
+    if told is None:
+        return None
+    trust = run.summary.privacy.trust
+    return Drawing(
+        user=f"user {told.user}, {plural(told.ratings, 'rating')}",
+        steps=[_step(each, trust) for each in told.messages],
+        totals=(_total(run, told, up=True), _total(run, told, up=False)),
+        server_sees=result_of(run.summary).server_sees,
+    )
+
+
+def _step(own: MessagesOfKind, trust: Trust) -> Step:
+    title = _TITLES.get(own.kind, (own.kind, own.kind))[own.up]
+    several = own.messages > 1
+    return Step(
+        up=own.up,
+        title=f"{title}, {own.messages:,} times" if several else title,
+        size=_size(own),
+        parts=", ".join(f"{name} {plural(bits, 'bit')}" for name, bits in own.bits.items()),
+        begins=" ".join(own.begins[place : place + 2] for place in range(0, len(own.begins), 2)),
+        between=_BETWEEN.get((trust, own.kind), "") if own.up else "",
+    )
+
+
+def _size(own: MessagesOfKind) -> str:
+    mean = " on average" if own.payload_bytes % own.messages or own.message_bytes % own.messages else ""
+    message = f"{own.message_bytes / own.messages:,.0f}-byte message"
+    if not own.payload_bytes:
+        return f"nothing, in a {message}{mean}"
+    payload = own.payload_bytes / own.messages
+    counted = f"{payload:,.0f}" if payload >= 1 else f"{payload:.1g}"
+    return f"{counted} {'byte' if counted == '1' else 'bytes'} in a {message}{mean}"
+
+
+def _total(run: RunFiles, told: UserMessages, *, up: bool) -> str:
+    own = [each for each in told.messages if each.up is up]
+    payload, message = sum(each.payload_bytes for each in own), sum(each.message_bytes for each in own)
+    network = float(run.traffic[f"{'up' if up else 'down'}link_network_bytes"][0])
+    return (
+        f"{'up' if up else 'down'} in all: {payload:,} bytes in messages of {message:,}; "
+        f"{size(network)} on the network"
+    )

@@ -1,0 +1,67 @@
+"""One user's messages under a configuration, drawn: the protocol runs on a few made-up people."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dprec.datasets import Dataset, Synthetic
+from dprec.splits import Holdout
+from simulation.analysis.drawing import Drawing, drawing_of
+from simulation.configuration.loading import load
+from simulation.configuration.models import EvaluationOptions, RunConfig, SimulationOptions
+from simulation.configuration.presets import find_configuration
+from simulation.execution import load_ratings, run_prepared
+from simulation.pages.page import render_template
+from simulation.storage.run_files import RunFiles
+
+_USERS = 200
+"""People of a demonstration."""
+
+_MADE_UP = ("synthetic", "synthetic-domains")
+"""Data that can be made for any number of people."""
+
+
+def drawn(config: RunConfig) -> Drawing | None:
+    """Return what one of a few made-up people sends and is sent; None if nothing.
+
+    Synthetic data keep their catalogue and their mean number of ratings; others have those of MovieLens 100K.
+    """
+    alone = SimulationOptions(backend="local", workers=1)
+    small = {"dataset": _few(Synthetic()), "split": Holdout(), "evaluation": EvaluationOptions()}
+    if config.dataset.kind in _MADE_UP:
+        small = {"dataset": _few(config.dataset)}
+    config = config.model_copy(update={**small, "simulation": alone})
+    train, test = load_ratings(config)
+    return drawing_of(RunFiles.of(run_prepared(config, train, test, None)))
+
+
+def _few(dataset: Any) -> Dataset:
+    """Return synthetic data of few people that otherwise are like others."""
+    users = min(dataset.users, _USERS)
+    made: Dataset = replace(dataset, users=users, ratings=dataset.ratings * users // dataset.users)
+    return made
+
+
+def drawing_svg(drawing: Drawing) -> str:
+    """Return a drawing as an SVG element."""
+    return str(render_template("sent.svg", drawing=drawing))
+
+
+def sent_drawing(config: str | Path | RunConfig) -> str:
+    """Return what leaves a device under a configuration, and what comes back, as an SVG element.
+
+    Parameters
+    ----------
+    config : str, Path or RunConfig
+        A configuration, its file or the name of a preset.
+
+    Returns
+    -------
+    str
+        Empty if nothing is sent.
+    """
+    loaded = config if isinstance(config, RunConfig) else load(find_configuration(str(config)))
+    drawing = drawn(loaded)
+    return "" if drawing is None else drawing_svg(drawing)

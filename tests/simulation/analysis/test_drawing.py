@@ -1,0 +1,115 @@
+"""The drawing of one user's messages holds for every preset: its bytes are those that are charged."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from simulation import run
+from simulation.analysis.drawing import Drawing, drawing_of
+from simulation.configuration.loading import load
+from simulation.configuration.presets import find_configuration
+from simulation.demonstration import drawing_svg, drawn, sent_drawing
+from simulation.storage.run_files import RunFiles, read_run
+from tests.simulation.conftest import presets
+
+SVG = "{http://www.w3.org/2000/svg}"
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def every_preset() -> dict[str, dict[str, Any]]:
+    """Return every preset on the small population."""
+    return copy.deepcopy(presets())
+
+
+def drawing_from(folder: Path) -> tuple[RunFiles, Drawing]:
+    """Return a run as it is stored, and its drawing."""
+    stored = read_run(folder)
+    drawing = drawing_of(stored)
+    assert drawing is not None
+    return stored, drawing
+
+
+def test_a_preset_is_drawn_with_the_bytes_that_are_charged(tmp_path: Path, preset: dict[str, Any]) -> None:
+    run(preset, tmp_path, page=False)
+    if preset["name"] == "nothing-sent":
+        assert drawing_of(read_run(tmp_path)) is None
+        return
+    stored, drawing = drawing_from(tmp_path)
+    assert stored.messages is not None
+    for side, total, up in (("uplink", drawing.totals[0], True), ("downlink", drawing.totals[1], False)):
+        own = [each for each in stored.messages.messages if each.up is up]
+        for counted in ("payload_bytes", "message_bytes"):
+            charged = int(stored.traffic[f"{side}_{counted}"][0])
+            assert sum(getattr(each, counted) for each in own) == charged
+            assert f"{charged:,}" in total
+    assert sum(each.messages for each in stored.messages.messages) == int(stored.traffic["messages"][0])
+    for each in stored.messages.messages:
+        if each.bits:
+            assert 0 <= 8 * each.payload_bytes - sum(each.bits.values()) < 8
+    assert {step.up for step in drawing.steps} == {True, False}
+    assert all(step.title for step in drawing.steps)
+    texts = [text.text for text in ElementTree.fromstring(drawing_svg(drawing)).iter(f"{SVG}text")]
+    assert [text for text in texts if text in {step.title for step in drawing.steps}] == [
+        step.title for step in drawing.steps
+    ]
+    assert drawing.server_sees in drawing.text
+
+
+@pytest.mark.parametrize("name", ["pg-mf", "secagg-als", "shuffled-on-device", "x-map", "blp-mf"])
+def test_messages_do_not_depend_on_who_shares_a_node(
+    tmp_path: Path, name: str, every_preset: dict[str, dict[str, Any]]
+) -> None:
+    messages = []
+    for users_per_node in (1, "all"):
+        values = every_preset[name] | {"simulation": {"backend": "local", "users_per_node": users_per_node}}
+        folder = tmp_path / str(users_per_node)
+        run(values, folder, page=False)
+        messages.append((folder / "messages.json").read_bytes())
+    assert messages[0] == messages[1]
+
+
+def test_masked_sums_show_no_bytes_that_are_not_sent(
+    tmp_path: Path, every_preset: dict[str, dict[str, Any]]
+) -> None:
+    run(every_preset["secagg-als"], tmp_path, page=False)
+    _, drawing = drawing_from(tmp_path)
+    assert not any(step.begins for step in drawing.steps if step.up)
+    assert "masks cancel in the sum over users" in [step.between for step in drawing.steps]
+
+
+def test_only_what_is_shuffled_passes_a_shuffler(
+    tmp_path: Path, every_preset: dict[str, dict[str, Any]]
+) -> None:
+    run(every_preset["shuffled-on-device"], tmp_path, page=False)
+    _, drawing = drawing_from(tmp_path)
+    assert [bool(step.between) for step in drawing.steps] == [False, True, False, False, False]
+    assert drawing.steps[1].title == "report, 18 times"
+    assert drawing.steps[1].size.startswith("1 byte in a ")
+
+
+def test_hostile_names_are_text(tmp_path: Path, tiny: dict[str, Any]) -> None:
+    ratings = tmp_path / "ratings.csv"
+    users = (HOSTILE, "b", "c")
+    lines = [f'"{user}",{item},{1 + item % 5}' for user in users for item in range(10)]
+    ratings.write_text("\n".join(["user,item,rating", *lines]))
+    run({**tiny, "dataset": {"kind": "csv", "path": str(ratings)}}, tmp_path / "run", page=False)
+    _, drawing = drawing_from(tmp_path / "run")
+    svg = drawing_svg(drawing)
+    assert "<script" not in svg
+    assert ElementTree.fromstring(svg).find(f".//{SVG}script") is None
+
+
+def test_a_configuration_is_drawn_without_its_data(tmp_path: Path) -> None:
+    elsewhere = ["dataset={kind: movielens-100k, path: /nowhere}", "split={kind: predefined, fold: u1}"]
+    config = load(find_configuration("one-bit-on-device"), elsewhere)
+    assert drawn(config) == drawn(load(find_configuration("one-bit-on-device"), []))
+
+
+def test_nothing_is_drawn_where_nothing_is_sent() -> None:
+    assert sent_drawing("nothing-sent") == ""

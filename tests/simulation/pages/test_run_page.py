@@ -1,0 +1,193 @@
+"""What a run's page says first is true: the baseline, every epsilon with what it is for, both prices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simulation import run
+from simulation.pages.figures.noise import draw_noise
+from simulation.pages.figures.rendering import Plot, Rendered
+from simulation.pages.run_page import answer_sentence, run_page
+from simulation.pages.run_sections import noise_sections, user_table
+from simulation.storage.run_files import read_run
+from simulation.storage.summary import read_summary
+from tests.approved import check
+
+Directories = Callable[..., Path]
+
+
+def blank(plot: Plot) -> Rendered:
+    """Return a figure that is left blank."""
+    return Rendered(plot, "<svg/>", "<svg/>")
+
+
+def page_of(directory: Path) -> str:
+    """Return the page of a run with blank figures."""
+    return run_page(read_run(directory), "", None, blank)
+
+
+def tiles_of(page: str) -> dict[str, tuple[str, str]]:
+    """Return what is large and what is small in every tile."""
+    found = re.findall(r"<dt>(.*?)</dt><dd>(.*?)<small>(.*?)</small>", page)
+    return {name: (figure, detail) for name, figure, detail in found}
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "baseline", "worse"),
+    [
+        ("rmse", 2.648, 1.0634, True),
+        ("rmse", 0.9, 1.0634, False),
+        ("rmse", 1.0634, 1.0634, False),
+        ("sign_accuracy", 0.6, 0.64, True),
+        ("sign_accuracy", 0.7, 0.64, False),
+    ],
+)
+def test_what_is_worse_than_nothing_sent_says_so_first(
+    run_directory: Directories, metric: str, value: float, baseline: float, worse: bool
+) -> None:
+    altered = {f"accuracy.{metric}": value, "nothing_sent": baseline}
+    directory = run_directory(metric=metric, altered=altered)
+    said = answer_sentence(read_summary(directory))
+    assert said.startswith("Worse than sending nothing: ") is worse
+    assert f"{value:.3f} on 400 held-out ratings, against {baseline:.3f} with nothing sent" in said
+    label = "RMSE" if metric == "rmse" else "Sign accuracy"
+    figure, detail = tiles_of(page_of(directory))[label]
+    assert figure == f"{value:.4f}"
+    assert detail.endswith(f"; {baseline:.4f} with nothing sent")
+
+
+@pytest.mark.parametrize(("share", "shown"), [(0.5, True), (0.89, True), (0.9, False), (1.0, False)])
+def test_lists_of_everything_are_no_figure(run_directory: Directories, share: float, shown: bool) -> None:
+    page = page_of(run_directory(altered={"accuracy.whole_lists": share}))
+    assert ("F-score at 10" in tiles_of(page)) is shown
+    assert ("left out" in page) is not shown
+    assert (f"{share:.0%} of the users have at most 10 candidates" in page) is not shown
+
+
+def test_the_share_of_whole_lists_is_that_of_the_tested_users(tmp_path: Path, tiny: dict[str, Any]) -> None:
+    for top_k in (1, 2, 3):
+        values = {**tiny, "evaluation": {"top_k": top_k}}
+        result = run(values, tmp_path / str(top_k), page=False)
+        tested = np.unique(result.predictions["user"], return_counts=True)[1]
+        assert result.summary["accuracy"]["whole_lists"] == np.mean(tested <= top_k)
+    unrated = {**tiny, "evaluation": {"top_k": 22, "candidates": "unrated"}}
+    result = run(unrated, tmp_path / "unrated", page=False)
+    left = 30 - result.traffic["ratings"][np.isin(result.traffic["user"], result.predictions["user"])]
+    assert result.summary["accuracy"]["whole_lists"] == np.mean(left <= 22)
+    assert 0 < result.summary["accuracy"]["whole_lists"] < 1
+
+
+@pytest.mark.parametrize("any_two", [None, 7.5])
+def test_any_two_profiles_are_named_beside_a_user(run_directory: Directories, any_two: float | None) -> None:
+    directory = run_directory(altered={"privacy.epsilon_any_two": any_two})
+    said, tiles = answer_sentence(read_summary(directory)), tiles_of(page_of(directory))
+    assert "163 per user and 40.75 per user by composition with δ = 1e-06 on the same items;" in said
+    assert tiles["ε per user"] == ("163", "same items, largest")
+    if any_two is None:
+        assert "for any two profiles none is proved" in said
+        assert tiles["ε, any two profiles"] == ("–", "none is proved")
+    else:
+        assert "for any two profiles it is 7.5 with δ = 1e-06" in said
+        assert tiles["ε, any two profiles"][0] == "7.5"
+
+
+def test_messages_and_network_stand_beside_each_other(run_directory: Directories) -> None:
+    directory = run_directory(
+        altered={
+            "traffic.uplink.message_mean_per_user": 416.0,
+            "traffic.uplink.network_mean_per_user": 21700.0,
+            "traffic.downlink.message_mean_per_user": 22300.0,
+            "traffic.downlink.network_mean_per_user": 29500.0,
+        }
+    )
+    said = answer_sentence(read_summary(directory))
+    assert "sends 416 B (21.7 kB on the network) and is sent 22.3 kB (29.5 kB on the network)" in said
+    tiles = tiles_of(page_of(directory))
+    assert tiles["bytes up per user"] == ("416 B", "in messages, mean; 21.7 kB on the network")
+    assert tiles["bytes down per user"] == ("22.3 kB", "in messages, mean; 29.5 kB on the network")
+
+
+def test_who_predicts_is_who_predicts(tmp_path: Path, tiny: dict[str, Any]) -> None:
+    tiny["protocol"]["mechanism"] = {"kind": "threshold-bit"}
+    run(tiny, tmp_path / "server", page=False)
+    tiny["protocol"]["personalization"] = "on-device"
+    run(tiny, tmp_path / "devices", page=False)
+    assert "the server completes the matrix" in page_of(tmp_path / "server")
+    assert "the server completes the matrix" not in page_of(tmp_path / "devices")
+    assert "every device predicts" in page_of(tmp_path / "devices")
+
+
+def test_a_bit_is_sent_and_a_number_is_read(tmp_path: Path, tiny: dict[str, Any]) -> None:
+    tiny["protocol"]["mechanism"] = {"kind": "threshold-bit"}
+    run(tiny, tmp_path / "run", page=False)
+    stored = read_run(tmp_path / "run")
+    assert stored.channel is not None
+    low, high = (f"{value:.3g}" for value in stored.channel.channel.values)
+    plots: list[Plot] = []
+    noise_sections(stored, lambda plot: plots.append(plot) or blank(plot))  # type: ignore[func-returns-value]
+    assert f"A bit is sent: the server reads {low} for a 0 and {high} for a 1." in plots[0].caption
+    ticks = draw_noise(stored.channel)[0].x.ticks
+    assert [words for _, words in ticks] == [f"0: {low}", f"1: {high}"]
+
+
+def test_the_users_table_has_what_applies(tmp_path: Path, writers: dict[str, Directories]) -> None:
+    write = writers["run"]
+    shown = user_table(read_run(write(tmp_path / "a", mechanism="none", epsilon=None, completion="mf")))
+    assert "messages from the device, bytes" in shown
+    assert "ε per rating" not in shown
+    private = user_table(read_run(write(tmp_path / "b")))
+    assert "ε per user, same items" in private
+
+
+def test_own_components_are_called_your_own(run_directory: Directories) -> None:
+    own = dict.fromkeys(("mechanism", "completion"), "mine:Own")
+    page = page_of(run_directory(altered={"protocol": "mine:Rounds", **own}))
+    assert "Protocol: mine:Rounds, your own." in page
+    assert "Mechanism: mine:Own, your own." in page
+    assert "Completion: mine:Own, your own." in page
+
+
+_UNKNOWN = {"privacy.epsilon_per_rating": None, "privacy.epsilon_per_user.max": None}
+_ONE = {"privacy.epsilon_composed.max": 1.0}
+_CLAIMED = {"privacy.status": "claimed"}
+RUNS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "per rating": ({}, {}),
+    "per user": ({"per": "user"}, _ONE),
+    "without privacy": (
+        {"mechanism": "none", "epsilon": None, "completion": "mf"},
+        {"privacy.epsilon_composed.max": None},
+    ),
+    "by composition only": ({"trust": "secure-aggregation"}, {**_UNKNOWN, "privacy.hides_rated_items": True}),
+    "claimed": (
+        {"trust": "central"},
+        {**_UNKNOWN, **_CLAIMED, "privacy.epsilon_claimed": {"per_rating": 2.0, "per_user": 1154.2}},
+    ),
+    "claimed beside a proof of less": (
+        {"trust": "central"},
+        {
+            **_CLAIMED,
+            "privacy.epsilon_per_rating": 900.0,
+            "privacy.epsilon_claimed": {"per_rating": 1.0, "per_user": None},
+        },
+    ),
+    "nothing sent": ({}, {"traffic.uplink.message_bytes": 0}),
+    "deployed": ({"per": "user"}, {"devices": "deployed", "accuracy": {"rmse": None}, **_ONE}),
+    "signs": (
+        {"metric": "sign_accuracy", "per": "user"},
+        {"accuracy.sign_accuracy": 0.7, "nothing_sent": 0.64, **_ONE},
+    ),
+}
+
+
+def test_a_run_is_answered_in_a_sentence(tmp_path: Path, writers: dict[str, Directories]) -> None:
+    said = []
+    for name, (settings, altered) in RUNS.items():
+        summary = read_summary(writers["run"](tmp_path / name, **settings, altered=altered))
+        said.append(f"{name}: {answer_sentence(summary)}")
+    check("answers-of-runs", "\n".join(said))
