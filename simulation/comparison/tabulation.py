@@ -119,7 +119,7 @@ class UserErrors:
 
     @classmethod
     def of(cls, predictions: Columns) -> UserErrors:
-        """Add up the columns of predictions.csv."""
+        """Add up the columns of predictions.csv.gz."""
         users, rows = np.unique(predictions["user"], return_inverse=True)
         rating, prediction = predictions["rating"], predictions["prediction"]
         errors = prediction - rating

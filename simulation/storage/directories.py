@@ -30,7 +30,7 @@ from simulation.storage.tables import Row, csv_of_rows
 
 # A run.
 CONFIG, SUMMARY, ROUNDS = "config.yaml", "summary.json", "rounds.jsonl"
-TRAFFIC, PREDICTIONS = "traffic.csv", "predictions.csv"
+TRAFFIC, PREDICTIONS = "traffic.csv", "predictions.csv.gz"
 CHANNEL, LEDGER = "channel.npz", "ledger.npz"
 
 # What an unfinished run draws from, if that is not its seed.

@@ -89,7 +89,9 @@ def test_the_table_agrees_with_single_runs(pair: Path, tmp_path: Path) -> None:
         alone = run(
             cell / "config.yaml", tmp_path / key, overrides=["simulation.population_dir=null"], page=False
         )
-        assert (tmp_path / key / "predictions.csv").read_bytes() == (cell / "predictions.csv").read_bytes()
+        assert (tmp_path / key / "predictions.csv.gz").read_bytes() == (
+            cell / "predictions.csv.gz"
+        ).read_bytes()
         assert (tmp_path / key / "traffic.csv").read_bytes() == (cell / "traffic.csv").read_bytes()
         assert float(line["rmse"]) == alone.summary["accuracy"]["rmse"]
         assert int(line["uplink_message_bytes"]) == alone.summary["traffic"]["uplink"]["message_bytes"]

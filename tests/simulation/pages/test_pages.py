@@ -310,7 +310,7 @@ def test_projection_on_page_and_terminal(
         ("summary.json", "{}", "summary.json: name: missing; accepted: the key"),
         ("rounds.jsonl", '{"round": 1}\nx\n', "rounds.jsonl: 2 rows; accepted: 1 row,"),
         ("traffic.csv", "user,ratings\n1,2\n", "traffic.csv: 1 row; accepted: 120 rows"),
-        ("predictions.csv", "", "predictions.csv: 0 rows; accepted: 400 rows"),
+        ("predictions.csv.gz", "", "predictions.csv.gz: changed since it was written"),
         ("config.yaml", "- 1\n", "config.yaml: a list"),
     ],
 )
