@@ -42,6 +42,7 @@ def run(
     resume: bool = False,
     population: float | None = None,
     page: bool = True,
+    png: bool = False,
     track: Sequence[str] = (),
     progress: Progress = silent,
     **parts: Unpack[GivenParts],
@@ -62,6 +63,8 @@ def run(
         Number of users in a deployment; the page projects their traffic.
     page : bool
         Whether to draw the page and its figures, which `report` can do later.
+    png : bool
+        Whether the figures are written as PNG too, beside SVG.
     track : sequence of str
         Trackers that are given the rounds as they come: csv, mlflow, tensorboard, wandb.
     **parts
@@ -80,15 +83,15 @@ def run(
     loaded = load(config, overrides, checked_parts(parts, "protocol.privacy.epsilon"))
     record = _record(loaded, output, resume, progress, track)
     if output is not None and page:
-        _draw(Path(output), population, progress)
+        _draw(Path(output), population, progress, png)
     return RunResult(record)
 
 
-def _draw(directory: Path, population: float | None, progress: Progress) -> None:
+def _draw(directory: Path, population: float | None, progress: Progress, png: bool) -> None:
     from simulation.pages import report
 
     with interrupts_noted(lambda: _how_to_go_on(directory)):
-        report(directory, population, progress)
+        report(directory, population, progress, png=png)
 
 
 def _record(
@@ -140,6 +143,7 @@ def compare(
     resume: bool = False,
     population: float | None = None,
     page: bool = True,
+    png: bool = False,
     progress: Progress = silent,
     announce: Announce = unheard,
     **parts: Unpack[GivenParts],
@@ -156,7 +160,7 @@ def compare(
         ``dotted.key=value`` replacements.
     jobs : int, optional
         Number of cells to run at a time; one per core by default.
-    resume, population, page, progress
+    resume, population, page, png, progress
         As for `simulation.run`; finished cells are kept.
     announce : callable, optional
         Called with a sentence on what a long comparison may take, before its first run.
@@ -177,7 +181,7 @@ def compare(
         result = run_cells(folder, progress=progress, tabulated=_outline if page else None)
         held(result)
         if result.rows and page:
-            _draw_comparison(result, population, progress)
+            _draw_comparison(result, population, progress, png)
     return result
 
 
@@ -236,13 +240,15 @@ def _outline(directory: Path) -> None:
     outline(directory)
 
 
-def _draw_comparison(result: ComparisonResult, population: float | None, progress: Progress) -> None:
+def _draw_comparison(
+    result: ComparisonResult, population: float | None, progress: Progress, png: bool
+) -> None:
     from simulation.comparison.running import InterruptedComparison
     from simulation.pages import report, report_runs
 
     try:
-        report_runs(result.directory, progress)
-        report(result.directory, population, progress)
+        report_runs(result.directory, progress, png=png)
+        report(result.directory, population, progress, png=png)
     except KeyboardInterrupt:
         raise InterruptedComparison(result) from None
 

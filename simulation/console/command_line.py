@@ -30,6 +30,7 @@ from simulation.console.parameters import (
     Overrides,
     Page,
     PlainHelp,
+    Png,
     Population,
     PopulationDir,
     Quick,
@@ -92,6 +93,7 @@ def run(
     resume: Resume = False,
     population: Population = None,
     page: Page = True,
+    png: Png = False,
     track: Track = None,
     quiet: Quiet = False,
 ) -> None:
@@ -105,6 +107,7 @@ def run(
             resume=resume,
             population=population,
             page=page,
+            png=png,
             track=track or (),
             progress=progress,
         )
@@ -129,6 +132,7 @@ def compare(
     resume: Resume = False,
     population: Population = None,
     page: Page = True,
+    png: Png = False,
     quick: Quick = False,
     quiet: Quiet = False,
 ) -> None:
@@ -147,6 +151,7 @@ def compare(
             resume=resume,
             population=population,
             page=page,
+            png=png,
             progress=progress,
             announce=unheard if quiet else lambda words: typer.echo(f"dprec: {words}", err=True),
         )
@@ -206,12 +211,14 @@ def audit(
 
 
 @app.command(cls=PlainHelp)
-def report(directory: Directory, population: Population = None, quiet: Quiet = False) -> None:
+def report(
+    directory: Directory, population: Population = None, png: Png = False, quiet: Quiet = False
+) -> None:
     """Rebuild report.html and the figures of a run or comparison from its files."""
     with progress_bar(quiet, "reading the files") as progress:
         from simulation.pages import report as build_report
 
-        page = build_report(directory, population, progress)
+        page = build_report(directory, population, progress, png=png)
     if not quiet:
         from simulation.console.results import print_projection
 

@@ -79,6 +79,7 @@ Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of
 Page = Annotated[
     bool, typer.Option("--page/--no-page", help="Whether to draw the page; dprec report draws it later.")
 ]
+Png = Annotated[bool, typer.Option("--png", help="Write the figures as PNG too, for slides.")]
 Jobs = Annotated[
     int | None,
     typer.Option(metavar="N", parser=integer, help="Cells at a time; by default one per core."),

@@ -46,7 +46,13 @@ _NOT_DRAWN = (
 """In place of a figure."""
 
 
-def report(directory: str | Path, population: float | None = None, progress: Progress = silent) -> Path:
+def report(
+    directory: str | Path,
+    population: float | None = None,
+    progress: Progress = silent,
+    *,
+    png: bool = False,
+) -> Path:
     """Build the page and the figures of a run directory or a comparison directory.
 
     Parameters
@@ -55,11 +61,13 @@ def report(directory: str | Path, population: float | None = None, progress: Pro
         Only its files are read, so that a page can be rebuilt anywhere.
     population : float, optional
         Number of users in a deployment, whose traffic is projected.
+    png : bool
+        Whether the figures are written as PNG too.
 
     Returns
     -------
     Path
-        The page; the figures are beside it, as PNG and SVG.
+        The page; the figures are beside it, as SVG.
 
     Raises
     ------
@@ -68,7 +76,7 @@ def report(directory: str | Path, population: float | None = None, progress: Pro
     """
     check_population(population)
     folder = Path(directory)
-    return _built(folder, population, _keeping(folder, progress))
+    return _built(folder, population, _keeping(folder, progress, png))
 
 
 def outline(directory: str | Path) -> Path:
@@ -79,7 +87,7 @@ def outline(directory: str | Path) -> Path:
     InputError
         As `report`.
     """
-    return _built(Path(directory), None, lambda plot: Rendered(plot, _NOT_DRAWN, _NOT_DRAWN, b""))
+    return _built(Path(directory), None, lambda plot: Rendered(plot, _NOT_DRAWN, _NOT_DRAWN))
 
 
 def _built(folder: Path, population: float | None, draw: Draw) -> Path:
@@ -97,13 +105,15 @@ def _built(folder: Path, population: float | None, draw: Draw) -> Path:
     return folder / REPORT
 
 
-def report_runs(directory: str | Path, progress: Progress = silent) -> None:
+def report_runs(directory: str | Path, progress: Progress = silent, *, png: bool = False) -> None:
     """Build the page of one run per protocol of a comparison, to which the comparison's page then links.
 
     Parameters
     ----------
     directory : str or Path
         Of a comparison.
+    png : bool
+        As for `report`.
 
     Raises
     ------
@@ -113,7 +123,7 @@ def report_runs(directory: str | Path, progress: Progress = silent) -> None:
     folders = list(representative_runs(read_comparison(Path(directory))).values())
     for done, folder in enumerate(folders):
         progress("writing the pages of runs", done, len(folders))
-        report(folder)
+        report(folder, png=png)
 
 
 def plot(result: RunRecord) -> Figure:
@@ -147,17 +157,18 @@ def projected(directory: str | Path, population: float) -> list[tuple[str, Proje
     return run_projections(read_run(folder), population)
 
 
-def _keeping(folder: Path, progress: Progress) -> Draw:
+def _keeping(folder: Path, progress: Progress, png: bool) -> Draw:
     """Return a function that renders a figure and writes its files."""
     figures = folder / FIGURES
     numbers = count(1)
 
     def draw(plot: Plot) -> Rendered:
         progress(f"writing {REPORT}, figure {next(numbers)}", 0, 0)
-        rendered = render(plot)
+        rendered = render(plot, png=png)
         figures.mkdir(exist_ok=True)
         write_atomically(figures / f"{plot.name}.svg", titled(rendered.svg))
-        write_atomically(figures / f"{plot.name}.png", rendered.png)
+        if rendered.png is not None:
+            write_atomically(figures / f"{plot.name}.png", rendered.png)
         return rendered
 
     return draw

@@ -226,15 +226,15 @@ class Rendered:
     plot: Plot
     svg: str
     narrow_svg: str
-    png: bytes
+    png: bytes | None = None
 
 
-def render(plot: Plot) -> Rendered:
-    """Draw a figure in both widths."""
+def render(plot: Plot, *, png: bool = False) -> Rendered:
+    """Draw a figure in both widths, and the wide one as a PNG too if that is wanted."""
     figure = plot.draw(WIDE)
     svg = to_svg(figure)
     figure.set_layout_engine("none")  # the layout is final; the PNG uses the same one
-    return Rendered(plot, svg, to_svg(plot.draw(NARROW)), _to_png(figure))
+    return Rendered(plot, svg, to_svg(plot.draw(NARROW)), _to_png(figure) if png else None)
 
 
 def _to_png(figure: Figure) -> bytes:
