@@ -61,10 +61,8 @@ def run(
         Continue an interrupted run of the same configuration, or return the result of a finished one.
     population : float, optional
         Number of users in a deployment; the page projects their traffic.
-    page : bool
-        Whether to draw the page and its figures, which `report` can do later.
-    png : bool
-        Whether the figures are written as PNG too, beside SVG.
+    page, png : bool
+        Whether to draw the page and its figures, which `report` can do later; and these as PNG too.
     track : sequence of str
         Trackers that are given the rounds as they come: csv, mlflow, tensorboard, wandb.
     **parts
