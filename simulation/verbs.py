@@ -1,4 +1,4 @@
-"""The verbs as Python functions: run, compare, tune, plot, and a pilot's prepare and enrol.
+"""The verbs as Python functions: run, compare, ls, diff, tune, plot, and a pilot's prepare and enrol.
 
 Each imports what it needs when it is called, so that starting is cheap.
 """
@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 
     from dprec.channel import Channel
     from dprec.reports import DeviceChannel
+    from simulation.comparison.differences import Difference
     from simulation.comparison.planning import Comparison
     from simulation.comparison.running import ComparisonResult
     from simulation.configuration.loading import GivenParts
     from simulation.configuration.models import RunConfig
     from simulation.deployment.server_folder import ServerFolder
+    from simulation.listing import Found
     from simulation.result import RunResult
     from simulation.storage.run_files import RunRecord
     from simulation.tuning.running import Tuned
@@ -258,6 +260,48 @@ def _what_is_finished(result: ComparisonResult) -> str:
     counted = f"{len(result.rows)} of {len(result.comparison.cells)} runs are finished"
     listed = f": {', '.join(map(str, files))}" if files else ""
     return f"{counted}{listed}; --resume -o {result.directory} goes on, and draws the figures"
+
+
+def ls(folder: str | Path = ".") -> list[Found]:
+    """List the runs, comparisons, audits and tunings in a folder, those that were changed last first.
+
+    Parameters
+    ----------
+    folder : str or Path
+        A folder of results, up to three levels deep, or a result itself. Links to folders are not followed.
+
+    Raises
+    ------
+    InputError
+        When there is no such folder. A result that is damaged is listed as such.
+    """
+    from simulation.listing import results_in
+
+    return results_in(folder)
+
+
+def diff(first: str | Path, second: str | Path) -> Difference:
+    """Return the settings and the figures in which two runs, or two comparisons, differ.
+
+    Parameters
+    ----------
+    first, second : str or Path
+        Their directories.
+
+    Returns
+    -------
+    Difference
+        Of two runs on the same test ratings, also by how much the second predicts better than the first, with
+        95 % intervals over users.
+
+    Raises
+    ------
+    InputError
+        When a directory is not that of a finished run or comparison, is damaged, or holds another kind.
+    """
+    from simulation.comparison.differences import differences
+
+    return differences(Path(first), Path(second))
 
 
 def tune(

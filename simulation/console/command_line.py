@@ -21,6 +21,7 @@ from dprec.errors import InputError
 from dprec.progress import unheard
 from simulation.console.exit_codes import exit_code, interrupts_explained
 from simulation.console.parameters import (
+    AsJson,
     AuditSeed,
     ConfigPath,
     Directory,
@@ -174,7 +175,7 @@ def audit(
     confidence: Annotated[
         float, typer.Option(metavar="P", help="Probability with which all bounds hold together.")
     ] = 0.99,
-    json_: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    json_: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Measure a lower bound on the privacy loss, by comparing what is sent for two profiles.
@@ -271,6 +272,37 @@ def advise(
     print_lines([*advice_lines(advice(directory, limits, metric)), *declared_lines(directory)])
 
 
+@app.command(cls=PlainHelp)
+def ls(
+    folder: Annotated[
+        Path, typer.Argument(metavar="[DIR]", help="The folder; by default, this one.")
+    ] = Path(),
+    as_json: AsJson = False,
+) -> None:
+    """List the runs, comparisons, audits and tunings in DIR: when, how far, and the best figure of each.
+
+    What changed last comes first. Folders are searched to a depth of three; links are not followed.
+    """
+    from simulation.console.listing import print_found
+
+    print_found(simulation.ls(folder), folder, as_json=as_json)
+
+
+@app.command(cls=PlainHelp)
+def diff(
+    first: Directory,
+    second: Annotated[Path, typer.Argument(metavar="OTHER", help="Another of the same kind.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say in which settings and figures two runs, or two comparisons, differ.
+
+    Of two runs on the same test ratings, also how much better OTHER predicts, and the interval over users.
+    """
+    from simulation.console.listing import print_difference
+
+    print_difference(simulation.diff(first, second), as_json=as_json)
+
+
 @app.command("list", cls=PlainHelp)
 def list_names(
     what: Annotated[
@@ -297,7 +329,7 @@ def describe(
         ),
     ] = None,
     set_: Overrides = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say what NAME is.
 

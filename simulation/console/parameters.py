@@ -76,6 +76,7 @@ PopulationDir = Annotated[
     str | None, typer.Option(metavar="DIR", help="Directory or URL, seen by every node, for the population.")
 ]
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a run or a comparison.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")]
 Page = Annotated[
     bool, typer.Option("--page/--no-page", help="Whether to draw the page; dprec report draws it later.")
 ]

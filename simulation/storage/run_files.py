@@ -426,8 +426,8 @@ def read_traffic(directory: Path, summary: Summary) -> Columns:
 
 
 def read_predictions(directory: Path, summary: Summary) -> Columns:
-    """Read the columns user, rating and prediction of predictions.csv.gz."""
-    types: dict[str, type[np.generic]] = {"user": np.str_, **_PREDICTION_TYPES}
+    """Read predictions.csv.gz."""
+    types: dict[str, type[np.generic]] = {"user": np.str_, "item": np.str_, **_PREDICTION_TYPES}
     return read_columns(checked(directory, summary, PREDICTIONS), types, FROM_RUN)
 
 
