@@ -19,8 +19,7 @@ from matplotlib.figure import Figure
 
 from simulation.analysis.protocol_results import ProtocolResult, by_protocol, read_results
 from simulation.analysis.vocabulary import DASH, METRICS
-from simulation.pages.figures.labels import MARKERS
-from simulation.pages.figures.panels import INK, SERIES
+from simulation.pages.figures.panels import INK
 
 RMSE = METRICS[0]
 
@@ -78,8 +77,8 @@ def drawn(every: Errors) -> Figure:
             [every[name][budget] - every[whole][budget] for name in both],
             [changed.index(name) for name in both],
             linestyle="none",
-            marker=MARKERS[place],
-            color=SERIES[place],
+            marker="os^DvPX<"[place],
+            color=f"C{place}",
             label=f"ε = {budget:g}",
         )
     axes.axvline(0, color=INK, linewidth=0.8)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,10 @@ from simulation.analysis.protocol_results import ProtocolResult
 from simulation.analysis.vocabulary import METRICS, Metric
 from simulation.comparison.tabulation import METRICS_OF_USERS, DrawnUsers, UserErrors
 from simulation.configuration.strict_yaml import flatten, read_yaml
+from simulation.storage.columns import figures_of
 from simulation.storage.directories import CONFIG
 from simulation.storage.run_files import holds_comparison, read_predictions
-from simulation.storage.summary import LEFT_OUT, Summary, column_of, read_summary
+from simulation.storage.summary import Summary, read_summary
 
 _DERIVED = "cells"
 """Part of a comparison's configuration that follows from the others."""
@@ -97,7 +98,7 @@ def differences(first: Path, second: Path) -> Difference:
 
 def _of_runs(first: Path, second: Path) -> Difference:
     summaries = read_summary(first), read_summary(second)
-    one, other = (dict(_figures(summary)) for summary in summaries)
+    one, other = (figures_of(summary.as_json()) for summary in summaries)
     gains = _gains((first, summaries[0]), (second, summaries[1]))
     return Difference(
         first,
@@ -109,12 +110,6 @@ def _of_runs(first: Path, second: Path) -> Difference:
         gains or (),
         gains is not None,
     )
-
-
-def _figures(summary: Summary) -> Iterator[tuple[str, float | str | bool | None]]:
-    for key, value in flatten(summary.as_json()).items():
-        if not key.startswith(LEFT_OUT) and not isinstance(value, list):
-            yield column_of(key), value
 
 
 def _gains(*runs: tuple[Path, Summary]) -> tuple[Gain, ...] | None:

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from dprec.channel import Channel
 from dprec.errors import InputError
@@ -26,10 +24,9 @@ from simulation.analysis.populations import Projection, check_population
 from simulation.pages.comparison_page import comparison_page, evaluation_plots
 from simulation.pages.deployment import comparison_projections, reference_traffic, run_projections
 from simulation.pages.evaluation_parts import evaluation_parts, representative_runs
-from simulation.pages.figures.labels import titled
 from simulation.pages.figures.looks import looks_of
 from simulation.pages.figures.noise import draw_noise
-from simulation.pages.figures.panels import MUTED, WIDE
+from simulation.pages.figures.panels import Panel
 from simulation.pages.figures.rendering import Draw, Plot, Rendered, render
 from simulation.pages.figures.users import draw_summary
 from simulation.pages.page import table
@@ -39,8 +36,11 @@ from simulation.storage.files import unusable, write_atomically
 from simulation.storage.run_files import RunFiles, RunRecord, holds_comparison, read_run
 from simulation.storage.tables import Row
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 _NOT_DRAWN = (
-    f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 40"><text x="8" y="24" fill="{MUTED}" '
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 40"><text x="8" y="24" fill="currentColor" '
     'font-size="12">This figure is drawn when all runs are finished.</text></svg>'
 )
 """In place of a figure."""
@@ -126,20 +126,27 @@ def report_runs(directory: str | Path, progress: Progress = silent, *, png: bool
         report(folder, png=png)
 
 
+def _shown(panels: Sequence[Panel]) -> Figure:
+    # Pages do without matplotlib, which takes longer to load than they take to be written.
+    from simulation.pages.figures.drawing import to_figure
+
+    return to_figure(panels)
+
+
 def plot(result: RunRecord) -> Figure:
     """Return the main figure of a run; see `RunResult.plot`."""
-    return draw_summary(WIDE, RunFiles.of(result))
+    return _shown(draw_summary(RunFiles.of(result)))
 
 
 def plot_comparison(directory: Path) -> Figure:
     """Return the main figure of a comparison; see `ComparisonResult.plot`."""
     files = read_comparison(directory)
-    looks = looks_of(files.results, by_trust=files.matched_unit == "user")
+    looks = looks_of(files.results)
     plots = (each for part in evaluation_parts(files, looks) for each in evaluation_plots(part))
     main = next(plots, None)
     if main is None:
         raise InputError("plot", f"nothing to draw in {directory}", "a comparison with finished runs")
-    return main.draw(WIDE)
+    return _shown(main.draw())
 
 
 def projected(directory: str | Path, population: float) -> list[tuple[str, Projection]]:
@@ -166,7 +173,7 @@ def _keeping(folder: Path, progress: Progress, png: bool) -> Draw:
         progress(f"writing {REPORT}, figure {next(numbers)}", 0, 0)
         rendered = render(plot, png=png)
         figures.mkdir(exist_ok=True)
-        write_atomically(figures / f"{plot.name}.svg", titled(rendered.svg))
+        write_atomically(figures / f"{plot.name}.svg", rendered.svg)
         if rendered.png is not None:
             write_atomically(figures / f"{plot.name}.png", rendered.png)
         return rendered
@@ -177,7 +184,7 @@ def _keeping(folder: Path, progress: Progress, png: bool) -> Draw:
 def plot_channel(channel: Channel | DeviceChannel) -> Figure:
     """Draw what a channel sends for every true rating, and its mean."""
     noise = channel if isinstance(channel, DeviceChannel) else DeviceChannel(channel, 1, per_user=False)
-    return draw_noise(WIDE, noise)
+    return _shown(draw_noise(noise))
 
 
 def run_html(summary: Mapping[str, Any]) -> str:

@@ -154,14 +154,14 @@ def evaluation_plots(part: EvaluationPart) -> list[Plot]:
     axes = [EpsilonAxis(unit) for unit in units] if delta is None else [EpsilonAxis("user", delta)]
     if any(result.falls_short for result in results):
         axes.insert(0, EpsilonAxis(files.matched_unit, delta=delta, asked=True))
-    plots = [plot for axis in axes if (plot := epsilon_plot(results, metric, axis, looks, suffix))]
-    if metric.column == "rmse" and (distances := distance_plot(results, looks)):
+    plots = [plot] if (plot := epsilon_plot(results, metric, axes, looks, suffix)) else []
+    if metric.column == "rmse" and (distances := distance_plot(results)):
         plots.append(distances)
     if by_bytes := bytes_plot(results, metric, looks, suffix):
         plots.append(by_bytes)
     traces = traces_of(files, results, metric)
     # With a single evaluated round, accuracy against bytes shows it all.
-    if any(trace.accuracy.size > 1 for trace in traces):
+    if any(trace.y.size > 1 for trace in traces):
         plots.append(round_plot(traces, results, metric, looks, suffix, reference_budget(files.results)))
     return plots
 
@@ -201,7 +201,7 @@ def _of_budgets(part: EvaluationPart) -> list[str]:
 
 def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw) -> str:
     """Return the page of a comparison."""
-    looks, traffic = looks_of(files.results, by_trust=files.matched_unit == "user"), reference_traffic(files)
+    looks, traffic = looks_of(files.results), reference_traffic(files)
     parts = evaluation_parts(files, looks)
     picture = None
     sections: list[Section] = []
@@ -213,7 +213,7 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
     sections += [
         user_section(files, traffic, looks, draw),
         *mechanisms_sections(files, looks, draw),
-        *sampled_noise_section(read_noise(files.directory), looks, draw),
+        *sampled_noise_section(read_noise(files.directory), draw),
         *published_section(files),
         *projection_sections(comparison_projections(traffic, population) if population else [], population),
         *_notes_sections(files),
@@ -228,7 +228,7 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
 def _provenance(files: ComparisonFiles, *, projected: bool) -> Section:
     words = (
         "comparison.csv holds the figures of every run, timing.csv how long each took, cells/ the runs "
-        "themselves, comparison.yaml the configuration, and figures/ the figures as PNG and SVG."
+        "themselves, comparison.yaml the configuration, and figures/ the figures as SVG."
     )
     hint = () if projected else (paragraph(HOW_TO_PROJECT),)
     return Section(

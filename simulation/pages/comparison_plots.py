@@ -2,122 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 import numpy as np
 
 from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.protocol_results import ProtocolResult, at_reference, by_protocol, reference_budget
-from simulation.analysis.vocabulary import Metric, listed, loss, size, spread_in_words
+from simulation.analysis.vocabulary import Metric, listed, size
 from simulation.pages.figures.accuracy import (
     EpsilonAxis,
-    Trace,
+    Series,
     draw_accuracy_against_bytes,
     draw_accuracy_against_epsilon,
     draw_accuracy_by_round,
 )
-from simulation.pages.figures.looks import Looks, baselines_described, baselines_in_words, trust_in_words
+from simulation.pages.figures.looks import Looks
+from simulation.pages.figures.panels import printable, shortened
 from simulation.pages.figures.rendering import Plot
 from simulation.pages.figures.users import evaluated_rounds
 from simulation.pages.words import label_of
 from simulation.storage.run_files import read_rounds
 
+_BASELINES = "Black: nothing sent; what is worse is shaded. Thin dashed lines across: the other baselines."
+
+_DAGGER = "†: not proved to keep its budget."
+
 
 def epsilon_plot(
-    results: Sequence[ProtocolResult], metric: Metric, axis: EpsilonAxis, looks: Looks, suffix: str
+    results: Sequence[ProtocolResult], metric: Metric, axes: Sequence[EpsilonAxis], looks: Looks, suffix: str
 ) -> Plot | None:
-    """Return the plot of accuracy against epsilon; None if no protocol has a value on the axis."""
-    drawn = [
-        result
-        for result in results
-        if result.baseline is None and axis.value(result) and result.mean(metric.column) is not None
-    ]
+    """Return the plot of accuracy against epsilon, a panel for each axis on which a protocol has a value."""
+    own = [result for result in results if not result.baseline and result.mean(metric.column) is not None]
+    drawn = [axis for axis in axes if any(axis.value(result) for result in own)]
     if not drawn:
         return None
-    lines = [*_curves_in_words(drawn, metric, axis), *_references_in_words(results, metric)]
-    lines += baselines_described(results, metric)
+    units = " and ".join(axis.name for axis in drawn)
+    unproved = [
+        f"Not drawn, because no {axis.name} is proved: {listed(names)}."
+        for axis in drawn
+        if (names := [name for name, points in by_protocol(own).items() if _unproved(points, axis)])
+    ]
+    daggers = [_DAGGER] * any(axis.asked and any(result.falls_short for result in own) for axis in drawn)
     return Plot(
-        f"accuracy-epsilon-{'asked' if axis.asked else f'per-{axis.unit}'}{suffix}",
-        f"{metric.label} against {axis.name}",
-        " ".join([*_how_to_read(results, drawn, metric, axis), *trust_in_words(looks)]),
-        f"{metric.label} against {axis.label}, on a logarithmic axis. {'; '.join(lines)}.",
-        lambda style: draw_accuracy_against_epsilon(style, results, metric, axis, looks),
+        f"accuracy-epsilon{suffix}",
+        f"{metric.label} against {units}",
+        " ".join([_BASELINES, "Error bars: one standard deviation over runs.", *daggers, *unproved]),
+        f"{metric.label} of {len(by_protocol(own))} protocols against {units}, on logarithmic axes.",
+        lambda: [draw_accuracy_against_epsilon(results, metric, axis, looks) for axis in drawn],
+        full_width=len(drawn) > 1,
     )
 
 
-def _curves_in_words(results: Sequence[ProtocolResult], metric: Metric, axis: EpsilonAxis) -> Iterator[str]:
-    def point(result: ProtocolResult) -> str:
-        return f"{result.mean(metric.column):.3f} at {loss(axis.value(result))}"
-
-    for name, points in by_protocol(results).items():
-        first, *others = sorted(points, key=lambda result: axis.value(result) or 0)
-        yield f"{name} {point(first)}" + (f" to {point(others[-1])}" if others else "")
-
-
-def _references_in_words(results: Sequence[ProtocolResult], metric: Metric) -> Iterator[str]:
-    for result in results:
-        mean = result.mean(metric.column)
-        if result.reference and mean is not None:
-            yield f"{result.name} {mean:.3f} without privacy, as a horizontal line"
-
-
-def _how_to_read(
-    results: Sequence[ProtocolResult], drawn: Sequence[ProtocolResult], metric: Metric, axis: EpsilonAxis
-) -> Iterator[str]:
-    averages = [average for result in drawn if (average := result.average(metric.column))]
-    # A bar is over folds only where there is a single seed.
-    spread = spread_in_words(replace(each, folds=None) if each.seeds else each for each in averages)
-    yield f"Error bars: one {spread}." if spread else "One run per point: no error bars."
-    if any(result.reference for result in results):
-        yield "Dashed lines: no privacy."
-    yield from baselines_in_words(results)
-    if axis.asked:
-        yield _DAGGER
-    unproved = [
-        name
-        for name, points in by_protocol(results).items()
-        if all(result.budget and axis.value(result) is None for result in points)
-    ]
-    if unproved:
-        yield f"Not drawn, because no {axis.name} is proved: {listed(unproved)}."
-    hiding = [name for name, points in by_protocol(drawn).items() if points[0].flag("hides_rated_items")]
-    if hiding and axis.unit == "rating":
-        yield f"For {listed(hiding)}, ε covers every entry, rated or not."
-
-
-_DAGGER = "†: not proved to keep its budget; the table says what is proved and what is not."
+def _unproved(points: Sequence[ProtocolResult], axis: EpsilonAxis) -> bool:
+    return all(result.budget and axis.value(result) is None for result in points)
 
 
 def bytes_plot(results: Sequence[ProtocolResult], metric: Metric, looks: Looks, suffix: str) -> Plot | None:
     """Return the plot of accuracy against bytes per user; None if no protocol's bytes are known."""
-    competing = [result for result in results if result.baseline is None]
-    if not any(result.bytes_per_user for result in competing):
+    shown = at_reference(results)
+    if not any(result.bytes_per_user for result in shown if not result.baseline):
         return None
-    dagger = [_DAGGER] if any(result.falls_short for result in competing) else []
-    lines = [
-        f"{name} {points[0].bytes_per_user or 0:,.0f} bytes, {metric.label} "
-        f"{metric.best([result.mean(metric.column) or 0.0 for result in points]):.3f} at best"
-        for name, points in by_protocol(competing).items()
-    ]
-    lines += baselines_described(results, metric)
-    frontiers = (
-        "Each stepped line is the frontier of one budget: nothing at that budget is more accurate for as "
-        "many bytes or fewer. Points on the frontier are filled, the others hollow."
-    )
-    several = len({result.budget for result in competing if result.budget}) > 1
-    numbers = ["The number beside a marker is its ε, where there is room."] if several else []
+    reference = reference_budget(results)
+    at = "" if reference is None else f" Protocols with a budget are at ε = {reference:g}, or next to it."
+    daggers = f" {_DAGGER}" if any(result.falls_short for result in shown) else ""
     return Plot(
         f"accuracy-bytes{suffix}",
         f"{metric.label} against bytes per user",
-        " ".join([frontiers, *numbers, *dagger, *baselines_in_words(results), *trust_in_words(looks)]),
-        f"{metric.label} against mean bytes per user, on a logarithmic axis. {'; '.join(lines)}.",
-        lambda style: draw_accuracy_against_bytes(style, results, metric, looks),
+        f"{_BASELINES}{at}{daggers}",
+        f"{metric.label} of {len(shown)} protocols against mean bytes per user, on logarithmic axes.",
+        lambda: draw_accuracy_against_bytes(shown, metric, looks),
+        full_width=any(result.network_bytes_per_user for result in shown),
     )
 
 
 def round_plot(
-    traces: Sequence[Trace],
+    traces: Sequence[Series],
     results: Sequence[ProtocolResult],
     metric: Metric,
     looks: Looks,
@@ -125,26 +84,17 @@ def round_plot(
     reference: float | None,
 ) -> Plot:
     """Return the plot of accuracy by round, one-shot protocols beside iterative ones, and the baselines."""
-    lines = [
-        f"{trace.label} {trace.accuracy[0]:.3f} to {trace.accuracy[-1]:.3f} in {trace.accuracy.size} rounds "
-        f"and {size(float(trace.bytes_per_user[-1]))}"
-        if trace.accuracy.size > 1
-        else f"{trace.label} {trace.accuracy[0]:.3f} in one round and {size(float(trace.bytes_per_user[0]))}"
-        for trace in traces
-    ]
-    lines += baselines_described(results, metric)
-    read = ["A single marker is a one-shot protocol; a line has one per evaluated round."]
-    read += [] if reference is None else [f"Protocols with a budget are shown at ε = {reference:g}."]
+    at = "" if reference is None else f" Protocols with a budget are at ε = {reference:g}, or next to it."
     return Plot(
         f"accuracy-rounds{suffix}",
         "One-shot and iterative protocols, round by round",
-        " ".join([*read, *baselines_in_words(results), *trust_in_words(looks)]),
-        f"{metric.label} against the cumulative bytes per user. {'; '.join(lines)}.",
-        lambda style: draw_accuracy_by_round(style, traces, results, metric, looks),
+        f"A single marker is a one-shot protocol; a line has one per evaluated round. {_BASELINES}{at}",
+        f"{metric.label} of {len(traces)} protocols against the bytes per user so far.",
+        lambda: [draw_accuracy_by_round(traces, results, metric, looks)],
     )
 
 
-def traces_of(files: ComparisonFiles, results: Sequence[ProtocolResult], metric: Metric) -> list[Trace]:
+def traces_of(files: ComparisonFiles, results: Sequence[ProtocolResult], metric: Metric) -> list[Series]:
     """Return how accurate every protocol was by round, averaged over its runs at the reference budget."""
     reference = reference_budget(files.results)
     traces = []
@@ -154,16 +104,19 @@ def traces_of(files: ComparisonFiles, results: Sequence[ProtocolResult], metric:
         ]
         users = result.mean("users")
         shared = (
-            set.intersection(*({number for number, _, _ in course} for course in courses))
-            if courses
-            else set()
+            set.intersection(*({number for number, *_ in each} for each in courses)) if courses else set()
         )
         if not shared or not users:
             continue
-        shared_rounds = np.array(
-            [[(total, value) for number, total, value in course if number in shared] for course in courses]
-        )
-        total, accuracy = shared_rounds.mean(axis=0).T
-        if (total > 0).all():
-            traces.append(Trace(result.name, label_of(result, reference), total / users, accuracy))
+        rounds = np.array([[each for each in course if each[0] in shared] for course in courses])
+        numbers, total, reached = rounds.mean(axis=0).T
+        if not (total > 0).all():
+            continue
+        label = label_of(result, reference)
+        words = [
+            f"{printable(label)}, round {number:.0f}: {metric.label} {value:.{metric.digits}f}, "
+            f"{size(spent)} per user so far"
+            for number, spent, value in zip(numbers, total / users, reached, strict=True)
+        ]
+        traces.append(Series(result.name, shortened(label), total / users, reached, words))
     return traces

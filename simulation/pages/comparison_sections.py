@@ -35,7 +35,7 @@ from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, Metric
 from simulation.pages.comparison_tables import named_column
 from simulation.pages.evaluation_parts import EvaluationPart
 from simulation.pages.figures.accuracy import draw_accuracy_against_users
-from simulation.pages.figures.looks import Look, Looks, trust_in_words
+from simulation.pages.figures.looks import Look, Looks
 from simulation.pages.figures.noise import SampledNoise, draw_mechanisms, sampled_noise_plot
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.figures.users import SPREAD_QUANTILES, Spread, draw_spreads
@@ -161,9 +161,9 @@ def _population_plot(courses: Sequence[Course], metric: Metric, looks: Looks, su
     return Plot(
         f"accuracy-users-{budget:g}{given}{suffix}",
         f"{metric.label} against the number of users, ε = {budget:g}",
-        " ".join([*read, *trust_in_words({each.name: looks[each.name] for each in courses})]),
+        " ".join(read),
         f"{metric.label} against the number of users, on a logarithmic axis. {'; '.join(lines)}.",
-        lambda style: draw_accuracy_against_users(style, courses, metric, looks),
+        lambda: [draw_accuracy_against_users(courses, metric, looks)],
     )
 
 
@@ -217,7 +217,7 @@ def user_section(
             title,
             caption,
             f"{of} of each protocol. {medians}.",
-            lambda style: draw_spreads(style, spreads, axis, looks, in_bytes=unit == "bytes"),
+            lambda: [draw_spreads(spreads, axis, looks, in_bytes=unit == "bytes")],
         )
 
     axes = "bytes per user, both directions", "ε per user, over everything that is sent"
@@ -280,7 +280,7 @@ def mechanisms_sections(files: ComparisonFiles, looks: Looks, draw: Draw) -> lis
                 f"The flatter a line, the more it pulls ratings together; the dashed line has no bias."
                 f"{budget} The page of a single run shows the whole distribution.",
                 f"Mean of what is sent against the true rating. {'; '.join(lines)}.",
-                partial(draw_mechanisms, mechanisms=drawn),
+                partial(draw_mechanisms, drawn),
             )
         )
     return [Section("noise-section", "Noise of the mechanisms", (figures([draw(each) for each in plots]),))]
@@ -319,9 +319,7 @@ def read_noise(directory: Path) -> dict[float, list[SampledNoise]]:
     return noises
 
 
-def sampled_noise_section(
-    noises: Mapping[float, Sequence[SampledNoise]], looks: Looks, draw: Draw
-) -> list[Section]:
+def sampled_noise_section(noises: Mapping[float, Sequence[SampledNoise]], draw: Draw) -> list[Section]:
     """Return the section with one panel per epsilon; none if no noise was sampled."""
     if not noises:
         return []
@@ -330,7 +328,7 @@ def sampled_noise_section(
         "training set. Theory is the continuous density for bounded Laplace, and for other mechanisms the "
         "probabilities that they draw from. noise.csv holds every interval."
     )
-    plots = [sampled_noise_plot(epsilon, drawn, looks) for epsilon, drawn in noises.items()]
+    plots = [sampled_noise_plot(epsilon, drawn) for epsilon, drawn in noises.items()]
     return [
         Section(
             "sampled-noise",

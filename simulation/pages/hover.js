@@ -9,11 +9,9 @@ const NEAR = 14, MOST = 4;
 function shown(event) {
   const figure = event.target.closest?.(".plot svg");
   if (!figure) return [];
-  // The narrow form has the places of the wide one, which holds the words of both.
-  const words = figure.closest(".plot").querySelectorAll(".wide [data-shows]");
-  const distances = [...figure.querySelectorAll("[data-shows]")].map((place, index) => {
+  const distances = [...figure.querySelectorAll("[data-shows]")].map((place) => {
     const { x, y, width, height } = place.getBoundingClientRect();
-    return [Math.hypot(x + width / 2 - event.clientX, y + height / 2 - event.clientY), words[index].dataset.shows];
+    return [Math.hypot(x + width / 2 - event.clientX, y + height / 2 - event.clientY), place.dataset.shows];
   });
   const near = distances.filter(([distance]) => distance < NEAR).sort(([one], [other]) => one - other);
   return [...new Set(near.map(([, line]) => line))].slice(0, MOST);

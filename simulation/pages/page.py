@@ -16,7 +16,7 @@ from markupsafe import Markup
 from simulation.analysis.columns import Line, TableColumn
 from simulation.analysis.vocabulary import DASH
 from simulation.pages.figures.panels import page_colours
-from simulation.pages.figures.rendering import Rendered, inline_svg
+from simulation.pages.figures.rendering import Rendered
 
 
 @cache
@@ -76,15 +76,13 @@ def render_template(name: str, **values: Any) -> Markup:
 
 @cache
 def _templates() -> Environment:
-    environment = Environment(
+    return Environment(
         loader=PackageLoader("simulation.pages"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["inline"] = lambda svg, name, **options: Markup(inline_svg(svg, name, **options))
-    return environment
 
 
 def cells_of(columns: Sequence[TableColumn[Line]], line: Line) -> list[tuple[TableColumn[Line], str, Any]]:

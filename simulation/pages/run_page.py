@@ -228,7 +228,7 @@ def _summary_plot(run: RunFiles) -> Plot:
         "The run at a glance",
         f"{reading} Bytes count whole messages in both directions.",
         f"Three panels. {accurate} {private} {traffic}",
-        lambda style: draw_summary(style, run),
+        lambda: draw_summary(run),
         full_width=True,
     )
 
@@ -243,7 +243,7 @@ def _user_bytes_plot(run: RunFiles) -> Plot:
         f"Two histograms. From the device: median {size(float(np.median(up)))}, 95th percentile "
         f"{size(float(np.percentile(up, 95)))}. To the device: median {size(float(np.median(down)))}, 95th "
         f"percentile {size(float(np.percentile(down, 95)))}.",
-        lambda style: draw_bytes(style, run),
+        lambda: draw_bytes(run),
         full_width=True,
     )
 

@@ -25,7 +25,7 @@ from simulation.analysis.vocabulary import (
 from simulation.pages.figures.completions import cross_domain_plots, draw_completion, numbers
 from simulation.pages.figures.noise import draw_noise
 from simulation.pages.figures.rendering import Draw, Plot
-from simulation.pages.figures.users import draw_rounds_figure, evaluated_rounds
+from simulation.pages.figures.users import draw_rounds, evaluated_rounds
 from simulation.pages.page import Section, figures, paragraph, table
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import RankingSummary
@@ -168,7 +168,7 @@ def noise_sections(run: RunFiles, draw: Draw) -> list[Section]:
         f"Left: probabilities of what is sent for each of {noise.ratings.size} true ratings. Right: the mean "
         f"of what is sent runs from {noise.expected[0]:.2f} for a true {noise.ratings[0]:g} to "
         f"{noise.expected[-1]:.2f} for a true {noise.ratings[-1]:g}, a slope of {noise.slope:.2f}.",
-        lambda style: draw_noise(style, noise),
+        lambda: draw_noise(noise),
         full_width=True,
     )
     return [Section("noise-section", "Noise of the mechanism", (figures([draw(plot)]),))]
@@ -190,7 +190,7 @@ def rounds_sections(run: RunFiles, draw: Draw) -> list[Section]:
             "Each point is an evaluated round; bytes are the mean per user up to then.",
             f"{metric.label} goes from {start:.4g} after round {first} to {end:.4g} after round {last}, "
             f"after {size(total / users)} per user on average.",
-            lambda style: draw_rounds_figure(style, run, metric),
+            lambda: [draw_rounds(run, metric, run.summary.nothing_sent)],
         )
         content.append(figures([draw(plot)]))
     content.append(_rounds_table(run))
@@ -235,7 +235,7 @@ def completion_sections(run: RunFiles, draw: Draw) -> list[Section]:
             f"Left: the log-likelihood rises from {trace[0]:,.0f} to {trace[-1]:,.0f} in {len(trace)} steps. "
             f"Right: {len(pi)} Gaussians around 0; the one with the largest share, {pi[widest]:.2f}, has a "
             f"standard deviation of {sigma[widest]:.2f}.",
-            lambda style: draw_completion(style, trace, pi, sigma),
+            lambda: draw_completion(trace, pi, sigma),
             full_width=True,
         )
         content.append(figures([draw(plot)]))

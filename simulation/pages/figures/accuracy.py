@@ -2,223 +2,195 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from dprec.accounting import ComparableUnit
 from simulation.analysis.gains import NOTHING_SENT
 from simulation.analysis.populations import Course
-from simulation.analysis.protocol_results import ProtocolResult, by_protocol, frontier
-from simulation.analysis.vocabulary import Metric, loss, loss_per, size
-from simulation.pages.figures.axes import accuracy_axis, log_axis, means
-from simulation.pages.figures.labels import (
-    PointLabel,
-    direct_labels,
-    label_points,
-    legend_below,
-    result_in_words,
-    show_on_hover,
-    tall_enough,
-)
-from simulation.pages.figures.looks import (
-    BASELINE_LINES,
-    DASHES,
-    Look,
-    Looks,
-    baseline_handles,
-    baseline_lines,
-    draw_baselines,
-    legend_handle,
-    marked,
-    trust_handles,
-)
+from simulation.analysis.protocol_results import ProtocolResult, by_protocol
+from simulation.analysis.vocabulary import Metric, loss, loss_per, size, with_spread
+from simulation.pages.figures.axes import accuracy_axis, log_axis
+from simulation.pages.figures.looks import Looks, most_telling, nothing_sent_marks, told_apart, trust_legend
+from simulation.pages.figures.marks import Line, Mark, Spot, Text
 from simulation.pages.figures.panels import (
+    FAINT,
     INK,
-    REFERENCE,
-    RULE,
+    MUTED,
     SURFACE,
-    Style,
-    axis_labels,
-    panels,
+    Axis,
+    Entry,
+    Panel,
     printable,
-    ramp,
     shortened,
 )
+from simulation.pages.figures.rendering import text_width
 
-
-def draw_accuracy_against_bytes(
-    style: Style, results: Sequence[ProtocolResult], metric: Metric, looks: Looks
-) -> Figure:
-    """Draw accuracy against bytes per user, with the frontier of each budget as a line.
-
-    Points on the frontier of their budget are filled, the others hollow. Baselines are horizontal lines,
-    because nothing-sent has no place on a logarithmic axis of bytes.
-    """
-    figure, (ax,) = panels(style)
-    competing = [result for result in results if result.baseline is None]
-    baselines = baseline_lines(results, metric, looks)
-    log_axis(ax, [spent for result in competing if (spent := result.bytes_per_user)], in_bytes=True)
-    protocols = by_protocol(competing)
-    reached = means(protocols, metric)
-    accuracy_axis(ax, style, metric, reached | {baseline.name: [baseline.value] for baseline in baselines})
-    right = ax.get_xlim()[1]
-    baseline_ends = draw_baselines(ax, results, metric, baselines)
-    ends = [] if style.narrow else baseline_ends
-    on_frontiers: list[ProtocolResult] = []
-    for label, colour, dashes, group in _by_budget(competing):
-        best = frontier(group, metric)
-        for result in group:
-            _point(ax, result, metric, looks[result.name], filled=result in best)
-        if not best:
-            continue
-        on_frontiers += best
-        spent_on_best = [result.bytes_per_user or 0.0 for result in best]
-        best_values = [result.mean(metric.column) or 0.0 for result in best]
-        ax.plot(
-            [*spent_on_best, right],
-            [*best_values, best_values[-1]],
-            drawstyle="steps-post",
-            color=colour,
-            linewidth=1.4,
-            linestyle=dashes,
-            zorder=1.5,
-        )
-        ends.append(PointLabel(right, best_values[-1], label, INK if dashes == "solid" else REFERENCE))
-    axis_labels(ax, style, x="bytes per user, both directions")
-    direct_labels(ax, style, ends)
-    first = sorted(competing, key=lambda result: result not in on_frontiers)
-    _label(ax, style, first, metric, looks)
-    handles = [
-        legend_handle(marked(name, points), looks[name], line=False) for name, points in protocols.items()
-    ]
-    baselines_below = baseline_handles(baselines) if style.narrow else []
-    legend_below(figure, style, [*trust_handles(looks), *handles, *baselines_below])
-    return figure
-
-
-def _label(ax: Axes, style: Style, results: Sequence[ProtocolResult], metric: Metric, looks: Looks) -> None:
-    """Write epsilons beside points, the first ones first, and have every point show its figures."""
-    placed = [
-        (result, spent, mean)
-        for result in results
-        if (spent := result.bytes_per_user) and (mean := result.mean(metric.column)) is not None
-    ]
-    # A single budget is written at the end of its frontier.
-    several = len({result.budget for result in results if result.budget}) > 1
-    numbers = [
-        PointLabel(spent, mean, loss(result.budget) if result.budget else "", looks[result.name].colour)
-        for result, spent, mean in placed
-    ]
-    label_points(ax, style, numbers if several else [])
-    show_on_hover(ax, ((spent, mean, result_in_words(result, metric)) for result, spent, mean in placed))
-
-
-def _by_budget(results: Sequence[ProtocolResult]) -> list[tuple[str, str, Any, list[ProtocolResult]]]:
-    """Return label, colour, line style and settings of every budget, and of those without one."""
-    budgets = sorted({result.budget for result in results if result.budget is not None})
-    groups: list[tuple[str, str, Any, list[ProtocolResult]]] = [
-        (f"ε {budget:g}", colour, "solid", [result for result in results if result.budget == budget])
-        for budget, colour in zip(budgets, ramp(len(budgets)), strict=True)
-    ]
-    without = [result for result in results if result.budget is None]
-    return [*groups, ("no budget", REFERENCE, DASHES[0], without)]
-
-
-def _point(ax: Axes, result: ProtocolResult, metric: Metric, look: Look, *, filled: bool) -> None:
-    spent, accuracy = result.bytes_per_user, result.average(metric.column)
-    if not spent or accuracy is None:
-        return
-    ax.plot(
-        [spent],
-        [accuracy.mean],
-        marker=look.marker,
-        color=look.colour if filled else SURFACE,
-        markeredgecolor=look.colour,
-        markeredgewidth=1.2,
-        markersize=6.5,
-        linestyle="none",
-    )
+_HEIGHT = 240.0
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
-    """How the accuracy of a protocol developed with its bytes."""
+class Series:
+    """The accuracy of a protocol or of a baseline at some places."""
 
     name: str
     label: str
-    bytes_per_user: NDArray[np.float64]
-    accuracy: NDArray[np.float64]
-    """Bytes are cumulative, both directions; shape (evaluated rounds,)."""
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    """Shape (places,), as x and the deviation."""
+    words: Sequence[str]
+    """What each place shows when it is pointed at."""
+    deviation: NDArray[np.float64] | None = None
+    """Half the length of the error bars."""
+    flat: bool = False
+    """Whether it is the same everywhere, a line across the panel."""
+    baseline: bool = False
+
+    def bars(self, colour: str) -> Line:
+        """Return its error bars."""
+        half = np.zeros(self.y.size) if self.deviation is None else self.deviation
+        ends = np.stack([self.y - half, self.y + half, np.full(self.y.size, np.nan)])
+        return Line(np.repeat(self.x, 3), ends.T.ravel(), colour, 1.1)
 
 
-def draw_accuracy_by_round(
-    style: Style, traces: Sequence[Trace], results: Sequence[ProtocolResult], metric: Metric, looks: Looks
-) -> Figure:
-    """Draw iterative protocols as lines over their rounds, one-shot protocols as points, baselines across.
+def _series(
+    label: str, points: Iterable[tuple[float | None, ProtocolResult]], metric: Metric, extra: str = ""
+) -> list[Series]:
+    """Return the results of one protocol at some places, from left to right; nothing without a place."""
+    known = [
+        (x, average.mean, average.deviation, result)
+        for x, result in points
+        if x and (average := result.average(metric.column))
+    ]
+    known.sort(key=lambda point: point[0])
+    if not known:
+        return []
+    x, mean, deviation = np.array([point[:3] for point in known]).T
+    words = [_in_words(point[3], metric) + extra for point in known]
+    return [Series(known[0][3].name, label, x, mean, words, deviation)]
 
-    Parameters
-    ----------
-    results : sequence of ProtocolResult
-        The baselines among them are drawn.
-    """
-    figure, (ax,) = panels(style)
+
+def _across(results: Iterable[ProtocolResult], metric: Metric, x: Axis) -> list[Series]:
+    """Return lines across a panel: of baselines and protocols without privacy, nothing sent as the first."""
+    ordered = sorted(results, key=lambda result: result.baseline != NOTHING_SENT)
+    return [
+        replace(line, deviation=None, flat=True, baseline=result.baseline is not None)
+        for result in ordered
+        for line in _series(
+            NOTHING_SENT if result.baseline == NOTHING_SENT else shortened(result.name),
+            [(x.low, result), (x.high, result)],
+            metric,
+        )
+    ]
+
+
+def _in_words(result: ProtocolResult, metric: Metric) -> str:
+    """Return a protocol, its budget, its accuracy and its bytes in one line."""
+    budget = "" if result.budget is None else f", ε {loss(result.budget)}"
+    accuracy = with_spread(result.average(metric.column), metric.digits)
+    spent = "" if result.bytes_per_user is None else f", {size(result.bytes_per_user)} per user"
+    return f"{printable(result.name)}{budget}: {metric.label} {accuracy}{spent}"
+
+
+def _marked(name: str, results: Sequence[ProtocolResult]) -> str:
+    """Return a protocol's label, with a dagger where it is not proved that a budget is kept."""
+    return shortened(name) + (" †" if any(result.falls_short for result in results) else "")
+
+
+def _panel(
+    title: str,
+    x: Axis,
+    series: Sequence[Series],
+    metric: Metric,
+    looks: Looks,
+    extra: Sequence[Mark] = (),
+    legend: Sequence[Entry] = (),
+) -> Panel:
+    """Return a panel with at most six named lines, the others thin and grey, and baselines behind them."""
+    bars = np.concatenate([[], *(each.bars("").y for each in series if each.deviation is not None)])
+    values: dict[str, list[float]] = {}
+    for each in series:
+        values.setdefault(each.label, []).extend(each.y.tolist())
+    y, notes = accuracy_axis(metric, values, bars[np.isfinite(bars)].tolist())
+    protocols = {each.name: each for each in series if not each.baseline}
+    apart = told_apart(most_telling({name: _prices(each, metric) for name, each in protocols.items()}), looks)
+    marks: list[Mark] = []
     ends = []
-    for trace in traces:
-        look = looks[trace.name]
-        drawn = look.line(linewidth=1.5, markersize=6 if trace.accuracy.size == 1 else 3.5)
-        ax.plot(trace.bytes_per_user, trace.accuracy, **drawn)
-        end = float(trace.bytes_per_user[-1]), float(trace.accuracy[-1])
-        ends.append(PointLabel(*end, shortened(trace.label), look.colour))
-    log_axis(ax, np.concatenate([trace.bytes_per_user for trace in traces]).tolist(), in_bytes=True)
-    baselines = baseline_lines(results, metric, looks)
-    reached = {shortened(trace.label): trace.accuracy.tolist() for trace in traces}
-    accuracy_axis(ax, style, metric, reached | {baseline.name: [baseline.value] for baseline in baselines})
-    ends += draw_baselines(ax, results, metric, baselines)
-    axis_labels(ax, style, x="bytes per user so far, both directions")
-    show_on_hover(ax, (place for trace in traces for place in _rounds_in_words(trace, metric)))
-    handles = [legend_handle(shortened(trace.label), looks[trace.name]) for trace in traces]
-    below = [*handles, *baseline_handles(baselines)]
-    _name_lines(ax, style, ends, trust_handles(looks), below, crowded=len(ends) > _MOST_LABELS)
-    return figure
+    for each in series:
+        if each.baseline and each.label == NOTHING_SENT:
+            marks += nothing_sent_marks(x, y, each.x, each.y, metric)
+            ends.append(Entry("nothing sent", INK, at=float(each.y[-1])))
+        elif each.baseline:
+            marks.append(Line(each.x, each.y, MUTED, 0.9, looks[each.name].dashes))
+        elif each.name not in apart:
+            marks.append(Line(each.x, each.y, FAINT, 1.1, "", "o" * (each.x.size == 1), 3.0, SURFACE))
+    named = [protocols[name] for name in apart]
+    for each in reversed(named):
+        look = apart[each.name]
+        shape = "" if each.flat else look.marker
+        marks += [] if each.deviation is None else [each.bars(look.colour)]
+        marks.append(Line(each.x, each.y, look.colour, 1.8, look.dashes, shape))
+        if each.x.size > 1:
+            ends.append(Entry(each.label, look.colour, shape, look.dashes, float(each.y[-1])))
+    marks += [*extra, *_labels([each for each in named if each.x.size == 1], list(protocols.values()), x, y)]
+    marks += [spot for each in series for spot in map(Spot, each.x.tolist(), each.y.tolist(), each.words)]
+    rest = len(protocols) - len(apart)
+    more = [Entry(f"{rest} more, named when pointed at", FAINT, "o")] if rest else []
+    below = [*trust_legend(apart.values()), *more, *legend]
+    return Panel(title, x, y, marks, ends, below, notes, height=_HEIGHT)
 
 
-_MOST_LABELS = 12
-"""Lines that have room for a label at their ends; more are named in a legend."""
+def _prices(series: Series, metric: Metric) -> list[tuple[float, float]]:
+    prices = np.full(series.x.size, math.inf) if series.flat else series.x
+    return [(x, metric.sort_key(y)) for x, y in zip(prices.tolist(), series.y.tolist(), strict=True)]
 
 
-def _name_lines(
-    ax: Axes,
-    style: Style,
-    ends: Sequence[PointLabel],
-    always: Sequence[Line2D],
-    below: Sequence[Line2D],
-    *,
-    crowded: bool = False,
-) -> None:
-    """Name lines at their ends, or in the legend if there is no room, which has some entries anyway."""
-    figure = ax.figure
-    assert isinstance(figure, Figure)
-    if style.narrow or crowded:
-        legend_below(figure, style, [*always, *below])
-    else:
-        direct_labels(ax, style, ends)
-        legend_below(figure, style, always)
+def _labels(named: Sequence[Series], points: Sequence[Series], x: Axis, y: Axis) -> list[Text]:
+    """Write names beside single points, the first ones first; what would cover something is left out."""
+    width, letter = 330.0, 11.0
+    at = {
+        each.name: (float(x.places(each.x)[0]) * width, -float(y.places(each.y)[0]) * _HEIGHT)
+        for each in points
+    }
+    taken = [(across - 4, down - 4, across + 4, down + 4) for across, down in at.values()]
+    written: list[Text] = []
+    told: list[tuple[float, float]] = []
+    for each in named:
+        here = at[each.name]
+        if any(math.dist(here, other) < _SAME_PLACE for other in told):
+            continue
+        told.append(here)
+        alike = sum(math.dist(here, at[other.name]) < _SAME_PLACE for other in named) - 1
+        label = each.label + (f" + {alike}" if alike else "")
+        for anchor, right, below in _BESIDE:
+            left, down = here[0] + right - text_width(label, letter) * (anchor == "end"), here[1] + below
+            box = left, down - letter / 2, left + text_width(label, letter), down + letter / 2
+            if left >= 0 and box[2] <= width + 60 and not any(_overlap(box, other) for other in taken):
+                taken.append(box)
+                place = float(each.x[0]), float(each.y[0])
+                written.append(Text(*place, label, INK, anchor, (right, below), letter, halo=SURFACE))
+                break
+    return written
 
 
-def _rounds_in_words(trace: Trace, metric: Metric) -> Iterator[tuple[float, float, str]]:
-    """Yield place and words of every evaluated round."""
-    rounds = zip(trace.bytes_per_user.tolist(), trace.accuracy.tolist(), strict=True)
-    for number, (spent, reached) in enumerate(rounds, start=1):
-        of = "" if trace.accuracy.size == 1 else f", evaluated round {number} of {trace.accuracy.size}"
-        words = f"{metric.label} {reached:.{metric.digits}f}, {size(spent)} per user so far"
-        yield spent, reached, f"{printable(trace.label)}{of}: {words}"
+_SAME_PLACE = 7.0
+"""How near to each other points have one label."""
+
+_BESIDE = (
+    *(("start", 8.0, 0.0), ("end", -8.0, 0.0), ("start", -4.0, -12.0)),
+    *(("start", -4.0, 12.0), ("end", 4.0, -12.0), ("end", 4.0, 12.0)),
+)
+"""Where a name may stand beside its point: which end of it, and how far to the right and below."""
+
+_Box = tuple[float, float, float, float]
+
+
+def _overlap(one: _Box, other: _Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 @dataclass(frozen=True)
@@ -251,95 +223,93 @@ class EpsilonAxis:
 
 
 def draw_accuracy_against_epsilon(
-    style: Style, results: Sequence[ProtocolResult], metric: Metric, axis: EpsilonAxis, looks: Looks
-) -> Figure:
-    """Draw one line per protocol, with error bars; protocols without privacy and baselines are horizontal.
+    results: Sequence[ProtocolResult], metric: Metric, axis: EpsilonAxis, looks: Looks
+) -> Panel:
+    """Draw one line per protocol, with error bars; protocols without privacy and baselines lie across.
 
     Parameters
     ----------
     axis : EpsilonAxis
         Results without a value on it are left out.
     """
-    curves, references = _curves(results, metric, axis), _references(results, metric)
-    baselines = baseline_lines(results, metric, looks)
-    style = tall_enough(style, len(curves) + len(references) + len(baselines))
-    figure, (ax,) = panels(style)
-    ends = [_draw_curve(ax, curve, looks[curve.name]) for curve in curves]
-    log_axis(
-        ax, [loss for curve in curves for loss in curve.losses.tolist()] or [0.5, 2.0], ticks_at_values=True
-    )
-    right = ax.get_xlim()[1]
-    for result, mean in references:
-        look = looks[result.name]
-        ax.axhline(mean, color=look.colour, linestyle=look.dashes, linewidth=1.3)
-        ends.append(PointLabel(right, mean, shortened(result.name), look.colour))
-    bars = [(curve.mean - curve.deviation, curve.mean + curve.deviation) for curve in curves]
-    ranges = [float(end) for both in bars for end in np.concatenate(both)]
-    flat = {shortened(result.name): [mean] for result, mean in references}
-    flat |= {baseline.name: [baseline.value] for baseline in baselines}
-    reached = {curve.label: curve.mean.tolist() for curve in curves}
-    accuracy_axis(ax, style, metric, reached | flat, ranges)
-    ends += draw_baselines(ax, results, metric, baselines)
-    axis_labels(ax, style, x=axis.label)
-    show_on_hover(ax, _shown_by_epsilon(results, metric, axis))
-    named = {curve.name: curve.label for curve in curves}
-    named |= {result.name: shortened(result.name) for result, _ in references}
-    handles = [legend_handle(label, looks[name]) for name, label in named.items()]
-    _name_lines(ax, style, ends, trust_handles(looks), [*handles, *baseline_handles(baselines)])
-    return figure
-
-
-def _shown_by_epsilon(
-    results: Sequence[ProtocolResult], metric: Metric, axis: EpsilonAxis
-) -> Iterator[tuple[float, float, str]]:
-    """Yield place and words of every point."""
-    for result in results:
-        place, mean = axis.value(result), result.mean(metric.column)
-        if not result.baseline and place and mean is not None:
-            yield place, mean, result_in_words(result, metric)
-
-
-class _Curve(NamedTuple):
-    """The accuracy of one protocol against epsilon: arrays of one entry per budget, by ascending epsilon."""
-
-    name: str
-    label: str
-    losses: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    deviation: NDArray[np.float64]
-
-
-def _curves(results: Sequence[ProtocolResult], metric: Metric, axis: EpsilonAxis) -> list[_Curve]:
-    curves = []
-    for name, points in by_protocol([result for result in results if result.baseline is None]).items():
-        known = [
-            (loss, accuracy.mean, accuracy.deviation)
-            for result in points
-            if (loss := axis.value(result)) and (accuracy := result.average(metric.column))
-        ]
-        if known:
-            label = marked(name, points) if axis.asked else shortened(name)
-            curves.append(_Curve(name, label, *np.array(sorted(known)).T))
-    return curves
-
-
-def _draw_curve(ax: Axes, curve: _Curve, look: Look) -> PointLabel:
-    """Draw a curve with error bars, and return its end."""
-    ax.errorbar(curve.losses, curve.mean, yerr=curve.deviation, elinewidth=1.1, **look.line())
-    return PointLabel(float(curve.losses[-1]), float(curve.mean[-1]), curve.label, look.colour)
-
-
-def _references(results: Sequence[ProtocolResult], metric: Metric) -> list[tuple[ProtocolResult, float]]:
-    return [
-        (result, mean)
-        for result in results
-        if result.reference and (mean := result.mean(metric.column)) is not None
+    curves = [
+        curve
+        for name, own in by_protocol([result for result in results if result.baseline is None]).items()
+        for curve in _series(
+            _marked(name, own) if axis.asked else shortened(name),
+            [(axis.value(result), result) for result in own],
+            metric,
+        )
     ]
+    values = [value for curve in curves for value in curve.x.tolist()]
+    x = log_axis(values or [0.5, 2.0], axis.label, at_values=True)
+    across = _across([result for result in results if result.baseline or result.reference], metric, x)
+    return _panel(f"{metric.heading}, by {axis.name}", x, [*across, *curves], metric, looks)
 
 
-def draw_accuracy_against_users(
-    style: Style, courses: Sequence[Course], metric: Metric, looks: Looks
-) -> Figure:
+def draw_accuracy_by_round(
+    traces: Sequence[Series], results: Sequence[ProtocolResult], metric: Metric, looks: Looks
+) -> Panel:
+    """Draw iterative protocols as lines over their rounds, one-shot protocols as points, baselines across.
+
+    Parameters
+    ----------
+    traces : sequence of Series
+        Against cumulative bytes per user.
+    results : sequence of ProtocolResult
+        The baselines among them are drawn.
+    """
+    spent = np.concatenate([trace.x for trace in traces]).tolist()
+    x = log_axis(spent, "bytes of messages per user so far, both ways", in_bytes=True)
+    across = _across([result for result in results if result.baseline], metric, x)
+    return _panel(metric.heading, x, [*across, *traces], metric, looks)
+
+
+def draw_accuracy_against_bytes(
+    results: Sequence[ProtocolResult], metric: Metric, looks: Looks
+) -> list[Panel]:
+    """Draw accuracy against the bytes of messages per user, and against what a network carries.
+
+    Steps join the protocols that none beats in both accuracy and bytes. Baselines lie across, because nothing
+    sent has no place on a logarithmic axis.
+
+    Parameters
+    ----------
+    results : sequence of ProtocolResult
+        One for each protocol, and the baselines.
+    """
+    competing = [result for result in results if result.baseline is None]
+    known = {
+        "messages": [(result.bytes_per_user, result) for result in competing],
+        "the network": [(result.network_bytes_per_user, result) for result in competing],
+    }
+    panels = []
+    for what, spent in known.items():
+        points = [
+            point
+            for bytes_, result in spent
+            for point in _series(
+                _marked(result.name, [result]), [(bytes_, result)], metric, f"; {size(bytes_ or 0)} of {what}"
+            )
+        ]
+        if points:
+            x = log_axis([float(each.x[0]) for each in points], "bytes per user, both ways", in_bytes=True)
+            across = _across([result for result in results if result.baseline], metric, x)
+            steps, legend = _frontier(points, x, metric), [Entry("nothing better for as few bytes", MUTED)]
+            title = f"{metric.heading}, by bytes of {what}"
+            panels.append(_panel(title, x, [*across, *points], metric, looks, [steps], legend))
+    return panels
+
+
+def _frontier(points: Sequence[Series], x: Axis, metric: Metric) -> Line:
+    """Return the steps along the best accuracy for as many bytes or fewer."""
+    ordered = sorted((float(each.x[0]), metric.sort_key(float(each.y[0]))) for each in points)
+    spent, keys = np.array(ordered).T
+    best = np.minimum.accumulate(keys) * (1 if metric.lower_is_better else -1)
+    return Line(np.append(np.repeat(spent, 2)[1:], x.high), np.repeat(best, 2), MUTED, 1.1)
+
+
+def draw_accuracy_against_users(courses: Sequence[Course], metric: Metric, looks: Looks) -> Panel:
     """Draw one line per protocol, all at one budget, and a ring where it begins to beat nothing sent.
 
     Parameters
@@ -347,85 +317,17 @@ def draw_accuracy_against_users(
     courses : sequence of Course
         At one budget, on ratings of one kind.
     """
-    figure, (ax,) = panels(style)
-    baseline = _baseline(courses, metric)
-    ends = [PointLabel(baseline[-1][0], baseline[-1][1], NOTHING_SENT, INK)]
-    ends += [_draw_course(ax, course, looks[course.name]) for course in courses]
-    every = {shortened(each.name): [point.accuracy for point in each.points] for each in courses}
-    log_axis(ax, [users for users, _ in baseline], ticks_at_values=True)
-    accuracy_axis(ax, style, metric, every | {NOTHING_SENT: [value for _, value in baseline]})
-    _mark(ax, courses, baseline, metric)
-    axis_labels(ax, style, x="users")
-    show_on_hover(ax, _shown_by_users(courses, metric))
-    rings = [_ring()] * any(course.crossing for course in courses)
-    handles = [*trust_handles({course.name: looks[course.name] for course in courses}), *rings]
-    lines = [legend_handle(shortened(course.name), looks[course.name]) for course in courses]
-    _name_lines(ax, style, ends, handles, [*lines, _baseline_handle()])
-    return figure
-
-
-def _draw_course(ax: Axes, course: Course, look: Look) -> PointLabel:
-    """Draw a line with a marker for every number of users, and return its end."""
-    users, reached = zip(*((point.users, point.accuracy) for point in course.points), strict=True)
-    ax.plot(users, reached, **look.line())
-    return PointLabel(users[-1], reached[-1], shortened(course.name), look.colour)
-
-
-def _shown_by_users(courses: Sequence[Course], metric: Metric) -> Iterator[tuple[float, float, str]]:
-    """Yield place and words of every point."""
-    for point in (point for course in courses for point in course.points):
-        words = f"{point.users:,.0f} users, {result_in_words(point.result, metric)}"
-        yield point.users, point.accuracy, words
-
-
-def _baseline(courses: Sequence[Course], metric: Metric) -> list[tuple[float, float]]:
-    """Return the numbers of users, ascending, with the accuracy of nothing sent."""
     sign = 1 if metric.lower_is_better else -1
-    return sorted(
-        {
-            point.users: point.accuracy + sign * point.against.mean
-            for course in courses
-            for point in course.points
-        }.items()
-    )
-
-
-def _mark(
-    ax: Axes, courses: Sequence[Course], baseline: Sequence[tuple[float, float]], metric: Metric
-) -> None:
-    """Draw the baseline, shade what is worse, and ring the crossings, which lie on it."""
-    users, reached = np.array(baseline).T
-    worst = ax.get_ylim()[1 if metric.lower_is_better else 0]
-    low, high = ax.get_xlim()
-    ax.fill_between(
-        [low, *users, high],
-        [reached[0], *reached, reached[-1]],
-        worst,
-        facecolor=RULE,
-        alpha=0.4,
-        linewidth=0,
-        zorder=0,
-    )
-    ax.plot(users, reached, color=INK, linestyle=BASELINE_LINES[NOTHING_SENT][1], linewidth=1.1)
+    every = [point for course in courses for point in course.points]
+    base = sorted({point.users: point.accuracy + sign * point.against.mean for point in every}.items())
+    users, reached = np.array(base).T
+    lines = [Series(NOTHING_SENT, NOTHING_SENT, users, reached, [NOTHING_SENT] * users.size, baseline=True)]
+    for course in courses:
+        points = [(point.users, point.result) for point in course.points]
+        lines += _series(shortened(course.name), points, metric)
+    x = log_axis(users.tolist(), "users", at_values=True)
     crossings = [course.crossing for course in courses if course.crossing]
-    ax.add_line(_ring(crossings, np.interp(np.log(crossings), np.log(users), reached).tolist()))
-
-
-def _ring(x: Sequence[float] = (), y: Sequence[float] = ()) -> Line2D:
-    """Return rings at some places; without any, what stands for them in a legend."""
-    return Line2D(
-        x,
-        y,
-        marker="o",
-        markersize=11,
-        markerfacecolor="none",
-        markeredgecolor=INK,
-        markeredgewidth=1.2,
-        linestyle="none",
-        zorder=4,
-        label="begins to beat nothing sent",
-    )
-
-
-def _baseline_handle() -> Line2D:
-    return Line2D([], [], color=INK, linestyle=BASELINE_LINES[NOTHING_SENT][1], label=NOTHING_SENT)
+    at = np.interp(np.log(crossings), np.log(users), reached) if crossings else []
+    rings = Line(crossings, at, INK, 0, marker="o", radius=5.5, hollow="none")
+    legend = [Entry("begins to beat nothing sent", INK, "o", None)] * bool(crossings)
+    return _panel(metric.heading, x, lines, metric, looks, [rings], legend)

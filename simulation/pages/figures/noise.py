@@ -5,32 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from dprec.channel import Channel
 from dprec.reports import DeviceChannel
 from simulation.analysis.protocol_results import ProtocolResult, by_protocol
-from simulation.pages.figures.axes import log_axis, plain_axis
-from simulation.pages.figures.labels import MARKERS, legend_below
-from simulation.pages.figures.looks import Look, Looks, legend_handle
+from simulation.pages.figures.axes import level_axis, log_axis, plain_axis
+from simulation.pages.figures.looks import DASHES, Look
+from simulation.pages.figures.marks import Area, Line, Mark, Spot, Text, stairs
 from simulation.pages.figures.panels import (
     INK,
     MUTED,
     SERIES,
     SURFACE,
-    Style,
-    axis_labels,
-    note,
-    panels,
+    Axis,
+    Entry,
+    Panel,
+    printable,
     ramp,
     shortened,
-    title,
 )
 from simulation.pages.figures.rendering import Plot
 
@@ -39,118 +34,95 @@ _MOST_ROWS = 12
 """Most true ratings that a figure shows; from a finer scale it shows nine at even distances."""
 
 
-def draw_noise(style: Style, noise: DeviceChannel) -> Figure:
+def draw_noise(noise: DeviceChannel) -> list[Panel]:
     """Draw what is sent for every true rating, and E[r* | r]."""
-    figure, (sent, expected) = panels(style, 2)
-    if noise.channel.symbols <= _FEW_SYMBOLS:
-        _draw_matrix(sent, style, noise.channel)
-    else:
-        _draw_densities(sent, style, noise)
-    _draw_expected(expected, style, [(Look(SERIES[0], MARKERS[0], "solid", True), noise)])
-    title(expected, "Mean of what is sent, E[r*|r]", style)
-    return figure
+    few = noise.channel.symbols <= _FEW_SYMBOLS
+    sent = _matrix(noise.channel) if few else _densities(noise.channel)
+    return [sent, _expected([("mean", Look(SERIES[0], "o"), noise)])]
 
 
-def _draw_expected(ax: Axes, style: Style, mechanisms: Sequence[tuple[Look, DeviceChannel]]) -> None:
-    """Draw E[r* | r] of mechanisms for one scale against the line of no bias."""
-    inputs = mechanisms[0][1].ratings
-    low, high = float(inputs[0]), float(inputs[-1])
-    ax.plot([low, high], [low, high], color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
-    for look, noise in mechanisms:
-        ax.plot(
-            noise.ratings,
-            noise.expected,
-            color=look.colour,
-            marker=look.marker,
-            linestyle=look.dashes,
-            markersize=5,
-            markevery=_shown(np.arange(noise.ratings.size)).tolist(),
-        )
-    if inputs.size <= 6:
-        ax.set_xticks(inputs, [f"{value:g}" for value in inputs])
-    else:
-        plain_axis(ax)
-    plain_axis(ax, which="y")
-    axis_labels(ax, style, x="true rating, r", side="mean of what is sent")
-    note(ax, 0.03, 0.94, "dashed: no bias", style)
+def draw_mechanisms(mechanisms: Sequence[tuple[str, Look, DeviceChannel]]) -> list[Panel]:
+    """Draw E[r* | r] of the mechanisms of a comparison, for one scale, which have names and looks."""
+    return [_expected(mechanisms)]
 
 
-def _draw_densities(ax: Axes, style: Style, noise: DeviceChannel) -> None:
-    channel = noise.channel
+_LONGEST = 60
+"""Letters of a label for which a legend of one column has room."""
+
+
+def _expected(mechanisms: Sequence[tuple[str, Look, DeviceChannel]]) -> Panel:
+    """Draw E[r* | r] against the line of no bias."""
+    inputs = mechanisms[0][2].ratings
+    values = [float(inputs[0]), float(inputs[-1])]
+    marks: list[Mark] = [Line(values, values, MUTED, 1.1, "4 3")]
+    ends = [Entry("no bias", MUTED, dashes="4 3", at=values[-1])]
+    colours = ramp(len(mechanisms))
+    for place, (label, look, noise) in enumerate(mechanisms):
+        colour, dashes = colours[place], DASHES[place % len(DASHES)]
+        marks.append(Line(noise.ratings, noise.expected, colour, dashes=dashes))
+        shown = _shown(np.arange(noise.ratings.size))
+        own, sent = noise.ratings[shown].tolist(), noise.expected[shown].tolist()
+        marks.append(Line(own, sent, colour, 0, marker=look.marker))
+        marks += [
+            Spot(at, mean, f"{printable(label)}: a true {at:g} is sent as {mean:.2f} on average")
+            for at, mean in zip(own, sent, strict=True)
+        ]
+        first, *others = label.split(", ")
+        named = shortened(first, 20) + (f" + {len(others)}" if others else "")
+        ends.append(Entry(named, colour, look.marker, dashes, sent[-1]))
+        values = [*values, *noise.expected.tolist()]
+    margin = 0.06 * (max(values) - min(values))
+    y = plain_axis(min(values) - margin, max(values) + margin, grid=True)
+    x = level_axis(inputs.tolist(), "true rating, r")
+    return Panel("Mean of what is sent, E[r*|r]", x, y, marks, ends)
+
+
+def _densities(channel: Channel) -> Panel:
     shown = ~np.isnan(channel.values)
     values = channel.values[shown]
     rows = _shown(np.flatnonzero(~np.isnan(channel.inputs)))
-    colours = ramp(rows.size)
     step = float(np.median(np.diff(values))) if values.size > 1 else 1.0
     # The two end symbols may stand for whole tails; as densities they would dwarf the rest.
     inner = slice(1, -1) if values.size > 3 else slice(None)
-    for row, colour in zip(rows, colours, strict=True):
-        density = channel.probabilities[row, shown] / step
-        ax.plot(values[inner], density[inner], color=colour, linewidth=1.5)
-        ends = [
-            (values[place], channel.probabilities[row, shown][place])
-            for place in (0, -1)
-            if density[place] > 1.5 * density[inner].max()
-        ]
-        for value, chance in ends:
-            ax.annotate(
-                f"{chance:.0%}",
-                xy=(value, density[inner][0 if value == values[0] else -1]),
-                color=colour,
-                fontsize=style.points - 1.5,
-                ha="center",
-                va="bottom",
-            )
-    ax.set_ylim(bottom=0)
-    plain_axis(ax)
-    plain_axis(ax, which="y", ticks=4)
-    title(ax, "Density of what is sent, by true rating", style)
-    axis_labels(ax, style, x="what is sent, r*", side="density")
+    marks: list[Mark] = []
+    most = 0.0
+    for row, colour in zip(rows, ramp(rows.size), strict=True):
+        probabilities = channel.probabilities[row, shown]
+        density = probabilities / step
+        highest = float(density[inner].max())
+        marks.append(Line(values[inner], density[inner], colour, 1.6))
+        for place, edge in ((0, 0), (-1, -1)):
+            if density[place] > 1.5 * highest:
+                at = float(values[inner][edge]), float(density[inner][edge])
+                marks.append(Text(*at, f"{probabilities[place]:.0%}", colour, shift=(0.0, -8.0), size=10.5))
+        most = max(most, highest)
+    x = plain_axis(float(values[0]), float(values[-1]), "what is sent, r*")
+    y = plain_axis(0, 1.12 * most, "density, by true rating r", ticks=4, grid=True)
     labelled = sorted({0, rows.size // 2, rows.size - 1}) if rows.size > 6 else range(rows.size)
-    handles = [
-        ax.plot([], [], color=colours[place], linewidth=2.5, label=f"r = {channel.inputs[rows[place]]:g}")[0]
-        for place in labelled
-    ]
-    figure = ax.figure
-    assert isinstance(figure, Figure)
-    legend_below(figure, style, handles, columns=3 if style.narrow else 6)
+    colours = ramp(rows.size)
+    legend = [Entry(f"r = {channel.inputs[rows[place]]:g}", colours[place]) for place in labelled]
+    return Panel("What is sent", x, y, marks, legend=legend)
 
 
-def _draw_matrix(ax: Axes, style: Style, channel: Channel) -> None:
+def _matrix(channel: Channel) -> Panel:
     """Draw the channel as a matrix of probabilities, with the numbers in it."""
     levels = _shown(np.arange(channel.inputs.size))
-    rows, symbols = levels.size, channel.symbols
     colours = ramp(7)
     most = float(channel.probabilities.max())
+    marks: list[Mark] = []
     for row, level in enumerate(levels):
-        for symbol in range(symbols):
-            share = float(channel.probabilities[level, symbol])
+        for symbol, share in enumerate(channel.probabilities[level].tolist()):
             dark = share > most / 2
+            left, right, low, high = symbol - 0.47, symbol + 0.47, row - 0.47, row + 0.47
+            corners = [left, right, right, left], [low, low, high, high]
             # Columns change colour halfway up the ramp, so that they stay legible in light and dark alike.
-            ax.barh(
-                row,
-                0.94,
-                0.94,
-                left=symbol - 0.47,
-                color=colours[5 if dark else 0],
-                alpha=0.25 + 0.75 * share / most,
-            )
+            marks.append(Area(*corners, colours[5 if dark else 0], 0.25 + 0.75 * share / most))
             words = "0" if share == 0 else f"{share:.2f}".lstrip("0") if share < 0.995 else "1"
-            ax.text(
-                symbol,
-                row,
-                words,
-                ha="center",
-                va="center",
-                fontsize=style.points - (1.5 if symbols <= 8 else 3),
-                color=SURFACE if dark else INK,
-            )
-    ax.set_xticks(range(symbols), [_name(value) for value in channel.values])
-    ax.set_yticks(range(rows), [_name(value) for value in channel.inputs[levels]])
-    ax.set_ylim(-0.5, rows - 0.5)
-    ax.grid(visible=False)
-    title(ax, "Probability of what is sent", style)
-    axis_labels(ax, style, x="what is sent, r*", side="true rating, r")
+            size = 11.0 if channel.symbols <= 8 else 9.5
+            marks.append(Text(symbol, row, words, SURFACE if dark else INK, size=size))
+    x = Axis(-0.5, channel.symbols - 0.5, _ticks(channel.values), "what is sent, r*")
+    y = Axis(-0.5, levels.size - 0.5, _ticks(channel.inputs[levels]), "true rating, r")
+    return Panel("Probability of what is sent", x, y, marks)
 
 
 def _shown(rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -160,23 +132,8 @@ def _shown(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     return rows[np.linspace(0, rows.size - 1, 9).round().astype(np.int64)]
 
 
-def _name(value: float) -> str:
-    return "none" if np.isnan(value) else f"{value:.3g}"
-
-
-def draw_mechanisms(style: Style, mechanisms: Sequence[tuple[str, Look, DeviceChannel]]) -> Figure:
-    """Draw E[r* | r] of the mechanisms of a comparison, which have names and looks."""
-    figure, (ax,) = panels(style)
-    _draw_expected(ax, style, [(look, noise) for _, look, noise in mechanisms])
-    title(ax, "Mean of what is sent, E[r*|r]", style)
-    most = _LONGEST[style.narrow]
-    handles = [legend_handle(shortened(label, most), look) for label, look, _ in mechanisms]
-    legend_below(figure, style, handles, columns=1)
-    return figure
-
-
-_LONGEST = {True: 44, False: 84}
-"""Letters of a label for which a narrow and a wide legend of one column have room."""
+def _ticks(values: NDArray[np.float64]) -> list[tuple[float, str]]:
+    return [(place, "none" if np.isnan(value) else f"{value:.3g}") for place, value in enumerate(values)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +154,7 @@ class SampledNoise:
         return float(np.abs(self.sampled - self.theory).sum()) / 2
 
 
-def sampled_noise_plot(epsilon: float, noises: Sequence[SampledNoise], looks: Looks) -> Plot:
+def sampled_noise_plot(epsilon: float, noises: Sequence[SampledNoise]) -> Plot:
     """Return the plot of the noise that was sampled at one epsilon."""
     low, high = _window(noises)
     outside = [
@@ -209,37 +166,30 @@ def sampled_noise_plot(epsilon: float, noises: Sequence[SampledNoise], looks: Lo
         f"{noise.protocol} ({noise.mechanism}): {noise.difference:.2%} from theory in total variation"
         for noise in noises
     ]
+    words = "; ".join([*distances, *outside])
     return Plot(
         f"noise-epsilon-{epsilon:g}",
         f"Noise at ε = {epsilon:g} per rating",
-        f"Filled: samples. Line: theory. {'; '.join([*distances, *outside])}.",
-        f"Density of the noise at epsilon {epsilon:g}, as a histogram of samples and in theory. "
-        f"{'; '.join([*distances, *outside])}.",
-        partial(_draw_sampled_noise, noises=noises, looks=looks),
+        f"Filled: samples. Line: theory. {words}.",
+        f"Density of the noise at epsilon {epsilon:g}, sampled and in theory. {words}.",
+        partial(_draw_sampled_noise, noises),
     )
 
 
-def _draw_sampled_noise(style: Style, noises: Sequence[SampledNoise], looks: Looks) -> Figure:
+def _draw_sampled_noise(noises: Sequence[SampledNoise]) -> list[Panel]:
     """Draw the densities of noise, as histograms of the samples with the theory as outlines."""
-    figure, (ax,) = panels(style)
     low, high = _window(noises)
-    handles, most = [], 0.0
-    for noise in noises:
-        colour = looks[noise.protocol].colour
-        widths = np.diff(noise.edges)
-        theory = noise.theory / widths
-        label = f"{noise.protocol}, {noise.mechanism}"
-        ax.stairs(noise.sampled / widths, noise.edges, fill=True, color=colour, alpha=0.3, linewidth=0)
-        handles.append(ax.stairs(theory, noise.edges, color=colour, linewidth=1.3, label=label))
-        most = max(most, float(theory.max()), float((noise.sampled / widths).max()))
-    ax.set_xlim(low, high)
-    ax.set_ylim(0, 1.06 * most)
-    plain_axis(ax)
-    plain_axis(ax, which="y", ticks=4)
-    axis_labels(ax, style, x="noise r* − r")
-    title(ax, "Density of the noise: samples filled, theory as a line", style)
-    legend_below(figure, style, handles, columns=1 if style.narrow else 2)
-    return figure
+    marks: list[Mark] = []
+    legend, most = [], 0.0
+    for place, noise in enumerate(noises):
+        colour, dashes = ramp(len(noises))[place], DASHES[place % len(DASHES)]
+        densities = [shares / np.diff(noise.edges) for shares in (noise.sampled, noise.theory)]
+        marks.append(Area(*stairs(noise.edges, densities[0]), colour, 0.3))
+        marks.append(Line(*stairs(noise.edges, densities[1]), colour, 1.4, dashes))
+        legend.append(Entry(shortened(f"{noise.protocol}, {noise.mechanism}", _LONGEST), colour, "", dashes))
+        most = max(most, *(float(density.max()) for density in densities))
+    x, y = plain_axis(low, high, "noise r* − r"), plain_axis(0, 1.06 * most, "density", ticks=4, grid=True)
+    return [Panel("Noise: samples filled, theory as a line", x, y, marks, legend=legend)]
 
 
 _WINDOW = 3.0
@@ -261,67 +211,49 @@ def _outside(noise: SampledNoise, low: float, high: float) -> float:
 
 _BOUND, _MEASURED = "distance_bound", "distance_measured"
 
-_LINES: tuple[tuple[str, str, Any], ...] = (
-    (_BOUND, "bound", (0, (5, 2))),
-    (_MEASURED, "measured", "solid"),
-    ("rmse", "RMSE of the predictions", (0, (1, 1.5))),
-)
-"""Columns of comparison.csv, their labels and their line styles."""
+_LINES = ((_BOUND, "bound", "5 2"), (_MEASURED, "measured", ""), ("rmse", "RMSE of the predictions", "1 1.5"))
+"""Columns of comparison.csv, their labels and their dashes."""
 
 
-def distance_plot(results: Sequence[ProtocolResult], looks: Looks) -> Plot | None:
+def distance_plot(results: Sequence[ProtocolResult]) -> Plot | None:
     """Return the plot of the distances against epsilon; None if no protocol has a bound."""
     bounded = [result for result in results if result.epsilon("rating") and result.mean(_BOUND)]
     if not bounded:
         return None
     tolerance = bounded[0].mean("distance_tolerance")
-    words = [
-        f"{result.name} at {result.epsilon('rating'):.3g}: bound {result.mean(_BOUND):.3g}, "
-        f"measured {_written(result.mean(_MEASURED))}"
-        for result in bounded
-    ]
+    chance = "an unknown probability" if tolerance is None else f"probability at least {1 - tolerance:.3g}"
     return Plot(
         "distance-epsilon",
         "Distance of what the server sees from the ratings",
-        "Root mean square per cell, in rating units. Bound: Zheng's Theorem 3 on ‖P(Θ − Z)‖, divided by the "
-        "root of the number of cells shown, true or made up; it holds with probability at least "
-        f"{_written(None if tolerance is None else 1 - tolerance)}. "
-        "Measured: what is shown minus the training rating, on the cells shown that are truly rated; a "
-        "made-up cell has no known truth. Dotted: RMSE of the predictions.",
-        f"Distances against epsilon per cell, both logarithmic. {'; '.join(words)}.",
-        lambda style: _draw_distances(style, bounded, looks),
+        "Bound: Zheng's Theorem 3 on ‖P(Θ − Z)‖, divided by the root of the number of cells shown, true or "
+        f"made up; it holds with {chance}. Measured: what is shown minus the training rating, on the cells "
+        "shown that are truly rated; a made-up cell has no known truth.",
+        f"Bound, measured distance and RMSE of {len(by_protocol(bounded))} protocols by epsilon per cell.",
+        partial(_draw_distances, bounded),
     )
 
 
-def _draw_distances(style: Style, results: Sequence[ProtocolResult], looks: Looks) -> Figure:
+def _draw_distances(results: Sequence[ProtocolResult]) -> list[Panel]:
     """Draw the bound, the distance measured and the RMSE of protocols against epsilon per cell."""
-    figure, (ax,) = panels(style)
-    losses: list[float] = []
-    values: list[float] = []
-    for name, points in by_protocol(results).items():
-        look = looks[name]
-        for column, _, dashes in _LINES:
+    marks: list[Mark] = []
+    legend, places = [], []
+    for position, (name, points) in enumerate(by_protocol(results).items()):
+        colour = ramp(len(by_protocol(results)))[position]
+        legend.append(Entry(shortened(name), colour))
+        for column, words, dashes in _LINES:
             drawn = sorted(
                 (loss, value)
                 for result in points
                 if (loss := result.epsilon("rating")) and (value := result.mean(column))
             )
             own, reached = [loss for loss, _ in drawn], [value for _, value in drawn]
-            ax.plot(own, reached, **look.line(linestyle=dashes, linewidth=1.5, markersize=5))
-            losses += own
-            values += reached
-    log_axis(ax, losses, ticks_at_values=True)
-    log_axis(ax, values, which="y")
-    axis_labels(ax, style, x="ε per cell, rated or not")
-    title(ax, "Root mean square per cell, in rating units", style)
-    protocols = [
-        Line2D([], [], color=looks[name].colour, marker=looks[name].marker, label=shortened(name))
-        for name in by_protocol(results)
-    ]
-    lines = [Line2D([], [], color=INK, linestyle=dashes, label=words) for _, words, dashes in _LINES]
-    legend_below(figure, style, [*protocols, *lines], columns=2 if style.narrow else 3)
-    return figure
-
-
-def _written(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.3g}"
+            marks.append(Line(own, reached, colour, 1.6, dashes, "o", 2.6))
+            marks += [
+                Spot(loss, value, f"{shortened(name)}, ε {loss:.3g}: {words} {value:.3g}")
+                for loss, value in drawn
+            ]
+            places += drawn
+    x = log_axis([loss for loss, _ in places], "ε per cell, rated or not", at_values=True)
+    y = log_axis([value for _, value in places], labels=8, grid=True)
+    legend += [Entry(words, INK, dashes=dashes) for _, words, dashes in _LINES]
+    return [Panel("Root mean square per cell, in rating units", x, y, marks, legend=legend)]

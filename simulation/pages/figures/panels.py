@@ -1,49 +1,37 @@
-"""Figures and their panels: sizes, headings, notes and colours, wide for a desk and narrow for a phone."""
+"""What figures are made of: panels with axes and marks, in colours with a light and a dark form."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from io import BytesIO
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
+from numpy.typing import ArrayLike, NDArray
+
+from simulation.pages.figures.marks import Mark
 
 INK, MUTED, RULE, SURFACE = "#1b2530", "#5a6672", "#dde2e7", "#ffffff"
 
-REFERENCE = "#56616d"
+REFERENCE, FAINT = "#56616d", "#b4bdc6"
+"""Of protocols without privacy, and of what is not named."""
 
-SERIES = ("#0a62a9", "#c24a05", "#00785c", "#a62f7d", "#866802", "#5a40b4", "#0f7f99", "#6d4a33")
-"""Colours of protocols; each protocol also has its own marker, so that nothing rests on colour alone."""
+SERIES = ("#0a62a9", "#c24a05", "#00785c", "#a62f7d")
+"""Colours of the four trust models, and of whatever else a figure tells apart."""
 
 _RAMP = ("#9ecae8", "#74b0db", "#4f95ca", "#337ab5", "#1f609a", "#134a7d", "#0b3560")
 """Colours of ordered things, from low to high."""
 
-_DARK = {
-    INK: "#e6eaee",
-    MUTED: "#a3aeb9",
-    RULE: "#323b45",
-    SURFACE: "#161b21",
-    REFERENCE: "#aab5c0",
-    **dict(
-        zip(
-            SERIES,
-            ("#68b3f2", "#ff9557", "#48c7a0", "#ee87c6", "#dcb848", "#ae9bff", "#5fd0e8", "#d0aa8c"),
-            strict=True,
-        )
-    ),
-    **dict(
-        zip(
-            _RAMP,
-            ("#23486b", "#2c5f8d", "#3a79af", "#5594cb", "#77afe0", "#9dc9f0", "#c9e3fb"),
-            strict=True,
-        )
-    ),
-}
-
+_DARK = dict(
+    zip(
+        (INK, MUTED, RULE, SURFACE, REFERENCE, FAINT, *SERIES, *_RAMP),
+        (
+            *("#e6eaee", "#a3aeb9", "#323b45", "#161b21", "#aab5c0", "#4d5863"),
+            *("#68b3f2", "#ff9557", "#48c7a0", "#ee87c6"),
+            *("#23486b", "#2c5f8d", "#3a79af", "#5594cb", "#77afe0", "#9dc9f0", "#c9e3fb"),
+        ),
+        strict=True,
+    )
+)
 
 NAMES: Mapping[str, str] = {
     INK: "ink",
@@ -51,10 +39,11 @@ NAMES: Mapping[str, str] = {
     RULE: "rule",
     SURFACE: "surface",
     REFERENCE: "look-reference",
+    FAINT: "faint",
     **{colour: f"look-{place}" for place, colour in enumerate(SERIES)},
     **{colour: f"ramp-{place}" for place, colour in enumerate(_RAMP)},
 }
-"""The variable of each token on a page."""
+"""The variable of each colour on a page."""
 
 
 def page_colours(*, dark_mode: bool) -> dict[str, str]:
@@ -70,95 +59,70 @@ def ramp(count: int) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Style:
-    """The size at which a figure is drawn."""
+class Axis:
+    """An axis: its limits, its ticks, and what is written along it."""
 
-    width: float
-    height: float
-    """Inches; with several panels the figure is larger."""
-    points: float
-    """Font size."""
-    narrow: bool
-    """Whether it is for a phone: panels below each other, and labels below the axes."""
+    low: float = 0.0
+    high: float = 1.0
+    ticks: Sequence[tuple[float, str]] = ()
+    label: str = ""
+    log: bool = False
+    grid: bool = False
+    """Whether lines across the panel go with the ticks."""
 
+    def places(self, values: ArrayLike) -> NDArray[np.float64]:
+        """Return where values lie, from 0 at the lower end to 1 at the upper one; NaN where they cannot."""
+        every = np.asarray(values, dtype=np.float64)
+        if not self.log:
+            return (every - self.low) / (self.high - self.low)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs: NDArray[np.float64] = np.log(every / self.low) / np.log(self.high / self.low)
+            return logs
 
-class _ShownFigure(Figure):
-    """A figure that a notebook shows by itself: pyplot, which would register it there, is not loaded."""
-
-    def _repr_png_(self) -> bytes:
-        image = BytesIO()
-        self.savefig(image, format="png")
-        return image.getvalue()
-
-
-WIDE = Style(6.2, 3.9, 9.5, False)
-
-NARROW = Style(3.75, 3.5, 9.0, True)
-
-
-def panels(style: Style, count: int = 1, *, aspect: float = 1.0) -> tuple[Figure, list[Axes]]:
-    """Return a figure with panels beside each other, or below each other if the style is narrow.
-
-    Parameters
-    ----------
-    count : int
-        Number of panels.
-    aspect : float
-        Height of the figure, or of a panel if the style is narrow, relative to the style's.
-    """
-    rows, columns = (count, 1) if style.narrow else (1, count)
-    width = style.width * (1.0 if style.narrow or count == 1 else 1.5)
-    height = style.height * aspect * (rows if rows == 1 else rows * 0.72)
-    layout = ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.06, wspace=0.05, hspace=0.04)
-    figure = _ShownFigure(figsize=(width, height), facecolor=SURFACE, layout=layout)
-    axes = list(np.atleast_1d(figure.subplots(rows, columns)).ravel())
-    for ax in axes:
-        _plain(ax, style)
-    return figure, axes
+    def holds(self, value: float) -> bool:
+        """Return whether a value lies between the limits."""
+        return self.low <= value <= self.high
 
 
-def _plain(ax: Axes, style: Style) -> None:
-    ax.set_facecolor(SURFACE)
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.spines["bottom"].set_color(MUTED)
-    ax.grid(axis="y", color=RULE, linewidth=0.8)
-    ax.set_axisbelow(True)
-    ax.tick_params(
-        which="both", colors=MUTED, labelcolor=MUTED, labelsize=style.points - 0.5, length=0, pad=4
-    )
-    ax.tick_params(axis="x", which="major", length=3)
+@dataclass(frozen=True)
+class Entry:
+    """A line of a legend, or the name at the end of a line."""
+
+    label: str
+    colour: str
+    marker: str = ""
+    dashes: str | None = ""
+    """None for a marker without a line."""
+    at: float = 0.0
+    """For a name at the end of a line: where it ends, on the vertical axis."""
 
 
-def title(ax: Axes, text: str, style: Style, *, above: float = 8) -> None:
-    """Put a heading so many points above a panel, flush left."""
-    ax.set_title(text, loc="left", fontsize=style.points + 0.5, color=INK, parse_math=False, pad=above)
+@dataclass(frozen=True)
+class Panel:
+    """A chart, drawn as SVG in a page or by matplotlib in a notebook."""
+
+    title: str
+    x: Axis
+    y: Axis
+    marks: Sequence[Mark]
+    """The later ones above the earlier ones."""
+    ends: Sequence[Entry] = ()
+    """Names at the right, at the height where their lines end."""
+    legend: Sequence[Entry] = ()
+    """Below the panel."""
+    notes: Sequence[str] = field(default=())
+    """Below the title."""
+    width: float = 430.0
+    height: float = 200.0
+    """Of the whole, and of what lies between the axes; 12 is the size of its letters."""
 
 
-def axis_labels(ax: Axes, style: Style, *, x: str, side: str | None = None) -> None:
-    """Label the horizontal axis, and the vertical one if the heading of the panel does not name it."""
-    ax.set_xlabel(x, fontsize=style.points, color=MUTED, parse_math=False)
-    if side is not None:
-        ax.set_ylabel(side, fontsize=style.points - 0.5, color=MUTED, parse_math=False)
+def empty(title: str, words: str, width: float) -> Panel:
+    """Return a panel that says why there is nothing to draw."""
+    return Panel(title, Axis(), Axis(), (), notes=(words,), width=width)
 
 
-def note(ax: Axes, x: float, y: float, words: str, style: Style, **options: Any) -> None:
-    """Write plain text in a panel, at fractions of the panel unless `transform` says where."""
-    usual = {"transform": ax.transAxes, "color": MUTED, "fontsize": style.points - 0.5, "va": "center"}
-    ax.text(x, y, words, parse_math=False, **{**usual, **options})
-
-
-def empty(ax: Axes, words: str, style: Style) -> None:
-    """Write in a panel why there is nothing to draw."""
-    ax.set_xticks([])
-    ax.set_yticks([])
-    ax.spines["bottom"].set_visible(False)
-    note(ax, 0.5, 0.5, words, style, ha="center")
-
-
-BACKING = {"facecolor": SURFACE, "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
-"""The box behind text that may lie on lines."""
-
-_LONGEST_LABEL = 26
+_LONGEST_LABEL = 24
 
 
 def shortened(label: str, most: int = _LONGEST_LABEL) -> str:

@@ -1,205 +1,24 @@
-"""Renders a figure: SVG in two widths, made compact inside a page, and a PNG for slides."""
+"""Renders a figure as SVG: for a page, in colours that follow its theme, and for a file of its own."""
 
 from __future__ import annotations
 
-import io
+import math
 import re
-import warnings
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count, groupby
-from xml.etree.ElementTree import Element, fromstring, tostring
-from zlib import crc32
+from html import escape
 
-import matplotlib
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure
+import numpy as np
 
-from simulation.pages.figures.labels import shown_by
-from simulation.pages.figures.panels import NAMES, NARROW, WIDE, Style
+from simulation.pages.figures.marks import LETTER, Frame, marker
+from simulation.pages.figures.panels import INK, MUTED, NAMES, RULE, SURFACE, Axis, Entry, Panel
 
-_LEFT_OUT = {"metadata", "style"}
-_PAGE_SETS = {"font-family", "stroke-dashoffset"}
-_LENGTHS = {"d", "x", "y", "width", "height", "points", "transform", "stroke-dasharray", "stroke-width"}
-_STYLE = {"fill", "font-size", "text-anchor"} | {
-    f"stroke{part}" for part in ("", "-width", "-opacity", "-dasharray", "-linecap", "-linejoin")
-}
-"""Properties that elements have from their group."""
+_WIDE, _SMALL = 0.57, 11.0
+"""Width of a letter relative to its size, and the size of letters in legends and notes."""
 
-_NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
-_UNTURNED = re.compile(r"rotate\(-?0 ")
-_REFERENCE = re.compile(r"(?<=#)[^)]+")
-_NOTHING_DRAWN = re.compile(r"(M[^MLCQ]*)?")
-
-
-def inline_svg(svg: str, name: str, *, words: bool = True) -> str:
-    """Return a figure's SVG as an element of a page.
-
-    A page's policy forbids style attributes, so that each property becomes an attribute of its own. Colours
-    that the page knows become its variables, which have a light and a dark form; the font is the page's.
-
-    Parameters
-    ----------
-    svg : str
-        As matplotlib writes it. Its text stays text, escaped.
-    name : str
-        Unique on the page; the identifiers in the figure follow from it, so that two figures share none.
-    words : bool
-        Whether places that are pointed at hold what is then shown; the narrow form of a figure has the places
-        of the wide one, in the same order.
-    """
-    root = fromstring(svg)
-    element = Element("svg", {"viewBox": root.get("viewBox", ""), "stroke-linejoin": "round"})
-    element.extend(_Compaction(f"f{crc32(name.encode()):x}").children(root))
-    for place in () if words else element.iter("circle"):
-        place.set("data-shows", "")
-    return tostring(element, encoding="unicode")
-
-
-class _Compaction:
-    """Copies elements, leaving out what draws nothing, what groups nothing and what is said twice."""
-
-    def __init__(self, prefix: str) -> None:
-        self._fresh = (f"{prefix}-{number}" for number in count(1))
-        self._identifiers: dict[str, str] = {}
-        self._markers: dict[str, Element] = {}
-        self._same: dict[tuple[tuple[str, str], ...], str] = {}
-
-    def children(self, parent: Element) -> list[Element]:
-        copies = [copy for child in parent for copy in self._copies(child, _local(parent.tag) == "defs")]
-        return _styled_together(_clipped_together(copies))
-
-    def _copies(self, element: Element, defined: bool) -> list[Element]:
-        tag = _local(element.tag)
-        if tag in _LEFT_OUT:
-            return []
-        if (words := shown_by(element.get("id", ""))) is not None:
-            return [_target(place, words) for place in element.iter() if _local(place.tag) == "use"]
-        copy = Element(tag, dict(self._attributes(element, defined)))
-        copy.extend(self.children(element))
-        if tag == "text":
-            copy.text = element.text
-        if defined and tag == "path":
-            return self._definition(copy, element.get("id", ""))
-        if tag == "g":
-            while len(copy) == 1 and copy[0].tag == "g" and not set(copy.attrib) & set(copy[0].attrib):
-                (inner,) = copy
-                copy = Element("g", {**copy.attrib, **inner.attrib})
-                copy.extend(inner)
-            if not copy.attrib:
-                return list(copy)
-        return [copy] if _drawn(copy) else []
-
-    def _definition(self, marker: Element, identifier: str) -> list[Element]:
-        """Return a marker; nothing if there is the same one, which is then used."""
-        own = marker.get("id", "")
-        shape = tuple((name, value) for name, value in marker.items() if name != "id")
-        self._identifiers[identifier] = self._same.setdefault(shape, own)
-        self._markers.setdefault(self._identifiers[identifier], marker)
-        return [marker] if self._identifiers[identifier] == own else []
-
-    def _attributes(self, element: Element, defined: bool) -> Iterator[tuple[str, str]]:
-        properties = dict(_properties(element))
-        marker = self._markers.get(self._renamed(properties["href"][1:])) if "href" in properties else None
-        for name, value in properties.items():
-            if name in _PAGE_SETS or (name == "transform" and _UNTURNED.match(value)):
-                continue
-            if name == "id":
-                if defined:
-                    yield name, self._renamed(value)
-                continue
-            if name in ("href", "clip-path"):
-                written = _REFERENCE.sub(lambda match: self._renamed(match[0]), value)
-            else:
-                # A marker is small, and what is wrong with it would be so at every place.
-                written = _rounded(value, 2 if defined else 1) if name in _LENGTHS else _coloured(value)
-            if marker is None or marker.get(name) != written:
-                yield name, written
-
-    def _renamed(self, identifier: str) -> str:
-        # A clip path is referred to before it is defined.
-        if identifier not in self._identifiers:
-            self._identifiers[identifier] = next(self._fresh)
-        return self._identifiers[identifier]
-
-
-def _drawn(copy: Element) -> bool:
-    """Return whether anything is seen of an element."""
-    if copy.tag == "path":
-        return not _NOTHING_DRAWN.fullmatch(copy.get("d", ""))
-    return copy.tag not in ("g", "defs") or len(copy) > 0
-
-
-def _target(place: Element, words: str) -> Element:
-    """Return a place that is pointed at, with what is then shown."""
-    x, y = (_rounded(place.get(axis, ""), 1) for axis in "xy")
-    return Element("circle", {"cx": x, "cy": y, "r": "1", "data-shows": words})
-
-
-def _clipped_together(elements: Sequence[Element]) -> list[Element]:
-    """Return elements, of which neighbours with one clip path are in one group that has it."""
-    grouped = []
-    for clip, run in groupby(elements, key=lambda element: element.get("clip-path")):
-        neighbours = list(run)
-        if clip is None or len(neighbours) == 1:
-            grouped += neighbours
-            continue
-        group = Element("g", {"clip-path": clip})
-        for each in neighbours:
-            del each.attrib["clip-path"]
-            group.extend(each if each.tag == "g" and not each.attrib else [each])
-        grouped.append(group)
-    return grouped
-
-
-def _styled_together(elements: Sequence[Element]) -> list[Element]:
-    """Return elements, of which neighbours of one style are in one group that has it."""
-    grouped = []
-    for style, run in groupby(
-        elements, key=lambda each: {key: each.attrib[key] for key in _STYLE & set(each.keys())}
-    ):
-        neighbours = list(run)
-        if not style or len(neighbours) == 1:
-            grouped += neighbours
-            continue
-        group = Element("g", dict(sorted(style.items())))
-        for each in neighbours:
-            for name in style:
-                del each.attrib[name]
-            group.extend(each if each.tag == "g" and not each.attrib else [each])
-        grouped.append(group)
-    return grouped
-
-
-def _properties(element: Element) -> Iterator[tuple[str, str]]:
-    for name, value in element.attrib.items():
-        if name == "style":
-            for declaration in value.split(";"):
-                key, _, written = declaration.partition(":")
-                yield key.strip(), written.strip()
-        else:
-            yield _local(name), value
-
-
-def _local(name: str) -> str:
-    """Return a name without its namespace."""
-    return name.rpartition("}")[2]
-
-
-def _coloured(value: str) -> str:
-    return f"var(--{NAMES[value]})" if value in NAMES else value
-
-
-def _rounded(lengths: str, decimals: int) -> str:
-    """Write lengths, in points, with so many decimals, and paths without needless spaces."""
-    shorter = _NUMBER.sub(lambda match: f"{float(match[0]):.{decimals}f}".rstrip("0").rstrip("."), lengths)
-    return re.sub(r"\s*([MLCQz])\s*", r"\1", " ".join(shorter.split()))
-
-
-_PAGE_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
-
-_PNG_DPI = 200
+_ROW, _SAMPLE = 15.5, 22.0
+"""Height of a row of text, and width of the piece of line before a name."""
 
 
 @dataclass(frozen=True)
@@ -213,8 +32,8 @@ class Plot:
     """How to read it."""
     alt: str
     """What it shows, for readers who cannot see it."""
-    draw: Callable[[Style], Figure]
-    """From a style to a matplotlib figure."""
+    draw: Callable[[], Sequence[Panel]]
+    """Makes its panels, which a page shows beside each other if there is room."""
     full_width: bool = False
     """Whether it takes the whole width of a page."""
 
@@ -225,42 +44,205 @@ class Rendered:
 
     plot: Plot
     svg: str
-    narrow_svg: str
+    """For a file."""
+    inline: str
+    """For a page: an element for each panel, in the page's colours and font."""
     png: bytes | None = None
-
-
-def render(plot: Plot, *, png: bool = False) -> Rendered:
-    """Draw a figure in both widths, and the wide one as a PNG too if that is wanted."""
-    figure = plot.draw(WIDE)
-    svg = to_svg(figure)
-    figure.set_layout_engine("none")  # the layout is final; the PNG uses the same one
-    return Rendered(plot, svg, to_svg(plot.draw(NARROW)), _to_png(figure) if png else None)
-
-
-def _to_png(figure: Figure) -> bytes:
-    figure.dpi = _PNG_DPI
-    with io.BytesIO() as file:
-        FigureCanvasAgg(figure).print_png(file, metadata={"Software": None})  # type: ignore[no-untyped-call]
-        return file.getvalue()
-
-
-def to_svg(figure: Figure) -> str:
-    """Return a figure as SVG, its text as text, the same on every call."""
-    # The identifiers in an SVG can be fixed only by a setting, which is restored at once.
-    with (
-        matplotlib.rc_context({"svg.hashsalt": "dprec", "svg.fonttype": "none"}),
-        warnings.catch_warnings(),
-        io.StringIO() as file,
-    ):
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        # Unlike savefig, which draws twice: to lay out, and to write.
-        canvas = FigureCanvasSVG(figure)
-        canvas.print_svg(file, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
-        text = file.getvalue()
-    # The layout was made for a wide font; the page's own font is narrower, so nothing collides.
-    text = re.sub(r"(font: (?:\w+ )?[\d.]+px) [^;\"]*", rf"\1 {_PAGE_FONT}", text)
-    return text[text.index("<svg") :]
+    """If it was asked for."""
 
 
 Draw = Callable[[Plot], Rendered]
 """Renders a figure and writes its files."""
+
+
+def render(plot: Plot, *, png: bool = False) -> Rendered:
+    """Draw a figure."""
+    panels = plot.draw()
+    drawn = [_panel(panel) for panel in panels]
+    image = None
+    if png:
+        # matplotlib takes longer to load than all figures take to be drawn.
+        from simulation.pages.figures.drawing import to_png
+
+        image = to_png(panels)
+    return Rendered(plot, _file(drawn), "".join(_inline(each) for each in drawn), image)
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """A panel as SVG."""
+
+    width: float
+    height: float
+    content: str
+
+
+def _inline(drawn: _Drawn) -> str:
+    content = re.sub(
+        r'="(#[0-9a-f]{6})"', lambda match: f'="var(--{NAMES[match[1]]})"', drawn.content
+    )  # text has no quotation marks: they are escaped
+    small = ' class="small"' if drawn.width < _SMALL_PANEL else ""
+    return f'<svg viewBox="0 0 {drawn.width:g} {drawn.height:g}"{small}>{content}</svg>'
+
+
+_SMALL_PANEL = 400
+"""Below this width a panel shares a row of a page with two others."""
+
+_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+_APART = 14.0
+
+
+def _file(drawn: Sequence[_Drawn]) -> str:
+    """Return panels beside each other as one file, in which places that can be pointed at have titles."""
+    width = sum(each.width for each in drawn) + _APART * (len(drawn) - 1)
+    height = max(each.height for each in drawn)
+    left, parts = 0.0, []
+    for each in drawn:
+        parts.append(
+            f'<svg x="{left:g}" width="{each.width:g}" height="{each.height:g}">{each.content}</svg>'
+        )
+        left += each.width + _APART
+    content = re.sub(
+        r'r="1" data-shows="([^"]*)"/>',
+        r'r="6" fill="transparent"><title>\1</title></circle>',
+        "".join(parts),
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{1.5 * width:g}" '
+        f'height="{1.5 * height:g}" font-family="{_FONT}">'
+        f'<rect width="100%" height="100%" fill="{SURFACE}"/>{content}</svg>\n'
+    )
+
+
+def text_width(words: str, size: float = LETTER) -> float:
+    """Return about how wide text is."""
+    return _WIDE * size * len(words)
+
+
+def _panel(panel: Panel) -> _Drawn:
+    """Return a panel as SVG: title and notes, axes, marks, names at the right, axis label and legend."""
+    notes = [
+        line
+        for note in (*panel.notes, panel.y.label)
+        for paragraph in note.splitlines()
+        for line in textwrap.wrap(paragraph, int(panel.width / (_WIDE * _SMALL)), break_on_hyphens=False)
+    ]
+    left = 8 + max((text_width(words, LETTER) for _, words in panel.y.ticks), default=0.0)
+    right = 8 + max((text_width(end.label, _SMALL) + _SAMPLE + 8 for end in panel.ends), default=4.0)
+    first = 13.0 if panel.title else -4.0
+    top = first + _ROW * len(notes) + 13
+    bare = not panel.marks
+    frame = Frame(left, top, panel.width - left - right, 0 if bare else panel.height, panel.x, panel.y)
+    parts = [_text(0, first, panel.title, INK, LETTER + 1, ' font-weight="600"')]
+    parts += [_text(0, first + _ROW * (row + 1), words, MUTED) for row, words in enumerate(notes)]
+    below = top
+    if not bare:
+        parts += [*_axes(frame), *_marks(panel, frame), *_ends(panel.ends, frame)]
+        below += panel.height + (18 if panel.x.ticks else 4)
+    if panel.x.label:
+        parts.append(_text(left, below + 12, panel.x.label, MUTED))
+        below += 18
+    if panel.legend:
+        rows, height = _legend(panel.legend, below + 8, panel.width)
+        parts += rows
+        below += height + 8
+    return _Drawn(panel.width, math.ceil(below + 2), "".join(parts))
+
+
+def _axes(frame: Frame) -> Iterator[str]:
+    """Yield the grid, the ticks of both axes with their words, and the line below."""
+    bottom, right = frame.top + frame.height, frame.left + frame.width
+    grid, ticks = "", ""
+    for at, words in _inside(frame.y):
+        y = float(frame.down(at))
+        grid += f"M{frame.left:.1f} {y:.1f}H{right:.1f}" if frame.y.grid else ""
+        yield _text(frame.left - 6, y + 0.35 * _SMALL, words, MUTED, _SMALL, ' text-anchor="end"')
+    for at, words in _inside(frame.x):
+        x = float(frame.across(at))
+        grid += f"M{x:.1f} {frame.top:.1f}V{bottom:.1f}" if frame.x.grid else ""
+        ticks += f"M{x:.1f} {bottom:.1f}v3"
+        yield _text(x, bottom + 15, words, MUTED, _SMALL, ' text-anchor="middle"')
+    if grid:
+        yield f'<path d="{grid}" stroke="{RULE}" stroke-width="1"/>'
+    if frame.x.ticks:
+        yield f'<path d="M{frame.left:.1f} {bottom:.1f}H{right:.1f}{ticks}" stroke="{MUTED}" fill="none"/>'
+
+
+def _inside(axis: Axis) -> list[tuple[float, str]]:
+    return [tick for tick in axis.ticks if axis.holds(tick[0])]
+
+
+_BEYOND = 5.0
+"""How far marks may reach over the axes."""
+
+
+def _marks(panel: Panel, frame: Frame) -> Iterator[str]:
+    """Yield the marks: in a frame of their own, which cuts them off, those that end at the edges."""
+    left, top = frame.left - _BEYOND, frame.top - _BEYOND
+    width, height = frame.width + 2 * _BEYOND, frame.height + 2 * _BEYOND
+    box = f"{left:.1f} {top:.1f} {width:.1f} {height:.1f}"
+    clipped = "".join(mark.svg(frame) for mark in panel.marks if mark.clipped)
+    yield (
+        f'<svg x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="{height:.1f}" viewBox="{box}" '
+        f'stroke-linejoin="round">{clipped}</svg>'
+    )
+    yield from (mark.svg(frame) for mark in panel.marks if not mark.clipped)
+
+
+def _ends(ends: Sequence[Entry], frame: Frame) -> Iterator[str]:
+    """Yield the names of lines in the order in which these end, each as near to its end as it can be."""
+    ordered = sorted((end for end in ends if frame.y.holds(end.at)), key=lambda end: -end.at)
+    wanted = [float(frame.down(end.at)) for end in ordered]
+    for end, y in zip(
+        ordered, spread_out(wanted, _ROW - 1, frame.top, frame.top + frame.height), strict=True
+    ):
+        yield _entry(end, frame.left + frame.width + 8, y)
+
+
+def _entry(entry: Entry, x: float, y: float) -> str:
+    """Return a name with a piece of its line before it."""
+    sample = ""
+    if entry.dashes is not None:
+        dashed = f' stroke-dasharray="{entry.dashes}"' if entry.dashes else ""
+        sample += (
+            f'<path d="M{x:.1f} {y:.1f}h{_SAMPLE - 4:g}" stroke="{entry.colour}" stroke-width="1.7"{dashed}/>'
+        )
+    if entry.marker:
+        shape = marker(entry.marker, x + (_SAMPLE - 4) / 2, y, 3.2)
+        sample += f'<path d="{shape}" fill="{entry.colour}"/>'
+    return sample + _text(x + _SAMPLE, y + 0.35 * _SMALL, entry.label, INK)
+
+
+def _legend(entries: Sequence[Entry], top: float, width: float) -> tuple[list[str], float]:
+    """Return the entries of a legend, in as many columns as its longest name allows, and its height."""
+    longest = max(text_width(entry.label, _SMALL) for entry in entries) + _SAMPLE + 12
+    columns = max(1, min(len(entries), int((width + 12) / longest)))
+    rows = math.ceil(len(entries) / columns)
+    places = [
+        (place % columns * longest, top + _ROW * (place // columns + 0.5)) for place in range(len(entries))
+    ]
+    return [_entry(entry, *place) for entry, place in zip(entries, places, strict=True)], _ROW * rows
+
+
+def _text(x: float, y: float, words: str, colour: str, size: float = _SMALL, more: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{colour}"{more}>{escape(words)}</text>'
+
+
+def spread_out(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Return ascending places, moved as little as necessary to lie at least a gap apart.
+
+    Neighbours that touch form a block around the mean of their original places; blocks that touch merge. No
+    block reaches below the lower limit, nor above the higher one if it fits.
+    """
+
+    def start(block: Sequence[float]) -> float:
+        size = gap * (len(block) - 1)
+        return max(min(float(np.mean(block)) - size / 2, high - size), low)
+
+    blocks: list[list[float]] = []
+    for place in places:
+        blocks.append([place])
+        while len(blocks) > 1 and start(blocks[-1]) < start(blocks[-2]) + gap * len(blocks[-2]):
+            last = blocks.pop()
+            blocks[-1] += last
+    return [start(block) + gap * position for block in blocks for position in range(len(block))]

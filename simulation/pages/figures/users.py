@@ -3,79 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from simulation.analysis.vocabulary import Metric, loss, main_metric, profiles_compared, short, size
-from simulation.pages.figures.axes import log_axis, plain_axis
-from simulation.pages.figures.labels import show_on_hover
-from simulation.pages.figures.looks import Looks
+from simulation.pages.figures.axes import level_axis, log_axis, plain_axis
+from simulation.pages.figures.looks import TRUST_LOOKS, Looks, nothing_sent_marks
+from simulation.pages.figures.marks import Area, Line, Mark, Spot, stairs
 from simulation.pages.figures.panels import (
-    BACKING,
     INK,
     MUTED,
-    RULE,
-    SERIES,
-    SURFACE,
-    Style,
-    axis_labels,
+    Axis,
+    Entry,
+    Panel,
     empty,
-    note,
-    panels,
     printable,
     shortened,
-    title,
 )
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import PrivacySummary
 from strategies.participation import RoundRecord
 
+_THIRD = 340.0
+"""Width of one of three panels beside each other."""
+
+
+def _colour(run: RunFiles) -> str:
+    return TRUST_LOOKS[run.summary.privacy.trust][0]
+
 
 def _histogram(
-    ax: Axes, values: NDArray[np.float64], style: Style, colour: str, unit: str, label: str
-) -> None:
+    title: str, values: NDArray[np.float64], colour: str, unit: str, label: str, width: float
+) -> Panel:
     """Draw how a figure is distributed over the users, with median and 95th percentile marked."""
     low, high = float(values.min()), float(values.max())
+    median, p95 = (float(np.percentile(values, share)) for share in (50, 95))
     if high - low <= 0.01 * abs(high):
-        empty(ax, "", style)
-        around = "every user" if high - low <= 1e-9 * abs(high) else "every user, within 1 %"
-        middle = _measured(float(np.median(values)), unit)
-        note(ax, 0.5, 0.54, middle, style, ha="center", color=colour, fontsize=2.2 * style.points)
-        note(ax, 0.5, 0.4, around, style, ha="center")
-        return
-    axis_labels(ax, style, x=label, side="share of users")
+        within = "" if high - low <= 1e-9 * abs(high) else ", within 1 %"
+        return empty(title, f"{label}: {_measured(median, unit)} for every user{within}", width=width)
     logarithmic = low > 0 and high / low > 60
     edges = bins(values, logarithmic=logarithmic)
     shares = np.histogram(values, edges)[0] / values.size
-    ax.stairs(shares, edges, fill=True, color=colour, alpha=0.28, linewidth=0)
-    ax.stairs(shares, edges, color=colour, linewidth=1.2)
-    if logarithmic:
-        log_axis(ax, [low, high], in_bytes=unit == "B")
-    else:
-        plain_axis(ax, ticks=4 if style.narrow else 5, in_bytes=unit == "B")
-    plain_axis(ax, which="y", ticks=4, percent=True)
-    # Room for two lines of text above the columns, so that the marks never overlap the drawing.
-    ax.set_ylim(0, shares.max() * 1.42)
-    marks = [
-        ("median", float(np.median(values)), 0.97),
-        ("95th percentile", float(np.percentile(values, 95)), 0.86),
+    in_bytes = unit == "B"
+    x = (
+        log_axis([low, high], label, in_bytes=in_bytes, labels=5)
+        if logarithmic
+        else plain_axis(float(edges[0]), float(edges[-1]), label, ticks=4, in_bytes=in_bytes)
+    )
+    y = plain_axis(0, float(shares.max()) * 1.05, "share of users", ticks=4, percent=True, grid=True)
+    outline = stairs(edges, shares)
+    marks: list[Mark] = [Area(*outline, colour, 0.28), Line(*outline, colour, 1.2)]
+    marks += [Line([at, at], [0, y.high], INK, 1.1, dashes) for at, dashes in ((median, ""), (p95, "3 2"))]
+    legend = [
+        Entry(f"median {_measured(median, unit)}", INK),
+        Entry(f"95th percentile {_measured(p95, unit)}", INK, dashes="3 2"),
     ]
-    for name, value, place in marks:
-        ax.axvline(value, 0, place - 0.03, color=INK, linewidth=0.9, linestyle=(0, (3, 2)))
-        words = f"{name}: {_measured(value, unit)}"
-        at = float(ax.transAxes.inverted().transform(ax.transData.transform((value, 0)))[0])
-        # To the right of its line if there is room.
-        inches = ax.figure.get_size_inches()[0] * ax.get_position().width  # type: ignore[union-attr]
-        start = max(0.0, min(at + 0.02, 1 - len(words) * _LETTER * (style.points - 1) / 72 / inches))
-        note(ax, start, place, words, style, fontsize=style.points - 1, color=INK, bbox=BACKING)
+    return Panel(title, x, y, marks, legend=legend, width=width, height=180)
 
-
-_LETTER = 0.56
-"""Width of a letter relative to the font size."""
 
 _BINS = 30
 
@@ -115,80 +101,75 @@ def evaluated_rounds(rounds: Sequence[RoundRecord], metric: Metric) -> list[tupl
     return evaluated
 
 
-def _draw_rounds(ax: Axes, style: Style, run: RunFiles, metric: Metric) -> None:
-    """Draw accuracy against the cumulative bytes per user, a point for every evaluated round."""
+def draw_rounds(run: RunFiles, metric: Metric, baseline: float | None, width: float = 430.0) -> Panel:
+    """Draw accuracy against the cumulative bytes per user, a point for every evaluated round.
+
+    Parameters
+    ----------
+    baseline : float or None
+        What is reached with nothing sent, which is drawn across; what is worse is shaded.
+    """
     rounds = evaluated_rounds(run.rounds, metric)
-    users = run.summary.traffic.users
-    spent = [total / users for _, total, _ in rounds]
+    spent = [total / run.summary.traffic.users for _, total, _ in rounds]
     values = [value for _, _, value in rounds]
-    ax.plot(spent, values, color=SERIES[0], marker="o", markersize=4, linewidth=1.5)
-    spread = (max(values) - min(values)) or 0.1 * abs(values[0]) or 1.0
-    ax.set_ylim(min(values) - 0.18 * spread, max(values) + 0.18 * spread)
+    known = values if baseline is None else [*values, baseline]
+    margin = 0.08 * ((max(known) - min(known)) or 0.1 * abs(known[0]) or 1.0)
+    label = "bytes of messages per user so far, both ways"
     if min(spent) > 0:
-        log_axis(ax, spent, in_bytes=True)
-    plain_axis(ax, which="y")
-    # Labels lie on the outer side of the curve, at its start and its end.
-    outward = 1 if values[0] > values[-1] else -1
-    for place, side, sign in ((0, "left", outward), (-1, "right", -outward)):
-        ax.annotate(
-            f"round {rounds[place][0]}",
-            xy=(spent[place], values[place]),
-            xytext=(0, 9 * sign),
-            textcoords="offset points",
-            ha=side,
-            va="center",
-            color=INK,
-            fontsize=style.points - 1,
-            bbox=BACKING,
+        x = log_axis(spent, label, in_bytes=True, labels=5)
+    else:
+        x = plain_axis(0, max(spent) * 1.05, label, ticks=4, in_bytes=True)
+    y = plain_axis(min(known) - margin, max(known) + margin, metric.heading, grid=True)
+    marks: list[Mark] = [] if baseline is None else nothing_sent_marks(x, y, [x.high], [baseline], metric)
+    colour = _colour(run)
+    marks.append(Line(spent, values, colour, 1.7, marker="o", radius=2.6))
+    marks += [
+        Spot(
+            at, value, f"round {number}: {metric.label} {value:.{metric.digits}f}, {size(at)} per user so far"
         )
-    axis_labels(ax, style, x="bytes per user so far, both directions", side=metric.label)
-    shown = [
-        (at, value, f"round {number}: {metric.label} {value:.{metric.digits}f}, {size(at)} per user so far")
         for at, (number, _, value) in zip(spent, rounds, strict=True)
     ]
-    show_on_hover(ax, shown)
+    legend = [Entry(f"rounds {rounds[0][0]} to {rounds[-1][0]}", colour, "o")]
+    notes: list[str] = []
+    if baseline is not None:
+        legend.append(Entry(f"nothing sent: {baseline:.{metric.digits - 1}f}", INK))
+        if metric.better(baseline, values[-1]):
+            notes = [f"Worse than nothing sent, by {abs(values[-1] - baseline):.{metric.digits - 1}f}."]
+    return Panel(f"{metric.label} by round", x, y, marks, legend=legend, notes=notes, width=width, height=180)
 
 
-def draw_rounds_figure(style: Style, run: RunFiles, metric: Metric) -> Figure:
-    """Draw `_draw_rounds` as a separate figure."""
-    figure, (ax,) = panels(style)
-    _draw_rounds(ax, style, run, metric)
-    title(ax, metric.heading, style)
-    return figure
-
-
-def draw_summary(style: Style, run: RunFiles) -> Figure:
+def draw_summary(run: RunFiles) -> list[Panel]:
     """Draw the three answers of a run: how accurate, how private, how many bytes per person."""
-    figure, (accurate, private, traffic) = panels(style, 3, aspect=0.95 if style.narrow else 0.9)
+    spent = run.bytes_per_user
+    title = f"How many bytes: {size(float(spent.mean()))} per user"
+    traffic = _histogram(title, spent, _colour(run), "B", "bytes per user, both ways", _THIRD)
+    return [_accuracy(run), _losses(run), traffic]
+
+
+def _accuracy(run: RunFiles) -> Panel:
     accuracy = run.summary.accuracy.metrics()
     metric = main_metric(accuracy)
     if metric is None:
         deployed = run.summary.devices == "deployed"
-        empty(accurate, "known to the devices only" if deployed else "no accuracy was measured", style)
-    elif len(evaluated_rounds(run.rounds, metric)) > 1:
-        _draw_rounds(accurate, style, run, metric)
+        words = "known to the devices only" if deployed else "no accuracy was measured"
+        return empty("How accurate", words, width=_THIRD)
+    title = f"How accurate: {metric.label} {accuracy[metric.column]:.4g}"
+    if len(evaluated_rounds(run.rounds, metric)) > 1:
+        panel = draw_rounds(run, metric, run.summary.nothing_sent, _THIRD)
     else:
-        _draw_predictions(accurate, style, run.predictions["rating"], run.predictions["prediction"])
-    shown = "" if metric is None else f": {metric.label} {accuracy[metric.column]:.4g}"
-    title(accurate, f"How accurate{shown}", style)
-    _draw_losses(private, style, run)
-    spent = run.bytes_per_user
-    _histogram(traffic, spent, style, SERIES[2], "B", "bytes per user, both directions")
-    title(traffic, f"How many bytes: {size(float(spent.mean()))} per user", style)
-    return figure
+        panel = _predictions(run.predictions["rating"], run.predictions["prediction"], _colour(run))
+    return replace(panel, title=title)
 
 
-def _draw_losses(ax: Axes, style: Style, run: RunFiles) -> None:
+def _losses(run: RunFiles) -> Panel:
     losses = run.traffic["epsilon_per_user"]
     known = losses[np.isfinite(losses)]
     if known.size < losses.size or not known.size:
-        empty(ax, _unbounded_in_words(run.summary.privacy), style)
-        title(ax, "How private: no bound", style)
-        return
+        return empty("How private: no bound", _unbounded_in_words(run.summary.privacy), width=_THIRD)
     largest = float(known.max())
     compared = profiles_compared(largest, hides_rated_items=run.summary.privacy.hides_rated_items)
-    _histogram(ax, known, style, SERIES[5], "ε ", f"ε per user{compared}")
-    title(ax, f"How private: ε {short(largest)} per user at most", style)
+    title = f"How private: ε {short(largest)} per user at most"
+    return _histogram(title, known, _colour(run), "ε ", f"ε per user{compared}", _THIRD)
 
 
 def _unbounded_in_words(privacy: PrivacySummary) -> str:
@@ -202,29 +183,30 @@ _MOST_GROUPS = 12
 PREDICTION_QUANTILES = (5, 25, 50, 75, 95)
 
 
-def _draw_predictions(
-    ax: Axes, style: Style, ratings: NDArray[np.float64], predictions: NDArray[np.float64]
-) -> None:
+def _predictions(ratings: NDArray[np.float64], predictions: NDArray[np.float64], colour: str) -> Panel:
     """Draw the distribution of predictions for every true rating, with the line of perfect predictions."""
     groups = group_by_rating(ratings, predictions)
     places = [place for place, _ in groups]
-    ends = [places[0], places[-1]]
-    ax.plot(ends, ends, color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
-    shown = []
-    for place, quantiles in groups:
-        least, lower, middle, upper, most = quantiles
-        ax.vlines(place, least, most, color=SERIES[0], linewidth=1.2, alpha=0.75)
-        ax.vlines(place, lower, upper, color=SERIES[0], linewidth=6, alpha=0.4)
-        ax.plot([place], [middle], "o", color=SERIES[0], markersize=4.5, markeredgecolor=SURFACE)
-        words = f"true rating {place:g}: median {middle:.2f}, middle 50 % {lower:.2f} to {upper:.2f}, "
-        shown.append((place, float(middle), f"{words}middle 90 % {least:.2f} to {most:.2f}"))
-    show_on_hover(ax, shown)
-    if len(places) <= 6:
-        ax.set_xticks(places, [f"{place:g}" for place in places])
-    else:
-        plain_axis(ax)
-    plain_axis(ax, which="y")
-    axis_labels(ax, style, x="true rating", side="prediction")
+    every = np.array([quantiles for _, quantiles in groups])
+    least, lower, middle, upper, most = every.T
+    low, high = min(float(every.min()), places[0]), max(float(every.max()), places[-1])
+    margin = 0.06 * (high - low) or 0.5
+    marks: list[Mark] = [Line([places[0], places[-1]], [places[0], places[-1]], MUTED, 1.1, "4 3")]
+    marks += [_strokes(places, least, most, colour, 1.4), _strokes(places, lower, upper, colour, 6)]
+    marks.append(Line(places, middle, colour, 0, marker="o"))
+    for place, (low5, low25, median, high75, high95) in zip(places, every.tolist(), strict=True):
+        words = f"true rating {place:g}: median {median:.2f}, middle 50 % {low25:.2f} to {high75:.2f}, "
+        marks.append(Spot(place, median, f"{words}middle 90 % {low5:.2f} to {high95:.2f}"))
+    y = plain_axis(low - margin, high + margin, "prediction", grid=True)
+    return Panel("", level_axis(places, "true rating"), y, marks, width=_THIRD, height=180)
+
+
+def _strokes(
+    places: Sequence[float], low: NDArray[np.float64], high: NDArray[np.float64], colour: str, width: float
+) -> Line:
+    """Return upright strokes."""
+    ends = np.stack([low, high, np.full(low.size, np.nan)]).T.ravel()
+    return Line(np.repeat(places, 3), ends, colour, width, opacity=0.5)
 
 
 def group_by_rating(
@@ -249,15 +231,13 @@ def group_by_rating(
     ]
 
 
-def draw_bytes(style: Style, run: RunFiles) -> Figure:
+def draw_bytes(run: RunFiles) -> list[Panel]:
     """Draw the bytes per user of each direction."""
-    figure, axes = panels(style, 2, aspect=0.8)
-    directions = ("uplink", "From the device", SERIES[0]), ("downlink", "To the device", SERIES[1])
-    for ax, (direction, words, colour) in zip(axes, directions, strict=True):
-        values = run.traffic[f"{direction}_message_bytes"]
-        _histogram(ax, values, style, colour, "B", "bytes of messages per user")
-        title(ax, words, style)
-    return figure
+    axis, width = "bytes of messages per user", 430.0
+    return [
+        _histogram(title, run.traffic[f"{direction}_message_bytes"], _colour(run), "B", axis, width)
+        for direction, title in (("uplink", "From the device"), ("downlink", "To the device"))
+    ]
 
 
 SPREAD_QUANTILES = (0, 5, 25, 50, 75, 95, 100)
@@ -273,40 +253,21 @@ class Spread:
     """At `SPREAD_QUANTILES` per cent; shape (7,)."""
 
 
-def draw_spreads(
-    style: Style, spreads: Sequence[Spread], axis: str, looks: Looks, *, in_bytes: bool
-) -> Figure:
+def draw_spreads(spreads: Sequence[Spread], axis: str, looks: Looks, *, in_bytes: bool) -> Panel:
     """Draw one strip per protocol: all users, 90 %, 50 % and the median, which is also beside the name."""
-    figure, (ax,) = panels(style, aspect=(_FRAME + _ROWS[style.narrow] * len(spreads)) / style.height)
     ordered = sorted(spreads, key=lambda spread: -float(spread.quantiles[3]))
     measured: Callable[[float], str] = size if in_bytes else lambda value: f"ε {short(value)}"
-    places = []
+    everything = np.concatenate([spread.quantiles for spread in spreads])
+    x = log_axis(everything[everything > 0].tolist() or [1.0], axis, in_bytes=in_bytes, labels=4, grid=True)
+    names = [f"{shortened(spread.label)}  {measured(float(spread.quantiles[3]))}" for spread in ordered]
+    y = Axis(-0.7, len(ordered) - 0.3, list(enumerate(names)))
+    marks: list[Mark] = []
     for row, spread in enumerate(ordered):
         colour = looks[spread.name].colour
-        least, p5, p25, median, p75, p95, most = spread.quantiles.tolist()
-        ax.hlines(row, least, most, color=colour, linewidth=0.9, alpha=0.6)
-        ax.hlines(row, p5, p95, color=colour, linewidth=3.5, alpha=0.4)
-        ax.hlines(row, p25, p75, color=colour, linewidth=7, alpha=0.55)
-        ax.plot([median], [row], "o", color=colour, markersize=5, markeredgecolor=SURFACE)
+        least, p5, p25, median, p75, p95, most = np.maximum(spread.quantiles, x.low).tolist()
+        for ends, width, opacity in (((least, most), 1, 0.7), ((p5, p95), 4, 0.4), ((p25, p75), 8, 0.55)):
+            marks.append(Line(ends, [row, row], colour, width, opacity=opacity))
+        marks.append(Line([median], [row], colour, 0, marker="o", radius=3))
         words = f"median {measured(median)}, 95th percentile {measured(p95)}, largest {measured(most)}"
-        places.append((median, row, f"{printable(spread.label)}: {words}"))
-    everything = np.concatenate([spread.quantiles for spread in spreads])
-    log_axis(ax, everything[everything > 0].tolist() or [1.0], in_bytes=in_bytes)
-    ax.set_ylim(-0.7, len(ordered) - 0.3)
-    names = [f"{shortened(spread.label)}  {measured(float(spread.quantiles[3]))}" for spread in ordered]
-    if style.narrow:
-        ax.set_yticks([])
-        ax.set_ylim(-0.5, len(ordered) - 0.2)
-        for row, name in enumerate(names):
-            note(ax, 0, row + 0.42, name, style, transform=ax.get_yaxis_transform(), color=INK)
-    else:
-        ax.set_yticks(range(len(ordered)), names, color=INK, parse_math=False)
-    ax.grid(visible=False, axis="y")
-    ax.grid(visible=True, axis="x", color=RULE, linewidth=0.8)
-    show_on_hover(ax, places)
-    axis_labels(ax, style, x=axis)
-    return figure
-
-
-_FRAME, _ROWS = 0.9, {True: 0.33, False: 0.2}
-"""Inches above and below the strips; and of a strip, whose name is above it in a narrow figure."""
+        marks.append(Spot(median, row, f"{printable(spread.label)}: {words}"))
+    return Panel("", x, y, marks, width=480.0, height=16.0 * (len(ordered) + 0.4))

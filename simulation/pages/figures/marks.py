@@ -1,0 +1,236 @@
+"""Marks of a panel, in data coordinates: lines with markers, areas, text, and places to point at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from simulation.pages.figures.panels import Axis
+
+LETTER = 12.0
+"""Size of letters in a panel."""
+
+MARKERS = {
+    "o": "m-{0} 0a{0} {0} 0 1 0 {1} 0a{0} {0} 0 1 0 -{1} 0z",
+    "s": "m-{0} -{0}h{1}v{1}h-{1}z",
+    "D": "m0 -{2}l{2} {2}l-{2} {2}l-{2} -{2}z",
+    "^": "m0 -{2}l{2} {1}h-{3}z",
+}
+"""Shapes of markers around a place, by matplotlib's names: of the radius and its multiples."""
+
+
+class Frame(NamedTuple):
+    """Where the space between two axes lies in a figure."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+    x: Axis
+    y: Axis
+
+    def across(self, values: ArrayLike) -> NDArray[np.float64]:
+        """Return the distances of values on the horizontal axis from the left of the figure."""
+        return self.left + self.width * self.x.places(values)
+
+    def down(self, values: ArrayLike) -> NDArray[np.float64]:
+        """Return the distances of values on the vertical axis from the top of the figure."""
+        return self.top + self.height * (1 - self.y.places(values))
+
+
+class Mark(Protocol):
+    """Something drawn in a panel."""
+
+    @property
+    def clipped(self) -> bool:
+        """Whether it ends at the edges of the panel."""
+
+    def svg(self, frame: Frame) -> str:
+        """Return it as SVG; empty if there is nothing to see."""
+
+    def draw(self, ax: Axes) -> None:
+        """Draw it with matplotlib."""
+
+
+def path(across: NDArray[np.float64], down: NDArray[np.float64]) -> str:
+    """Return the path of straight lines through places, broken where a coordinate is not finite."""
+    steps, pen = [], "M"
+    for x, y in zip(across.tolist(), down.tolist(), strict=True):
+        finite = math.isfinite(x) and math.isfinite(y)
+        if finite:
+            steps.append(f"{pen}{x:.1f} {y:.1f}")
+        pen = "L" if finite else "M"
+    return "".join(steps)
+
+
+def marker(shape: str, x: float, y: float, radius: float) -> str:
+    """Return the path of a marker."""
+    sizes = (f"{radius * times:.3g}" for times in (1, 2, 1.3, 2.6))
+    return f"M{x:.1f} {y:.1f}{MARKERS[shape].format(*sizes)}"
+
+
+def line_style(dashes: str) -> Any:
+    """Return dashes as matplotlib writes them."""
+    return (0, tuple(float(length) for length in dashes.split())) if dashes else "solid"
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A line with markers, or either; it is broken where a coordinate is NaN."""
+
+    x: ArrayLike
+    y: ArrayLike
+    colour: str
+    width: float = 1.7
+    """0 for markers alone."""
+    dashes: str = ""
+    marker: str = ""
+    radius: float = 3.2
+    hollow: str = ""
+    """The colour inside its markers, if that is another one."""
+    opacity: float = 1.0
+    clipped = True
+
+    def svg(self, frame: Frame) -> str:
+        """Return one path for the line and one for its markers."""
+        across, down = frame.across(self.x), frame.down(self.y)
+        faded = "" if self.opacity == 1 else f' opacity="{self.opacity:g}"'
+        written = ""
+        if self.width and across.size > 1:
+            dashed = f' stroke-dasharray="{self.dashes}"' if self.dashes else ""
+            written = (
+                f'<path d="{path(across, down)}" fill="none" stroke="{self.colour}" '
+                f'stroke-width="{self.width:g}"{dashed}{faded}/>'
+            )
+        if self.marker:
+            shapes = "".join(
+                marker(self.marker, x, y, self.radius)
+                for x, y in zip(across.tolist(), down.tolist(), strict=True)
+                if math.isfinite(x) and math.isfinite(y)
+            )
+            edge = f' stroke="{self.colour}" stroke-width="1.3"' if self.hollow else ""
+            written += f'<path d="{shapes}" fill="{self.hollow or self.colour}"{edge}{faded}/>'
+        return written
+
+    def draw(self, ax: Axes) -> None:
+        """Draw it with matplotlib."""
+        ax.plot(
+            np.asarray(self.x),
+            np.asarray(self.y),
+            color=self.colour,
+            linewidth=self.width,
+            linestyle=line_style(self.dashes) if self.width else "none",
+            marker=self.marker or "none",
+            markersize=2 * self.radius,
+            markerfacecolor=self.hollow or self.colour,
+            alpha=self.opacity,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Area:
+    """A polygon, filled."""
+
+    x: ArrayLike
+    y: ArrayLike
+    colour: str
+    opacity: float = 1.0
+    clipped = True
+
+    def svg(self, frame: Frame) -> str:
+        """Return its path."""
+        outline = path(frame.across(self.x), frame.down(self.y))
+        return f'<path d="{outline}z" fill="{self.colour}" opacity="{self.opacity:.2g}"/>'
+
+    def draw(self, ax: Axes) -> None:
+        """Draw it with matplotlib."""
+        ax.fill(np.asarray(self.x), np.asarray(self.y), color=self.colour, alpha=self.opacity, linewidth=0)
+
+
+def across_panel(x: Axis, low: float, high: float, colour: str, opacity: float) -> Area:
+    """Return a band across a whole panel."""
+    return Area([x.low, x.high, x.high, x.low], [low, low, high, high], colour, opacity)
+
+
+def stairs(edges: ArrayLike, heights: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the outline of columns that stand on 0 between edges."""
+    return np.repeat(edges, 2), np.concatenate([[0.0], np.repeat(heights, 2), [0.0]])
+
+
+@dataclass(frozen=True)
+class Text:
+    """Plain text at a place."""
+
+    x: float
+    y: float
+    words: str
+    colour: str
+    anchor: str = "middle"
+    """Which part of it is at the place: its start, middle or end."""
+    shift: tuple[float, float] = (0.0, 0.0)
+    """How far it is moved from the place, to the right and down."""
+    size: float = LETTER
+    bold: bool = False
+    halo: str = ""
+    """The colour around letters that may lie on lines."""
+    clipped = False
+
+    def svg(self, frame: Frame) -> str:
+        """Return it, centred on its height."""
+        x, y = float(frame.across(self.x)) + self.shift[0], float(frame.down(self.y)) + self.shift[1]
+        weight = ' font-weight="650"' if self.bold else ""
+        if self.halo:
+            weight += f' stroke="{self.halo}" stroke-width="3" paint-order="stroke"'
+        return (
+            f'<text x="{x:.1f}" y="{y + 0.35 * self.size:.1f}" font-size="{self.size:g}" '
+            f'fill="{self.colour}" text-anchor="{self.anchor}"{weight}>{escape(self.words)}</text>'
+        )
+
+    def draw(self, ax: Axes) -> None:
+        """Draw it with matplotlib."""
+        ax.annotate(
+            self.words,
+            (self.x, self.y),
+            (self.shift[0], -self.shift[1]),
+            textcoords="offset points",
+            ha={"start": "left", "middle": "center", "end": "right"}[self.anchor],
+            va="center",
+            color=self.colour,
+            fontsize=0.75 * self.size,
+            fontweight="bold" if self.bold else "normal",
+            parse_math=False,
+        )
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A place that shows words when it is pointed at."""
+
+    x: float
+    y: float
+    words: str
+    clipped = False
+
+    def svg(self, frame: Frame) -> str:
+        """Return a circle that is not seen, which the page's script finds; nothing beyond the axes."""
+        if not (frame.x.holds(self.x) and frame.y.holds(self.y)):
+            return ""
+        x, y = float(frame.across(self.x)), float(frame.down(self.y))
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="1" data-shows="{escape(self.words)}"/>'
+
+    def draw(self, ax: Axes) -> None:
+        """Draw nothing: an image cannot be pointed at."""
+
+
+def spots(x: Sequence[float], y: Sequence[float], words: Sequence[str]) -> list[Spot]:
+    """Return places that show words."""
+    return [Spot(*each) for each in zip(x, y, words, strict=True)]
