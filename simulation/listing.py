@@ -9,14 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field
-
 from dprec.errors import InputError, one_line
 from simulation.analysis.protocol_results import by_evaluation, read_results
 from simulation.analysis.vocabulary import Metric, loss, metrics_in, number
 from simulation.configuration.strict_yaml import at, read_yaml
+from simulation.storage.audits import PresetsRecord, parse_audit
 from simulation.storage.directories import AUDIT, CELLS, COMPARISON, CONFIG, SUMMARY, TABLE
-from simulation.storage.files import Document, parse_document, read_text
+from simulation.storage.files import read_text
 from simulation.storage.summary import read_summary
 from simulation.tuning.trials import TRIALS, TUNING, TuningDirectory
 
@@ -162,44 +161,15 @@ def _measured(metric: Metric, value: float) -> str:
     return f"{metric.label} {number(value, metric.digits)}"
 
 
-class _Outcome(Document):
-    """What is read of an audit."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="ignore", allow_inf_nan=False)
-
-    holds: bool
-    promised: float
-    lower_bound: float
-
-
-class _PresetOutcome(Document):
-    model_config = _Outcome.model_config
-
-    audit: _Outcome | None
-
-
-class _AuditRecord(Document):
-    """audit.json: that of a configuration, or of all presets."""
-
-    model_config = _Outcome.model_config
-
-    name: str = "all presets"
-    presets: tuple[_PresetOutcome, ...] = Field(default=(), strict=False)
-
-
 def _audit(found: Found) -> Found:
     path = found.path / AUDIT
-    text = read_text(path)
-    record = parse_document(_AuditRecord, text, str(path))
-    found = replace(found, what=record.name)
-    if record.presets:
-        held = [preset.audit.holds for preset in record.presets if preset.audit]
-        return replace(found, best=f"{held.count(False)} of {len(held)} promises broken")
-    outcome = parse_document(_Outcome, text, str(path))
-    verdict = "not broken" if outcome.holds else "broken"
-    return replace(
-        found, best=f"{verdict}: ε = {loss(outcome.promised)}, at least {loss(outcome.lower_bound)}"
-    )
+    audit = parse_audit(read_text(path), str(path))
+    if isinstance(audit, PresetsRecord):
+        held = [each.holds for each in audit.audits]
+        return replace(found, what="all presets", best=f"{held.count(False)} of {len(held)} promises broken")
+    verdict = "not broken" if audit.holds else "broken"
+    measured = f"{verdict}: ε = {loss(audit.promised)}, at least {loss(audit.lower_bound)}"
+    return replace(found, what=audit.name, best=measured)
 
 
 def _tuning(found: Found) -> Found:

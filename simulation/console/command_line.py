@@ -213,13 +213,25 @@ def audit(
 
 @app.command(cls=PlainHelp)
 def report(
-    directory: Directory, population: Population = None, png: Png = False, quiet: Quiet = False
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The directory of a run, a comparison or an audit.")
+    ],
+    population: Population = None,
+    png: Png = False,
+    single_file: Annotated[
+        bool,
+        typer.Option(
+            "--single-file",
+            help="Write a page too that holds the pages of runs, and the table, that it links to.",
+        ),
+    ] = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Rebuild report.html and the figures of a run or comparison from its files."""
+    """Rebuild report.html and the figures of a run, a comparison or an audit from its files."""
     with progress_bar(quiet, "reading the files") as progress:
         from simulation.pages import report as build_report
 
-        page = build_report(directory, population, progress, png=png)
+        page = build_report(directory, population, progress, png=png, single_file=single_file)
     if not quiet:
         from simulation.console.results import print_projection
 

@@ -45,7 +45,7 @@ AUDIT = "audit.json"
 AUDITS = "audits"
 
 # Whatever has a page.
-REPORT, FIGURES = "report.html", "figures"
+REPORT, FIGURES, SINGLE_FILE = "report.html", "figures", "report-single-file.html"
 
 
 def cell_key(

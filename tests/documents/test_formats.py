@@ -40,7 +40,7 @@ COMPARISON = {
     "noise_samples": 10,
     "simulation": {"backend": "local"},
 }
-DRAWN_LATER = {"report.html", "figures"}
+DRAWN_LATER = {"report.html", "report-single-file.html", "figures"}
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from simulation.pages.figures.rendering import Plot, Rendered
 from simulation.pages.page import Section, page, table
 from simulation.pages.run_page import answer_sentence, run_page
 from simulation.pages.run_sections import example_sections
+from simulation.pages.single_file import in_one_file
 from simulation.pages.words import merged_notes
 from simulation.storage.run_files import ExampleUser, holds_comparison, read_run
 from simulation.storage.summary import read_summary
@@ -108,6 +110,39 @@ def test_self_contained_well_formed_and_rebuilt_the_same(
     before = {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
     report(directory, 10e6)
     assert {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()} == before
+
+
+def test_a_comparison_in_one_file_holds_its_runs_and_its_table(comparison_directory: Directories) -> None:
+    directory = comparison_directory(FEW, epsilons=[1.0, 2.0], seeds=[1])
+    whole = report(directory, single_file=True)
+    outline, page = Outline(whole), whole.read_text()
+    assert whole != directory / "report.html"
+    assert all(address.startswith(("data:", "#")) for address in outline.addresses)
+    assert len(set(outline.identifiers)) == len(outline.identifiers)
+    assert {address[1:] for address in outline.addresses if address[0] == "#"} <= set(outline.identifiers)
+    runs = {path.parent.name for path in directory.glob("cells/*/report.html")}
+    assert set(re.findall("One run: ([^<]*)<", page)) == runs != set()
+    (table,) = {each for each in outline.addresses if each.startswith("data:text/csv;base64,")}
+    assert base64.b64decode(table.partition(",")[2]) == (directory / "comparison.csv").read_bytes()
+    before = (directory / "report.html").read_bytes()
+    assert report(directory, single_file=True).read_text() == page
+    assert (directory / "report.html").read_bytes() == before
+
+
+def test_a_single_file_takes_nothing_from_outside_its_directory(tmp_path: Path) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    (tmp_path / "secret.csv").write_text("secret")
+    (inside / "link.csv").symlink_to(tmp_path / "secret.csv")
+    (inside / "plain.csv").write_text("a,b")
+    (inside / "other.key").write_text("key")
+    (inside / "sub").mkdir()
+    names = ["../secret.csv", "%2E%2E/secret.csv", "link.csv", "/etc/passwd", "other.key", "sub/", "none.csv"]
+    links = "".join(f'<a href="{name}">{name}</a>' for name in [*names, "plain.csv"])
+    page = in_one_file(f"<main>{links}</main>", inside)
+    assert page.count("<a>") == len(names)
+    assert page.count("href=") == 1
+    assert base64.b64encode(b"a,b").decode() in page
 
 
 def test_figures_are_images_too_where_that_is_asked_for(
