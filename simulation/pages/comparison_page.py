@@ -11,7 +11,6 @@ from dprec.accounting import COMPARABLE_UNITS
 from simulation.analysis.answer import at_each_trust
 from simulation.analysis.comparison_files import ComparisonFiles, declared_in_comparison, notes_on_delta
 from simulation.analysis.populations import courses
-from simulation.analysis.protocol_results import reference_budget
 from simulation.analysis.sentences import (
     answer_sentences,
     item_set_sentence,
@@ -162,7 +161,7 @@ def evaluation_plots(part: EvaluationPart) -> list[Plot]:
     traces = traces_of(files, results, metric)
     # With a single evaluated round, accuracy against bytes shows it all.
     if any(trace.y.size > 1 for trace in traces):
-        plots.append(round_plot(traces, results, metric, looks, suffix, reference_budget(files.results)))
+        plots.append(round_plot(traces, results, metric, looks, suffix))
     return plots
 
 

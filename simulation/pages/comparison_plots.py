@@ -23,9 +23,24 @@ from simulation.pages.figures.users import evaluated_rounds
 from simulation.pages.words import label_of
 from simulation.storage.run_files import read_rounds
 
-_BASELINES = "Black: nothing sent; what is worse is shaded. Thin dashed lines across: the other baselines."
 
-_DAGGER = "†: not proved to keep its budget."
+def _caption(results: Sequence[ProtocolResult], *more: str, dagger: bool = True, at: bool = True) -> str:
+    words = list(more)
+    if any(result.baseline for result in results):
+        words.append("Shaded: worse than nothing sent. Thin lines across: the other baselines.")
+    if at and (budget := reference_budget(results)) is not None:
+        words.append(f"Protocols with a budget are at ε = {budget:g}, or next to it.")
+    if dagger and any(result.falls_short for result in results):
+        words.append("†: not proved to keep its budget.")
+    return " ".join(words)
+
+
+def _seen(results: Sequence[ProtocolResult], metric: Metric, against: str) -> str:
+    """Say what is seen, for readers who cannot see it."""
+    own = [result for result in results if not result.baseline and result.mean(metric.column) is not None]
+    best = min(own, key=lambda result: metric.sort_key(result.mean(metric.column) or 0.0))
+    most = f"the most accurate of {len(by_protocol(own))} is {printable(best.name)}"
+    return f"{metric.label} against {against}; {most}, {best.mean(metric.column):.3f}."
 
 
 def epsilon_plot(
@@ -36,18 +51,18 @@ def epsilon_plot(
     drawn = [axis for axis in axes if any(axis.value(result) for result in own)]
     if not drawn:
         return None
-    units = " and ".join(axis.name for axis in drawn)
+    units = listed(axis.name for axis in drawn)
     unproved = [
         f"Not drawn, because no {axis.name} is proved: {listed(names)}."
         for axis in drawn
         if (names := [name for name, points in by_protocol(own).items() if _unproved(points, axis)])
     ]
-    daggers = [_DAGGER] * any(axis.asked and any(result.falls_short for result in own) for axis in drawn)
+    bars, asked = "Error bars: one standard deviation over runs.", any(axis.asked for axis in drawn)
     return Plot(
         f"accuracy-epsilon{suffix}",
         f"{metric.label} against {units}",
-        " ".join([_BASELINES, "Error bars: one standard deviation over runs.", *daggers, *unproved]),
-        f"{metric.label} of {len(by_protocol(own))} protocols against {units}, on logarithmic axes.",
+        _caption(results, bars, *unproved, dagger=asked, at=False),
+        _seen(results, metric, units),
         lambda: [draw_accuracy_against_epsilon(results, metric, axis, looks) for axis in drawn],
         full_width=len(drawn) > 1,
     )
@@ -60,36 +75,28 @@ def _unproved(points: Sequence[ProtocolResult], axis: EpsilonAxis) -> bool:
 def bytes_plot(results: Sequence[ProtocolResult], metric: Metric, looks: Looks, suffix: str) -> Plot | None:
     """Return the plot of accuracy against bytes per user; None if no protocol's bytes are known."""
     shown = at_reference(results)
-    if not any(result.bytes_per_user for result in shown if not result.baseline):
+    sending = [each for each in shown if not each.baseline and each.bytes_per_user]
+    if not any(each.mean(metric.column) is not None for each in sending):
         return None
-    reference = reference_budget(results)
-    at = "" if reference is None else f" Protocols with a budget are at ε = {reference:g}, or next to it."
-    daggers = f" {_DAGGER}" if any(result.falls_short for result in shown) else ""
     return Plot(
         f"accuracy-bytes{suffix}",
         f"{metric.label} against bytes per user",
-        f"{_BASELINES}{at}{daggers}",
-        f"{metric.label} of {len(shown)} protocols against mean bytes per user, on logarithmic axes.",
+        _caption(results),
+        _seen(sending, metric, "mean bytes per user, of messages and on the network"),
         lambda: draw_accuracy_against_bytes(shown, metric, looks),
-        full_width=any(result.network_bytes_per_user for result in shown),
+        full_width=any(each.network_bytes_per_user for each in sending),
     )
 
 
 def round_plot(
-    traces: Sequence[Series],
-    results: Sequence[ProtocolResult],
-    metric: Metric,
-    looks: Looks,
-    suffix: str,
-    reference: float | None,
+    traces: Sequence[Series], results: Sequence[ProtocolResult], metric: Metric, looks: Looks, suffix: str
 ) -> Plot:
     """Return the plot of accuracy by round, one-shot protocols beside iterative ones, and the baselines."""
-    at = "" if reference is None else f" Protocols with a budget are at ε = {reference:g}, or next to it."
     return Plot(
         f"accuracy-rounds{suffix}",
         "One-shot and iterative protocols, round by round",
-        f"A single marker is a one-shot protocol; a line has one per evaluated round. {_BASELINES}{at}",
-        f"{metric.label} of {len(traces)} protocols against the bytes per user so far.",
+        _caption(results, "A marker alone is a one-shot protocol, a line an iterative one.", dagger=False),
+        _seen(at_reference(results), metric, "the bytes per user so far"),
         lambda: [draw_accuracy_by_round(traces, results, metric, looks)],
     )
 
@@ -103,20 +110,17 @@ def traces_of(files: ComparisonFiles, results: Sequence[ProtocolResult], metric:
             evaluated_rounds(read_rounds(cell, files.summary(cell)), metric) for cell in files.cells(result)
         ]
         users = result.mean("users")
-        shared = (
-            set.intersection(*({number for number, *_ in each} for each in courses)) if courses else set()
-        )
+        shared = set.intersection(*({number for number, *_ in each} for each in courses)) if courses else None
         if not shared or not users:
             continue
         rounds = np.array([[each for each in course if each[0] in shared] for course in courses])
         numbers, total, reached = rounds.mean(axis=0).T
-        if not (total > 0).all():
-            continue
-        label = label_of(result, reference)
-        words = [
-            f"{printable(label)}, round {number:.0f}: {metric.label} {value:.{metric.digits}f}, "
-            f"{size(spent)} per user so far"
-            for number, spent, value in zip(numbers, total / users, reached, strict=True)
-        ]
-        traces.append(Series(result.name, shortened(label), total / users, reached, words))
+        if (total > 0).all():
+            label = label_of(result, reference)
+            words = [
+                f"{printable(label)}, round {number:.0f}: {metric.label} {value:.{metric.digits}f}, "
+                f"{size(spent)} per user so far"
+                for number, spent, value in zip(numbers, total / users, reached, strict=True)
+            ]
+            traces.append(Series(result.name, shortened(label), total / users, reached, words))
     return traces

@@ -7,7 +7,7 @@ document.body.append(bubble);
 const NEAR = 14, MOST = 4;
 
 function shown(event) {
-  const figure = event.target.closest?.(".plot svg");
+  const figure = event.target.closest?.(".plot");
   if (!figure) return [];
   const distances = [...figure.querySelectorAll("[data-shows]")].map((place) => {
     const { x, y, width, height } = place.getBoundingClientRect();

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from simulation.pages.figures.panels import WIDE
 from simulation.pages.figures.rendering import Plot, Rendered
 from simulation.pages.run_page import run_page
 from simulation.storage.run_files import read_run
@@ -47,8 +46,8 @@ def test_in_shards(
 
 def drawn(plot: Plot) -> Rendered:
     """Draw a figure without rendering it, which would take longer than the run."""
-    plot.draw(WIDE)
-    return Rendered(plot, "<svg/>", "<svg/>", b"")
+    plot.draw()
+    return Rendered(plot, "<svg/>", "<svg/>")
 
 
 def test_every_preset_in_one_process_and_its_page(tmp_path: Path, preset: dict[str, Any]) -> None:

@@ -58,7 +58,10 @@ class Series:
 
 
 def _series(
-    label: str, points: Iterable[tuple[float | None, ProtocolResult]], metric: Metric, extra: str = ""
+    label: str,
+    points: Iterable[tuple[float | None, ProtocolResult]],
+    metric: Metric,
+    spent: str | None = None,
 ) -> list[Series]:
     """Return the results of one protocol at some places, from left to right; nothing without a place."""
     known = [
@@ -70,7 +73,7 @@ def _series(
     if not known:
         return []
     x, mean, deviation = np.array([point[:3] for point in known]).T
-    words = [_in_words(point[3], metric) + extra for point in known]
+    words = [_in_words(point[3], metric, spent) for point in known]
     return [Series(known[0][3].name, label, x, mean, words, deviation)]
 
 
@@ -88,12 +91,12 @@ def _across(results: Iterable[ProtocolResult], metric: Metric, x: Axis) -> list[
     ]
 
 
-def _in_words(result: ProtocolResult, metric: Metric) -> str:
+def _in_words(result: ProtocolResult, metric: Metric, spent: str | None) -> str:
     """Return a protocol, its budget, its accuracy and its bytes in one line."""
     budget = "" if result.budget is None else f", ε {loss(result.budget)}"
     accuracy = with_spread(result.average(metric.column), metric.digits)
-    spent = "" if result.bytes_per_user is None else f", {size(result.bytes_per_user)} per user"
-    return f"{printable(result.name)}{budget}: {metric.label} {accuracy}{spent}"
+    known = "" if result.bytes_per_user is None else f"{size(result.bytes_per_user)} per user"
+    return f"{printable(result.name)}{budget}: {metric.label} {accuracy}, {spent or known}".removesuffix(", ")
 
 
 def _marked(name: str, results: Sequence[ProtocolResult]) -> str:
@@ -289,7 +292,7 @@ def draw_accuracy_against_bytes(
             point
             for bytes_, result in spent
             for point in _series(
-                _marked(result.name, [result]), [(bytes_, result)], metric, f"; {size(bytes_ or 0)} of {what}"
+                _marked(result.name, [result]), [(bytes_, result)], metric, f"{size(bytes_ or 0)} of {what}"
             )
         ]
         if points:

@@ -60,9 +60,9 @@ def _draw(ax: Axes, panel: Panel) -> None:
         _axis(ax, which, axis)
     for mark in panel.marks:
         mark.draw(ax)
-    heading = "\n".join([panel.title, *([panel.y.label] if panel.y.label else []), *panel.notes])
-    ax.set_title(heading, loc="left", fontsize=9, color=INK, parse_math=False)
+    ax.set_title("\n".join([panel.title, *panel.notes]), loc="left", fontsize=9, color=INK, parse_math=False)
     ax.set_xlabel(panel.x.label, fontsize=9, color=MUTED, parse_math=False)
+    ax.set_ylabel(panel.y.label, fontsize=9, color=MUTED, parse_math=False)
     shown = sorted((end for end in panel.ends if panel.y.holds(end.at)), key=lambda end: end.at)
     wanted = panel.y.places([end.at for end in shown]).tolist()
     for end, up in zip(shown, spread_out(wanted, 14 / panel.height, 0, 1), strict=True):

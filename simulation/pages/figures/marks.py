@@ -156,11 +156,6 @@ class Area:
         ax.fill(np.asarray(self.x), np.asarray(self.y), color=self.colour, alpha=self.opacity, linewidth=0)
 
 
-def across_panel(x: Axis, low: float, high: float, colour: str, opacity: float) -> Area:
-    """Return a band across a whole panel."""
-    return Area([x.low, x.high, x.high, x.low], [low, low, high, high], colour, opacity)
-
-
 def stairs(edges: ArrayLike, heights: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the outline of columns that stand on 0 between edges."""
     return np.repeat(edges, 2), np.concatenate([[0.0], np.repeat(heights, 2), [0.0]])
