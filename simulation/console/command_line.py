@@ -8,7 +8,8 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -118,6 +119,19 @@ def run(
         print_run(result, folder, population)
 
 
+@contextmanager
+def shown_while_running(folder: Path, watch: bool) -> Iterator[None]:
+    """Serve the page of a comparison, if that is wanted, and print its address."""
+    if not watch:
+        yield
+        return
+    from simulation.console.watching import watched
+
+    with watched(folder) as address:
+        typer.echo(f"dprec: the page, while it runs: {address}", err=True)
+        yield
+
+
 @app.command(cls=PlainHelp)
 def compare(
     config: Annotated[
@@ -135,6 +149,9 @@ def compare(
     page: Page = True,
     png: Png = False,
     quick: Quick = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show the page at an address of this machine while it runs.")
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Run protocols x epsilons x folds x seeds and put them in one table.
@@ -142,8 +159,10 @@ def compare(
     On a file of ratings, the published systems and ours are compared. A protocol that does not suit the
     ratings is left out with the reason, as it is where --set replaces the data set.
     """
+    if watch and not page:
+        raise InputError("--watch", "--no-page", "one of them")
     folder = output_folder(output, config.stem, resume, quiet)
-    with interrupts_explained(), progress_bar(quiet) as progress:
+    with interrupts_explained(), shown_while_running(folder, watch), progress_bar(quiet) as progress:
         result = simulation.compare(
             config,
             folder,
