@@ -178,7 +178,7 @@ def compare(
     comparison, page = _loaded_comparison(config, overrides, parts), page and output is not None
     with _directory_of_comparison(output) as (folder, held), _kept_when_interrupted(page):
         run_cells = partial(run_comparison, comparison, jobs=jobs, resume=resume, announce=announce)
-        result = run_cells(folder, progress=progress, tabulated=_outline if page else None)
+        result = run_cells(folder, progress=progress, tabulated=_draw_unfinished if page else None)
         held(result)
         if result.rows and page:
             _draw_comparison(result, population, progress, png)
@@ -228,16 +228,15 @@ def _kept_when_interrupted(page: bool) -> Iterator[None]:
         yield
     except InterruptedComparison as interrupted:
         if interrupted.result.rows and page:
-            _outline(interrupted.result.directory)
+            _draw_unfinished(interrupted.result.directory)
         interrupted.add_note(_what_is_finished(interrupted.result))
         raise
 
 
-def _outline(directory: Path) -> None:
-    """Write the page without its figures, which take long."""
-    from simulation.pages import outline
+def _draw_unfinished(directory: Path) -> None:
+    from simulation.pages import report
 
-    outline(directory)
+    report(directory)
 
 
 def _draw_comparison(
@@ -259,7 +258,7 @@ def _what_is_finished(result: ComparisonResult) -> str:
     files = [path for name in (TABLE, REPORT) if (path := result.directory / name).is_file()]
     counted = f"{len(result.rows)} of {len(result.comparison.cells)} runs are finished"
     listed = f": {', '.join(map(str, files))}" if files else ""
-    return f"{counted}{listed}; --resume -o {result.directory} goes on, and draws the figures"
+    return f"{counted}{listed}; --resume -o {result.directory} goes on"
 
 
 def ls(folder: str | Path = ".") -> list[Found]:

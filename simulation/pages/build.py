@@ -42,12 +42,6 @@ from simulation.storage.tables import Row
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_NOT_DRAWN = (
-    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 40"><text x="8" y="24" fill="currentColor" '
-    'font-size="12">This figure is drawn when all runs are finished.</text></svg>'
-)
-"""In place of a figure."""
-
 
 def report(
     directory: str | Path,
@@ -93,17 +87,6 @@ def report(
     except OSError as error:
         raise unusable(folder, error) from None
     return folder / SINGLE_FILE
-
-
-def outline(directory: str | Path) -> Path:
-    """Build the page of a comparison that runs or was interrupted, without the figures, which take long.
-
-    Raises
-    ------
-    InputError
-        As `report`.
-    """
-    return _built(Path(directory), None, lambda plot: Rendered(plot, _NOT_DRAWN, _NOT_DRAWN))
 
 
 def _built(folder: Path, population: float | None, draw: Draw) -> Path:

@@ -175,7 +175,8 @@ def test_an_interrupted_comparison_shows_what_is_finished_and_goes_on_to_the_sam
     assert f"--resume -o {out}" in finished
     assert end == "dprec: interrupted"
     assert len(rows(out)) == 3
-    assert "drawn when all runs are finished" in (out / "report.html").read_text()
+    assert "<figcaption>" in (out / "report.html").read_text()
+    assert list((out / "figures").glob("*.svg"))
     monkeypatch.setattr(cell_work, "run_prepared", whole)
     compare(pair, out, resume=True, page=False)
     compare(pair, tmp_path / "whole", page=False)
