@@ -155,8 +155,10 @@ class SampledNoise:
 
 def sampled_noise_plot(epsilon: float, noises: Sequence[SampledNoise]) -> Plot:
     """Return the plot of the noise that was sampled at one epsilon."""
+    low, high = _window(noises)
     words = "; ".join(
-        f"{noise.protocol} ({noise.mechanism}): {noise.difference:.2%} from theory in total variation"
+        f"{noise.protocol} ({noise.mechanism}): {noise.difference:.2%} from theory in total variation, "
+        f"{_outside(noise, low, high):.0%} of its noise outside the panel"
         for noise in noises
     )
     return Plot(
@@ -194,6 +196,10 @@ def _window(noises: Sequence[SampledNoise]) -> tuple[float, float]:
         float(max(min(lows), _WINDOW * max(lows))),
         float(min(max(highs), _WINDOW * min(highs))),
     )
+
+
+def _outside(noise: SampledNoise, low: float, high: float) -> float:
+    return float(noise.theory[(noise.edges[:-1] < low) | (noise.edges[1:] > high)].sum())
 
 
 _BOUND, _MEASURED = "distance_bound", "distance_measured"
