@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from markupsafe import Markup
 
-from dprec.accounting import COMPARABLE_UNITS
 from simulation.analysis.answer import at_each_trust
 from simulation.analysis.comparison_files import ComparisonFiles, declared_in_comparison, notes_on_delta
 from simulation.analysis.populations import courses
@@ -18,7 +17,7 @@ from simulation.analysis.sentences import (
     verdict_sentence,
 )
 from simulation.analysis.vocabulary import QUICK_IN_WORDS, listed, plural
-from simulation.pages.comparison_plots import bytes_plot, epsilon_plot, round_plot, traces_of
+from simulation.pages.comparison_plots import bytes_plot, epsilon_axes, epsilon_plot, round_plot, traces_of
 from simulation.pages.comparison_sections import (
     mechanisms_sections,
     population_section,
@@ -35,7 +34,6 @@ from simulation.pages.deployment import (
     reference_traffic,
 )
 from simulation.pages.evaluation_parts import EvaluationPart, evaluation_parts
-from simulation.pages.figures.accuracy import EpsilonAxis
 from simulation.pages.figures.looks import looks_of
 from simulation.pages.figures.noise import distance_plot
 from simulation.pages.figures.rendering import Draw, Plot, Rendered
@@ -148,11 +146,7 @@ def evaluation_plots(part: EvaluationPart) -> list[Plot]:
     """Return the figures of accuracy against privacy, bytes and rounds; that against epsilon comes first."""
     files, results, metric = part.files, part.results, part.metric
     looks, suffix = part.looks, part.suffix
-    delta = files.matched_delta
-    units = sorted(COMPARABLE_UNITS, key=lambda unit: unit != files.matched_unit)
-    axes = [EpsilonAxis(unit) for unit in units] if delta is None else [EpsilonAxis("user", delta)]
-    if any(result.falls_short for result in results):
-        axes.insert(0, EpsilonAxis(files.matched_unit, delta=delta, asked=True))
+    axes = epsilon_axes(results, files.matched_unit, files.matched_delta)
     plots = [plot] if (plot := epsilon_plot(results, metric, axes, looks, suffix)) else []
     if metric.column == "rmse" and (distances := distance_plot(results)):
         plots.append(distances)

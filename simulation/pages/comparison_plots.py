@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dprec.accounting import COMPARABLE_UNITS, ComparableUnit
 from simulation.analysis.comparison_files import ComparisonFiles
+from simulation.analysis.gains import NOTHING_SENT
 from simulation.analysis.protocol_results import ProtocolResult, at_reference, by_protocol, reference_budget
 from simulation.analysis.vocabulary import Metric, listed, size
 from simulation.pages.figures.accuracy import (
@@ -25,9 +27,10 @@ from simulation.storage.run_files import read_rounds
 
 
 def _caption(results: Sequence[ProtocolResult], *more: str, dagger: bool = True, at: bool = True) -> str:
-    words = list(more)
-    if any(result.baseline for result in results):
-        words.append("Shaded: worse than nothing sent. Thin lines across: the other baselines.")
+    words = [*more, "Point at a place to see its name and figures."]
+    baselines = {result.baseline for result in results} - {None}
+    words += ["Shaded: worse than nothing sent."] * (NOTHING_SENT in baselines)
+    words += ["Thin lines across: the other baselines."] * bool(baselines - {NOTHING_SENT})
     if at and (budget := reference_budget(results)) is not None:
         words.append(f"Protocols with a budget are at ε = {budget:g}, or next to it.")
     if dagger and any(result.falls_short for result in results):
@@ -41,6 +44,29 @@ def _seen(results: Sequence[ProtocolResult], metric: Metric, against: str) -> st
     best = min(own, key=lambda result: metric.sort_key(result.mean(metric.column) or 0.0))
     most = f"the most accurate of {len(by_protocol(own))} is {printable(best.name)}"
     return f"{metric.label} against {against}; {most}, {best.mean(metric.column):.3f}."
+
+
+def epsilon_axes(
+    results: Sequence[ProtocolResult], unit: ComparableUnit, delta: float | None
+) -> list[EpsilonAxis]:
+    """Return the axes of what is protected, that in which protocols are matched first.
+
+    Parameters
+    ----------
+    unit : ComparableUnit
+        In which budgets are matched.
+    delta : float or None
+        With which losses per user hold, if they are matched by composition.
+    """
+    axes = [EpsilonAxis(each) for each in sorted(COMPARABLE_UNITS, key=lambda each: each != unit)]
+    if delta is not None:
+        axes = [EpsilonAxis("user", delta)]
+    if any(result.falls_short for result in results):
+        axes.insert(0, EpsilonAxis(unit, delta, asked=True))
+    per_user = EpsilonAxis("user", delta)
+    if unit == "user" and any(each.any_two not in (None, per_user.value(each)) for each in results):
+        axes.append(EpsilonAxis("user", delta, any_two=True))
+    return axes
 
 
 def epsilon_plot(

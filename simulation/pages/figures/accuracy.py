@@ -16,18 +16,8 @@ from simulation.analysis.protocol_results import ProtocolResult, by_protocol
 from simulation.analysis.vocabulary import Metric, loss, loss_per, size, with_spread
 from simulation.pages.figures.axes import accuracy_axis, log_axis
 from simulation.pages.figures.looks import Looks, most_telling, nothing_sent_marks, told_apart, trust_legend
-from simulation.pages.figures.marks import Line, Mark, Spot, Text
-from simulation.pages.figures.panels import (
-    FAINT,
-    INK,
-    MUTED,
-    SURFACE,
-    Axis,
-    Entry,
-    Panel,
-    printable,
-    shortened,
-)
+from simulation.pages.figures.marks import Axis, Line, Mark, Spot, Text
+from simulation.pages.figures.panels import FAINT, INK, MUTED, SURFACE, Entry, Panel, printable, shortened
 from simulation.pages.figures.rendering import text_width
 
 _HEIGHT = 240.0
@@ -142,7 +132,7 @@ def _panel(
     marks += [*extra, *_labels([each for each in named if each.x.size == 1], list(protocols.values()), x, y)]
     marks += [spot for each in series for spot in map(Spot, each.x.tolist(), each.y.tolist(), each.words)]
     rest = len(protocols) - len(apart)
-    more = [Entry(f"{rest} more, named when pointed at", FAINT, "o")] if rest else []
+    more = [Entry(f"{rest} more", FAINT, "o")] if rest else []
     below = [*trust_legend(apart.values()), *more, *legend]
     return Panel(title, x, y, marks, ends, below, notes, height=_HEIGHT)
 
@@ -154,7 +144,7 @@ def _prices(series: Series, metric: Metric) -> list[tuple[float, float]]:
 
 def _labels(named: Sequence[Series], points: Sequence[Series], x: Axis, y: Axis) -> list[Text]:
     """Write names beside single points, the first ones first; what would cover something is left out."""
-    width, letter = 330.0, 11.0
+    width, letter = 275.0, 11.0
     at = {
         each.name: (float(x.places(each.x)[0]) * width, -float(y.places(each.y)[0]) * _HEIGHT)
         for each in points
@@ -172,7 +162,7 @@ def _labels(named: Sequence[Series], points: Sequence[Series], x: Axis, y: Axis)
         for anchor, right, below in _BESIDE:
             left, down = here[0] + right - text_width(label, letter) * (anchor == "end"), here[1] + below
             box = left, down - letter / 2, left + text_width(label, letter), down + letter / 2
-            if left >= 0 and box[2] <= width + 60 and not any(_overlap(box, other) for other in taken):
+            if left >= 0 and box[2] <= width and not any(_overlap(box, other) for other in taken):
                 taken.append(box)
                 place = float(each.x[0]), float(each.y[0])
                 written.append(Text(*place, label, INK, anchor, (right, below), letter, halo=SURFACE))
@@ -205,16 +195,22 @@ class EpsilonAxis:
     """With which the losses per user hold, by composition; by default they are sums."""
     asked: bool = False
     """Whether it shows the requested budgets; the unit is then theirs."""
+    any_two: bool = False
+    """Whether it shows losses that hold for any two profiles."""
 
     def value(self, result: ProtocolResult) -> float | None:
         """Return a result's value on the axis; None if it has none."""
         if self.asked:
             return result.budget
+        if self.any_two:
+            return result.any_two
         return result.epsilon(self.unit) if self.delta is None else result.composed
 
     @property
     def name(self) -> str:
         """What it counts."""
+        if self.any_two:
+            return "ε for any two profiles"
         return f"{'requested ' if self.asked else ''}{loss_per(self.unit)}"
 
     @property
@@ -222,7 +218,7 @@ class EpsilonAxis:
         """What is written below the axis."""
         most = ", largest of any user" if self.unit == "user" else ""
         at = "" if self.delta is None else f" at δ = {self.delta:g}"
-        return f"{loss_per(self.unit)}{at}{', as requested' if self.asked else most}"
+        return f"{self.name}{at}{'' if self.asked or self.any_two else most}"
 
 
 def draw_accuracy_against_epsilon(
@@ -332,5 +328,5 @@ def draw_accuracy_against_users(courses: Sequence[Course], metric: Metric, looks
     crossings = [course.crossing for course in courses if course.crossing]
     at = np.interp(np.log(crossings), np.log(users), reached) if crossings else []
     rings = Line(crossings, at, INK, 0, marker="o", radius=5.5, hollow="none")
-    legend = [Entry("begins to beat nothing sent", INK, "o", None)] * bool(crossings)
+    legend = [Entry("begins to beat nothing sent", INK, "o", None, hollow=True)] * bool(crossings)
     return _panel(metric.heading, x, lines, metric, looks, [rings], legend)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from simulation.analysis.vocabulary import SIZES, THOUSANDS, Metric, short, size
-from simulation.pages.figures.panels import Axis
+from simulation.pages.figures.marks import Axis
 
 _STEPS = (
     (1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9),
@@ -41,7 +41,9 @@ def log_axis(
         For how many labels there is room.
     """
     written = size if in_bytes else short
-    low, high = min(values), max(values)
+    high = max(values)
+    # Whatever a damaged table holds, the axis has ends.
+    low = max(min(values), high * _SMALLEST)
     margin = max(1.15, (high / low) ** 0.06)
     low, high = low / margin, high * margin
     apart = math.log(high / low) / labels
@@ -50,6 +52,10 @@ def log_axis(
     if len(ticks) > 1 or ticks == distinct:
         return Axis(low, high, [(tick, written(tick)) for tick in ticks], label, log=True, grid=grid)
     return Axis(low, high, _plain_ticks(low, high, 4, in_bytes=in_bytes), label, log=True, grid=grid)
+
+
+_SMALLEST = 1e-40
+"""The lower end of a logarithmic axis relative to its upper one, at least."""
 
 
 def _log_ticks(low: float, high: float, apart: float) -> list[float]:

@@ -11,8 +11,8 @@ import numpy as np
 
 from simulation.pages.figures.axes import plain_axis
 from simulation.pages.figures.looks import DASHES
-from simulation.pages.figures.marks import Area, Line, Mark, Text
-from simulation.pages.figures.panels import INK, MUTED, SERIES, Axis, Entry, Panel, ramp, shortened
+from simulation.pages.figures.marks import Axis, Line, Mark, Text
+from simulation.pages.figures.panels import INK, MUTED, SERIES, Entry, Panel, ramp, shortened
 from simulation.pages.figures.rendering import Plot
 
 
@@ -105,7 +105,9 @@ def _draw_layers(diagnostics: dict[str, Any]) -> list[Panel]:
         for place, (layer, words) in enumerate(_LAYERS.items()):
             up = 2.2 - place
             left, right, low, high = at - 0.48, at + 0.48, up - 0.29, up + 0.29
-            marks.append(Area([left, right, right, left], [low, low, high, high], ramp(4)[1 + side], 0.3))
+            marks.append(
+                Line([left, right, right, left], [low, low, high, high], ramp(4)[1 + side], 0, fill=0.3)
+            )
             count = f"{layer}  {diagnostics['layers'][domain][layer]:,}"
             marks.append(Text(at, up, count, INK, shift=(0, -8), size=14, bold=True))
             marks.append(Text(at, up, words, MUTED, shift=(0, 9), size=11))

@@ -13,9 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
-from simulation.pages.figures.marks import line_style
-from simulation.pages.figures.panels import INK, MUTED, RULE, SURFACE, Axis, Entry, Panel
-from simulation.pages.figures.rendering import spread_out
+from simulation.pages.figures.marks import Axis, line_style
+from simulation.pages.figures.panels import INK, MUTED, RULE, SURFACE, Entry, Panel, spread_out
 
 _INCH = 72.0
 _DPI = 200
@@ -92,5 +91,6 @@ def _axis(ax: Axes, which: str, axis: Axis) -> None:
 def _handle(entry: Entry) -> Line2D:
     style: Any = "none" if entry.dashes is None else line_style(entry.dashes)
     return Line2D(
-        [], [], color=entry.colour, marker=entry.marker or "none", linestyle=style, label=entry.label
-    )
+        [], [], color=entry.colour, marker=entry.marker or "none", linestyle=style, label=entry.label,
+        fillstyle="none" if entry.hollow else "full",
+    )  # fmt: skip

@@ -13,8 +13,8 @@ from dprec.accounting import Trust
 from simulation.analysis.gains import SETS_ONLY
 from simulation.analysis.protocol_results import ProtocolResult
 from simulation.analysis.vocabulary import TRUST_IN_WORDS, Metric
-from simulation.pages.figures.marks import Area, Line, Mark
-from simulation.pages.figures.panels import INK, REFERENCE, RULE, SERIES, Axis, Entry
+from simulation.pages.figures.marks import Axis, Line, Mark
+from simulation.pages.figures.panels import INK, REFERENCE, RULE, SERIES, Entry
 
 DASHES = ("", "6 3", "2 2", "7 2 1.5 2", "1 1.5", "10 3")
 """Of the lines of one colour, one after the other."""
@@ -111,4 +111,4 @@ def nothing_sent_marks(x: Axis, y: Axis, across: ArrayLike, reached: ArrayLike, 
     # Where the line lies beyond the worst end, nothing that is shown is worse.
     edge = np.minimum(line, worst) if metric.lower_is_better else np.maximum(line, worst)
     outline = [*places, x.high, x.low], [*edge, worst, worst]
-    return [Area(*outline, RULE, 0.45), Line(places, line, INK, 1.2)]
+    return [Line(*outline, RULE, 0, fill=0.45), Line(places, line, INK, 1.2)]

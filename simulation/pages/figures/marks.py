@@ -1,4 +1,4 @@
-"""Marks of a panel, in data coordinates: lines with markers, areas, text, and places to point at."""
+"""Axes, and the marks between them: lines with markers, text, and places to point at."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from simulation.pages.figures.panels import Axis
-
 LETTER = 12.0
 """Size of letters in a panel."""
 
@@ -26,6 +24,32 @@ MARKERS = {
     "^": "m0 -{2}l{2} {1}h-{3}z",
 }
 """Shapes of markers around a place, by matplotlib's names: of the radius and its multiples."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis: its limits, its ticks, and what is written along it."""
+
+    low: float = 0.0
+    high: float = 1.0
+    ticks: Sequence[tuple[float, str]] = ()
+    label: str = ""
+    log: bool = False
+    grid: bool = False
+    """Whether lines across the panel go with the ticks."""
+
+    def places(self, values: ArrayLike) -> NDArray[np.float64]:
+        """Return where values lie, from 0 at the lower end to 1 at the upper one; NaN where they cannot."""
+        every = np.asarray(values, dtype=np.float64)
+        if not self.log:
+            return (every - self.low) / (self.high - self.low)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs: NDArray[np.float64] = np.log(every / self.low) / np.log(self.high / self.low)
+            return logs
+
+    def holds(self, value: float) -> bool:
+        """Return whether a value lies between the limits."""
+        return self.low <= value <= self.high
 
 
 class Frame(NamedTuple):
@@ -61,7 +85,7 @@ class Mark(Protocol):
         """Draw it with matplotlib."""
 
 
-def path(across: NDArray[np.float64], down: NDArray[np.float64]) -> str:
+def _path(across: NDArray[np.float64], down: NDArray[np.float64]) -> str:
     """Return the path of straight lines through places, broken where a coordinate is not finite."""
     steps, pen = [], "M"
     for x, y in zip(across.tolist(), down.tolist(), strict=True):
@@ -73,7 +97,9 @@ def path(across: NDArray[np.float64], down: NDArray[np.float64]) -> str:
 
 
 def marker(shape: str, x: float, y: float, radius: float) -> str:
-    """Return the path of a marker."""
+    """Return the path of a marker; nothing where there is no place."""
+    if not math.isfinite(x + y):
+        return ""
     sizes = (f"{radius * times:.3g}" for times in (1, 2, 1.3, 2.6))
     return f"M{x:.1f} {y:.1f}{MARKERS[shape].format(*sizes)}"
 
@@ -85,75 +111,51 @@ def line_style(dashes: str) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A line with markers, or either; it is broken where a coordinate is NaN."""
+    """A line, with or without markers and what it encloses; it is broken where a coordinate is NaN."""
 
     x: ArrayLike
     y: ArrayLike
     colour: str
     width: float = 1.7
-    """0 for markers alone."""
+    """0 without one."""
     dashes: str = ""
     marker: str = ""
     radius: float = 3.2
     hollow: str = ""
     """The colour inside its markers, if that is another one."""
     opacity: float = 1.0
+    fill: float = 0.0
+    """Opacity of what the line encloses, which is not filled by default."""
     clipped = True
 
     def svg(self, frame: Frame) -> str:
-        """Return one path for the line and one for its markers."""
+        """Return paths of what is enclosed, of the line and of its markers."""
         across, down = frame.across(self.x), frame.down(self.y)
+        line, ink = _path(across, down), f'"{self.colour}"'
         faded = "" if self.opacity == 1 else f' opacity="{self.opacity:g}"'
-        written = ""
+        written = f'<path d="{line}z" fill={ink} opacity="{self.fill:.2g}"/>' if self.fill else ""
         if self.width and across.size > 1:
             dashed = f' stroke-dasharray="{self.dashes}"' if self.dashes else ""
-            written = (
-                f'<path d="{path(across, down)}" fill="none" stroke="{self.colour}" '
-                f'stroke-width="{self.width:g}"{dashed}{faded}/>'
-            )
+            stroke = f'stroke={ink} stroke-width="{self.width:g}"{dashed}{faded}'
+            written += f'<path d="{line}" fill="none" {stroke}/>'
         if self.marker:
-            shapes = "".join(
-                marker(self.marker, x, y, self.radius)
-                for x, y in zip(across.tolist(), down.tolist(), strict=True)
-                if math.isfinite(x) and math.isfinite(y)
-            )
-            edge = f' stroke="{self.colour}" stroke-width="1.3"' if self.hollow else ""
+            places = zip(across.tolist(), down.tolist(), strict=True)
+            shapes = "".join(marker(self.marker, x, y, self.radius) for x, y in places)
+            edge = f' stroke={ink} stroke-width="1.3"' if self.hollow else ""
             written += f'<path d="{shapes}" fill="{self.hollow or self.colour}"{edge}{faded}/>'
         return written
 
     def draw(self, ax: Axes) -> None:
         """Draw it with matplotlib."""
+        x, y = np.asarray(self.x), np.asarray(self.y)
+        if self.fill:
+            ax.fill(x, y, color=self.colour, alpha=self.fill, linewidth=0)
         ax.plot(
-            np.asarray(self.x),
-            np.asarray(self.y),
-            color=self.colour,
-            linewidth=self.width,
+            x, y, color=self.colour, linewidth=self.width, alpha=self.opacity,
             linestyle=line_style(self.dashes) if self.width else "none",
-            marker=self.marker or "none",
-            markersize=2 * self.radius,
+            marker=self.marker or "none", markersize=2 * self.radius,
             markerfacecolor=self.hollow or self.colour,
-            alpha=self.opacity,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Area:
-    """A polygon, filled."""
-
-    x: ArrayLike
-    y: ArrayLike
-    colour: str
-    opacity: float = 1.0
-    clipped = True
-
-    def svg(self, frame: Frame) -> str:
-        """Return its path."""
-        outline = path(frame.across(self.x), frame.down(self.y))
-        return f'<path d="{outline}z" fill="{self.colour}" opacity="{self.opacity:.2g}"/>'
-
-    def draw(self, ax: Axes) -> None:
-        """Draw it with matplotlib."""
-        ax.fill(np.asarray(self.x), np.asarray(self.y), color=self.colour, alpha=self.opacity, linewidth=0)
+        )  # fmt: skip
 
 
 def stairs(edges: ArrayLike, heights: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

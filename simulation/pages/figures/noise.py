@@ -14,13 +14,12 @@ from dprec.reports import DeviceChannel
 from simulation.analysis.protocol_results import ProtocolResult, by_protocol
 from simulation.pages.figures.axes import level_axis, log_axis, plain_axis
 from simulation.pages.figures.looks import DASHES, Look
-from simulation.pages.figures.marks import Area, Line, Mark, Spot, Text, stairs
+from simulation.pages.figures.marks import Axis, Line, Mark, Spot, Text, stairs
 from simulation.pages.figures.panels import (
     INK,
     MUTED,
     SERIES,
     SURFACE,
-    Axis,
     Entry,
     Panel,
     printable,
@@ -116,7 +115,7 @@ def _matrix(channel: Channel) -> Panel:
             left, right, low, high = symbol - 0.47, symbol + 0.47, row - 0.47, row + 0.47
             corners = [left, right, right, left], [low, low, high, high]
             # Columns change colour halfway up the ramp, so that they stay legible in light and dark alike.
-            marks.append(Area(*corners, colours[5 if dark else 0], 0.25 + 0.75 * share / most))
+            marks.append(Line(*corners, colours[5 if dark else 0], 0, fill=0.25 + 0.75 * share / most))
             words = "0" if share == 0 else f"{share:.2f}".lstrip("0") if share < 0.995 else "1"
             size = 11.0 if channel.symbols <= 8 else 9.5
             marks.append(Text(symbol, row, words, SURFACE if dark else INK, size=size))
@@ -157,16 +156,11 @@ class SampledNoise:
 def sampled_noise_plot(epsilon: float, noises: Sequence[SampledNoise]) -> Plot:
     """Return the plot of the noise that was sampled at one epsilon."""
     low, high = _window(noises)
-    outside = [
-        f"{noise.protocol} has {share:.0%} of its noise outside the panel"
+    words = "; ".join(
+        f"{noise.protocol} ({noise.mechanism}): {noise.difference:.2%} from theory in total variation, "
+        f"{_outside(noise, low, high):.0%} of its noise outside the panel"
         for noise in noises
-        if (share := _outside(noise, low, high)) >= 0.005
-    ]
-    distances = [
-        f"{noise.protocol} ({noise.mechanism}): {noise.difference:.2%} from theory in total variation"
-        for noise in noises
-    ]
-    words = "; ".join([*distances, *outside])
+    )
     return Plot(
         f"noise-epsilon-{epsilon:g}",
         f"Noise at ε = {epsilon:g} per rating",
@@ -182,9 +176,9 @@ def _draw_sampled_noise(noises: Sequence[SampledNoise]) -> list[Panel]:
     marks: list[Mark] = []
     legend, most = [], 0.0
     for place, noise in enumerate(noises):
-        colour, dashes = ramp(len(noises))[place], DASHES[place % len(DASHES)]
+        colour, dashes = SERIES[place % len(SERIES)], DASHES[place // len(SERIES) % len(DASHES)]
         densities = [shares / np.diff(noise.edges) for shares in (noise.sampled, noise.theory)]
-        marks.append(Area(*stairs(noise.edges, densities[0]), colour, 0.3))
+        marks.append(Line(*stairs(noise.edges, densities[0]), colour, 0, fill=0.3))
         marks.append(Line(*stairs(noise.edges, densities[1]), colour, 1.4, dashes))
         legend.append(Entry(shortened(f"{noise.protocol}, {noise.mechanism}", _LONGEST), colour, "", dashes))
         most = max(most, *(float(density.max()) for density in densities))
@@ -205,8 +199,7 @@ def _window(noises: Sequence[SampledNoise]) -> tuple[float, float]:
 
 
 def _outside(noise: SampledNoise, low: float, high: float) -> float:
-    inside = (noise.edges[:-1] >= low) & (noise.edges[1:] <= high)
-    return float(noise.theory[~inside].sum())
+    return float(noise.theory[(noise.edges[:-1] < low) | (noise.edges[1:] > high)].sum())
 
 
 _BOUND, _MEASURED = "distance_bound", "distance_measured"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-from simulation.pages.figures.marks import Mark
+from simulation.pages.figures.marks import Axis, Mark
 
 INK, MUTED, RULE, SURFACE = "#1b2530", "#5a6672", "#dde2e7", "#ffffff"
 
@@ -59,32 +57,6 @@ def ramp(count: int) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Axis:
-    """An axis: its limits, its ticks, and what is written along it."""
-
-    low: float = 0.0
-    high: float = 1.0
-    ticks: Sequence[tuple[float, str]] = ()
-    label: str = ""
-    log: bool = False
-    grid: bool = False
-    """Whether lines across the panel go with the ticks."""
-
-    def places(self, values: ArrayLike) -> NDArray[np.float64]:
-        """Return where values lie, from 0 at the lower end to 1 at the upper one; NaN where they cannot."""
-        every = np.asarray(values, dtype=np.float64)
-        if not self.log:
-            return (every - self.low) / (self.high - self.low)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logs: NDArray[np.float64] = np.log(every / self.low) / np.log(self.high / self.low)
-            return logs
-
-    def holds(self, value: float) -> bool:
-        """Return whether a value lies between the limits."""
-        return self.low <= value <= self.high
-
-
-@dataclass(frozen=True)
 class Entry:
     """A line of a legend, or the name at the end of a line."""
 
@@ -95,6 +67,8 @@ class Entry:
     """None for a marker without a line."""
     at: float = 0.0
     """For a name at the end of a line: where it ends, on the vertical axis."""
+    hollow: bool = False
+    """Whether only the edge of its marker is drawn."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +84,7 @@ class Panel:
     """Names at the right, at the height where their lines end."""
     legend: Sequence[Entry] = ()
     """Below the panel."""
-    notes: Sequence[str] = field(default=())
+    notes: Sequence[str] = ()
     """Below the title."""
     width: float = 430.0
     height: float = 200.0
@@ -134,3 +108,23 @@ def shortened(label: str, most: int = _LONGEST_LABEL) -> str:
 def printable(label: str) -> str:
     """Return a name without characters that cannot be drawn."""
     return "".join(character if character.isprintable() else "·" for character in label)
+
+
+def spread_out(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Return ascending places, moved as little as necessary to lie at least a gap apart.
+
+    Neighbours that touch form a block around the mean of their original places; blocks that touch merge. No
+    block reaches below the lower limit, nor above the higher one if it fits.
+    """
+
+    def start(block: Sequence[float]) -> float:
+        size = gap * (len(block) - 1)
+        return max(min(statistics.fmean(block) - size / 2, high - size), low)
+
+    blocks: list[list[float]] = []
+    for place in places:
+        blocks.append([place])
+        while len(blocks) > 1 and start(blocks[-1]) < start(blocks[-2]) + gap * len(blocks[-2]):
+            last = blocks.pop()
+            blocks[-1] += last
+    return [start(block) + gap * position for block in blocks for position in range(len(block))]

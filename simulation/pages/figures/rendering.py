@@ -9,10 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-import numpy as np
-
-from simulation.pages.figures.marks import LETTER, Frame, marker
-from simulation.pages.figures.panels import INK, MUTED, NAMES, RULE, SURFACE, Axis, Entry, Panel
+from simulation.pages.figures.marks import LETTER, Axis, Frame, marker
+from simulation.pages.figures.panels import INK, MUTED, NAMES, RULE, SURFACE, Entry, Panel, spread_out
 
 _WIDE, _SMALL = 0.57, 11.0
 """Width of a letter relative to its size, and the size of letters in legends and notes."""
@@ -78,9 +76,12 @@ class _Drawn:
 
 
 def _inline(drawn: _Drawn) -> str:
+    # Names of users' protocols stand in no such attribute.
     content = re.sub(
-        r'="(#[0-9a-f]{6})"', lambda match: f'="var(--{NAMES[match[1]]})"', drawn.content
-    )  # text has no quotation marks: they are escaped
+        '(fill|stroke)="(#[0-9a-f]{6})"',
+        lambda match: f'{match[1]}="var(--{NAMES[match[2]]})"',
+        drawn.content,
+    )
     small = ' class="small"' if drawn.width < _SMALL_PANEL else ""
     return f'<svg viewBox="0 0 {drawn.width:g} {drawn.height:g}"{small}>{content}</svg>'
 
@@ -209,7 +210,8 @@ def _entry(entry: Entry, x: float, y: float) -> str:
         )
     if entry.marker:
         shape = marker(entry.marker, x + (_SAMPLE - 4) / 2, y, 3.2)
-        sample += f'<path d="{shape}" fill="{entry.colour}"/>'
+        fill = f'"none" stroke="{entry.colour}"' if entry.hollow else f'"{entry.colour}"'
+        sample += f'<path d="{shape}" fill={fill}/>'
     return sample + _text(x + _SAMPLE, y + 0.35 * _SMALL, entry.label, INK)
 
 
@@ -226,23 +228,3 @@ def _legend(entries: Sequence[Entry], top: float, width: float) -> tuple[list[st
 
 def _text(x: float, y: float, words: str, colour: str, size: float = _SMALL, more: str = "") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{colour}"{more}>{escape(words)}</text>'
-
-
-def spread_out(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Return ascending places, moved as little as necessary to lie at least a gap apart.
-
-    Neighbours that touch form a block around the mean of their original places; blocks that touch merge. No
-    block reaches below the lower limit, nor above the higher one if it fits.
-    """
-
-    def start(block: Sequence[float]) -> float:
-        size = gap * (len(block) - 1)
-        return max(min(float(np.mean(block)) - size / 2, high - size), low)
-
-    blocks: list[list[float]] = []
-    for place in places:
-        blocks.append([place])
-        while len(blocks) > 1 and start(blocks[-1]) < start(blocks[-2]) + gap * len(blocks[-2]):
-            last = blocks.pop()
-            blocks[-1] += last
-    return [start(block) + gap * position for block in blocks for position in range(len(block))]

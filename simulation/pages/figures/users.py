@@ -11,17 +11,8 @@ from numpy.typing import NDArray
 from simulation.analysis.vocabulary import Metric, loss, main_metric, profiles_compared, short, size
 from simulation.pages.figures.axes import level_axis, log_axis, plain_axis
 from simulation.pages.figures.looks import TRUST_LOOKS, Looks, nothing_sent_marks
-from simulation.pages.figures.marks import Area, Line, Mark, Spot, stairs
-from simulation.pages.figures.panels import (
-    INK,
-    MUTED,
-    Axis,
-    Entry,
-    Panel,
-    empty,
-    printable,
-    shortened,
-)
+from simulation.pages.figures.marks import Axis, Line, Mark, Spot, stairs
+from simulation.pages.figures.panels import INK, MUTED, Entry, Panel, empty, printable, shortened
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import PrivacySummary
 from strategies.participation import RoundRecord
@@ -53,8 +44,7 @@ def _histogram(
         else plain_axis(float(edges[0]), float(edges[-1]), label, ticks=4, in_bytes=in_bytes)
     )
     y = plain_axis(0, float(shares.max()) * 1.05, "share of users", ticks=4, percent=True, grid=True)
-    outline = stairs(edges, shares)
-    marks: list[Mark] = [Area(*outline, colour, 0.28), Line(*outline, colour, 1.2)]
+    marks: list[Mark] = [Line(*stairs(edges, shares), colour, 1.2, fill=0.28)]
     marks += [Line([at, at], [0, y.high], INK, 1.1, dashes) for at, dashes in ((median, ""), (p95, "3 2"))]
     legend = [
         Entry(f"median {_measured(median, unit)}", INK),
