@@ -56,7 +56,7 @@ def results(folder: Path) -> dict[str, Any]:
     """Return the results, which must not depend on how often the run was interrupted."""
     summary = json.loads((folder / "summary.json").read_text())
     return {
-        "predictions.csv": (folder / "predictions.csv").read_bytes(),
+        "predictions.csv.gz": (folder / "predictions.csv.gz").read_bytes(),
         "traffic.csv": (folder / "traffic.csv").read_bytes(),
         **{key: summary[key] for key in ("accuracy", "privacy", "traffic")},
     }

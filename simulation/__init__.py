@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from simulation.audit import audit
-from simulation.verbs import compare, plot, run, tune
+from simulation.verbs import compare, diff, ls, plot, run, tune
 
 if TYPE_CHECKING:
     from simulation.configuration.loading import load
     from simulation.configuration.models import RunConfig
 
-__all__ = ["RunConfig", "audit", "compare", "load", "plot", "run", "tune"]
+__all__ = ["RunConfig", "audit", "compare", "diff", "load", "ls", "plot", "run", "tune"]
 
 
 def __dir__() -> list[str]:

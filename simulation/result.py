@@ -40,7 +40,7 @@ class RunResult:
 
     @property
     def predictions(self) -> Columns:
-        """The columns of predictions.csv."""
+        """The columns of predictions.csv.gz."""
         return self.record.predictions
 
     @property

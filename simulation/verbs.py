@@ -1,4 +1,4 @@
-"""The verbs as Python functions: run, compare, tune, plot, and a pilot's prepare and enrol.
+"""The verbs as Python functions: run, compare, ls, diff, tune, plot, and a pilot's prepare and enrol.
 
 Each imports what it needs when it is called, so that starting is cheap.
 """
@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 
     from dprec.channel import Channel
     from dprec.reports import DeviceChannel
+    from simulation.comparison.differences import Difference
     from simulation.comparison.planning import Comparison
     from simulation.comparison.running import ComparisonResult
     from simulation.configuration.loading import GivenParts
     from simulation.configuration.models import RunConfig
     from simulation.deployment.server_folder import ServerFolder
+    from simulation.listing import Found
     from simulation.result import RunResult
     from simulation.storage.run_files import RunRecord
     from simulation.tuning.running import Tuned
@@ -42,6 +44,7 @@ def run(
     resume: bool = False,
     population: float | None = None,
     page: bool = True,
+    png: bool = False,
     track: Sequence[str] = (),
     progress: Progress = silent,
     **parts: Unpack[GivenParts],
@@ -60,8 +63,8 @@ def run(
         Continue an interrupted run of the same configuration, or return the result of a finished one.
     population : float, optional
         Number of users in a deployment; the page projects their traffic.
-    page : bool
-        Whether to draw the page and its figures, which `report` can do later.
+    page, png : bool
+        Whether to draw the page and its figures, which `report` can do later; and these as PNG too.
     track : sequence of str
         Trackers that are given the rounds as they come: csv, mlflow, tensorboard, wandb.
     **parts
@@ -80,15 +83,15 @@ def run(
     loaded = load(config, overrides, checked_parts(parts, "protocol.privacy.epsilon"))
     record = _record(loaded, output, resume, progress, track)
     if output is not None and page:
-        _draw(Path(output), population, progress)
+        _draw(Path(output), population, progress, png)
     return RunResult(record)
 
 
-def _draw(directory: Path, population: float | None, progress: Progress) -> None:
+def _draw(directory: Path, population: float | None, progress: Progress, png: bool) -> None:
     from simulation.pages import report
 
     with interrupts_noted(lambda: _how_to_go_on(directory)):
-        report(directory, population, progress)
+        report(directory, population, progress, png=png)
 
 
 def _record(
@@ -140,6 +143,7 @@ def compare(
     resume: bool = False,
     population: float | None = None,
     page: bool = True,
+    png: bool = False,
     progress: Progress = silent,
     announce: Announce = unheard,
     **parts: Unpack[GivenParts],
@@ -156,7 +160,7 @@ def compare(
         ``dotted.key=value`` replacements.
     jobs : int, optional
         Number of cells to run at a time; one per core by default.
-    resume, population, page, progress
+    resume, population, page, png, progress
         As for `simulation.run`; finished cells are kept.
     announce : callable, optional
         Called with a sentence on what a long comparison may take, before its first run.
@@ -174,10 +178,10 @@ def compare(
     comparison, page = _loaded_comparison(config, overrides, parts), page and output is not None
     with _directory_of_comparison(output) as (folder, held), _kept_when_interrupted(page):
         run_cells = partial(run_comparison, comparison, jobs=jobs, resume=resume, announce=announce)
-        result = run_cells(folder, progress=progress, tabulated=_outline if page else None)
+        result = run_cells(folder, progress=progress, tabulated=_draw_unfinished if page else None)
         held(result)
         if result.rows and page:
-            _draw_comparison(result, population, progress)
+            _draw_comparison(result, population, progress, png)
     return result
 
 
@@ -224,25 +228,26 @@ def _kept_when_interrupted(page: bool) -> Iterator[None]:
         yield
     except InterruptedComparison as interrupted:
         if interrupted.result.rows and page:
-            _outline(interrupted.result.directory)
+            _draw_unfinished(interrupted.result.directory)
         interrupted.add_note(_what_is_finished(interrupted.result))
         raise
 
 
-def _outline(directory: Path) -> None:
-    """Write the page without its figures, which take long."""
-    from simulation.pages import outline
+def _draw_unfinished(directory: Path) -> None:
+    from simulation.pages import report
 
-    outline(directory)
+    report(directory)
 
 
-def _draw_comparison(result: ComparisonResult, population: float | None, progress: Progress) -> None:
+def _draw_comparison(
+    result: ComparisonResult, population: float | None, progress: Progress, png: bool
+) -> None:
     from simulation.comparison.running import InterruptedComparison
     from simulation.pages import report, report_runs
 
     try:
-        report_runs(result.directory, progress)
-        report(result.directory, population, progress)
+        report_runs(result.directory, progress, png=png)
+        report(result.directory, population, progress, png=png)
     except KeyboardInterrupt:
         raise InterruptedComparison(result) from None
 
@@ -253,7 +258,49 @@ def _what_is_finished(result: ComparisonResult) -> str:
     files = [path for name in (TABLE, REPORT) if (path := result.directory / name).is_file()]
     counted = f"{len(result.rows)} of {len(result.comparison.cells)} runs are finished"
     listed = f": {', '.join(map(str, files))}" if files else ""
-    return f"{counted}{listed}; --resume -o {result.directory} goes on, and draws the figures"
+    return f"{counted}{listed}; --resume -o {result.directory} goes on"
+
+
+def ls(folder: str | Path = ".") -> list[Found]:
+    """List the runs, comparisons, audits and tunings in a folder, those that were changed last first.
+
+    Parameters
+    ----------
+    folder : str or Path
+        A folder of results, up to three levels deep, or a result itself. Links to folders are not followed.
+
+    Raises
+    ------
+    InputError
+        When there is no such folder. A result that is damaged is listed as such.
+    """
+    from simulation.listing import results_in
+
+    return results_in(folder)
+
+
+def diff(first: str | Path, second: str | Path) -> Difference:
+    """Return the settings and the figures in which two runs, or two comparisons, differ.
+
+    Parameters
+    ----------
+    first, second : str or Path
+        Their directories.
+
+    Returns
+    -------
+    Difference
+        Of two runs on the same test ratings, also by how much the second predicts better than the first, with
+        95 % intervals over users.
+
+    Raises
+    ------
+    InputError
+        When a directory is not that of a finished run or comparison, is damaged, or holds another kind.
+    """
+    from simulation.comparison.differences import differences
+
+    return differences(Path(first), Path(second))
 
 
 def tune(

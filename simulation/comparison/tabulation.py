@@ -110,7 +110,7 @@ class UserErrors:
 
     @classmethod
     def of(cls, predictions: Columns) -> UserErrors:
-        """Add up the columns of predictions.csv."""
+        """Add up the columns of predictions.csv.gz."""
         users, rows = np.unique(predictions["user"], return_inverse=True)
         rating, prediction = predictions["rating"], predictions["prediction"]
         errors = prediction - rating
@@ -157,7 +157,7 @@ def with_user_intervals(rows: Sequence[Row], errors: Callable[[str], UserErrors]
         used = {_key(row) for pairing in pairings for two in pairing.both for row in two}
         if not used:
             continue
-        drawn = _Drawn.of({key: errors(key) for key in sorted(used)})
+        drawn = DrawnUsers.of({key: errors(key) for key in sorted(used)})
         for pairing in against:
             pairing.add(added, _gains(pairing, drawn))
         for best, own in behind:
@@ -174,7 +174,7 @@ def _key(row: Row) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class _Drawn:
+class DrawnUsers:
     """Totals of runs over their users, and over users who are drawn again, the same for all runs."""
 
     places: dict[str, int]
@@ -182,12 +182,36 @@ class _Drawn:
     replicated: _Totals
 
     @classmethod
-    def of(cls, errors: Mapping[str, UserErrors]) -> _Drawn:
+    def of(cls, errors: Mapping[str, UserErrors]) -> DrawnUsers:
+        """Draw the users of runs again, given their errors by the runs' keys."""
         users = np.unique(np.concatenate([own.users for own in errors.values()]))
         sums = np.concatenate([own.among(users) for own in errors.values()], axis=1)
         places = {key: place for place, key in enumerate(errors)}
         observed, replicated = sums.sum(axis=0), resampled_sums(sums)
         return cls(places, observed.reshape(1, -1, _SUMS), replicated.reshape(len(replicated), -1, _SUMS))
+
+    def better_by(
+        self, metric: Metric, pairs: Sequence[tuple[str, str]], weights: NDArray[np.float64]
+    ) -> tuple[float, float, float]:
+        """Return how much better the first run of each pair is than the second, and the interval's ends.
+
+        Parameters
+        ----------
+        pairs : sequence of (str, str)
+            Keys of runs on the same ratings.
+        weights : ndarray of float64, shape (pairs,)
+            Of the pairs in the mean.
+        """
+        sign, of_totals = (1 if metric.lower_is_better else -1), METRICS_OF_USERS[metric.column]
+        own, base = ([self.places[key] for key in keys] for keys in zip(*pairs, strict=True))
+        with np.errstate(invalid="ignore"):
+            # Of a few users, none may be drawn, which leaves no rating to measure.
+            mean, gains = (
+                sign * (of_totals(totals[:, base]) - of_totals(totals[:, own])) @ weights
+                for totals in (self.observed, self.replicated)
+            )
+        low, high = interval(gains)
+        return round(float(mean[0]), _DIGITS), round(low, _DIGITS), round(high, _DIGITS)
 
 
 @dataclass(frozen=True)
@@ -212,24 +236,15 @@ class _Pairing:
         for row in self.result.rows:
             added.setdefault(_key(row), {}).update(columns)
 
-    def better_by(self, metric: Metric, drawn: _Drawn) -> tuple[float, float, float]:
+    def better_by(self, metric: Metric, drawn: DrawnUsers) -> tuple[float, float, float]:
         """Return how much better the result is than the other, and the ends of the interval over users."""
         weights = np.concatenate(
             [np.full(len(same), 1 / len(self.pairs) / len(same)) for same in self.pairs.values()]
         )
-        sign, of_totals = (1 if metric.lower_is_better else -1), METRICS_OF_USERS[metric.column]
-        own, base = ([drawn.places[_key(row)] for row in rows] for rows in zip(*self.both, strict=True))
-        with np.errstate(invalid="ignore"):
-            # Of a few users, none may be drawn, which leaves no rating to measure.
-            mean, gains = (
-                sign * (of_totals(totals[:, base]) - of_totals(totals[:, own])) @ weights
-                for totals in (drawn.observed, drawn.replicated)
-            )
-        low, high = interval(gains)
-        return round(float(mean[0]), _DIGITS), round(low, _DIGITS), round(high, _DIGITS)
+        return drawn.better_by(metric, [(_key(own), _key(other)) for own, other in self.both], weights)
 
 
-def _gains(pairing: _Pairing, drawn: _Drawn) -> Row:
+def _gains(pairing: _Pairing, drawn: DrawnUsers) -> Row:
     """Return the columns that hold a result against nothing sent."""
     if not pairing.pairs:
         return {}
@@ -240,7 +255,7 @@ def _gains(pairing: _Pairing, drawn: _Drawn) -> Row:
     return columns
 
 
-def _from_best(pairing: _Pairing, metric: Metric, drawn: _Drawn) -> Row:
+def _from_best(pairing: _Pairing, metric: Metric, drawn: DrawnUsers) -> Row:
     """Return the columns that hold a result against the best of its budget."""
     if not pairing.pairs:
         return {}

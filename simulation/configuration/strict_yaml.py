@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,10 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 def parse_yaml(text: str, source: str) -> Any:
     """Parse YAML strictly: no repeated keys, no aliases, and 1e-3 is a number."""
+    if _can_be_read_fast(text):
+        # What is wrong with it is said by the other loader, whatever the length.
+        with suppress(yaml.YAMLError, ValueError, RecursionError):
+            return yaml.load(text, Loader=_FastStrictLoader)
     try:
         return yaml.load(text, Loader=_StrictLoader)
     except yaml.MarkedYAMLError as error:
@@ -44,14 +49,21 @@ def parse_yaml(text: str, source: str) -> Any:
         raise InputError(source, str(error), "valid YAML") from None
 
 
-class _StrictLoader(yaml.SafeLoader):
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            mark = self.get_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.constructor.ConstructorError(None, None, "an alias, which is not supported", mark)
-        node: yaml.Node | None = super().compose_node(parent, index)
-        return node
+_LONG, _LONGEST_LINE, _MOST_OPENED = 20_000, 200, 100
 
+
+def _can_be_read_fast(text: str) -> bool:
+    """Return whether a text is long, without aliases, and too flat for libyaml to overflow its stack.
+
+    A level needs a column of its own, or is opened by a bracket.
+    """
+    if len(text) < _LONG or "*" in text or not yaml.__with_libyaml__:
+        return False
+    opened = sum(text.count(opening) - text.count(empty) for opening, empty in (("[", "[]"), ("{", "{}")))
+    return opened < _MOST_OPENED and max(map(len, text.splitlines())) < _LONGEST_LINE
+
+
+class _Strict(yaml.constructor.SafeConstructor):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         for position, ((key_node, _), key) in enumerate(zip(node.value, keys, strict=True)):
@@ -62,12 +74,25 @@ class _StrictLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+class _StrictLoader(_Strict, yaml.SafeLoader):
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            mark = self.get_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.constructor.ConstructorError(None, None, "an alias, which is not supported", mark)
+        node: yaml.Node | None = super().compose_node(parent, index)
+        return node
+
+
+class _FastStrictLoader(_Strict, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    pass
+
+
 class _StrictDumper(yaml.SafeDumper):
     pass
 
 
 # Both ends must agree that 1e5 is a number, or the text "1e5" would come back as one.
-for _end in (_StrictLoader, _StrictDumper):
+for _end in (_StrictLoader, _FastStrictLoader, _StrictDumper):
     _end.add_implicit_resolver(
         "tag:yaml.org,2002:float",
         re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"),

@@ -9,7 +9,8 @@ import io
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -22,6 +23,7 @@ from dprec.errors import InputError
 from dprec.progress import unheard
 from simulation.console.exit_codes import exit_code, interrupts_explained
 from simulation.console.parameters import (
+    AsJson,
     AuditSeed,
     ConfigPath,
     Directory,
@@ -31,6 +33,7 @@ from simulation.console.parameters import (
     Overrides,
     Page,
     PlainHelp,
+    Png,
     Population,
     PopulationDir,
     Quick,
@@ -93,6 +96,7 @@ def run(
     resume: Resume = False,
     population: Population = None,
     page: Page = True,
+    png: Png = False,
     track: Track = None,
     quiet: Quiet = False,
 ) -> None:
@@ -106,6 +110,7 @@ def run(
             resume=resume,
             population=population,
             page=page,
+            png=png,
             track=track or (),
             progress=progress,
         )
@@ -113,6 +118,19 @@ def run(
         from simulation.console.results import print_run
 
         print_run(result, folder, population)
+
+
+@contextmanager
+def shown_while_running(folder: Path, watch: bool) -> Iterator[None]:
+    """Serve the page of a comparison, if that is wanted, and print its address."""
+    if not watch:
+        yield
+        return
+    from simulation.console.watching import watched
+
+    with watched(folder) as address:
+        typer.echo(f"dprec: the page, while it runs: {address}", err=True)
+        yield
 
 
 @app.command(cls=PlainHelp)
@@ -130,7 +148,11 @@ def compare(
     resume: Resume = False,
     population: Population = None,
     page: Page = True,
+    png: Png = False,
     quick: Quick = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show the page at an address of this machine while it runs.")
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Run protocols x epsilons x folds x seeds and put them in one table.
@@ -138,8 +160,10 @@ def compare(
     On a file of ratings, the published systems and ours are compared. A protocol that does not suit the
     ratings is left out with the reason, as it is where --set replaces the data set.
     """
+    if watch and not page:
+        raise InputError("--watch", "--no-page", "one of them")
     folder = output_folder(output, config.stem, resume, quiet)
-    with interrupts_explained(), progress_bar(quiet) as progress:
+    with interrupts_explained(), shown_while_running(folder, watch), progress_bar(quiet) as progress:
         result = simulation.compare(
             config,
             folder,
@@ -148,6 +172,7 @@ def compare(
             resume=resume,
             population=population,
             page=page,
+            png=png,
             progress=progress,
             announce=unheard if quiet else lambda words: typer.echo(f"dprec: {words}", err=True),
         )
@@ -170,7 +195,7 @@ def audit(
     confidence: Annotated[
         float, typer.Option(metavar="P", help="Probability with which all bounds hold together.")
     ] = 0.99,
-    json_: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    json_: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Measure a lower bound on the privacy loss, by comparing what is sent for two profiles.
@@ -207,12 +232,26 @@ def audit(
 
 
 @app.command(cls=PlainHelp)
-def report(directory: Directory, population: Population = None, quiet: Quiet = False) -> None:
-    """Rebuild report.html and the figures of a run or comparison from its files."""
+def report(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The directory of a run, a comparison or an audit.")
+    ],
+    population: Population = None,
+    png: Png = False,
+    single_file: Annotated[
+        bool,
+        typer.Option(
+            "--single-file",
+            help="Write a page too that holds the pages of runs, and the table, that it links to.",
+        ),
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Rebuild report.html and the figures of a run, a comparison or an audit from its files."""
     with progress_bar(quiet, "reading the files") as progress:
         from simulation.pages import report as build_report
 
-        page = build_report(directory, population, progress)
+        page = build_report(directory, population, progress, png=png, single_file=single_file)
     if not quiet:
         from simulation.console.results import print_projection
 
@@ -272,6 +311,37 @@ def advise(
     print_lines([*advice_lines(advice(directory, limits, metric)), *declared_lines(directory)])
 
 
+@app.command(cls=PlainHelp)
+def ls(
+    folder: Annotated[
+        Path, typer.Argument(metavar="[DIR]", help="The folder; by default, this one.")
+    ] = Path(),
+    as_json: AsJson = False,
+) -> None:
+    """List the runs, comparisons, audits and tunings in DIR: when, how far, and the best figure of each.
+
+    What changed last comes first. Folders are searched to a depth of three; links are not followed.
+    """
+    from simulation.console.listing import print_found
+
+    print_found(simulation.ls(folder), folder, as_json=as_json)
+
+
+@app.command(cls=PlainHelp)
+def diff(
+    first: Directory,
+    second: Annotated[Path, typer.Argument(metavar="OTHER", help="Another of the same kind.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say in which settings and figures two runs, or two comparisons, differ.
+
+    Of two runs on the same test ratings, also how much better OTHER predicts, and the interval over users.
+    """
+    from simulation.console.listing import print_difference
+
+    print_difference(simulation.diff(first, second), as_json=as_json)
+
+
 @app.command("list", cls=PlainHelp)
 def list_names(
     what: Annotated[
@@ -298,7 +368,7 @@ def describe(
         ),
     ] = None,
     set_: Overrides = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")] = False,
+    as_json: AsJson = False,
     draw: Annotated[
         bool, typer.Option("--draw", help="Draw what one made-up user sends and is sent, in bytes.")
     ] = False,

@@ -76,9 +76,11 @@ PopulationDir = Annotated[
     str | None, typer.Option(metavar="DIR", help="Directory or URL, seen by every node, for the population.")
 ]
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a run or a comparison.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")]
 Page = Annotated[
     bool, typer.Option("--page/--no-page", help="Whether to draw the page; dprec report draws it later.")
 ]
+Png = Annotated[bool, typer.Option("--png", help="Write the figures as PNG too, for slides.")]
 Jobs = Annotated[
     int | None,
     typer.Option(metavar="N", parser=integer, help="Cells at a time; by default one per core."),

@@ -2,7 +2,6 @@
 
 from simulation.pages.build import (
     comparison_html,
-    outline,
     plot,
     plot_channel,
     plot_comparison,
@@ -14,7 +13,6 @@ from simulation.pages.build import (
 
 __all__ = [
     "comparison_html",
-    "outline",
     "plot",
     "plot_channel",
     "plot_comparison",

@@ -21,6 +21,7 @@ from simulation.analysis.columns import (
 )
 from simulation.analysis.comparison_files import declared_in_run, read_comparison
 from simulation.analysis.populations import Projection, check_population
+from simulation.pages.audit_page import audit_page, presets_page
 from simulation.pages.comparison_page import comparison_page, evaluation_plots
 from simulation.pages.deployment import comparison_projections, reference_traffic, run_projections
 from simulation.pages.evaluation_parts import evaluation_parts, representative_runs
@@ -31,23 +32,26 @@ from simulation.pages.figures.rendering import Draw, Plot, Rendered, render
 from simulation.pages.figures.users import draw_summary
 from simulation.pages.page import table
 from simulation.pages.run_page import run_page
-from simulation.storage.directories import CONFIG, FIGURES, REPORT
-from simulation.storage.files import unusable, write_atomically
+from simulation.pages.single_file import in_one_file
+from simulation.storage.audits import PresetsRecord, parse_audit
+from simulation.storage.directories import AUDIT, CONFIG, FIGURES, REPORT, SINGLE_FILE, TABLE
+from simulation.storage.files import read_text, unusable, write_atomically
 from simulation.storage.run_files import RunFiles, RunRecord, holds_comparison, read_run
 from simulation.storage.tables import Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_NOT_DRAWN = (
-    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 40"><text x="8" y="24" fill="currentColor" '
-    'font-size="12">This figure is drawn when all runs are finished.</text></svg>'
-)
-"""In place of a figure."""
 
-
-def report(directory: str | Path, population: float | None = None, progress: Progress = silent) -> Path:
-    """Build the page and the figures of a run directory or a comparison directory.
+def report(
+    directory: str | Path,
+    population: float | None = None,
+    progress: Progress = silent,
+    *,
+    png: bool = False,
+    single_file: bool = False,
+) -> Path:
+    """Build the page and the figures of the directory of a run, a comparison or an audit.
 
     Parameters
     ----------
@@ -55,55 +59,65 @@ def report(directory: str | Path, population: float | None = None, progress: Pro
         Only its files are read, so that a page can be rebuilt anywhere.
     population : float, optional
         Number of users in a deployment, whose traffic is projected.
+    png : bool
+        Whether the figures are written as PNG too.
+    single_file : bool
+        Whether a page is written too that holds what the page links to: the pages of runs, and the table.
 
     Returns
     -------
     Path
-        The page; the figures are beside it, as SVG.
+        The page, or the one that holds everything; the figures are beside it, as SVG.
 
     Raises
     ------
     InputError
-        When the directory is not that of a finished run or comparison, or a file in it is damaged.
+        When the directory is not that of a finished run, comparison or audit, or a file in it is damaged.
     """
     check_population(population)
     folder = Path(directory)
-    return _built(folder, population, _keeping(folder, progress))
-
-
-def outline(directory: str | Path) -> Path:
-    """Build the page of a comparison that runs or was interrupted, without the figures, which take long.
-
-    Raises
-    ------
-    InputError
-        As `report`.
-    """
-    return _built(Path(directory), None, lambda plot: Rendered(plot, _NOT_DRAWN, _NOT_DRAWN))
+    if single_file and (folder / TABLE).is_file():
+        report_runs(folder, progress, png=png)
+    page = _built(folder, population, _keeping(folder, progress, png))
+    if not single_file:
+        return page
+    try:
+        whole = in_one_file(page.read_text(encoding="utf-8"), folder)
+        write_atomically(folder / SINGLE_FILE, whole)
+    except OSError as error:
+        raise unusable(folder, error) from None
+    return folder / SINGLE_FILE
 
 
 def _built(folder: Path, population: float | None, draw: Draw) -> Path:
     try:
-        if holds_comparison(folder):
-            content = comparison_page(read_comparison(folder), population, draw)
-        else:
-            run = read_run(folder)
-            config = (folder / CONFIG).read_text(encoding="utf-8")
-            declared = declared_in_run(run.summary, folder)
-            content = run_page(run, config, population, draw, declared)
-        write_atomically(folder / REPORT, content)
+        write_atomically(folder / REPORT, _page_of(folder, population, draw))
     except OSError as error:
         raise unusable(folder, error) from None
     return folder / REPORT
 
 
-def report_runs(directory: str | Path, progress: Progress = silent) -> None:
+def _page_of(folder: Path, population: float | None, draw: Draw) -> str:
+    if (folder / AUDIT).is_file():
+        audit = parse_audit(read_text(folder / AUDIT, "a file that `dprec audit` wrote"), str(folder / AUDIT))
+        values = audit.model_dump(by_alias=True)
+        return presets_page(values["presets"]) if isinstance(audit, PresetsRecord) else audit_page(values)
+    if holds_comparison(folder):
+        return comparison_page(read_comparison(folder), population, draw)
+    run = read_run(folder)
+    config = (folder / CONFIG).read_text(encoding="utf-8")
+    return run_page(run, config, population, draw, declared_in_run(run.summary, folder))
+
+
+def report_runs(directory: str | Path, progress: Progress = silent, *, png: bool = False) -> None:
     """Build the page of one run per protocol of a comparison, to which the comparison's page then links.
 
     Parameters
     ----------
     directory : str or Path
         Of a comparison.
+    png : bool
+        As for `report`.
 
     Raises
     ------
@@ -113,7 +127,7 @@ def report_runs(directory: str | Path, progress: Progress = silent) -> None:
     folders = list(representative_runs(read_comparison(Path(directory))).values())
     for done, folder in enumerate(folders):
         progress("writing the pages of runs", done, len(folders))
-        report(folder)
+        report(folder, png=png)
 
 
 def _shown(panels: Sequence[Panel]) -> Figure:
@@ -154,16 +168,18 @@ def projected(directory: str | Path, population: float) -> list[tuple[str, Proje
     return run_projections(read_run(folder), population)
 
 
-def _keeping(folder: Path, progress: Progress) -> Draw:
+def _keeping(folder: Path, progress: Progress, png: bool) -> Draw:
     """Return a function that renders a figure and writes its files."""
     figures = folder / FIGURES
     numbers = count(1)
 
     def draw(plot: Plot) -> Rendered:
         progress(f"writing {REPORT}, figure {next(numbers)}", 0, 0)
-        rendered = render(plot)
+        rendered = render(plot, png=png)
         figures.mkdir(exist_ok=True)
         write_atomically(figures / f"{plot.name}.svg", rendered.svg)
+        if rendered.png is not None:
+            write_atomically(figures / f"{plot.name}.png", rendered.png)
         return rendered
 
     return draw

@@ -30,7 +30,7 @@ from simulation.storage.tables import Row, csv_of_rows
 
 # A run.
 CONFIG, SUMMARY, ROUNDS = "config.yaml", "summary.json", "rounds.jsonl"
-TRAFFIC, PREDICTIONS = "traffic.csv", "predictions.csv"
+TRAFFIC, PREDICTIONS = "traffic.csv", "predictions.csv.gz"
 CHANNEL, LEDGER, MESSAGES = "channel.npz", "ledger.npz", "messages.json"
 
 # What an unfinished run draws from, if that is not its seed.
@@ -45,7 +45,7 @@ AUDIT = "audit.json"
 AUDITS = "audits"
 
 # Whatever has a page.
-REPORT, FIGURES = "report.html", "figures"
+REPORT, FIGURES, SINGLE_FILE = "report.html", "figures", "report-single-file.html"
 
 
 def cell_key(

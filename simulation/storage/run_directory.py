@@ -57,7 +57,7 @@ from simulation.storage.run_files import (
     written_rounds,
 )
 from simulation.storage.summary import write_summary
-from simulation.storage.tables import csv_of_columns
+from simulation.storage.tables import csv_of_columns, gzipped
 from strategies.participation import RoundRecord
 
 if TYPE_CHECKING:
@@ -293,10 +293,12 @@ class RunDirectory(ClaimedDirectory):
         return replace(record, summary=summary)
 
     def _write_files(self, record: RunRecord) -> dict[str, FileSummary]:
-        tables = ((TRAFFIC, record.traffic, "user"), (PREDICTIONS, record.predictions, "prediction"))
+        traffic, predictions = csv_of_columns(record.traffic), csv_of_columns(record.predictions)
         files = {
-            name: write_recorded(self.path / name, csv_of_columns(columns), len(columns[counted]))
-            for name, columns, counted in tables
+            TRAFFIC: write_recorded(self.path / TRAFFIC, traffic, len(record.traffic["user"])),
+            PREDICTIONS: write_recorded(
+                self.path / PREDICTIONS, gzipped(predictions), len(record.predictions["user"])
+            ),
         }
         lines = written_rounds(record.rounds)
         files[ROUNDS] = write_recorded(self.path / ROUNDS, lines, len(record.rounds))

@@ -59,7 +59,7 @@ class RunRecord:
     summary: Summary
     predictions: Columns
     traffic: Columns
-    """The columns of predictions.csv and traffic.csv."""
+    """The columns of predictions.csv.gz and traffic.csv."""
     rounds: tuple[RoundRecord, ...]
     channel: DeviceChannel | None
     """The channel that the devices applied to their ratings; None if it adds no noise."""
@@ -70,7 +70,7 @@ class RunRecord:
 
 
 def prediction_columns(test: Ratings, predictions: NDArray[np.float64]) -> Columns:
-    """Return the columns of predictions.csv."""
+    """Return the columns of predictions.csv.gz."""
     return {
         "user": test.user_ids[test.users],
         "item": test.item_ids[test.items],
@@ -287,7 +287,7 @@ class ExampleUser:
 
 
 def read_example(path: Path) -> ExampleUser | None:
-    """Read the example from the beginning of predictions.csv; None if there is no such user."""
+    """Read the example from the beginning of predictions.csv.gz; None if there is no such user."""
     lines = read_lines(path, ("user", "item", "rating", "prediction"), FROM_RUN)
     _, header = next(lines)
     places = [header.index(name) for name in ("user", "item", "rating", "prediction")]
@@ -441,8 +441,8 @@ def read_traffic(directory: Path, summary: Summary) -> Columns:
 
 
 def read_predictions(directory: Path, summary: Summary) -> Columns:
-    """Read the columns user, rating and prediction of predictions.csv."""
-    types: dict[str, type[np.generic]] = {"user": np.str_, **_PREDICTION_TYPES}
+    """Read predictions.csv.gz."""
+    types: dict[str, type[np.generic]] = {"user": np.str_, "item": np.str_, **_PREDICTION_TYPES}
     return read_columns(checked(directory, summary, PREDICTIONS), types, FROM_RUN)
 
 
@@ -453,7 +453,9 @@ def read_device_channel(directory: Path, summary: Summary) -> DeviceChannel | No
 
 def checked(directory: Path, summary: Summary, name: str) -> Path:
     """Return the path of a file of a run, after checking that it is the one written with the summary."""
-    path = directory / name
+    path, before = directory / name, name.removesuffix(".gz")
+    if name not in summary.files and before in summary.files:
+        raise InputError(str(directory / before), "as an earlier version wrote it", f"{name}, of a new run")
     check_recorded(path, summary.files.get(name))
     return path
 

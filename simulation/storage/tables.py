@@ -1,14 +1,16 @@
-"""CSV tables: one way to write them, by column or by row, and one way to read them."""
+"""CSV tables: one way to write them, by column or by row, and one way to read them, compressed or not."""
 
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import math
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +27,12 @@ Line = tuple[str, list[str]]
 """The place of a line, as an error names it, and its cells."""
 
 _LINES_AT_ONCE = 1 << 16
+
+_LONGEST_LINE = 1 << 20
+"""Characters of the longest line that is read."""
+
+_MOST_EXPANSION = 100
+"""How many times the size of its file a compressed table may have; those of runs have three to ten."""
 
 
 def csv_of_columns(columns: Columns) -> Iterator[str]:
@@ -43,11 +51,20 @@ def csv_of_rows(rows: Sequence[Row]) -> Iterator[str]:
     return _csv(header, (["" if row.get(name) is None else row[name] for name in header] for row in rows))
 
 
+def gzipped(content: Iterable[str]) -> Iterator[bytes]:
+    """Yield a text as a gzip file that says nothing of when, where and as what it was written."""
+    compressor = zlib.compressobj(6, wbits=16 + zlib.MAX_WBITS)
+    yield from (compressor.compress(text.encode()) for text in content)
+    yield compressor.flush()
+
+
 def read_lines(path: Path, needed: Sequence[str], accepted: str) -> Iterator[Line]:
     """Yield the header of a CSV file and then its lines; each has as many cells as the header.
 
     Parameters
     ----------
+    path : Path
+        A file whose name ends with .gz is decompressed as it is read.
     needed : sequence of str
         Columns that the table must have.
     accepted : str
@@ -59,8 +76,8 @@ def read_lines(path: Path, needed: Sequence[str], accepted: str) -> Iterator[Lin
         When the file cannot be read or is not such a table; it names the line.
     """
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.reader(file)
+        with _opened(path) as file, io.TextIOWrapper(file, encoding="utf-8", newline="") as text:
+            reader = csv.reader(_lines(text))
             header = next(reader, [])
             missing = [column for column in needed if column not in header]
             if missing:
@@ -71,9 +88,38 @@ def read_lines(path: Path, needed: Sequence[str], accepted: str) -> Iterator[Lin
                 if len(cells) != len(header):
                     raise InputError(where, f"{len(cells)} cells", f"{len(header)}, one per column")
                 yield where, cells
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise InputError(str(path), "truncated or damaged", accepted) from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise InputError(str(path), str(reason), accepted) from None
+
+
+def _opened(path: Path) -> gzip.GzipFile | io.BufferedReader:
+    return _Decompressed(path) if path.suffix == ".gz" else path.open("rb")
+
+
+class _Decompressed(gzip.GzipFile):
+    """A compressed file, of which no more is decompressed than a table can have."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "rb")
+        self._left = _MOST_EXPANSION * path.stat().st_size
+
+    def read1(self, size: int | None = -1) -> bytes:
+        """Read some of it."""
+        some = super().read1(-1 if size is None else size)
+        self._left -= len(some)
+        if self._left < 0:
+            raise csv.Error(f"more than {_MOST_EXPANSION} times its size when decompressed")
+        return some
+
+
+def _lines(file: IO[str]) -> Iterator[str]:
+    while line := file.readline(_LONGEST_LINE):
+        if len(line) == _LONGEST_LINE:
+            raise csv.Error(f"a line of more than {_LONGEST_LINE:,} characters")
+        yield line
 
 
 def read_columns(path: Path, types: Mapping[str, type[np.generic]], accepted: str) -> Columns:
@@ -93,14 +139,12 @@ def read_columns(path: Path, types: Mapping[str, type[np.generic]], accepted: st
     lines = read_lines(path, list(types), accepted)
     _, header = next(lines)
     places = [header.index(name) for name in types]
-    texts: list[list[str]] = [[] for _ in types]
-    for _, cells in lines:
-        for place, column in zip(places, texts, strict=True):
-            column.append(cells[place])
-    return {
-        name: _numbers(column, dtype, f"{path}: {name}")
-        for (name, dtype), column in zip(types.items(), texts, strict=True)
-    }
+    parts = {name: [np.empty(0, dtype)] for name, dtype in types.items()}
+    # Texts take many times the memory of numbers.
+    while some := [cells for _, cells in islice(lines, _LINES_AT_ONCE)]:
+        for (name, dtype), place in zip(types.items(), places, strict=True):
+            parts[name].append(_numbers([cells[place] for cells in some], dtype, f"{path}: {name}"))
+    return {name: np.concatenate(own) for name, own in parts.items()}
 
 
 def _numbers(texts: list[str], dtype: type[np.generic], where: str) -> NDArray[Any]:

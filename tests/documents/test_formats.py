@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import re
 from collections.abc import Iterator
@@ -39,7 +40,7 @@ COMPARISON = {
     "noise_samples": 10,
     "simulation": {"backend": "local"},
 }
-DRAWN_LATER = {"report.html", "figures"}
+DRAWN_LATER = {"report.html", "report-single-file.html", "figures"}
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,8 @@ def tables(page: str, heading: str) -> list[set[str]]:
 
 
 def header(path: Path) -> set[str]:
-    with path.open(encoding="utf-8", newline="") as file:
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8", newline="") as file:
         return set(next(csv.reader(file)))
 
 
@@ -97,7 +99,7 @@ def test_the_files_of_a_comparison(page: str, compared: Path) -> None:
     ] - DRAWN_LATER
 
 
-@pytest.mark.parametrize("name", ["traffic.csv", "predictions.csv"])
+@pytest.mark.parametrize("name", ["traffic.csv", "predictions.csv.gz"])
 def test_the_columns_of_a_run(name: str, page: str, ran: Path) -> None:
     assert tables(page, name) == [header(ran / name)]
 

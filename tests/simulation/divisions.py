@@ -51,7 +51,7 @@ def written(folder: Path) -> dict[str, Any]:
     summary = json.loads((folder / "summary.json").read_text())
     rounds = [json.loads(line) for line in (folder / "rounds.jsonl").read_text().splitlines()]
     return {
-        "predictions.csv": (folder / "predictions.csv").read_bytes(),
+        "predictions.csv.gz": (folder / "predictions.csv.gz").read_bytes(),
         "traffic.csv": (folder / "traffic.csv").read_bytes(),
         "accuracy": summary["accuracy"],
         "privacy": summary["privacy"],

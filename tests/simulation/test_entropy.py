@@ -61,7 +61,7 @@ def test_an_interrupted_run_repeats_what_was_sent(
     for name in ("killed", "alone"):
         run(rounds, tmp_path / name, resume=True, page=False)
         assert not (tmp_path / name / ENTROPY).exists()
-    for name in ("predictions.csv", "traffic.csv"):
+    for name in ("predictions.csv.gz", "traffic.csv"):
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
 
 

@@ -377,8 +377,8 @@ def test_the_table_names_baselines_and_an_interrupted_comparison_goes_on(tmp_pat
     (folder / "cells" / "nothing-sent-seed2" / "summary.json").unlink()
     assert not compare(path, folder, resume=True, page=False).failures
     assert (folder / "comparison.csv").read_text() == table
-    predictions = folder / "cells" / "nothing-sent-seed1" / "predictions.csv"
-    predictions.write_text(predictions.read_text().replace("3", "4"))
+    predictions = folder / "cells" / "nothing-sent-seed1" / "predictions.csv.gz"
+    predictions.write_bytes(predictions.read_bytes()[:-1])
     with pytest.raises(InputError, match=r"without .*nothing-sent-seed1.summary.json, --resume runs the"):
         compare(path, folder, resume=True, page=False)
     assert load_comparison(folder / "comparison.yaml").cells == load_comparison(path).cells

@@ -89,7 +89,9 @@ def test_the_table_agrees_with_single_runs(pair: Path, tmp_path: Path) -> None:
         alone = run(
             cell / "config.yaml", tmp_path / key, overrides=["simulation.population_dir=null"], page=False
         )
-        assert (tmp_path / key / "predictions.csv").read_bytes() == (cell / "predictions.csv").read_bytes()
+        assert (tmp_path / key / "predictions.csv.gz").read_bytes() == (
+            cell / "predictions.csv.gz"
+        ).read_bytes()
         assert (tmp_path / key / "traffic.csv").read_bytes() == (cell / "traffic.csv").read_bytes()
         assert float(line["rmse"]) == alone.summary["accuracy"]["rmse"]
         assert int(line["uplink_message_bytes"]) == alone.summary["traffic"]["uplink"]["message_bytes"]
@@ -173,7 +175,8 @@ def test_an_interrupted_comparison_shows_what_is_finished_and_goes_on_to_the_sam
     assert f"--resume -o {out}" in finished
     assert end == "dprec: interrupted"
     assert len(rows(out)) == 3
-    assert "drawn when all runs are finished" in (out / "report.html").read_text()
+    assert "<figcaption>" in (out / "report.html").read_text()
+    assert list((out / "figures").glob("*.svg"))
     monkeypatch.setattr(cell_work, "run_prepared", whole)
     compare(pair, out, resume=True, page=False)
     compare(pair, tmp_path / "whole", page=False)

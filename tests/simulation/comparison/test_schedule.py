@@ -16,7 +16,7 @@ from simulation.comparison.planning import load_comparison
 from simulation.comparison.schedule import Estimate, Sample, Schedule, estimate, typical_seconds
 from simulation.comparison.templates import Cell
 from simulation.console.command_line import main
-from simulation.pages import outline
+from simulation.pages import report
 
 DATASET = "dataset={kind: synthetic, users: 12, items: 9, ratings: 60}"
 
@@ -202,5 +202,5 @@ def test_quick_runs_one_cell_of_every_protocol_and_says_so_everywhere(
     with (tmp_path / "out" / "comparison.csv").open() as file:
         (row,) = csv.DictReader(file)
     assert (row["quick"], row["epsilon"], row["seed"]) == ("True", "1.0", "3")
-    outline(tmp_path / "out")
+    report(tmp_path / "out")
     assert "only the first seed and fold and the middle ε" in (tmp_path / "out" / "report.html").read_text()

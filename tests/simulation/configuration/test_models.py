@@ -269,7 +269,7 @@ def test_partition_sizes(tiny: dict[str, Any], users_per_node: Any, users: int, 
 def test_the_configuration_of_a_run_gives_the_same_run_again(tmp_path: Path, tiny: dict[str, Any]) -> None:
     first = run(tiny, tmp_path / "first", page=False)
     second = run(tmp_path / "first" / "config.yaml", tmp_path / "second", page=False)
-    for file in ("config.yaml", "predictions.csv", "traffic.csv"):
+    for file in ("config.yaml", "predictions.csv.gz", "traffic.csv"):
         assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
     assert np.array_equal(first.predictions["prediction"], second.predictions["prediction"])
     assert first.summary["accuracy"] == second.summary["accuracy"]

@@ -61,6 +61,31 @@ def test_what_is_no_mapping_is_refused(tmp_path: Path, content: bytes, found: st
     assert "\n" not in str(caught.value)
 
 
+PADDING = "".join(f"key-{each}: {each}\n" for each in range(2000))
+"""Makes a text so long that it is read by libyaml."""
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a: {c: 1, c: 2}\n", "the key 'c' twice"),
+        ("a: &x 1\nb: *x\n", "an alias, which is not supported"),
+        ("a: [1\n", "expected ',' or ']'"),
+        ("? [a, b]\n: 1\n", "unhashable key"),
+        ("a: !!python/object/apply:os.system ['true']\n", "could not determine a constructor"),
+        ("a: " + "[" * 100_000, "recursion"),
+        ("- " * 100_000, "expected <block end>|recursion"),
+        ("a:\n" + "\n".join(" " * depth + "b:" for depth in range(1, 400)), "recursion"),
+    ],
+)
+def test_a_long_text_is_read_as_strictly(text: str, problem: str) -> None:
+    assert parse_yaml(PADDING, "long") == {f"key-{each}": each for each in range(2000)}
+    with pytest.raises(InputError, match=problem) as caught:
+        parse_yaml(PADDING + text, "long")
+    assert "\n" not in str(caught.value)
+    assert parse_yaml(PADDING + "a: [1e-3, 1E5]\nb: 1e5\nc: '1e5'\n", "long")["a"] == [1e-3, 1e5]
+
+
 def test_exponents_are_numbers() -> None:
     assert parse_yaml("[1e-3, 1E5, -2e+2, 1.5e3]", "x") == [1e-3, 1e5, -200.0, 1500.0]
 

@@ -66,4 +66,6 @@ def test_a_run_that_sigterm_ends_says_how_to_go_on_and_goes_on_to_the_same_bits(
     assert all(line.startswith("dprec: ") for line in errors)
     run(rounds, out, overrides=["simulation.backend=local"], resume=True, page=False)
     run(rounds, tmp_path / "whole", overrides=["simulation.backend=local"], page=False)
-    assert (out / "predictions.csv").read_bytes() == (tmp_path / "whole" / "predictions.csv").read_bytes()
+    assert (out / "predictions.csv.gz").read_bytes() == (
+        tmp_path / "whole" / "predictions.csv.gz"
+    ).read_bytes()

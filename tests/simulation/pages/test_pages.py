@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from simulation.pages.figures.rendering import Plot, Rendered, render
 from simulation.pages.page import Section, page, table
 from simulation.pages.run_page import run_page
 from simulation.pages.run_sections import example_sections
+from simulation.pages.single_file import in_one_file
 from simulation.pages.words import merged_notes
 from simulation.storage.run_files import ExampleUser, holds_comparison, read_run
 from simulation.storage.tables import csv_of_rows
@@ -98,6 +100,7 @@ def test_self_contained_well_formed_and_rebuilt_the_same(
     assert headings.count(1) == 1
     assert all(after <= before + 1 for before, after in pairwise(headings))
     figures = {path.stem for path in (directory / "figures").glob("*.svg")}
+    assert len(figures) == len(list((directory / "figures").iterdir()))
     assert outline.pictures.count("img") == outline.tags.count("figcaption") == len(figures) >= 3
     assert outline.tags.count("svg") >= len(figures)
     assert len(set(outline.identifiers)) == len(outline.identifiers)
@@ -107,6 +110,50 @@ def test_self_contained_well_formed_and_rebuilt_the_same(
     before = {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
     report(directory, 10e6)
     assert {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()} == before
+
+
+def test_a_comparison_in_one_file_holds_its_runs_and_its_table(comparison_directory: Directories) -> None:
+    directory = comparison_directory(FEW, epsilons=[1.0, 2.0], seeds=[1])
+    whole = report(directory, single_file=True)
+    outline, page = Outline(whole), whole.read_text()
+    assert whole != directory / "report.html"
+    assert all(address.startswith(("data:", "#")) for address in outline.addresses)
+    assert len(set(outline.identifiers)) == len(outline.identifiers)
+    assert {address[1:] for address in outline.addresses if address[0] == "#"} <= set(outline.identifiers)
+    runs = {path.parent.name for path in directory.glob("cells/*/report.html")}
+    assert set(re.findall("One run: ([^<]*)<", page)) == runs != set()
+    (table,) = {each for each in outline.addresses if each.startswith("data:text/csv;base64,")}
+    assert base64.b64decode(table.partition(",")[2]) == (directory / "comparison.csv").read_bytes()
+    before = (directory / "report.html").read_bytes()
+    assert report(directory, single_file=True).read_text() == page
+    assert (directory / "report.html").read_bytes() == before
+
+
+def test_a_single_file_takes_nothing_from_outside_its_directory(tmp_path: Path) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    (tmp_path / "secret.csv").write_text("secret")
+    (inside / "link.csv").symlink_to(tmp_path / "secret.csv")
+    (inside / "plain.csv").write_text("a,b")
+    (inside / "other.key").write_text("key")
+    (inside / "sub").mkdir()
+    names = ["../secret.csv", "%2E%2E/secret.csv", "link.csv", "/etc/passwd", "other.key", "sub/", "none.csv"]
+    links = "".join(f'<a href="{name}">{name}</a>' for name in [*names, "plain.csv"])
+    page = in_one_file(f"<main>{links}</main>", inside)
+    assert page.count("<a>") == len(names)
+    assert page.count("href=") == 1
+    assert base64.b64encode(b"a,b").decode() in page
+
+
+def test_figures_are_images_too_where_that_is_asked_for(
+    run_directory: Directories, comparison_directory: Directories
+) -> None:
+    for directory in (run_directory(), comparison_directory(FEW, epsilons=[1.0], seeds=[1])):
+        page = report(directory).read_text()
+        assert report(directory, png=True).read_text() == page
+        images = list((directory / "figures").glob("*.png"))
+        assert {path.stem for path in images} == {path.stem for path in (directory / "figures").glob("*.svg")}
+        assert all(path.read_bytes().startswith(b"\x89PNG") for path in images)
 
 
 def test_hostile_text_is_text(run_directory: Directories, hostile: str) -> None:
@@ -307,7 +354,7 @@ def test_projection_on_page_and_terminal(
         ("summary.json", "{}", "summary.json: name: missing; accepted: the key"),
         ("rounds.jsonl", '{"round": 1}\nx\n', "rounds.jsonl: 2 rows; accepted: 1 row,"),
         ("traffic.csv", "user,ratings\n1,2\n", "traffic.csv: 1 row; accepted: 120 rows"),
-        ("predictions.csv", "", "predictions.csv: 0 rows; accepted: 400 rows"),
+        ("predictions.csv.gz", "", "predictions.csv.gz: changed since it was written"),
         ("config.yaml", "- 1\n", "config.yaml: a list"),
     ],
 )

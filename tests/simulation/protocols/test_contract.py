@@ -1,6 +1,7 @@
 """Every preset runs, and leaves a run directory that keeps the contract."""
 
 import csv
+import gzip
 import json
 import math
 from pathlib import Path
@@ -34,7 +35,7 @@ def test_a_preset_runs_and_leaves_a_valid_directory(tmp_path: Path, preset: dict
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["name"] == preset["name"]
     assert summary["protocol"] == preset["protocol"]["kind"]
-    with (tmp_path / "predictions.csv").open(newline="") as file:
+    with gzip.open(tmp_path / "predictions.csv.gz", "rt", newline="") as file:
         predictions = list(csv.DictReader(file))
     assert len(predictions) == summary["dataset"]["test_ratings"]
     assert len(predictions) == 160 or preset["split"]["kind"] == "cold-start"

@@ -63,7 +63,7 @@ def lines_of(folder: Path) -> list[dict[str, Any]]:
 
 def files_of(folder: Path) -> dict[str, tuple[bytes, int]]:
     """Return the files of a run, what is drawn from them left out, and when each was written."""
-    names = ("config.yaml", "predictions.csv", "rounds.jsonl", "summary.json", "traffic.csv")
+    names = ("config.yaml", "predictions.csv.gz", "rounds.jsonl", "summary.json", "traffic.csv")
     return {name: ((folder / name).read_bytes(), (folder / name).stat().st_mtime_ns) for name in names}
 
 
@@ -212,7 +212,7 @@ def test_resuming_a_finished_run_returns_its_result_and_changes_nothing(
 
 def test_a_damaged_result_is_not_taken_for_one(tmp_path: Path, rounds: dict[str, Any]) -> None:
     run(rounds, tmp_path, page=False)
-    for name in ("traffic.csv", "predictions.csv", "rounds.jsonl", "ledger.npz"):
+    for name in ("traffic.csv", "predictions.csv.gz", "rounds.jsonl", "ledger.npz"):
         whole = (tmp_path / name).read_bytes()
         (tmp_path / name).write_bytes(whole[:-1])
         again = rf"{name}.* without summary\.json, --resume runs it again"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import csv
+import gzip
 import json
 import math
 from collections.abc import Iterable
@@ -102,7 +103,7 @@ def test_a_run_says_how_accurate_it_is_and_what_it_really_guarantees(
 ) -> None:
     run(signs(name), tmp_path, page=False)
     summary = json.loads((tmp_path / "summary.json").read_text())
-    with (tmp_path / "predictions.csv").open(newline="") as file:
+    with gzip.open(tmp_path / "predictions.csv.gz", "rt", newline="") as file:
         rows = list(csv.DictReader(file))
     agree = [(float(row["prediction"]) >= 0) == (float(row["rating"]) > 0) for row in rows]
     assert summary["accuracy"]["sign_accuracy"] == pytest.approx(np.mean(agree))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import csv
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -407,8 +408,8 @@ def test_the_directory_holds_predictions_and_the_picture(tmp_path: Path) -> None
     assert "The two domains as layers" in text
     assert "AlterEgo" in text
     for name in ("layers", "alter-ego"):
-        assert (tmp_path / "figures" / f"{name}.png").stat().st_size > 5000
-    with (tmp_path / "predictions.csv").open(newline="") as file:
+        assert (tmp_path / "figures" / f"{name}.svg").is_file()
+    with gzip.open(tmp_path / "predictions.csv.gz", "rt", newline="") as file:
         rows = list(csv.DictReader(file))
     assert rows
     assert all(row["item"].startswith("target:") for row in rows)

@@ -2,6 +2,8 @@
 
 import csv
 import errno
+import gzip
+import io
 import json
 import math
 import os
@@ -31,7 +33,7 @@ from simulation.storage.run_directory import CHECKPOINT, Checkpoints, RunDirecto
 from strategies.iterative import State
 from strategies.participation import RoundRecord
 
-FILES = {"config.yaml", "summary.json", "rounds.jsonl", "traffic.csv", "predictions.csv"}
+FILES = {"config.yaml", "summary.json", "rounds.jsonl", "traffic.csv", "predictions.csv.gz"}
 
 TRAFFIC = (
     "user,ratings,uplink_payload_bytes,uplink_message_bytes,downlink_payload_bytes,"
@@ -47,9 +49,13 @@ SUMMARY: dict[str, set[str]] = {
 }
 
 
+def text_of(path: Path) -> str:
+    content = path.read_bytes()
+    return (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
+
+
 def lines(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    return list(csv.DictReader(io.StringIO(text_of(path), newline="")))
 
 
 def test_the_contract(tmp_path: Path, tiny: dict[str, Any]) -> None:
@@ -93,9 +99,8 @@ def test_the_contract(tmp_path: Path, tiny: dict[str, Any]) -> None:
     assert summary["privacy"]["epsilon_per_user"] == pytest.approx(stated)
     assert spent == pytest.approx([float(n) for n in train.counts], rel=1e-9)
 
-    header, *_ = (folder / "predictions.csv").read_text().splitlines()
-    assert header == "user,item,rating,prediction"
-    predictions = lines(folder / "predictions.csv")
+    predictions = lines(folder / "predictions.csv.gz")
+    assert list(predictions[0]) == ["user", "item", "rating", "prediction"]
     assert [int(row["user"]) for row in predictions] == test.user_ids[test.users].tolist()
     assert [int(row["item"]) for row in predictions] == test.item_ids[test.items].tolist()
     errors = [float(row["prediction"]) - float(row["rating"]) for row in predictions]
@@ -130,7 +135,7 @@ def test_a_number_that_does_not_apply_is_empty_or_null(tmp_path: Path, tiny: dic
     assert summary["privacy"]["epsilon_composed"] == {"max": None, "mean": None, "median": None}
     assert summary["accuracy"]["recall_at_k"] is None
     assert {row["epsilon_per_user"] for row in lines(tmp_path / "run" / "traffic.csv")} <= {"", "0.0"}
-    for text in ((tmp_path / "run" / name).read_text() for name in FILES):
+    for text in (text_of(tmp_path / "run" / name) for name in FILES):
         assert "NaN" not in text
         assert "Infinity" not in text
 
@@ -291,7 +296,7 @@ def test_a_result_that_cannot_be_written_fails_the_run_and_the_summary_never_app
     with pytest.raises(RunError, match="No space left on device"):
         run(tiny, tmp_path, page=False)
     assert not (tmp_path / "summary.json").exists()
-    assert (tmp_path / "predictions.csv").exists()
+    assert (tmp_path / "predictions.csv.gz").exists()
 
 
 def test_runs_without_a_directory_get_one_of_their_own(

@@ -320,3 +320,13 @@ def test_a_damaged_file_of_films_leaves_items_without_names(tmp_path: Path) -> N
     assert data.item_names() == {"7": TITLE}
     (tmp_path / "u.item").write_text("not a film\n")
     assert data.item_names() == {}
+
+
+def test_predictions_of_an_earlier_version_are_refused(tmp_path: Path, tiny: dict[str, Any]) -> None:
+    run(tiny, tmp_path, page=False)
+    path = tmp_path / "summary.json"
+    path.write_text(path.read_text().replace("predictions.csv.gz", "predictions.csv"))
+    with pytest.raises(
+        InputError, match=r"predictions\.csv: as an earlier version wrote it; accepted: .*\.gz"
+    ):
+        read_run(tmp_path)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +13,7 @@ import pytest
 
 from dprec.errors import InputError
 from simulation.storage import tables
-from simulation.storage.tables import csv_of_columns, csv_of_rows, read_columns, read_lines
+from simulation.storage.tables import csv_of_columns, csv_of_rows, gzipped, read_columns, read_lines
 
 COLUMNS = {
     "user": np.array(["a,b", 'c"d', "é", "two\nlines"]),
@@ -82,3 +86,62 @@ def test_what_is_no_such_table_is_named(tmp_path: Path, text: str, complaint: st
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nowhere\.csv: No such file or directory; accepted: a table"):
         read_columns(tmp_path / "nowhere.csv", {"count": np.int64}, "a table")
+
+
+def test_a_compressed_table_is_read_like_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "_LINES_AT_ONCE", 3)
+    path = tmp_path / "table.csv.gz"
+    path.write_bytes(b"".join(gzipped(csv_of_columns(COLUMNS))))
+    assert gzip.decompress(path.read_bytes()).decode() == TEXT
+    assert list(read_lines(path, ("user",), "a table"))[1] == (f"{path}, line 2", ["a,b", "1", "0.1"])
+    read = read_columns(path, {"user": np.str_, "loss": np.float64}, "a table")
+    assert read["user"].tolist() == COLUMNS["user"].tolist()
+    np.testing.assert_array_equal(read["loss"], [0.1, np.nan, np.nan, 1e-12])
+
+
+def test_what_is_compressed_says_nothing_of_when_it_was() -> None:
+    first = b"".join(gzipped([TEXT]))
+    assert first == b"".join(gzipped([TEXT[:10], TEXT[10:]]))
+    # Bytes 4 to 7 are the time; no flag says that a name or a comment follows.
+    assert first[3:8] == bytes(5)
+
+
+BOMB = b"user\n" + b"1\n" * 50_000_000
+"""A hundred megabytes, which become a hundred kilobytes."""
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (lambda whole: whole[:-9], "truncated or damaged"),
+        (lambda whole: whole[:-8] + bytes(8), "truncated or damaged"),
+        (lambda whole: b"no gzip", "truncated or damaged"),
+        (lambda whole: whole[:20] + b"\xff" * 20 + whole[40:], "truncated or damaged"),
+        (lambda whole: gzip.compress(b"user\n" + bytes([255]) * 9), "can't decode"),
+        (lambda whole: gzip.compress(BOMB), "more than 100 times its size when decompressed"),
+        (lambda whole: gzip.compress(bytes(1000) * 100_000), "more than 100 times|longer|line"),
+    ],
+    ids=["cut", "checksum", "other", "garbled", "text", "bomb", "one line"],
+)
+def test_a_hostile_file_is_refused_in_little_memory(
+    tmp_path: Path, content: Callable[[bytes], bytes], found: str
+) -> None:
+    path = tmp_path / "table.csv.gz"
+    lines = io.StringIO()
+    lines.writelines(f"{each}\n" for each in ["user", *range(1000)])
+    path.write_bytes(content(b"".join(gzipped([lines.getvalue()]))))
+    tracemalloc.start()
+    with pytest.raises(InputError, match=found) as caught:
+        read_columns(path, {"user": np.float64}, "a table")
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert caught.value.where == str(path)
+    assert "\n" not in str(caught.value)
+    assert most < 600 * max(path.stat().st_size, 100_000)
+
+
+def test_a_long_line_is_refused_whatever_it_is_compressed_to(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("user\n" + "1" * (1 << 21))
+    with pytest.raises(InputError, match="a line of more than"):
+        read_columns(path, {"user": np.float64}, "a table")

@@ -1,0 +1,192 @@
+"""What a folder holds of runs, comparisons, audits and tunings, and how far each of them is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from dprec.errors import InputError, one_line
+from simulation.analysis.protocol_results import by_evaluation, read_results
+from simulation.analysis.vocabulary import Metric, loss, metrics_in, number
+from simulation.configuration.strict_yaml import at, read_yaml
+from simulation.storage.audits import PresetsRecord, parse_audit
+from simulation.storage.directories import AUDIT, CELLS, COMPARISON, CONFIG, SUMMARY, TABLE
+from simulation.storage.files import read_text
+from simulation.storage.summary import read_summary
+from simulation.tuning.trials import TRIALS, TUNING, TuningDirectory
+
+Kind = Literal["run", "comparison", "audit", "tuning"]
+State = Literal["finished", "unfinished", "damaged"]
+
+_DEPTH = 3
+"""Levels of folders that are searched; what is in a result is part of it."""
+
+_LARGEST = 1 << 28
+"""Bytes of the largest file that is read for a line of a list."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A directory of results."""
+
+    path: Path
+    kind: Kind
+    changed: datetime
+    """When its files were last written."""
+    what: str = ""
+    """What was run, on which data."""
+    state: State = "finished"
+    done: int | None = None
+    planned: int | None = None
+    """How many parts are finished, and are planned; None where there are none."""
+    best: str = ""
+    """Its best figure."""
+    damage: str = ""
+    """What is wrong with it."""
+
+    def values(self) -> dict[str, Any]:
+        """Return it as values of JSON."""
+        return {**asdict(self), "path": str(self.path), "changed": self.changed.isoformat()}
+
+    @property
+    def progress(self) -> str:
+        """Its state in words."""
+        if self.state != "unfinished" or self.done is None:
+            return self.state
+        planned = "" if self.planned is None else f" of {self.planned}"
+        return f"{self.done}{planned} finished"
+
+
+def results_in(folder: str | Path) -> list[Found]:
+    """List the results in a folder; see `simulation.ls`."""
+    top = Path(folder)
+    if not top.is_dir():
+        raise InputError(str(top), "no such directory", "a directory")
+    return sorted(_found(top, _DEPTH), key=lambda each: each.changed, reverse=True)
+
+
+def _found(folder: Path, depth: int) -> Iterator[Found]:
+    for (kind, marker), read in _KINDS.items():
+        if (folder / marker).is_file():
+            yield _described(folder, kind, marker, read)
+            return
+    if depth:
+        for inner in _folders(folder):
+            yield from _found(inner, depth - 1)
+
+
+def _folders(folder: Path) -> list[Path]:
+    """Return the folders in one, without links and what is hidden; none if it cannot be read."""
+    try:
+        with os.scandir(folder) as entries:
+            inside = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+    return sorted(folder / entry.name for entry in inside if not entry.name.startswith("."))
+
+
+def _described(folder: Path, kind: Kind, marker: str, read: Callable[[Found], Found]) -> Found:
+    found = Found(folder, kind, datetime.fromtimestamp(0, UTC))
+    try:
+        written = max(_written(folder / name) for name in (marker, SUMMARY, TABLE, TRIALS))
+        found = replace(found, changed=datetime.fromtimestamp(int(written), UTC))
+        return read(found)
+    except Exception as error:  # whatever is wrong with one must not hide the others
+        return replace(found, state="damaged", damage=one_line(error).removeprefix(f"{folder}{os.sep}"))
+
+
+def _written(path: Path) -> float:
+    """Return when a file was written, 0 if there is none.
+
+    Raises
+    ------
+    InputError
+        When it is too large to be read.
+    """
+    if not path.is_file():
+        return 0.0
+    status = path.stat()
+    if status.st_size > _LARGEST:
+        raise InputError(str(path), f"{status.st_size:,} bytes", f"{_LARGEST:,} at most")
+    return status.st_mtime
+
+
+def _run(found: Found) -> Found:
+    if not (found.path / SUMMARY).is_file():
+        config = read_yaml(found.path / CONFIG)
+        what = f"{config.get('name')} on {at(config, 'dataset', 'kind')}"
+        return replace(found, what=what, state="unfinished")
+    summary = read_summary(found.path)
+    measured = {column: value for column, value in summary.accuracy.metrics().items() if value is not None}
+    main = metrics_in(measured)[:1]
+    best = "".join(_measured(metric, measured[metric.column]) for metric in main)
+    return replace(found, what=f"{summary.name} on {summary.dataset.kind}", best=best)
+
+
+def _comparison(found: Found) -> Found:
+    config = read_yaml(found.path / COMPARISON)
+    cells = config.get("cells")
+    planned = {str(key) for key in cells} if isinstance(cells, dict) else set()
+    finished = {cell.name for cell in _folders(found.path / CELLS) if (cell / SUMMARY).is_file()}
+    done = len(planned & finished)
+    found = replace(found, what=str(config.get("name")), done=done, planned=len(planned))
+    best = _best_of(found.path / TABLE) if (found.path / TABLE).is_file() else ""
+    return replace(found, best=best, state="finished" if best and done == len(planned) else "unfinished")
+
+
+def _best_of(table: Path) -> str:
+    """Return the best result with a bounded loss, by the main metric of the first thing that is predicted."""
+    for evaluation, results in by_evaluation(read_results(table)).items():
+        metric = evaluation.metric
+        judged = [
+            (value, result)
+            for result in results
+            if result.baseline is None
+            and result.private
+            and (value := result.mean(metric.column)) is not None
+        ]
+        if judged:
+            value, best = min(judged, key=lambda pair: metric.sort_key(pair[0]))
+            budget = "" if best.budget is None else f", budget {best.budget:g}"
+            return f"{_measured(metric, value)} ({best.name}{budget})"
+        return f"{len(results)} results"
+    return ""
+
+
+def _measured(metric: Metric, value: float) -> str:
+    return f"{metric.label} {number(value, metric.digits)}"
+
+
+def _audit(found: Found) -> Found:
+    path = found.path / AUDIT
+    audit = parse_audit(read_text(path), str(path))
+    if isinstance(audit, PresetsRecord):
+        held = [each.holds for each in audit.audits]
+        return replace(found, what="all presets", best=f"{held.count(False)} of {len(held)} promises broken")
+    verdict = "not broken" if audit.holds else "broken"
+    measured = f"{verdict}: ε = {loss(audit.promised)}, at least {loss(audit.lower_bound)}"
+    return replace(found, what=audit.name, best=measured)
+
+
+def _tuning(found: Found) -> Found:
+    names = at(read_yaml(found.path / TUNING), "configurations")
+    asked = [str(name) for name in names] if isinstance(names, dict) else []
+    trials = TuningDirectory(found.path).read()
+    done = sum(map(len, trials.values()))
+    # A configuration with its best settings is written after the last of its trials.
+    finished = asked and all((found.path / f"{name}.yaml").is_file() for name in asked if "/" not in name)
+    found = replace(found, what=", ".join(asked), done=done, best=f"{done} trials")
+    return found if finished else replace(found, state="unfinished")
+
+
+_KINDS: dict[tuple[Kind, str], Callable[[Found], Found]] = {
+    ("comparison", COMPARISON): _comparison,
+    ("tuning", TUNING): _tuning,
+    ("audit", AUDIT): _audit,
+    ("run", CONFIG): _run,
+}
+"""What is in a directory, by the first of these files that it holds."""

@@ -1,0 +1,133 @@
+"""What a folder of results is said to hold, whatever is in it."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dprec.errors import InputError
+from simulation import audit, compare, ls, run, tune
+from simulation.listing import Found
+from tests.simulation.conftest import TINY
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with one result of every kind."""
+    folder = tmp_path_factory.mktemp("results")
+    tiny = copy.deepcopy(TINY)
+    run(tiny, folder / "runs" / "one", page=False)
+    comparison = {
+        "name": "two",
+        "dataset": tiny["dataset"],
+        "split": tiny["split"],
+        "epsilons": [1.0, 4.0],
+        "baselines": False,
+        "protocols": [{"name": "blp-mf"}],
+        "simulation": {"backend": "local"},
+    }
+    compare(comparison, folder / "compared", page=False)
+    audit(tiny, folder / "audited", trials=200)
+    tune([tiny], folder / "tuned", 2)
+    return folder
+
+
+def by_name(folder: Path) -> dict[str, Found]:
+    return {each.path.name: each for each in ls(folder)}
+
+
+def test_every_kind_is_found_with_its_state_and_best_figure(results: Path) -> None:
+    found = by_name(results)
+    kinds = {"one": "run", "compared": "comparison", "audited": "audit", "tuned": "tuning"}
+    assert {name: each.kind for name, each in found.items()} == kinds
+    assert {each.state for each in found.values()} == {"finished"}
+    rmse = json.loads((results / "runs" / "one" / "summary.json").read_text())["accuracy"]["rmse"]
+    assert (found["one"].what, found["one"].best) == ("tiny on synthetic", f"RMSE {rmse:.4f}")
+    assert (found["compared"].done, found["compared"].planned) == (2, 2)
+    assert found["compared"].best.endswith(("(blp-mf, budget 1)", "(blp-mf, budget 4)"))
+    assert found["audited"].best.startswith("not broken: \u03b5 = 1, at least ")
+    assert (found["tuned"].what, found["tuned"].best) == ("tiny", "2 trials")
+
+
+def test_what_changed_last_comes_first_and_a_result_lists_itself(results: Path, tmp_path: Path) -> None:
+    os.symlink(results / "runs", tmp_path / "runs")
+    assert ls(tmp_path) == []
+    changed = [each.changed for each in ls(results)]
+    assert changed == sorted(changed, reverse=True)
+    assert [each.path for each in ls(results / "compared")] == [results / "compared"]
+    values = json.loads(json.dumps([each.values() for each in ls(results)]))
+    assert {each["kind"] for each in values} == {"run", "comparison", "audit", "tuning"}
+
+
+def test_what_is_not_finished_says_how_far_it_is(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.yaml").write_text(yaml.safe_dump(TINY))
+    cells = tmp_path / "compared" / "cells"
+    for name in ("a", "c", "other"):
+        (cells / name).mkdir(parents=True)
+    for name in ("a", "other"):
+        (cells / name / "summary.json").touch()
+    (tmp_path / "compared" / "comparison.yaml").write_text("name: x\ncells: {a: 1, b: 2, c: 3}\n")
+    found = by_name(tmp_path)
+    assert {each.state for each in found.values()} == {"unfinished"}
+    assert (found["run"].what, found["run"].progress) == ("tiny on synthetic", "unfinished")
+    assert (found["compared"].what, found["compared"].progress) == ("x", "1 of 3 finished")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("summary.json", b"{"),
+        ("summary.json", b"[" * 100_000),
+        ("summary.json", bytes(100)),
+        ("comparison.yaml", b"- 1"),
+        ("comparison.yaml", b"name: \x1b[31m"),
+        ("comparison.yaml", b"\xff"),
+        ("comparison.csv", b"name\n1\n"),
+        ("tuning.yaml", b"configurations: ["),
+        ("trials.json", b"{}"),
+        ("audit.json", b'{"holds": 1}'),
+        ("audit.json", b"null"),
+    ],
+)
+def test_what_is_damaged_is_listed_as_such(tmp_path: Path, name: str, content: bytes) -> None:
+    claimed = {
+        "summary.json": "config.yaml",
+        "comparison.csv": "comparison.yaml",
+        "trials.json": "tuning.yaml",
+    }
+    for folder in ("bad", "other"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / claimed.get(name, "config.yaml")).write_text("name: x\n")
+    (tmp_path / "bad" / name).write_bytes(content)
+    found = by_name(tmp_path)
+    assert (found["bad"].state, found["other"].state) == ("damaged", "unfinished")
+    assert found["bad"].damage
+    assert "\n" not in found["bad"].damage
+
+
+def test_odd_names_and_odd_files_are_no_obstacle(tmp_path: Path) -> None:
+    odd = tmp_path / os.fsdecode(b"\xff\x1b[31m\nname")
+    odd.mkdir()
+    (odd / "config.yaml").write_text("name: 1\ndataset: []\n")
+    (tmp_path / "pipe").mkdir()
+    os.mkfifo(tmp_path / "pipe" / "config.yaml")
+    huge = tmp_path / "huge"
+    huge.mkdir()
+    with (huge / "audit.json").open("wb") as file:
+        file.truncate(1 << 40)
+    found = by_name(tmp_path)
+    assert {name: each.state for name, each in found.items()} == {odd.name: "unfinished", "huge": "damaged"}
+    assert "1,099,511,627,776 bytes" in found["huge"].damage
+    deep: Any = tmp_path / "a" / "b" / "c" / "d"
+    deep.mkdir(parents=True)
+    (deep / "config.yaml").write_text("name: x\n")
+    assert len(ls(tmp_path)) == 2
+    with pytest.raises(InputError, match="no such directory"):
+        ls(tmp_path / "nowhere")
