@@ -16,7 +16,8 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from docs.tables.leaderboard import absolute_errors, accuracies, answer, leaderboard, made
+from docs.tables.answer import answer, choices
+from docs.tables.leaderboard import absolute_errors, accuracies, leaderboard, made
 from docs.tables.promises import deviations, index, promises, settings
 from docs.tables.results import DOCS
 from simulation.console.exit_codes import exit_code
@@ -25,6 +26,7 @@ BLOCKS: dict[str, Callable[..., str]] = {
     "absolute-errors": absolute_errors,
     "accuracies": accuracies,
     "answer": answer,
+    "choices": choices,
     "deviations": deviations,
     "index": index,
     "leaderboard": leaderboard,
@@ -40,14 +42,7 @@ _BLOCK = re.compile(r"<!-- generated: (?P<call>[^>]+?) -->\n.*?<!-- end -->", re
 
 
 def filled(text: str, page: Path) -> str:
-    """Return a document with its blocks made anew.
-
-    Parameters
-    ----------
-    text : str
-    page : Path
-        The document's place, which links are relative to.
-    """
+    """Return a document with its blocks made anew; their links are relative to its place, `page`."""
 
     def relative(match: re.Match[str]) -> str:
         return f"({os.path.relpath(DOCS / match['target'], page.parent)})"
@@ -62,7 +57,7 @@ def filled(text: str, page: Path) -> str:
 
 def documents() -> Iterator[Path]:
     """Yield the documents that have generated blocks."""
-    for path in sorted(DOCS.rglob("*.md")):
+    for path in (DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))):
         if _BLOCK.search(path.read_text(encoding="utf-8")):
             yield path
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from docs.tables import table
-from docs.tables.results import papers, systems
+from docs.tables import column_table, table
+from docs.tables.results import System, papers, systems
 from dprec.components import as_in_a_file
 from simulation import load
+from simulation.analysis.columns import TableColumn, text_column
 from simulation.analysis.description import Description, describe
 from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS
 from simulation.configuration.strict_yaml import at
@@ -23,25 +24,23 @@ def described(preset: str) -> Description:
 
 def index() -> str:
     """Return one line for each published system, with a link to its page."""
-    heads = ["system", "presets", "ε is for", "trust", "item set", "server sees", "privacy", "reports"]
-    rows = []
-    for system in systems().values():
-        own = [described(preset) for preset in system.presets]
-        rows.append(
-            [
-                f"[{system.title}](docs:systems/{system.page}.md)",
-                _code(system.presets),
-                _distinct(_unit(each) for each in own),
-                _distinct(each.guarantee.trust for each in own),
-                _distinct("hidden" if each.guarantee.hides_rated_items else "revealed" for each in own),
-                _distinct(each.server_sees for each in own),
-                _distinct(each.guarantee.status for each in own),
-                _distinct(
-                    "one" if each.sent is None or each.sent.reports == 1 else "several" for each in own
-                ),
-            ]
+
+    def column(title: str, said: Callable[[Description], str]) -> TableColumn[System]:
+        return text_column(
+            title, lambda system: "; ".join(dict.fromkeys(said(described(each)) for each in system.presets))
         )
-    return table(heads, rows)
+
+    columns = [
+        text_column("system", lambda system: f"[{system.title}](docs:systems/{system.page}.md)"),
+        text_column("presets", lambda system: _code(system.presets)),
+        column("ε is for", _unit),
+        column("trust", lambda each: each.guarantee.trust),
+        column("item set", lambda each: "hidden" if each.guarantee.hides_rated_items else "revealed"),
+        column("server sees", lambda each: each.server_sees),
+        column("privacy", lambda each: each.guarantee.status),
+        column("reports", lambda each: "one" if not each.sent or each.sent.reports == 1 else "several"),
+    ]
+    return column_table(columns, list(systems().values()))
 
 
 def promises(page: str) -> str:
@@ -122,7 +121,3 @@ def _unit(described: Description) -> str:
 
 def _code(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
-
-
-def _distinct(words: Iterator[str]) -> str:
-    return "; ".join(dict.fromkeys(words))
