@@ -119,7 +119,10 @@ def test_the_headline_of_the_results_is_that_of_the_summary() -> None:
     for hides, where in (("False", "revealed"), ("True", "hidden")):
         own = [row for row in proved if row["hides_rated_items"] == hides]
         best = min(own, key=lambda row: float(row["rmse"]))
-        assert f"item set {where}, the best that keeps its ε is `{best['name']}`, {float(best['rmse']):.3f}" in headline
+        assert (
+            f"item set {where}, the best that keeps its ε is `{best['name']}`, {float(best['rmse']):.3f}"
+            in headline
+        )
     assert f"reaches {reached['sets-only']:.3f} (`sets-only`)" in headline
     published = {name for system in systems().values() for name in system.presets}
     better = [row for row in proved if row["name"] in published and float(row["rmse_gain_low"]) > 0]
@@ -153,7 +156,11 @@ def test_what_to_take_follows_from_the_committed_figures(item_set: str) -> None:
 def test_statements_where_a_published_system_beats_nothing_sent_and_where_none_does() -> None:
     for gain, others, words in [
         (WORSE, [result()], "Of 1 preset of published systems, none is significantly better."),
-        (BETTER, [], "Of 1 preset of published systems, `isgd` (0.100 ± 0.050 better) is significantly better."),
+        (
+            BETTER,
+            [],
+            "Of 1 preset of published systems, `isgd` (0.100 ± 0.050 better) is significantly better.",
+        ),
         (DOUBTFUL, [], "Of 1 preset of published systems, none is significantly better."),
     ]:
         assert words in " ".join(said(result("isgd", gain=gain), *others))
