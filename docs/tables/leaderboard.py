@@ -10,7 +10,6 @@ from docs.tables.results import Committed, summary
 from simulation.analysis.columns import (
     LOSSES,
     SERVER_SEES,
-    STATUS,
     TRUST,
     ResultColumn,
     accuracy_column,
@@ -19,7 +18,7 @@ from simulation.analysis.columns import (
 )
 from simulation.analysis.gains import Gain, gain, gain_digits, nothing_sent
 from simulation.analysis.protocol_results import Evaluation, ProtocolResult, by_evaluation, by_protocol
-from simulation.analysis.vocabulary import DASH, METRICS, Metric, number
+from simulation.analysis.vocabulary import DASH, METRICS, Metric, listed, number
 
 _METRICS = {"sign_accuracy": "share of signs that are right"}
 _DATASETS = {
@@ -109,19 +108,23 @@ def _board(held: Committed, evaluation: Evaluation, results: Sequence[ProtocolRe
     protocol: ResultColumn = text_column(
         "protocol", lambda result: f"`{result.name}` ({held.source(result)})"
     )
+    composed = composed_column(results)
     columns = [
         protocol,
         accuracy_column(rounded(metric)),
         gain_column(metric, results),
         *PRICE,
         replace(LOSSES[1], hint="sum"),
-        replace(composed_column(results), title="composed"),
-        STATUS,
+        replace(composed, title="composed", hint=composed.hint.removeprefix("largest, ")),
         TRUST,
         SERVER_SEES,
     ]
     caption = f"*{in_words(held, evaluation)}, {metric.direction}.*"
-    return f"{caption}\n\n{column_table(columns, ranked)}"
+    tuned = sorted({ratings for result in results if (ratings := held.tuned_on(result))})
+    notes = (
+        [f"† Settings were chosen on train ratings of {listed(tuned)}, which no ε counts."] if tuned else []
+    )
+    return "\n\n".join([caption, column_table(columns, ranked), *notes])
 
 
 def gain_column(metric: Metric, results: Sequence[ProtocolResult]) -> ResultColumn:

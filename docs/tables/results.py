@@ -7,6 +7,7 @@ they were made.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -51,15 +52,18 @@ class Committed:
         return self.made.presets.get(result.name, result.name)
 
     def source(self, result: ProtocolResult) -> str:
-        """Return where a protocol comes from, with a link to its page, and what settings were chosen on."""
+        """Return where a protocol comes from, with a link to its page; a dagger where it was tuned."""
+        return _source(result, self.preset(result)) + " †" * bool(self.tuned_on(result))
+
+    def tuned_on(self, result: ProtocolResult) -> str | None:
+        """Return the ratings that settings of a protocol were chosen on; None where they are its paper's."""
         preset = self.preset(result)
-        # A baseline in its form for other ratings carries their name behind its own.
-        chosen = (
-            ratings
-            for name, ratings in _tuned_on().items()
-            if name == preset or (result.baseline and preset.startswith(f"{name}-"))
-        )
-        return ", ".join([_source(result, preset), *(f"tuned on {ratings}" for ratings in [*chosen][:1])])
+        for ratings, scripts in papers()["tuned"].items():
+            for name in itertools.chain(*scripts.values()):
+                # A baseline in its form for other ratings carries their name behind its own.
+                if name == preset or (result.baseline and preset.startswith(f"{name}-")):
+                    return str(ratings)
+        return None
 
     def published(self, result: ProtocolResult) -> bool:
         """Return whether a protocol is a paper's, with the paper's settings."""
@@ -104,17 +108,6 @@ def systems() -> dict[str, System]:
     return {
         page: TypeAdapter(System).validate_python({"page": page, **line})
         for page, line in papers()["systems"].items()
-    }
-
-
-@cache
-def _tuned_on() -> dict[str, str]:
-    """Return the ratings that settings of a preset were chosen on, by its name."""
-    return {
-        preset: ratings
-        for ratings, scripts in papers()["tuned"].items()
-        for presets in scripts.values()
-        for preset in presets
     }
 
 

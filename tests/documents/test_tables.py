@@ -85,11 +85,11 @@ def test_what_settings_were_chosen_on_stands_beside_the_source() -> None:
         for script in re.findall(r"chosen by benchmarks/(\w+\.py)", path.read_text(encoding="utf-8")):
             assert name in papers()["tuned"]["MovieLens 100K"][script] or name.startswith("pg-mf")
     held = Committed(Provenance("", "rating", {}, {"mine": "one-bit-on-device"}, ""), [])
-    assert held.source(result("mine")) == "ours, tuned on MovieLens 100K"
+    assert held.source(result("mine")) == "ours †"
     assert held.source(result("other")) == "ours"
-    assert held.source(result("isgd")).endswith("), tuned on MovieLens 100K")
-    signs = result("sets-only-signs", baseline="sets-only")
-    assert held.source(signs) == "baseline, tuned on MovieLens 100K"
+    assert held.source(result("isgd")).endswith(") †")
+    assert held.source(result("sets-only-signs", baseline="sets-only")) == "baseline †"
+    assert held.tuned_on(result("mine")) == "MovieLens 100K"
 
 
 def test_every_summary_says_how_it_was_made() -> None:
