@@ -121,17 +121,20 @@ def key_table(schema: Schema, definitions: Schema, link: Link) -> str:
     return table(("key", "type", "default", "range", "meaning"), rows) if rows else ""
 
 
-_WIDTH = 100
-
-
 def command_reference() -> str:
-    """Return the help of all commands as Markdown, a section for each."""
+    """Return what all commands take as Markdown, a section for each."""
     return "\n\n".join(_sections(get_command(app), "dprec", None))
 
 
 def _sections(command: click.Command, name: str, parent: click.Context | None) -> Iterator[str]:
-    context = click.Context(command, parent, info_name=name, max_content_width=_WIDTH, terminal_width=_WIDTH)
-    yield f"## `{context.command_path}`\n\n```text\n{command.get_help(context)}\n```"
+    context = click.Context(command, parent, info_name=name)
+    usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
+    yield f"## `{context.command_path}`\n\n```text\n{usage}\n```"
+    yield "\n\n".join(" ".join(each.split()) for each in (command.help or "").split("\n\n"))
+    options = (each for each in command.get_params(context) if each.param_type_name == "option")
+    records = filter(None, (each.get_help_record(context) for each in options))
+    if rows := [(f"`{names}`", text.replace("\\[", "[")) for names, text in records if names != "--help"]:
+        yield table(("option", "meaning"), rows)
     if isinstance(command, click.Group):
         for below in command.list_commands(context):
             found = command.get_command(context, below)
