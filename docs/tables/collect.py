@@ -18,8 +18,9 @@ import yaml
 from docs.tables.results import Provenance
 from dprec import __version__
 from simulation.analysis.comparison_files import ComparisonFiles, read_comparison
-from simulation.analysis.gains import AGAINST, gain, gain_columns, nothing_sent
-from simulation.analysis.protocol_results import ProtocolResult, by_evaluation
+from simulation.analysis.gains import AGAINST, gain_columns
+from simulation.analysis.protocol_results import ProtocolResult
+from simulation.analysis.vocabulary import Metric
 from simulation.console.exit_codes import exit_code
 from simulation.storage.directories import TABLE, cell_key
 from simulation.storage.tables import Row, csv_of_rows
@@ -32,12 +33,8 @@ _FLAGS = ("hides_rated_items", "unlinked")
 
 
 def rows_of(files: ComparisonFiles) -> list[Row]:
-    """Return one line for every protocol at every budget, in the comparison's order."""
-    return [
-        _row(result, nothing_sent(group))
-        for group in by_evaluation(files.results).values()
-        for result in group
-    ]
+    """Return one line for every protocol at every budget that was evaluated, in the comparison's order."""
+    return [_row(result, result.evaluation.metric) for result in files.results if result.evaluation]
 
 
 def provenance_of(files: ComparisonFiles, command: str) -> Provenance:
@@ -58,16 +55,14 @@ def provenance_of(files: ComparisonFiles, command: str) -> Provenance:
     )
 
 
-def _row(result: ProtocolResult, baseline: ProtocolResult | None) -> Row:
-    evaluation = result.evaluation
-    assert evaluation is not None  # only results that were evaluated are asked about
-    accuracy = result.average(evaluation.metric.column)
-    assert accuracy is not None
+def _row(result: ProtocolResult, metric: Metric) -> Row:
+    accuracy = result.average(metric.column)
+    assert accuracy is not None  # it is what was evaluated
     row: Row = {
         "name": result.name,
         "epsilon": result.budget,
-        "dataset": evaluation.dataset,
-        "panel": evaluation.panel,
+        "dataset": result.data[0],
+        "panel": result.data[2],
         "baseline": result.baseline,
         "status": result.status,
         "trust": result.trust,
@@ -82,11 +77,8 @@ def _row(result: ProtocolResult, baseline: ProtocolResult | None) -> Row:
         "runs": accuracy.count,
         "deviation": accuracy.deviation if accuracy.seeds or accuracy.folds else None,
     }
-    against = gain(result, baseline, evaluation.metric) if baseline and baseline is not result else None
-    # The interval is kept only if it is one over users.
-    if baseline and against and against.over == "user":
-        low, high = gain_columns(evaluation.metric)[1:]
-        row |= {AGAINST: baseline.name, low: against.low, high: against.high}
+    # The interval over users is of all runs, and the same in each of their lines.
+    row |= {key: result.rows[0].get(key) for key in (AGAINST, *gain_columns(metric)[1:])}
     return {key: float(f"{each:.8g}") if isinstance(each, float) else each for key, each in row.items()}
 
 
