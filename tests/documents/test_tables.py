@@ -153,6 +153,22 @@ def test_what_to_take_follows_from_the_committed_figures(item_set: str) -> None:
             assert take == "nothing sent"
 
 
+def test_what_an_epsilon_says_to_a_guesser() -> None:
+    page = (ROOT / "docs" / "guide" / "units-and-trust.md").read_text(encoding="utf-8")
+    rows = [re.findall(r"[\d.]+", line) for line in page.splitlines() if re.match(r"\| (ε|at most) \|", line)]
+    assert len(rows[0]) == len(rows[1]) > 5
+    for epsilon, guess in zip(*rows, strict=False):
+        right = 1 / (1 + math.exp(-float(epsilon)))
+        assert guess == f"{right:.4f}".rstrip("0").rstrip(".") or guess == f"{right:.3f}"
+    answer = (ROOT / "docs" / "answer.md").read_text(encoding="utf-8")
+    for epsilon, percent in ((1, "73 %"), (4, "98 %")):
+        assert percent in answer
+        assert percent == f"{100 / (1 + math.exp(-epsilon)):.0f} %"
+    of_dp_als = (ROOT / "docs" / "systems" / "chien.md").read_text(encoding="utf-8")
+    assert "between any two profiles it is 2.12" in of_dp_als
+    assert "it is 2.12" in answer
+
+
 def test_statements_where_a_published_system_beats_nothing_sent_and_where_none_does() -> None:
     for gain, others, words in [
         (WORSE, [result()], "Of 1 preset of published systems, none is significantly better."),
