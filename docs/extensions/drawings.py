@@ -16,7 +16,7 @@ def put_inside(app: Sphinx, page: nodes.document) -> None:
     """Replace images of drawings by the drawings."""
     for image in list(page.findall(nodes.image)):
         path = Path(app.srcdir, image["uri"])
-        if path.suffix == ".svg":
+        if path.parent.name == "_static":
             drawing = _STANDALONE.sub("", path.read_text(encoding="utf-8"))
             image.replace_self(nodes.raw("", f'<div class="drawn">{drawing}</div>', format="html"))
 
