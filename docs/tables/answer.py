@@ -11,7 +11,7 @@ from docs.tables import column_table
 from docs.tables.leaderboard import PRICE, gain_column, gained, in_words, rounded
 from docs.tables.results import Committed, summary
 from dprec.accounting import LEAST_TRUST_FIRST, Trust
-from simulation.analysis.columns import TableColumn, accuracy_column, text_column
+from simulation.analysis.columns import ANY_TWO, TableColumn, accuracy_column, text_column
 from simulation.analysis.gains import SETS_ONLY, gain, nothing_sent
 from simulation.analysis.protocol_results import Evaluation, ProtocolResult, by_evaluation
 from simulation.analysis.vocabulary import TRUST_IN_WORDS, Metric, listed, number, plural, size
@@ -50,6 +50,7 @@ def choices(name: str, item_set: str, *budgets: str) -> str:
             lines.append(Choice(trust, epsilon, best if _beats(best, baseline, metric) else baseline))
     taken: list[TableColumn[ProtocolResult]] = [
         text_column("take", lambda each: "nothing sent" if each is baseline else f"`{each.name}`"),
+        ANY_TWO,
         accuracy_column(rounded(metric)),
         gain_column(metric, results),
         *PRICE,

@@ -22,14 +22,17 @@ from simulation.analysis.gains import AGAINST, gain_columns
 from simulation.analysis.protocol_results import ProtocolResult
 from simulation.analysis.vocabulary import Metric
 from simulation.console.exit_codes import exit_code
+from simulation.storage.columns import column
 from simulation.storage.directories import TABLE, cell_key
 from simulation.storage.tables import Row, csv_of_rows
 
-_AVERAGED = (
-    *("users", "items", "rmse", "mae", "sign_accuracy", "relative_error", "f_score_at_k", "rounds"),
+_FIGURES = (
+    *("status", "trust", "hides_rated_items", "unlinked", "epsilon_per_rating", "epsilon_per_user_max"),
+    *("epsilon_claimed_per_rating", "epsilon_claimed_per_user", "epsilon_composed_max", "epsilon_any_two"),
+    *("delta", "users", "items", "rmse", "mae", "sign_accuracy", "relative_error", "f_score_at_k", "rounds"),
     *(f"{way}link_{kind}_mean_per_user" for kind in ("message", "network") for way in ("up", "down")),
 )
-_FLAGS = ("hides_rated_items", "unlinked")
+"""Columns of comparison.csv that are kept."""
 
 
 def rows_of(files: ComparisonFiles) -> list[Row]:
@@ -64,22 +67,18 @@ def _row(result: ProtocolResult, metric: Metric) -> Row:
         "dataset": result.data[0],
         "panel": result.data[2],
         "baseline": result.baseline,
-        "status": result.status,
-        "trust": result.trust,
-        **{column: result.flag(column) for column in _FLAGS},
-        "epsilon_per_rating": result.epsilon("rating"),
-        "epsilon_per_user_max": result.epsilon("user"),
-        "epsilon_claimed_per_rating": result.claimed("rating"),
-        "epsilon_claimed_per_user": result.claimed("user"),
-        "epsilon_composed_max": result.composed,
-        "delta": result.delta,
-        **{column: result.mean(column) for column in _AVERAGED},
+        **{name: _figure(result, name) for name in _FIGURES},
         "runs": accuracy.count,
         "deviation": accuracy.deviation if accuracy.seeds or accuracy.folds else None,
     }
     # The interval over users is of all runs, and the same in each of their lines.
     row |= {key: result.rows[0].get(key) for key in (AGAINST, *gain_columns(metric)[1:])}
     return {key: float(f"{each:.8g}") if isinstance(each, float) else each for key, each in row.items()}
+
+
+def _figure(result: ProtocolResult, name: str) -> float | str | None:
+    """Return what stands for a column of all runs, as tables have it."""
+    return result.text(name) if column(name).kind in ("text", "flag") else result.value(name)
 
 
 def _split(files: ComparisonFiles, result: ProtocolResult) -> str:

@@ -8,10 +8,12 @@ from dataclasses import replace
 from docs.tables import column_table
 from docs.tables.results import Committed, summary
 from simulation.analysis.columns import (
+    ANY_TWO,
     LOSSES,
     SERVER_SEES,
     TRUST,
     ResultColumn,
+    TableColumn,
     accuracy_column,
     composed_column,
     text_column,
@@ -73,20 +75,18 @@ def _chosen(results: Sequence[ProtocolResult], names: Sequence[str], summary: st
 
 def _by_budget(results: Sequence[ProtocolResult], metric: Metric) -> str:
     """Return a table with a row for each protocol and a column for each budget."""
-    budgets: list[float | None] = [*sorted({each.budget for each in results if each.budget is not None})]
-    if any(result.budget is None for result in results):
-        budgets.insert(0, None)
-    held = {
-        (result.name, result.budget): number(result.mean(metric.column), metric.digits) for result in results
-    }
+    held = {(result.name, result.budget): result for result in results}
+    budgets = sorted({each.budget for each in results}, key=lambda budget: budget or 0.0)
 
-    def at(budget: float | None) -> ResultColumn:
-        title = "no budget" if budget is None else f"ε = {budget:g}"
-        return replace(text_column(title, lambda result: held.get((result.name, budget), "")), numeric=True)
+    def at(budget: float | None) -> TableColumn[str]:
+        def text(name: str) -> str:
+            result = held.get((name, budget))
+            return number(result.mean(metric.column), metric.digits) if result else ""
 
-    first: ResultColumn = text_column(metric.label, lambda result: f"`{result.name}`")
-    lines = [own[0] for own in by_protocol(results).values()]
-    return column_table([first, *map(at, budgets)], lines)
+        return replace(text_column("no budget" if budget is None else f"ε = {budget:g}", text), numeric=True)
+
+    first: TableColumn[str] = text_column(metric.label, "`{}`".format)
+    return column_table([first, *map(at, budgets)], list(by_protocol(results)))
 
 
 def rounded(metric: Metric) -> Metric:
@@ -116,6 +116,7 @@ def _board(held: Committed, evaluation: Evaluation, results: Sequence[ProtocolRe
         *PRICE,
         replace(LOSSES[1], hint="sum"),
         replace(composed, title="composed", hint=composed.hint.removeprefix("largest, ")),
+        ANY_TWO,
         TRUST,
         SERVER_SEES,
     ]

@@ -14,6 +14,7 @@ from docs.tables.answer import choices, statements
 from docs.tables.collect import provenance_of, rows_of
 from docs.tables.leaderboard import accuracies
 from docs.tables.results import RESULTS, Committed, Provenance, papers, summary, systems
+from dprec.accounting.noisy_sums import gaussian_epsilon, largest_mu
 from simulation.analysis.comparison_files import read_comparison
 from simulation.analysis.protocol_results import ProtocolResult
 from simulation.configuration.presets import presets
@@ -137,7 +138,7 @@ def test_what_to_take_follows_from_the_committed_figures(item_set: str) -> None:
     lines = table.splitlines()[2:]
     assert lines
     for line in lines:
-        trust, epsilon, take, rmse, *_ = line.strip("| ").split(" | ")
+        trust, epsilon, take, *_, rmse, _, _, _ = line.strip("| ").split(" | ")
         within = [
             row
             for row in rows
@@ -164,9 +165,20 @@ def test_what_an_epsilon_says_to_a_guesser() -> None:
     for epsilon, percent in ((1, "73 %"), (4, "98 %")):
         assert percent in answer
         assert percent == f"{100 / (1 + math.exp(-epsilon)):.0f} %"
-    of_dp_als = (ROOT / "docs" / "systems" / "chien.md").read_text(encoding="utf-8")
-    assert "between any two profiles it is 2.12" in of_dp_als
-    assert "it is 2.12" in answer
+
+
+def test_epsilon_between_any_two_profiles_stands_beside_the_one_that_was_given() -> None:
+    rows = committed("ml-100k-per-user", status="proved")
+    for row in rows:
+        between = float(row["epsilon_any_two"] or math.inf)
+        # What compares a profile with none says less than what compares any two.
+        assert between >= float(row["epsilon_composed_max"])
+        assert math.isinf(between) or row["hides_rated_items"] == "True"
+        if row["trust"] == "central":
+            mu = largest_mu(float(row["epsilon_composed_max"]), float(row["delta"]))
+            assert between == pytest.approx(gaussian_epsilon(2 * mu, float(row["delta"])), rel=1e-4)
+    asked = {row["name"]: row["epsilon_any_two"] for row in rows if row["epsilon"] == "20.0"}
+    assert asked["secagg-als"] == ""
 
 
 def test_statements_where_a_published_system_beats_nothing_sent_and_where_none_does() -> None:
