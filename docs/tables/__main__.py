@@ -22,18 +22,20 @@ from docs.tables.promises import deviations, index, promises, settings
 from docs.tables.results import DOCS
 from simulation.console.exit_codes import exit_code
 
-BLOCKS: dict[str, Callable[..., str]] = {
-    "absolute-errors": absolute_errors,
-    "accuracies": accuracies,
-    "answer": answer,
-    "choices": choices,
-    "deviations": deviations,
-    "index": index,
-    "leaderboard": leaderboard,
-    "made": made,
-    "promises": promises,
-    "settings": settings,
-}
+_MAKERS = (
+    absolute_errors,
+    accuracies,
+    answer,
+    choices,
+    deviations,
+    index,
+    leaderboard,
+    made,
+    promises,
+    settings,
+)
+BLOCKS: dict[str, Callable[..., str]] = {each.__name__.replace("_", "-"): each for each in _MAKERS}
+"""What fills a block, by its name."""
 
 _LINK = re.compile(r"\(docs:(?P<target>[^)]+)\)")
 """A link of a block, from the folder of the documents."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import NamedTuple
 
 from docs.tables import column_table
 from docs.tables.leaderboard import PRICE, gain_column, gained, in_words, rounded
@@ -16,19 +15,8 @@ from simulation.analysis.gains import SETS_ONLY, gain, nothing_sent
 from simulation.analysis.protocol_results import Evaluation, ProtocolResult, by_evaluation
 from simulation.analysis.vocabulary import TRUST_IN_WORDS, Metric, listed, number, plural, size
 
-
-class Choice(NamedTuple):
-    """What to take, under a trust model and for an epsilon that is asked for."""
-
-    trust: Trust
-    epsilon: float
-    take: ProtocolResult
-
-
-_WHEN: tuple[TableColumn[Choice], ...] = (
-    text_column("trust", lambda choice: TRUST_IN_WORDS[choice.trust]),
-    text_column("ε", lambda choice: f"{choice.epsilon:g}"),
-)
+Choice = tuple[Trust, float, ProtocolResult]
+"""What to take under a trust model, for an epsilon that is asked for."""
 
 
 def choices(name: str, item_set: str, *budgets: str) -> str:
@@ -47,7 +35,11 @@ def choices(name: str, item_set: str, *budgets: str) -> str:
         within = [each for each in proved if each.trust == trust and _keeps(held, each, epsilon)]
         if within:
             best = _best(within, metric)
-            lines.append(Choice(trust, epsilon, best if _beats(best, baseline, metric) else baseline))
+            lines.append((trust, epsilon, best if _beats(best, baseline, metric) else baseline))
+    when: list[TableColumn[Choice]] = [
+        text_column("trust", lambda choice: TRUST_IN_WORDS[choice[0]]),
+        text_column("ε", lambda choice: f"{choice[1]:g}"),
+    ]
     taken: list[TableColumn[ProtocolResult]] = [
         text_column("take", lambda each: "nothing sent" if each is baseline else f"`{each.name}`"),
         ANY_TWO,
@@ -55,9 +47,8 @@ def choices(name: str, item_set: str, *budgets: str) -> str:
         gain_column(metric, results),
         *PRICE,
     ]
-    columns = [*_WHEN, *(column.of(lambda choice: choice.take) for column in taken)]
-    sets_only = [] if item_set == "hidden" else _sets_only(results, metric)
-    return "\n\n".join([column_table(columns, lines), *sets_only])
+    table = column_table([*when, *(column.of(lambda choice: choice[2]) for column in taken)], lines)
+    return "\n\n".join([table, *(_sets_only(results, metric) if item_set == "revealed" else ())])
 
 
 def answer(name: str, budget: str) -> str:

@@ -86,8 +86,6 @@ class System:
     title: str
     short: str
     """As a source in a table."""
-    paper: str
-    """Its key in docs/references.bib."""
     presets: tuple[str, ...]
     """Those that follow the paper."""
     references: tuple[str, ...]
