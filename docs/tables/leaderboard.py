@@ -142,9 +142,10 @@ def gain_column(metric: Metric, results: Sequence[ProtocolResult]) -> ResultColu
 def gained(against: Gain, metric: Metric) -> str:
     """Return a difference with its direction, and whether it is beyond chance."""
     digits, width = gain_digits(metric), against.half_width
-    size = number(abs(against.mean), digits) + ("" if width is None else f" ± {number(width, digits)}")
-    doubt = "" if width is None or against.significant else ", not significant"
-    return f"{size} {'better' if against.mean > 0 else 'worse'}{doubt}"
+    spread = "" if width is None else f" ± {number(width, digits)}"
+    if width is not None and not against.significant:
+        return f"{number(against.mean, digits)}{spread}, not significant"
+    return f"{number(abs(against.mean), digits)}{spread} {'better' if against.mean > 0 else 'worse'}"
 
 
 def _both_ways(title: str, kind: str) -> ResultColumn:

@@ -200,7 +200,7 @@ def test_a_loss_that_is_only_claimed_is_no_best() -> None:
 
 
 def test_a_difference_within_its_interval_is_called_not_significant() -> None:
-    assert "0.100 ± 0.100 better, not significant" in " ".join(said(result(gain=DOUBTFUL)))
+    assert "0.100 ± 0.100, not significant" in " ".join(said(result(gain=DOUBTFUL)))
     assert "not significant" not in " ".join(said(result(gain=BETTER)))
 
 
