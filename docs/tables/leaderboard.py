@@ -112,7 +112,7 @@ def _board(held: Committed, evaluation: Evaluation, results: Sequence[ProtocolRe
     columns = [
         protocol,
         accuracy_column(rounded(metric)),
-        gain_column(metric, results),
+        gain_column(metric, by_evaluation(held.results)[evaluation]),
         *PRICE,
         replace(LOSSES[1], hint="sum"),
         replace(composed, title="composed", hint=composed.hint.removeprefix("largest, ")),
