@@ -78,7 +78,10 @@ def _row(result: ProtocolResult, metric: Metric) -> Row:
 
 def _figure(result: ProtocolResult, name: str) -> float | str | None:
     """Return what stands for a column of all runs, as tables have it."""
-    return result.text(name) if column(name).kind in ("text", "flag") else result.value(name)
+    kind = column(name).kind
+    if kind == "flag":
+        return result.flag(name)
+    return result.text(name) if kind == "text" else result.value(name)
 
 
 def _split(files: ComparisonFiles, result: ProtocolResult) -> str:

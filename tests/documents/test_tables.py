@@ -263,6 +263,7 @@ def test_a_comparison_is_summed_up_over_its_seeds(tmp_path: Path) -> None:
     made = provenance_of(files, "dprec compare mine")
     assert (made.presets, made.runs[:10]) == ({"bits": "one-bit-on-device"}, "seeds 1, 2")
     assert made.splits == {"synthetic": "holdout, test fraction 0.2"}
+    assert (bits["status"], bits["trust"], bits["hides_rated_items"]) == ("proved", "local", False)
     assert (bits["rmse"], bits["runs"], bits["epsilon_per_user_max"]) == (0.95, 2, 50.0)
     assert (bits["uplink_message_mean_per_user"], bits["downlink_message_mean_per_user"]) == (100.0, 50.0)
     assert (alone["baseline"], alone["epsilon"]) == ("nothing-sent", None)
