@@ -16,24 +16,13 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from docs.tables.answer import answer, choices
+from docs.tables.answer import choices
 from docs.tables.leaderboard import absolute_errors, accuracies, leaderboard, made
 from docs.tables.promises import deviations, index, promises, settings
 from docs.tables.results import DOCS
 from simulation.console.exit_codes import exit_code
 
-_MAKERS = (
-    absolute_errors,
-    accuracies,
-    answer,
-    choices,
-    deviations,
-    index,
-    leaderboard,
-    made,
-    promises,
-    settings,
-)
+_MAKERS = (absolute_errors, accuracies, choices, deviations, index, leaderboard, made, promises, settings)
 BLOCKS: dict[str, Callable[..., str]] = {each.__name__.replace("_", "-"): each for each in _MAKERS}
 """What fills a block, by its name."""
 

@@ -3,6 +3,7 @@
 import csv
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +11,23 @@ import pytest
 import yaml
 
 from docs.tables.__main__ import documents, filled
-from docs.tables.answer import choices, statements
+from docs.tables.answer import choices, chosen, references
 from docs.tables.collect import provenance_of, rows_of
-from docs.tables.leaderboard import accuracies
+from docs.tables.leaderboard import accuracies, gained
 from docs.tables.results import RESULTS, Committed, Provenance, papers, summary, systems
+from dprec.accounting import ComparableUnit
 from dprec.accounting.noisy_sums import gaussian_epsilon, largest_mu
 from simulation.analysis.comparison_files import read_comparison
+from simulation.analysis.gains import gain
 from simulation.analysis.protocol_results import ProtocolResult
+from simulation.analysis.vocabulary import METRICS
 from simulation.configuration.presets import presets
 from simulation.storage.directories import COMPARISON, TABLE
 from simulation.storage.tables import csv_of_rows
 from tests.paths import ROOT
 
 DOCUMENTS = list(documents())
+RMSE = METRICS[0]
 MADE = Provenance("dprec compare mine", "rating", {"made-up": "holdout"}, {}, "seed 1")
 
 
@@ -52,11 +57,10 @@ NOTHING_SENT = result("nothing-sent", 1.1, baseline="nothing-sent", uplink_messa
 BETTER, DOUBTFUL, WORSE = (0.05, 0.15), (-0.05, 0.15), (-0.15, -0.05)
 
 
-def said(*results: ProtocolResult, made: Provenance = MADE) -> list[str]:
-    """Return the statements about some results."""
-    held = [NOTHING_SENT, *results]
-    assert held[1].evaluation is not None
-    return list(statements(Committed(made, held), held[1].evaluation, held))
+def taken(*results: ProtocolResult, hides: bool = False, unit: ComparableUnit = "rating") -> list[str]:
+    """Return what is taken at an epsilon of 1 under each trust model, among results and nothing sent."""
+    held = Committed(replace(MADE, unit=unit), [NOTHING_SENT, *results])
+    return [choice.take.name for choice in chosen(held, held.results, RMSE, [hides], [1.0])]
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -112,29 +116,28 @@ def committed(name: str, **wanted: str) -> list[dict[str, str]]:
 
 def test_the_headline_of_the_results_is_that_of_the_summary() -> None:
     page = (RESULTS / "ml-100k-u1.md").read_text(encoding="utf-8")
-    headline = next(line for line in page.splitlines() if line.startswith("**MovieLens 100K"))
     stars = [row for row in committed("ml-100k-u1", dataset="movielens-100k") if row["rmse"]]
     reached = {row["name"]: float(row["rmse"]) for row in stars if row["epsilon"] in ("", "1.0")}
     proved = [row for row in stars if row["epsilon"] == "1.0" and row["status"] == "proved"]
-    assert f"a device alone reaches {reached['nothing-sent']:.3f}" in headline
     for hides, where in (("False", "revealed"), ("True", "hidden")):
         own = [row for row in proved if row["hides_rated_items"] == hides]
         best = min(own, key=lambda row: float(row["rmse"]))
-        assert (
-            f"item set {where}, the best that keeps its ε is `{best['name']}`, {float(best['rmse']):.3f}"
-            in headline
-        )
-    assert f"reaches {reached['sets-only']:.3f} (`sets-only`)" in headline
+        line = next(line for line in page.splitlines() if line.startswith(f"| {where} | local model | 1 |"))
+        assert f"| `{best['name']}` |" in line
+        assert f"| {float(best['rmse']):.3f} |" in line
+    headline = next(line for line in page.splitlines() if line.startswith("A device alone"))
+    assert f"with nothing sent, reaches {reached['nothing-sent']:.3f}" in headline
+    assert f"and no value, {reached['sets-only']:.3f}" in headline
     published = {name for system in systems().values() for name in system.presets}
     better = [row for row in proved if row["name"] in published and float(row["rmse_gain_low"]) > 0]
-    assert ("published systems, none is significantly better" in headline) == (not better)
+    assert ("at ε = 1, none is significantly better" in headline) == (not better)
 
 
 @pytest.mark.parametrize("item_set", ["hidden", "revealed"])
 def test_what_to_take_follows_from_the_committed_figures(item_set: str) -> None:
     rows = committed("ml-100k-per-user", status="proved", hides_rated_items=str(item_set == "hidden"))
     models = {"local model": "local", "shuffle model": "shuffle", "central model": "central"}
-    table, *_ = choices("ml-100k-per-user", item_set, "1", "4", "20").split("\n\n")
+    table, _ = choices("ml-100k-per-user", item_set, "1", "4", "20").split("\n\n")
     lines = table.splitlines()[2:]
     assert lines
     for line in lines:
@@ -181,44 +184,59 @@ def test_epsilon_between_any_two_profiles_stands_beside_the_one_that_was_given()
     assert asked["secagg-als"] == ""
 
 
-def test_statements_where_a_published_system_beats_nothing_sent_and_where_none_does() -> None:
-    for gain, others, words in [
-        (WORSE, [result()], "Of 1 preset of published systems, none is significantly better."),
+def test_published_systems_that_beat_nothing_sent_are_named() -> None:
+    for gain, said in [
+        (WORSE, "of 1 preset of published systems at ε = 1, none is significantly better than nothing sent"),
         (
-            BETTER,
-            [],
-            "Of 1 preset of published systems, `isgd` (0.100 ± 0.050 better) is significantly better.",
+            DOUBTFUL,
+            "of 1 preset of published systems at ε = 1, none is significantly better than nothing sent",
         ),
-        (DOUBTFUL, [], "Of 1 preset of published systems, none is significantly better."),
+        (BETTER, "at ε = 1, `isgd` (0.100 ± 0.050 better) is significantly better than nothing sent"),
     ]:
-        assert words in " ".join(said(result("isgd", gain=gain), *others))
+        held = Committed(MADE, [NOTHING_SENT, result("isgd", gain=gain)])
+        assert list(references(held, held.results, RMSE, 1.0))[-1].endswith(said)
 
 
-def test_a_loss_that_is_only_claimed_is_no_best() -> None:
-    claimed = result("claimed", 0.5, status="claimed")
-    assert "the best that keeps its ε is `ours`, 1.000" in " ".join(said(claimed, result()))
+def test_nothing_is_taken_that_is_not_significantly_better_than_nothing_sent() -> None:
+    assert taken(result(gain=BETTER)) == ["ours"]
+    assert taken(result(gain=DOUBTFUL)) == ["nothing-sent"]
+    assert taken(result(gain=WORSE)) == ["nothing-sent"]
+
+
+def test_a_loss_that_is_only_claimed_is_not_taken() -> None:
+    claimed = result("claimed", 0.5, gain=BETTER, status="claimed")
+    assert taken(claimed, result(gain=BETTER)) == ["ours"]
+    assert taken(claimed) == []
+
+
+def test_a_smaller_budget_is_carried_forward_among_what_protects_alike() -> None:
+    smaller = result("smaller", 0.9, gain=BETTER, epsilon=0.5)
+    larger = result("larger", 0.8, gain=BETTER, epsilon=2.0)
+    hidden = result("hidden", 0.7, gain=BETTER, hides_rated_items="True")
+    trusting = result("trusting", 0.6, gain=BETTER, trust="central")
+    assert taken(result(gain=BETTER), smaller, larger, hidden) == ["smaller"]
+    assert taken(smaller, hidden, hides=True) == ["hidden"]
+    assert taken(smaller, trusting) == ["smaller", "trusting"]
+
+
+def test_what_protects_a_whole_user_is_not_compared_with_budgets_per_rating() -> None:
+    whole = result("whole", 0.5, gain=BETTER, epsilon_per_user_max=1.0)
+    assert taken(whole, result(gain=BETTER)) == ["ours"]
+    assert taken(whole, result(gain=BETTER), unit="user") == ["whole"]
+    composed = result("composed", 0.4, gain=BETTER, epsilon=2.0, epsilon_composed_max=0.6)
+    assert taken(whole, composed, unit="user") == ["composed"]
+    assert taken(whole, composed) == []
 
 
 def test_a_difference_within_its_interval_is_called_not_significant() -> None:
-    assert "0.100 ± 0.100, not significant" in " ".join(said(result(gain=DOUBTFUL)))
-    assert "not significant" not in " ".join(said(result(gain=BETTER)))
-
-
-def test_the_best_that_hides_the_item_set_is_named_for_every_trust_model_apart() -> None:
-    hidden = result("hidden", 1.05, hides_rated_items="True")
-    trusting = result("trusting", 1.02, hides_rated_items="True", trust="central")
-    sentences = said(result(), trusting, hidden)
-    assert sum("`ours`" in sentence for sentence in sentences) == 1
-    sentence = next(sentence for sentence in sentences if "hidden," in sentence)
-    assert "`ours`" not in sentence
-    assert sentence.index("`hidden`, 1.050 (local model") < sentence.index("`trusting`, 1.020 (central model")
-
-
-def test_what_protects_a_whole_user_is_no_best_among_budgets_per_rating() -> None:
-    whole = result("whole", 0.5, epsilon_per_user_max=1.0)
-    assert "`whole`" not in " ".join(said(whole, result()))
-    per_user = Provenance("", "user", MADE.splits, {}, "")
-    assert "keeps its ε is `whole`" in " ".join(said(whole, result(), made=per_user))
+    for interval, said in (
+        (BETTER, "0.100 ± 0.050 better"),
+        (DOUBTFUL, "0.100 ± 0.100, not significant"),
+        (None, "0.100 better"),
+    ):
+        against = gain(result(gain=interval), NOTHING_SENT, RMSE)
+        assert against is not None
+        assert gained(against, RMSE) == said
 
 
 def test_a_protocol_that_a_summary_lacks_is_refused() -> None:
