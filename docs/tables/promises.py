@@ -15,6 +15,8 @@ from simulation.analysis.description import Description, describe
 from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS
 from simulation.configuration.strict_yaml import at
 
+_UNITS = {"rating": "one rating's value", "cell": "one cell, rated or not", "user": "a whole profile"}
+
 
 @cache
 def described(preset: str) -> Description:
@@ -47,19 +49,13 @@ def promises(page: str) -> str:
     """Return what the presets of a page promise, as `dprec describe` says it; presets alike share a line."""
     alike: dict[str, list[str]] = {}
     for preset in systems()[page].presets:
-        alike.setdefault(_promise(described(preset)), []).append(preset)
-    return "\n".join(f"- {_code(presets)}: {promise}" for promise, presets in alike.items())
-
-
-def _promise(own: Description) -> str:
-    guarantee = own.guarantee
-    return " ".join(
-        [
+        own, guarantee = described(preset), described(preset).guarantee
+        words = [
             f"**{guarantee.status}**, for {_unit(own)}: {guarantee.reason}",
             f"{TRUST_IN_WORDS[guarantee.trust].capitalize()}; the server sees {own.server_sees}.",
-            *guarantee.notes,
         ]
-    )
+        alike.setdefault(" ".join([*words, *guarantee.notes]), []).append(preset)
+    return "\n".join(f"- {_code(presets)}: {promise}" for promise, presets in alike.items())
 
 
 def deviations(page: str) -> str:
@@ -73,20 +69,13 @@ def deviations(page: str) -> str:
 
 def settings(page: str) -> str:
     """Return the settings that the paper of a page fixes, beside those of its presets."""
-    published = papers()["published"]
-    system = systems()[page]
-    held = [name for name in (*system.presets, *system.references) if name in published]
-    rows = [
-        [
-            f"`{name}`",
-            f"`{setting['key']}`",
-            as_in_a_file(setting["value"]),
-            as_in_a_file(at(_configured(name), *setting["key"].split("."))),
-            setting["at"],
-        ]
-        for name in held
-        for setting in published[name]["settings"]
-    ]
+    system, published = systems()[page], papers()["published"]
+    rows = []
+    for name in (*system.presets, *system.references):
+        for setting in published.get(name, {"settings": ()})["settings"]:
+            here = at(_configured(name), *setting["key"].split("."))
+            values = as_in_a_file(setting["value"]), as_in_a_file(here)
+            rows.append([f"`{name}`", f"`{setting['key']}`", *values, setting["at"]])
     return table(["preset", "setting", "paper", "here", "where the paper says so"], rows)
 
 
@@ -110,13 +99,8 @@ def _configured(name: str) -> dict[str, Any]:
 
 
 def _unit(described: Description) -> str:
-    values = {line.key: line.value for line in described.settings}
-    per = values.get("privacy.per")
-    return {
-        "rating": "one rating's value",
-        "cell": "one cell, rated or not",
-        "user": "a whole profile",
-    }.get(str(per), "one replacement and one prediction")
+    per = next((line.value for line in described.settings if line.key == "privacy.per"), None)
+    return _UNITS.get(str(per), "one replacement and one prediction")
 
 
 def _code(names: Sequence[str]) -> str:

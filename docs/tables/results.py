@@ -103,10 +103,8 @@ def papers() -> dict[str, Any]:
 @cache
 def systems() -> dict[str, System]:
     """Return the published systems by their pages, in the order of docs/papers.yaml."""
-    return {
-        page: TypeAdapter(System).validate_python({"page": page, **line})
-        for page, line in papers()["systems"].items()
-    }
+    lines = {page: {"page": page, **line} for page, line in papers()["systems"].items()}
+    return TypeAdapter(dict[str, System]).validate_python(lines)
 
 
 def _source(result: ProtocolResult, preset: str) -> str:

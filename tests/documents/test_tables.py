@@ -185,7 +185,7 @@ def test_epsilon_between_any_two_profiles_stands_beside_the_one_that_was_given()
 
 
 def test_published_systems_that_beat_nothing_sent_are_named() -> None:
-    for gain, said in [
+    for interval, said in [
         (WORSE, "of 1 preset of published systems at ε = 1, none is significantly better than nothing sent"),
         (
             DOUBTFUL,
@@ -193,7 +193,7 @@ def test_published_systems_that_beat_nothing_sent_are_named() -> None:
         ),
         (BETTER, "at ε = 1, `isgd` (0.100 ± 0.050 better) is significantly better than nothing sent"),
     ]:
-        held = Committed(MADE, [NOTHING_SENT, result("isgd", gain=gain)])
+        held = Committed(MADE, [NOTHING_SENT, result("isgd", gain=interval)])
         assert list(references(held, held.results, RMSE, 1.0))[-1].endswith(said)
 
 
