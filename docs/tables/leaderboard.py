@@ -29,6 +29,7 @@ _DATASETS = {
     "rc": "Restaurant & Consumer",
     "douban": "Douban, books and music",
     "one-bit-synthetic": "synthetic signs",
+    "csv": "ratings.csv",
 }
 
 
