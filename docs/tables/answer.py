@@ -38,14 +38,14 @@ def choices(name: str, item_set: str, *budgets: str) -> str:
     evaluation, results = next(iter(by_evaluation(held.results).items()))
     when: list[TableColumn[Choice]] = [
         text_column("item set", lambda choice: "hidden" if choice.hides else "revealed"),
-        text_column("trust", lambda choice: TRUST_IN_WORDS[choice.trust]),
+        text_column("trust", lambda choice: TRUST_IN_WORDS[choice.trust].removesuffix(" model")),
         text_column("ε", lambda choice: f"{choice.epsilon:g}"),
     ]
     taken: list[TableColumn[ProtocolResult]] = [
         text_column("take", lambda each: "nothing sent" if each.baseline else f"`{each.name}`"),
-        ANY_TWO,
         accuracy_column(rounded(evaluation.metric)),
         gain_column(evaluation.metric, results),
+        ANY_TWO,
         *PRICE,
     ]
     columns = [*when[item_set != "either" :], *(each.of(lambda choice: choice.take) for each in taken)]

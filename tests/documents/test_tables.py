@@ -122,7 +122,7 @@ def test_the_headline_of_the_results_is_that_of_the_summary() -> None:
     for hides, where in (("False", "revealed"), ("True", "hidden")):
         own = [row for row in proved if row["hides_rated_items"] == hides]
         best = min(own, key=lambda row: float(row["rmse"]))
-        line = next(line for line in page.splitlines() if line.startswith(f"| {where} | local model | 1 |"))
+        line = next(line for line in page.splitlines() if line.startswith(f"| {where} | local | 1 |"))
         assert f"| `{best['name']}` |" in line
         assert f"| {float(best['rmse']):.3f} |" in line
     headline = next(line for line in page.splitlines() if line.startswith("A device alone"))
@@ -136,18 +136,17 @@ def test_the_headline_of_the_results_is_that_of_the_summary() -> None:
 @pytest.mark.parametrize("item_set", ["hidden", "revealed"])
 def test_what_to_take_follows_from_the_committed_figures(item_set: str) -> None:
     rows = committed("ml-100k-per-user", status="proved", hides_rated_items=str(item_set == "hidden"))
-    models = {"local model": "local", "shuffle model": "shuffle", "central model": "central"}
     table, _ = choices("ml-100k-per-user", item_set, "1", "4", "20").split("\n\n")
     lines = table.splitlines()[2:]
     assert lines
     for line in lines:
-        trust, epsilon, take, *_, rmse, _, _, _ = line.strip("| ").split(" | ")
+        trust, epsilon, take, rmse, *_ = line.strip("| ").split(" | ")
         within = [
             row
             for row in rows
             if not row["baseline"]
             and row["epsilon"]
-            and row["trust"] == models.get(trust, "secure-aggregation")
+            and row["trust"] == trust.replace(" ", "-")
             and min(float(row["epsilon"]), float(row["epsilon_composed_max"] or math.inf)) <= float(epsilon)
         ]
         best = min(within, key=lambda row: float(row["rmse"]))
