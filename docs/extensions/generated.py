@@ -1,10 +1,10 @@
-"""Parts of pages that are generated: a line "% generated: NAME" is replaced by what NAME makes."""
+"""Parts of pages that are generated: a line "% generated: NAME ..." is replaced by what NAME makes."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +66,7 @@ def type_in_words(schema: Schema, link: Link) -> str:
         return " or ".join(dict.fromkeys(type_in_words(each, link) for each in alternatives))
     kind = str(schema.get("type", "any value"))
     if "kind" in schema.get("properties", {}):
-        return "[a user-defined class](methods.md)"
+        return "[a user-defined class](/methods.md)"
     if kind == "array":
         return f"list of {type_in_words(schema['items'], link)}" if "items" in schema else "list"
     return _WORDS.get(kind, kind)
@@ -121,17 +121,20 @@ def key_table(schema: Schema, definitions: Schema, link: Link) -> str:
     return table(("key", "type", "default", "range", "meaning"), rows) if rows else ""
 
 
-_WIDTH = 100
-
-
 def command_reference() -> str:
-    """Return the help of all commands as Markdown, a section for each."""
+    """Return what all commands take as Markdown, a section for each."""
     return "\n\n".join(_sections(get_command(app), "dprec", None))
 
 
 def _sections(command: click.Command, name: str, parent: click.Context | None) -> Iterator[str]:
-    context = click.Context(command, parent, info_name=name, max_content_width=_WIDTH, terminal_width=_WIDTH)
-    yield f"## `{context.command_path}`\n\n```text\n{command.get_help(context)}\n```"
+    context = click.Context(command, parent, info_name=name)
+    usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
+    yield f"## `{context.command_path}`\n\n```text\n{usage}\n```"
+    yield "\n\n".join(" ".join(each.split()) for each in (command.help or "").split("\n\n"))
+    options = (each for each in command.get_params(context) if each.param_type_name == "option")
+    records = filter(None, (each.get_help_record(context) for each in options))
+    if rows := [(f"`{names}`", text.replace("\\[", "[")) for names, text in records if names != "--help"]:
+        yield table(("option", "meaning"), rows)
     if isinstance(command, click.Group):
         for below in command.list_commands(context):
             found = command.get_command(context, below)
@@ -142,45 +145,47 @@ def _sections(command: click.Command, name: str, parent: click.Context | None) -
 _LABEL = "configuration-"
 
 
-def configuration_reference() -> str:
-    """Return the keys of runs and comparisons as Markdown, a section for each model."""
+def configuration_reference(*sections: str) -> str:
+    """Return the keys of runs and comparisons as Markdown.
+
+    Parameters
+    ----------
+    *sections : str
+        "run", "comparison", "parts", or a key whose kinds are described; by default all.
+    """
     schemas = RunConfig.model_json_schema(), ComparisonConfig.model_json_schema()
-    return _Reference({**schemas[0]["$defs"], **schemas[1]["$defs"]}).text(*schemas)
+    return _Reference(*schemas).text(sections)
 
 
 class _Reference:
-    """The sections of a schema's definitions."""
+    """The sections of two schemas and of their definitions."""
 
-    def __init__(self, definitions: Schema) -> None:
-        self._definitions = definitions
+    def __init__(self, run: Schema, comparison: Schema) -> None:
+        self._models = {"run": run, "comparison": comparison}
+        self._definitions: Schema = {**run["$defs"], **comparison["$defs"]}
         self._groups: dict[str, Schema] = {}
-
-    def text(self, run: Schema, comparison: Schema) -> str:
-        """Return the sections of both configurations and of all that they consist of."""
         for schema in (run, comparison, *self._definitions.values()):
             for key, value in schema["properties"].items():
                 self._note_groups(key, value)
-        grouped = {name for group in self._groups.values() for name in group.values()}
-        parts = {
-            name: schema
-            for name, schema in self._definitions.items()
-            if name not in grouped and "properties" in schema
-        }
+
+    def text(self, sections: Sequence[str]) -> str:
+        """Return some sections, or all."""
         return "\n\n".join(
-            [
-                "## A run",
-                self._keys(run),
-                "## A comparison",
-                self._keys(comparison),
-                *(section for key in self._groups for section in self._group(key)),
-                "## Parts",
-                *(
-                    block
-                    for name, schema in sorted(parts.items())
-                    for block in self._definition(name, f"`{name}`", schema)
-                ),
-            ]
+            block
+            for each in sections or (*self._models, *self._groups, "parts")
+            for block in self._section(each)
         )
+
+    def _section(self, name: str) -> Iterator[str]:
+        if name in self._models:
+            yield from (f"## A {name}", self._keys(self._models[name]))
+        elif name == "parts":
+            grouped = {each for group in self._groups.values() for each in group.values()}
+            for part, schema in sorted(self._definitions.items()):
+                if part not in grouped and "properties" in schema:
+                    yield from self._definition(part, f"## `{part}`", schema)
+        else:
+            yield from self._group(name)
 
     def _note_groups(self, key: str, schema: Schema) -> None:
         """Remember the kinds among which a key chooses."""
@@ -194,10 +199,10 @@ class _Reference:
     def _group(self, key: str) -> Iterator[str]:
         yield f"({_LABEL}kinds-{key})=\n## Kinds of `{key}`"
         for kind, name in self._groups[key].items():
-            yield from self._definition(name, f"`kind: {kind}`", self._definitions[name])
+            yield from self._definition(name, f"### `kind: {kind}`", self._definitions[name])
 
     def _definition(self, name: str, title: str, schema: Schema) -> Iterator[str]:
-        yield f"({_LABEL}{name.lower()})=\n### {title}"
+        yield f"({_LABEL}{name.lower()})=\n{title}"
         yield description(schema)
         yield self._keys(schema)
 
@@ -289,19 +294,19 @@ def _object(schema: Schema, definitions: Schema) -> Schema | None:
     return None
 
 
-GENERATED: Mapping[str, Callable[[], str]] = {
+GENERATED: Mapping[str, Callable[..., str]] = {
     "comparison": comparison_reference,
     "commands": command_reference,
     "configuration": configuration_reference,
     "summary": summary_reference,
     "timing": timing_reference,
 }
-_LINE = re.compile(r"^% generated: (\w+)$", flags=re.MULTILINE)
+_LINE = re.compile(r"^% generated: (\w+)((?: [\w-]+)*)$", flags=re.MULTILINE)
 
 
 def expand(source: str) -> str:
     """Return the text of a page with its generated parts."""
-    return _LINE.sub(lambda found: GENERATED[found[1]](), source)
+    return _LINE.sub(lambda found: GENERATED[found[1]](*found[2].split()), source)
 
 
 def expand_page(app: Sphinx, page: str, source: list[str]) -> None:

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from simulation.analysis.columns import TableColumn
+from simulation.analysis.vocabulary import DASH
+
+Line = TypeVar("Line")
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool] | None = None) -> str:
-    """Return a table.
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[bool] = ()) -> str:
+    """Return a table in Markdown.
 
     Parameters
     ----------
     heads : sequence of str
-    rows : sequence of sequences of str
+    rows : iterable of sequences of str
         As many cells each as there are heads.
-    numeric : sequence of bool, optional
+    numeric : sequence of bool
         Which columns are aligned to the right; none by default.
     """
     rule = ["--:" if right else "---" for right in numeric or [False] * len(heads)]
     return "\n".join(f"| {' | '.join(map(_escaped, cells))} |" for cells in (heads, rule, *rows))
+
+
+def column_table(columns: Iterable[TableColumn[Line]], lines: Sequence[Line]) -> str:
+    """Return a table with one row a line, without the columns that apply to none of the lines."""
+    shown = [column for column in columns if any(column.text(line) not in ("", DASH) for line in lines)]
+    heads = [", ".join(filter(None, (column.title, column.hint))) for column in shown]
+    rows = ([column.text(line) for column in shown] for line in lines)
+    return table(heads, rows, [column.numeric for column in shown])
 
 
 def _escaped(cell: str) -> str:

@@ -16,22 +16,15 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from docs.tables.leaderboard import absolute_errors, accuracies, answer, leaderboard, made
+from docs.tables.answer import choices
+from docs.tables.leaderboard import absolute_errors, accuracies, leaderboard, made
 from docs.tables.promises import deviations, index, promises, settings
 from docs.tables.results import DOCS
 from simulation.console.exit_codes import exit_code
 
-BLOCKS: dict[str, Callable[..., str]] = {
-    "absolute-errors": absolute_errors,
-    "accuracies": accuracies,
-    "answer": answer,
-    "deviations": deviations,
-    "index": index,
-    "leaderboard": leaderboard,
-    "made": made,
-    "promises": promises,
-    "settings": settings,
-}
+_MAKERS = (absolute_errors, accuracies, choices, deviations, index, leaderboard, made, promises, settings)
+BLOCKS: dict[str, Callable[..., str]] = {each.__name__.replace("_", "-"): each for each in _MAKERS}
+"""What fills a block, by its name."""
 
 _LINK = re.compile(r"\(docs:(?P<target>[^)]+)\)")
 """A link of a block, from the folder of the documents."""
@@ -40,14 +33,7 @@ _BLOCK = re.compile(r"<!-- generated: (?P<call>[^>]+?) -->\n.*?<!-- end -->", re
 
 
 def filled(text: str, page: Path) -> str:
-    """Return a document with its blocks made anew.
-
-    Parameters
-    ----------
-    text : str
-    page : Path
-        The document's place, which links are relative to.
-    """
+    """Return a document with its blocks made anew; their links are relative to its place, `page`."""
 
     def relative(match: re.Match[str]) -> str:
         return f"({os.path.relpath(DOCS / match['target'], page.parent)})"
@@ -62,7 +48,7 @@ def filled(text: str, page: Path) -> str:
 
 def documents() -> Iterator[Path]:
     """Yield the documents that have generated blocks."""
-    for path in sorted(DOCS.rglob("*.md")):
+    for path in (DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))):
         if _BLOCK.search(path.read_text(encoding="utf-8")):
             yield path
 

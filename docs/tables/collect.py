@@ -10,135 +10,89 @@ from __future__ import annotations
 import argparse
 import datetime
 import sys
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import yaml
 
-from docs.tables.results import Provenance, Result, write_results
+from docs.tables.results import Provenance
+from dprec import __version__
 from simulation.analysis.comparison_files import ComparisonFiles, read_comparison
-from simulation.analysis.gains import Gain, gain, nothing_sent
-from simulation.analysis.protocol_results import ProtocolResult, by_evaluation
+from simulation.analysis.gains import AGAINST, gain_columns
+from simulation.analysis.protocol_results import ProtocolResult
+from simulation.analysis.vocabulary import Metric
 from simulation.console.exit_codes import exit_code
+from simulation.storage.columns import column
 from simulation.storage.directories import TABLE, cell_key
+from simulation.storage.tables import Row, csv_of_rows
 
-_DIGITS = 8
-"""Significant digits that are kept."""
+_FIGURES = (
+    *("status", "trust", "hides_rated_items", "unlinked", "epsilon_per_rating", "epsilon_per_user_max"),
+    *("epsilon_claimed_per_rating", "epsilon_claimed_per_user", "epsilon_composed_max", "epsilon_any_two"),
+    *("delta", "users", "items", "rmse", "mae", "sign_accuracy", "relative_error", "f_score_at_k", "rounds"),
+    *(f"{way}link_{kind}_mean_per_user" for kind in ("message", "network") for way in ("up", "down")),
+)
+"""Columns of comparison.csv that are kept."""
 
 
-def results_of(files: ComparisonFiles) -> list[Result]:
-    """Return the lines of a comparison's summary, in the comparison's order."""
-    baselines = {
-        id(result): nothing_sent(group) for group in by_evaluation(files.results).values() for result in group
-    }
-    presets = {str(line["name"]): str(line.get("preset") or line["name"]) for line in _protocols(files)}
-    return [
-        _result(files, result, presets.get(result.name, result.name), baselines[id(result)])
-        for result in files.results
-        if result.evaluation is not None
-    ]
+def rows_of(files: ComparisonFiles) -> list[Row]:
+    """Return one line for every protocol at every budget that was evaluated, in the comparison's order."""
+    return [_row(result, result.evaluation.metric) for result in files.results if result.evaluation]
 
 
 def provenance_of(files: ComparisonFiles, command: str) -> Provenance:
     """Return how a comparison was made."""
     finished = datetime.datetime.fromtimestamp((files.directory / TABLE).stat().st_mtime, datetime.UTC)
-    runs = {
-        key: dict.fromkeys(str(row[key]) for own in files.results for row in own.rows if row[key] is not None)
-        for key in ("seed", "fold")
-    }
-    title = str(files.config.get("title") or files.config.get("name"))
-    version = files.summary(files.cells(files.results[0])[0]).environment["dprec"]
+    runs = [f"dprec {__version__}, {finished.date().isoformat()}"]
+    for key in ("fold", "seed"):
+        own = dict.fromkeys(f"{row[key]}" for each in files.results for row in each.rows if row[key])
+        if own:
+            runs.insert(0, f"{key}{'' if len(own) == 1 else 's'} {', '.join(own)}")
+    listed = [line for line in files.config["protocols"] if isinstance(line, dict)]
     return Provenance(
-        title, command, tuple(runs["seed"]), tuple(runs["fold"]), str(version), finished.date().isoformat()
-    )
-
-
-def _protocols(files: ComparisonFiles) -> list[Mapping[str, Any]]:
-    listed = files.config.get("protocols")
-    return [line for line in listed if isinstance(line, Mapping)] if isinstance(listed, list) else []
-
-
-def _result(
-    files: ComparisonFiles, result: ProtocolResult, preset: str, baseline: ProtocolResult | None
-) -> Result:
-    evaluation = result.evaluation
-    assert evaluation is not None  # only results that were evaluated are asked about
-    accuracy = result.average(evaluation.metric.column)
-    assert accuracy is not None
-    against = None if baseline is None or result is baseline else gain(result, baseline, evaluation.metric)
-    return Result(
-        protocol=result.name,
-        preset=preset,
-        dataset=evaluation.dataset,
-        split=_split(files, result),
-        panel=evaluation.panel or "",
+        command=command,
         unit=files.matched_unit,
-        epsilon=result.budget,
-        baseline=result.baseline is not None,
-        metric=evaluation.metric.column,
-        accuracy=_kept(accuracy.mean),
-        deviation=_kept(accuracy.deviation) if accuracy.seeds or accuracy.folds else None,
-        runs=accuracy.count,
-        mae=_mean(result, "mae"),
-        f_score=_mean(result, "f_score_at_k"),
-        **_gained(against),
-        **_promised(result),
-        bytes_up=_mean(result, "uplink_message_mean_per_user"),
-        bytes_down=_mean(result, "downlink_message_mean_per_user"),
-        network_up=_mean(result, "uplink_network_mean_per_user"),
-        network_down=_mean(result, "downlink_network_mean_per_user"),
-        rounds=_mean(result, "rounds"),
+        splits={own.data[0]: split for own in files.results if (split := _split(files, own))},
+        presets={str(line["name"]): str(line["preset"]) for line in listed if line.get("preset")},
+        runs="; ".join(runs),
     )
 
 
-def _gained(against: Gain | None) -> dict[str, Any]:
-    """Return what is gained over nothing sent; the interval only if it is one over users."""
-    if against is None:
-        return {"gain": None, "gain_low": None, "gain_high": None}
-    low, high = _maybe(against.low), _maybe(against.high)
-    return {"gain": _kept(against.mean), "gain_low": low, "gain_high": high}
-
-
-def _promised(result: ProtocolResult) -> dict[str, Any]:
-    return {
-        "epsilon_per_rating": _maybe(result.epsilon("rating")),
-        "epsilon_per_user": _maybe(result.epsilon("user")),
-        "claimed_per_rating": _maybe(result.claimed("rating")),
-        "claimed_per_user": _maybe(result.claimed("user")),
-        "composed": _maybe(result.composed),
-        "delta": result.delta,
-        "status": result.status,
-        "trust": result.trust,
-        "hides_rated_items": result.flag("hides_rated_items"),
-        "server_sees": result.server_sees,
+def _row(result: ProtocolResult, metric: Metric) -> Row:
+    accuracy = result.average(metric.column)
+    assert accuracy is not None  # it is what was evaluated
+    row: Row = {
+        "name": result.name,
+        "epsilon": result.budget,
+        "dataset": result.data[0],
+        "panel": result.data[2],
+        "baseline": result.baseline,
+        **{name: _figure(result, name) for name in _FIGURES},
+        "runs": accuracy.count,
+        "deviation": accuracy.deviation if accuracy.seeds or accuracy.folds else None,
     }
+    # The interval over users is of all runs, and the same in each of their lines.
+    row |= {key: result.rows[0].get(key) for key in (AGAINST, *gain_columns(metric)[1:])}
+    return {key: float(f"{each:.8g}") if isinstance(each, float) else each for key, each in row.items()}
+
+
+def _figure(result: ProtocolResult, name: str) -> float | str | None:
+    """Return what stands for a column of all runs, as tables have it."""
+    kind = column(name).kind
+    if kind == "flag":
+        return result.flag(name)
+    return result.text(name) if kind == "text" else result.value(name)
 
 
 def _split(files: ComparisonFiles, result: ProtocolResult) -> str:
     """Return the split of a result in words, without its fold where the comparison has several."""
-    row, cells = result.rows[0], files.config.get("cells")
+    row = result.rows[0]
     key = cell_key(result.name, result.budget, row["fold"], row["seed"], result.population)
-    config = cells.get(key) if isinstance(cells, dict) else None
-    split = dict(config["split"]) if isinstance(config, dict) else {}
+    split = dict(files.config["cells"].get(key, {}).get("split", {}))
     if row["fold"] is not None:
         split.pop("fold", None)
     kind = str(split.pop("kind", ""))
     return ", ".join([kind, *(f"{name.replace('_', ' ')} {value}" for name, value in split.items())])
-
-
-def _mean(result: ProtocolResult, column: str) -> float | None:
-    return _maybe(result.mean(column))
-
-
-def _maybe(value: float | None) -> float | None:
-    return None if value is None else _kept(value)
-
-
-def _kept(value: float) -> float:
-    """Return a number with the digits that are kept."""
-    return float(f"{value:.{_DIGITS}g}")
 
 
 def main() -> None:
@@ -149,14 +103,9 @@ def main() -> None:
     parser.add_argument("--command", required=True, help="what was typed, with PATH/TO for the data")
     options = parser.parse_args()
     files = read_comparison(options.directory)
-    write_results(options.output, results_of(files))
-    made = {
-        key: list(own) if isinstance(own, tuple) else own
-        for key, own in asdict(provenance_of(files, options.command)).items()
-    }
-    options.output.with_suffix(".yaml").write_text(
-        yaml.safe_dump(made, sort_keys=False, allow_unicode=True, width=110), encoding="utf-8"
-    )
+    options.output.write_text("".join(csv_of_rows(rows_of(files))), encoding="utf-8")
+    made = yaml.safe_dump(asdict(provenance_of(files, options.command)), sort_keys=False, width=110)
+    options.output.with_suffix(".yaml").write_text(made, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from docs.tables import table
-from docs.tables.results import papers, systems
+from docs.tables import column_table, table
+from docs.tables.results import System, papers, systems
 from dprec.components import as_in_a_file
 from simulation import load
+from simulation.analysis.columns import TableColumn, text_column
 from simulation.analysis.description import Description, describe
 from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS
 from simulation.configuration.strict_yaml import at
+
+_UNITS = {"rating": "one rating's value", "cell": "one cell, rated or not", "user": "a whole profile"}
 
 
 @cache
@@ -23,44 +26,36 @@ def described(preset: str) -> Description:
 
 def index() -> str:
     """Return one line for each published system, with a link to its page."""
-    heads = ["system", "presets", "ε is for", "trust", "item set", "server sees", "privacy", "reports"]
-    rows = []
-    for system in systems().values():
-        own = [described(preset) for preset in system.presets]
-        rows.append(
-            [
-                f"[{system.title}](docs:systems/{system.page}.md)",
-                _code(system.presets),
-                _distinct(_unit(each) for each in own),
-                _distinct(each.guarantee.trust for each in own),
-                _distinct("hidden" if each.guarantee.hides_rated_items else "revealed" for each in own),
-                _distinct(each.server_sees for each in own),
-                _distinct(each.guarantee.status for each in own),
-                _distinct(
-                    "one" if each.sent is None or each.sent.reports == 1 else "several" for each in own
-                ),
-            ]
+
+    def column(title: str, said: Callable[[Description], str]) -> TableColumn[System]:
+        return text_column(
+            title, lambda system: "; ".join(dict.fromkeys(said(described(each)) for each in system.presets))
         )
-    return table(heads, rows)
+
+    columns = [
+        text_column("system", lambda system: f"[{system.title}](docs:systems/{system.page}.md)"),
+        text_column("presets", lambda system: _code(system.presets)),
+        column("ε is for", _unit),
+        column("trust", lambda each: each.guarantee.trust),
+        column("item set", lambda each: "hidden" if each.guarantee.hides_rated_items else "revealed"),
+        column("server sees", lambda each: each.server_sees),
+        column("privacy", lambda each: each.guarantee.status),
+        column("reports", lambda each: "one" if not each.sent or each.sent.reports == 1 else "several"),
+    ]
+    return column_table(columns, list(systems().values()))
 
 
 def promises(page: str) -> str:
     """Return what the presets of a page promise, as `dprec describe` says it; presets alike share a line."""
     alike: dict[str, list[str]] = {}
     for preset in systems()[page].presets:
-        alike.setdefault(_promise(described(preset)), []).append(preset)
-    return "\n".join(f"- {_code(presets)}: {promise}" for promise, presets in alike.items())
-
-
-def _promise(own: Description) -> str:
-    guarantee = own.guarantee
-    return " ".join(
-        [
+        own, guarantee = described(preset), described(preset).guarantee
+        words = [
             f"**{guarantee.status}**, for {_unit(own)}: {guarantee.reason}",
             f"{TRUST_IN_WORDS[guarantee.trust].capitalize()}; the server sees {own.server_sees}.",
-            *guarantee.notes,
         ]
-    )
+        alike.setdefault(" ".join([*words, *guarantee.notes]), []).append(preset)
+    return "\n".join(f"- {_code(presets)}: {promise}" for promise, presets in alike.items())
 
 
 def deviations(page: str) -> str:
@@ -74,20 +69,13 @@ def deviations(page: str) -> str:
 
 def settings(page: str) -> str:
     """Return the settings that the paper of a page fixes, beside those of its presets."""
-    published = papers()["published"]
-    system = systems()[page]
-    held = [name for name in (*system.presets, *system.references) if name in published]
-    rows = [
-        [
-            f"`{name}`",
-            f"`{setting['key']}`",
-            as_in_a_file(setting["value"]),
-            as_in_a_file(at(_configured(name), *setting["key"].split("."))),
-            setting["at"],
-        ]
-        for name in held
-        for setting in published[name]["settings"]
-    ]
+    system, published = systems()[page], papers()["published"]
+    rows = []
+    for name in (*system.presets, *system.references):
+        for setting in published.get(name, {"settings": ()})["settings"]:
+            here = at(_configured(name), *setting["key"].split("."))
+            values = as_in_a_file(setting["value"]), as_in_a_file(here)
+            rows.append([f"`{name}`", f"`{setting['key']}`", *values, setting["at"]])
     return table(["preset", "setting", "paper", "here", "where the paper says so"], rows)
 
 
@@ -111,18 +99,9 @@ def _configured(name: str) -> dict[str, Any]:
 
 
 def _unit(described: Description) -> str:
-    values = {line.key: line.value for line in described.settings}
-    per = values.get("privacy.per")
-    return {
-        "rating": "one rating's value",
-        "cell": "one cell, rated or not",
-        "user": "a whole profile",
-    }.get(str(per), "one replacement and one prediction")
+    per = next((line.value for line in described.settings if line.key == "privacy.per"), None)
+    return _UNITS.get(str(per), "one replacement and one prediction")
 
 
 def _code(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
-
-
-def _distinct(words: Iterator[str]) -> str:
-    return "; ".join(dict.fromkeys(words))

@@ -41,12 +41,32 @@ def test_every_command_is_described() -> None:
 
 
 def test_no_page_is_generated_from_something_unknown() -> None:
-    named = {
-        name
+    lines = [
+        line.split()
         for path in PAGES.values()
-        for name in re.findall(r"^% generated: (\w+)$", path.read_text(), re.M)
-    }
-    assert named == set(GENERATED)
+        for line in re.findall(r"^% generated: (.+)$", path.read_text(), re.M)
+    ]
+    assert {name for name, *_ in lines} == set(GENERATED)
+
+
+def test_the_pages_of_the_configuration_describe_all_of_it_once() -> None:
+    pages = [path.read_text() for page, path in PAGES.items() if page.startswith("docs/configuration")]
+    text = "\n".join(map(expand, pages))
+    whole = re.findall(r"^#+ .+$", expand("% generated: configuration"), re.M)
+    described = [head for head in re.findall(r"^#+ .+$", text, re.M) if head in whole]
+    assert sorted(described) == sorted(whole)
+
+
+def test_links_are_named_by_titles() -> None:
+    links = [
+        (page, text)
+        for page, path in PAGES.items()
+        for text in re.findall(r"(?<!!)\[([^\]\n]*)\]\([^)\s]*\.md[^)\s]*\)", path.read_text())
+        if page != "docs/formats.md"
+    ]
+    assert links
+    unclear = re.compile(r"|here|this|why|what|how|.*\.md`?")
+    assert [link for link in links if unclear.fullmatch(link[1])] == []
 
 
 def test_continuous_integration_builds_the_site() -> None:

@@ -1,6 +1,7 @@
 """The tables of the documents are those of the committed summaries and of the presets."""
 
 import csv
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -10,73 +11,56 @@ import pytest
 import yaml
 
 from docs.tables.__main__ import documents, filled
-from docs.tables.collect import results_of
-from docs.tables.leaderboard import accuracies, statements
-from docs.tables.results import (
-    RESULTS,
-    Result,
-    papers,
-    provenance,
-    read_results,
-    source_of,
-    systems,
-    write_results,
-)
-from dprec.errors import InputError
+from docs.tables.answer import choices, chosen, references
+from docs.tables.collect import provenance_of, rows_of
+from docs.tables.leaderboard import accuracies, gained
+from docs.tables.results import RESULTS, Committed, Provenance, papers, summary, systems
+from dprec.accounting import ComparableUnit
+from dprec.accounting.noisy_sums import gaussian_epsilon, largest_mu
 from simulation.analysis.comparison_files import read_comparison
+from simulation.analysis.gains import gain
+from simulation.analysis.protocol_results import ProtocolResult
+from simulation.analysis.vocabulary import METRICS
 from simulation.configuration.presets import presets
 from simulation.storage.directories import COMPARISON, TABLE
 from simulation.storage.tables import csv_of_rows
 from tests.paths import ROOT
 
 DOCUMENTS = list(documents())
+RMSE = METRICS[0]
+MADE = Provenance("dprec compare mine", "rating", {"made-up": "holdout"}, {}, "seed 1")
 
-RESULT = Result(
-    protocol="ours",
-    preset="ours",
-    dataset="made-up",
-    split="holdout",
-    panel="",
-    unit="rating",
-    epsilon=1.0,
-    baseline=False,
-    metric="rmse",
-    accuracy=1.0,
-    deviation=None,
-    runs=1,
-    mae=0.8,
-    f_score=None,
-    gain=0.1,
-    gain_low=0.05,
-    gain_high=0.15,
-    epsilon_per_rating=1.0,
-    epsilon_per_user=685.0,
-    claimed_per_rating=None,
-    claimed_per_user=None,
-    composed=400.0,
-    delta=1e-6,
-    status="proved",
-    trust="local",
-    hides_rated_items=False,
-    server_sees="rated items, noise",
-    bytes_up=412.0,
-    bytes_down=306.0,
-    network_up=None,
-    network_down=None,
-    rounds=1.0,
-)
-BASELINE = replace(
-    RESULT,
-    protocol="nothing-sent",
-    preset="nothing-sent",
-    epsilon=None,
-    baseline=True,
-    accuracy=1.1,
-    gain=None,
-)
-PUBLISHED = replace(
-    RESULT, protocol="isgd", preset="isgd", accuracy=1.2, gain=-0.1, gain_low=-0.15, gain_high=-0.05
-)
+
+def result(
+    name: str = "ours", rmse: float = 1.0, gain: tuple[float, float] | None = None, **other: Any
+) -> Any:
+    """Return a protocol at a budget of 1 per rating; `gain` is its interval against nothing sent."""
+    row = {
+        "dataset": "made-up",
+        "status": "proved",
+        "trust": "local",
+        "hides_rated_items": "False",
+        "epsilon_per_rating": 1.0,
+        "epsilon_per_user_max": 685.0,
+        "epsilon_composed_max": 400.0,
+        "uplink_message_mean_per_user": 412.0,
+        "downlink_message_mean_per_user": 588.0,
+        "rmse": rmse,
+    }
+    if gain is not None:
+        row |= {"against": "nothing-sent", "rmse_gain_low": gain[0], "rmse_gain_high": gain[1]}
+    budget = other.pop("epsilon", None if "baseline" in other else 1.0)
+    return ProtocolResult(name, budget, ({"name": name, "epsilon": budget, **row, **other},))
+
+
+NOTHING_SENT = result("nothing-sent", 1.1, baseline="nothing-sent", uplink_message_mean_per_user=0.0)
+BETTER, DOUBTFUL, WORSE = (0.05, 0.15), (-0.05, 0.15), (-0.15, -0.05)
+
+
+def taken(*results: ProtocolResult, hides: bool = False, unit: ComparableUnit = "rating") -> list[str]:
+    """Return what is taken at an epsilon of 1 under each trust model, among results and nothing sent."""
+    held = Committed(replace(MADE, unit=unit), [NOTHING_SENT, *results])
+    return [choice.take.name for choice in chosen(held, held.results, RMSE, [hides], [1.0])]
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -105,19 +89,22 @@ def test_what_settings_were_chosen_on_stands_beside_the_source() -> None:
     for name, path in known.items():
         for script in re.findall(r"chosen by benchmarks/(\w+\.py)", path.read_text(encoding="utf-8")):
             assert name in papers()["tuned"]["MovieLens 100K"][script] or name.startswith("pg-mf")
-    ours = replace(RESULT, protocol="mine", preset="one-bit-on-device")
-    assert source_of(ours) == "ours, tuned on MovieLens 100K"
-    assert source_of(replace(ours, preset="mine")) == "ours"
-    assert source_of(PUBLISHED).endswith("), tuned on MovieLens 100K")
-    assert source_of(replace(BASELINE, preset="sets-only-signs")) == "baseline, tuned on MovieLens 100K"
+    held = Committed(Provenance("", "rating", {}, {"mine": "one-bit-on-device"}, ""), [])
+    assert held.source(result("mine")) == "ours †"
+    assert held.source(result("other")) == "ours"
+    assert held.source(result("isgd")).endswith(") †")
+    assert held.source(result("sets-only-signs", baseline="sets-only")) == "baseline †"
+    assert held.tuned_on(result("mine")) == "MovieLens 100K"
 
 
 def test_every_summary_says_how_it_was_made() -> None:
     names = {path.stem for path in RESULTS.glob("*.csv")}
     assert names == {path.stem for path in RESULTS.glob("*.yaml")}
     for name in names:
-        assert provenance(name).command.startswith("dprec compare ")
-        assert provenance(name).seeds
+        made = summary(name).made
+        assert made.command.startswith("dprec compare ")
+        assert "seed" in made.runs
+        assert {held.data[0] for held in summary(name).results} == set(made.splits)
 
 
 def committed(name: str, **wanted: str) -> list[dict[str, str]]:
@@ -128,73 +115,127 @@ def committed(name: str, **wanted: str) -> list[dict[str, str]]:
 
 
 def test_the_headline_of_the_results_is_that_of_the_summary() -> None:
-    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    headline = next(line for line in page.splitlines() if line.startswith("**MovieLens 100K"))
-    stars = committed("ml-100k-u1", dataset="movielens-100k", metric="rmse")
-    reached = {row["protocol"]: float(row["accuracy"]) for row in stars if row["epsilon"] in ("", "1.0")}
+    page = (RESULTS / "ml-100k-u1.md").read_text(encoding="utf-8")
+    stars = [row for row in committed("ml-100k-u1", dataset="movielens-100k") if row["rmse"]]
+    reached = {row["name"]: float(row["rmse"]) for row in stars if row["epsilon"] in ("", "1.0")}
     proved = [row for row in stars if row["epsilon"] == "1.0" and row["status"] == "proved"]
-    best = min(proved, key=lambda row: float(row["accuracy"]))
-    assert f"a device alone reaches {reached['nothing-sent']:.3f}" in headline
-    assert f"The best that keeps its ε is `{best['protocol']}`, {float(best['accuracy']):.3f}" in headline
-    assert f"reaches {reached['sets-only']:.3f} (`sets-only`)" in headline
+    for hides, where in (("False", "revealed"), ("True", "hidden")):
+        own = [row for row in proved if row["hides_rated_items"] == hides]
+        best = min(own, key=lambda row: float(row["rmse"]))
+        line = next(line for line in page.splitlines() if line.startswith(f"| {where} | local | 1 |"))
+        assert f"| `{best['name']}` |" in line
+        assert f"| {float(best['rmse']):.3f} |" in line
+    headline = next(line for line in page.splitlines() if line.startswith("A device alone"))
+    assert f"with nothing sent, reaches {reached['nothing-sent']:.3f}" in headline
+    assert f"and no value, {reached['sets-only']:.3f}" in headline
     published = {name for system in systems().values() for name in system.presets}
-    better = [row for row in proved if row["protocol"] in published and float(row["gain_low"]) > 0]
-    assert ("none does better" in headline) == (not better)
+    better = [row for row in proved if row["name"] in published and float(row["rmse_gain_low"]) > 0]
+    assert ("at ε = 1, none is significantly better" in headline) == (not better)
 
 
-def test_statements_where_a_published_system_beats_nothing_sent_and_where_none_does() -> None:
-    better = replace(PUBLISHED, accuracy=1.0, gain=0.1, gain_low=0.05, gain_high=0.15)
-    gained = "`isgd` (0.100 ± 0.050 better)"
-    for results, said in [
-        ([PUBLISHED, RESULT], "The one preset of a published system, `isgd`, does not do better."),
-        ([better], "The one preset of a published system, `isgd`, is 0.100 ± 0.050 better."),
-        ([PUBLISHED, PUBLISHED], "Of 2 presets of published systems, none does better."),
-        ([PUBLISHED, better], f"Of 2 presets of published systems, one does better: {gained}."),
-        ([better, better], f"Of 2 presets of published systems, these do better: {gained} and {gained}."),
+@pytest.mark.parametrize("item_set", ["hidden", "revealed"])
+def test_what_to_take_follows_from_the_committed_figures(item_set: str) -> None:
+    rows = committed("ml-100k-per-user", status="proved", hides_rated_items=str(item_set == "hidden"))
+    table, _ = choices("ml-100k-per-user", item_set, "1", "4", "20").split("\n\n")
+    lines = table.splitlines()[2:]
+    assert lines
+    for line in lines:
+        trust, epsilon, take, rmse, *_ = line.strip("| ").split(" | ")
+        within = [
+            row
+            for row in rows
+            if not row["baseline"]
+            and row["epsilon"]
+            and row["trust"] == trust.replace(" ", "-")
+            and min(float(row["epsilon"]), float(row["epsilon_composed_max"] or math.inf)) <= float(epsilon)
+        ]
+        best = min(within, key=lambda row: float(row["rmse"]))
+        if float(best["rmse_gain_low"]) > 0:
+            assert (take, rmse) == (f"`{best['name']}`", f"{float(best['rmse']):.3f}")
+        else:
+            assert take == "nothing sent"
+
+
+def test_what_an_epsilon_says_to_a_guesser() -> None:
+    page = (ROOT / "docs" / "guide" / "units-and-trust.md").read_text(encoding="utf-8")
+    rows = [re.findall(r"[\d.]+", line) for line in page.splitlines() if re.match(r"\| (ε|at most) \|", line)]
+    assert len(rows[0]) == len(rows[1]) > 5
+    for epsilon, guess in zip(*rows, strict=False):
+        right = 1 / (1 + math.exp(-float(epsilon)))
+        assert guess == f"{right:.4f}".rstrip("0").rstrip(".") or guess == f"{right:.3f}"
+    answer = (ROOT / "docs" / "answer.md").read_text(encoding="utf-8")
+    for epsilon, percent in ((1, "73 %"), (4, "98 %")):
+        assert percent in answer
+        assert percent == f"{100 / (1 + math.exp(-epsilon)):.0f} %"
+
+
+def test_epsilon_between_any_two_profiles_stands_beside_the_one_that_was_given() -> None:
+    rows = committed("ml-100k-per-user", status="proved")
+    for row in rows:
+        between = float(row["epsilon_any_two"] or math.inf)
+        # What compares a profile with none says less than what compares any two.
+        assert between >= float(row["epsilon_composed_max"])
+        assert math.isinf(between) or row["hides_rated_items"] == "True"
+        if row["trust"] == "central":
+            mu = largest_mu(float(row["epsilon_composed_max"]), float(row["delta"]))
+            assert between == pytest.approx(gaussian_epsilon(2 * mu, float(row["delta"])), rel=1e-4)
+    asked = {row["name"]: row["epsilon_any_two"] for row in rows if row["epsilon"] == "20.0"}
+    assert asked["secagg-als"] == ""
+
+
+def test_published_systems_that_beat_nothing_sent_are_named() -> None:
+    for interval, said in [
+        (WORSE, "of 1 preset of published systems at ε = 1, none is significantly better than nothing sent"),
+        (
+            DOUBTFUL,
+            "of 1 preset of published systems at ε = 1, none is significantly better than nothing sent",
+        ),
+        (BETTER, "at ε = 1, `isgd` (0.100 ± 0.050 better) is significantly better than nothing sent"),
     ]:
-        assert said in list(statements([BASELINE, *results]))
+        held = Committed(MADE, [NOTHING_SENT, result("isgd", gain=interval)])
+        assert list(references(held, held.results, RMSE, 1.0))[-1].endswith(said)
 
 
-def test_a_loss_that_is_only_claimed_is_no_best() -> None:
-    claimed = replace(RESULT, protocol="claimed", status="claimed", accuracy=0.5)
-    said = " ".join(statements([BASELINE, claimed, RESULT]))
-    assert "The best that keeps its ε is `ours`, 1.000" in said
+def test_nothing_is_taken_that_is_not_significantly_better_than_nothing_sent() -> None:
+    assert taken(result(gain=BETTER)) == ["ours"]
+    assert taken(result(gain=DOUBTFUL)) == ["nothing-sent"]
+    assert taken(result(gain=WORSE)) == ["nothing-sent"]
 
 
-def test_it_is_said_where_nothing_private_beats_nothing_sent() -> None:
-    worse = replace(RESULT, accuracy=1.15, gain=-0.05, gain_low=-0.1, gain_high=0.01)
-    said = " ".join(statements([BASELINE, PUBLISHED, worse]))
-    assert "Nor does any other protocol that keeps its ε; the best is `ours`, 1.150" in said
-    assert "The best that keeps its ε" not in said
+def test_a_loss_that_is_only_claimed_is_not_taken() -> None:
+    claimed = result("claimed", 0.5, gain=BETTER, status="claimed")
+    assert taken(claimed, result(gain=BETTER)) == ["ours"]
+    assert taken(claimed) == []
 
 
-def test_the_best_that_hides_the_rated_items_is_named_for_every_trust() -> None:
-    hidden = replace(RESULT, protocol="hidden", accuracy=1.05, hides_rated_items=True)
-    trusting = replace(hidden, protocol="trusting", accuracy=1.02, trust="central")
-    said = list(statements([BASELINE, RESULT, trusting, hidden]))
-    sentence = next(sentence for sentence in said if "also hide" in sentence)
-    assert sentence.index("`hidden` 1.050 (local model)") < sentence.index("`trusting` 1.020 (central model)")
+def test_a_smaller_budget_is_carried_forward_among_what_protects_alike() -> None:
+    smaller = result("smaller", 0.9, gain=BETTER, epsilon=0.5)
+    larger = result("larger", 0.8, gain=BETTER, epsilon=2.0)
+    hidden = result("hidden", 0.7, gain=BETTER, hides_rated_items="True")
+    trusting = result("trusting", 0.6, gain=BETTER, trust="central")
+    assert taken(result(gain=BETTER), smaller, larger, hidden) == ["smaller"]
+    assert taken(smaller, hidden, hides=True) == ["hidden"]
+    assert taken(smaller, trusting) == ["smaller", "trusting"]
 
 
-def test_nothing_is_stated_about_a_baseline_that_was_not_run() -> None:
-    assert not any("nothing sent" in sentence for sentence in statements([replace(RESULT, gain=None)]))
+def test_what_protects_a_whole_user_is_not_compared_with_budgets_per_rating() -> None:
+    whole = result("whole", 0.5, gain=BETTER, epsilon_per_user_max=1.0)
+    assert taken(whole, result(gain=BETTER)) == ["ours"]
+    assert taken(whole, result(gain=BETTER), unit="user") == ["whole"]
+    composed = result("composed", 0.4, gain=BETTER, epsilon=2.0, epsilon_composed_max=0.6)
+    assert taken(whole, composed, unit="user") == ["composed"]
+    assert taken(whole, composed) == []
 
 
-def test_a_summary_is_read_as_it_was_written(tmp_path: Path) -> None:
-    write_results(tmp_path / "one.csv", [RESULT, BASELINE])
-    assert read_results(tmp_path / "one.csv") == [RESULT, BASELINE]
-
-
-def test_a_wrong_cell_is_named_with_its_line(tmp_path: Path) -> None:
-    write_results(tmp_path / "one.csv", [RESULT])
-    text = (tmp_path / "one.csv").read_text(encoding="utf-8")
-    (tmp_path / "one.csv").write_text(text.replace(",local,", ",anybody,"), encoding="utf-8")
-    with pytest.raises(InputError, match="line 2: trust: 'anybody'"):
-        read_results(tmp_path / "one.csv")
-    for column, text in (("metric", "charm"), ("accuracy", "nan"), ("gain", "inf")):
-        write_results(tmp_path / "one.csv", [replace(RESULT, **{column: text})])
-        with pytest.raises(InputError, match=f"line 2: {column}: '{text}'"):
-            read_results(tmp_path / "one.csv")
+def test_a_difference_within_its_interval_is_called_not_significant() -> None:
+    for interval, said in (
+        (BETTER, "0.100 ± 0.050 better"),
+        (DOUBTFUL, "0.100 ± 0.100, not significant"),
+        (None, "0.100 better"),
+    ):
+        against = gain(result(gain=interval), NOTHING_SENT, RMSE)
+        assert against is not None
+        assert gained(against, RMSE) == said
 
 
 def test_a_protocol_that_a_summary_lacks_is_refused() -> None:
@@ -234,12 +275,15 @@ def test_a_comparison_is_summed_up_over_its_seeds(tmp_path: Path) -> None:
         "cells": {"bits-eps1.0-seed1": cell},
     }
     (tmp_path / COMPARISON).write_text(yaml.safe_dump(config), encoding="utf-8")
-    bits, alone = results_of(read_comparison(tmp_path))
-    assert (bits.preset, bits.split, bits.runs) == ("one-bit-on-device", "holdout, test fraction 0.2", 2)
-    assert (bits.accuracy, bits.gain, bits.epsilon_per_user) == (0.95, 0.15, 50.0)
-    assert (bits.bytes_up, bits.bytes_down) == (100.0, 50.0)
-    assert alone.baseline
-    assert (alone.epsilon, alone.gain) == (None, None)
+    files = read_comparison(tmp_path)
+    bits, alone = rows_of(files)
+    made = provenance_of(files, "dprec compare mine")
+    assert (made.presets, made.runs[:10]) == ({"bits": "one-bit-on-device"}, "seeds 1, 2")
+    assert made.splits == {"synthetic": "holdout, test fraction 0.2"}
+    assert (bits["status"], bits["trust"], bits["hides_rated_items"]) == ("proved", "local", False)
+    assert (bits["rmse"], bits["runs"], bits["epsilon_per_user_max"]) == (0.95, 2, 50.0)
+    assert (bits["uplink_message_mean_per_user"], bits["downlink_message_mean_per_user"]) == (100.0, 50.0)
+    assert (alone["baseline"], alone["epsilon"]) == ("nothing-sent", None)
 
 
 def test_links_of_a_block_are_relative_to_its_document() -> None:

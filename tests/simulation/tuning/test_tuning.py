@@ -166,7 +166,7 @@ def test_spaces_are_read_and_derived(space: Path, quick: dict[str, Any]) -> None
 
 
 def test_the_example_of_the_page_has_something_to_tune(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "judging.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "tuning.md").read_text(encoding="utf-8")
     command = re.search(r"dprec tune (.+?) --trials", page)
     written = re.search(r"```yaml\n(protocol\..+?)```", page, re.DOTALL)
     assert command
