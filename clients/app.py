@@ -9,10 +9,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-import numpy as np
 from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
 from flwr.clientapp import ClientApp
-from numpy.typing import NDArray
 
 from clients import (
     delivery,
@@ -25,6 +23,7 @@ from clients import (
 )
 from clients.population import Brought, Partition, PopulationError, partition_id_of, partition_of
 from clients.replies import AddUp, reply_with_reports, reply_with_sums
+from dprec.arrays import Bools
 from dprec.exchange import (
     COUNT,
     COUNT_ROUND,
@@ -234,9 +233,7 @@ def _request(read: Callable[[Record], RequestT], message: Message) -> RequestT:
         return read(record)
 
 
-def _asked(
-    request: CountRequest | GradientRequest | ReplacementRequest, partition: Partition
-) -> NDArray[np.bool_]:
+def _asked(request: CountRequest | GradientRequest | ReplacementRequest, partition: Partition) -> Bools:
     """Return which users of a partition a request asks."""
     with refusing_malformed():
         return asked_users(request.asked, partition.size)

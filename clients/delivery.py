@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clients.population import Partition
-from dprec.arrays import offsets
+from dprec.arrays import Floats, Ints, offsets
 from dprec.exchange import (
     PRIOR,
     OneShotSetup,
@@ -51,14 +50,14 @@ def receive_lists(partition: Partition, delivery: Recommendations) -> ReceivedLi
 class ReceivedLists:
     """Lists of items with predicted ratings; see `Received`."""
 
-    items: NDArray[np.int64]
+    items: Ints
     """`NO_ITEM` after the last item of a short list; shape (users, longest)."""
-    ratings: NDArray[np.float64]
+    ratings: Floats
     """Shape (users, longest)."""
     n_items: int
     """Items of the catalogue."""
 
-    def predictions(self, process: OrdinalProcess) -> NDArray[np.float64]:
+    def predictions(self, process: OrdinalProcess) -> Floats:
         """Return the ratings in the lists, shape (users, items); NaN for items that are in none."""
         predicted = np.full((len(self.items), self.n_items), np.nan)
         rows, places = np.nonzero(self.items != NO_ITEM)
@@ -66,7 +65,7 @@ class ReceivedLists:
         return predicted
 
 
-def receive_table(partition: Partition, known: Personalization) -> tuple[ItemTable, NDArray[np.float64]]:
+def receive_table(partition: Partition, known: Personalization) -> tuple[ItemTable, Floats]:
     """Return the table of items and the priors of the partition's users, shape (users, 1 + factors).
 
     Raises
@@ -97,10 +96,10 @@ class ReceivedTable:
 
     partition: Partition
     table: ItemTable
-    priors: NDArray[np.float64]
+    priors: Floats
     """Shape (users, 1 + factors)."""
 
-    def predictions(self, process: OrdinalProcess) -> NDArray[np.float64]:
+    def predictions(self, process: OrdinalProcess) -> Floats:
         """Predict every item, shape (users, items)."""
         partition, population = self.partition, self.partition.population
         shape = partition.size, population.n_items

@@ -12,13 +12,13 @@ from functools import lru_cache
 
 import numpy as np
 from flwr.app import Context
-from numpy.typing import NDArray
 
 from clients.draws import draws_of_rounds
 from clients.iterative import profiles_of
 from clients.memory import Memory
 from clients.population import Partition, Population
 from clients.replies import AddUp
+from dprec.arrays import Floats
 from dprec.exchange import FinalFactors, GradientRequest, refusing_malformed
 from dprec.exchange.setups import FederatedSetup
 from dprec.federated import Parameters, UpdateCode, code_of
@@ -81,7 +81,7 @@ class ReceivedParameters:
     partition: Partition
     parameters: Parameters
 
-    def predictions(self, process: OrdinalProcess) -> NDArray[np.float64]:
+    def predictions(self, process: OrdinalProcess) -> Floats:
         """Predict every item, shape (users, items)."""
         population = self.partition.population
         model = population.installed(FederatedSetup).model

@@ -12,12 +12,11 @@ from functools import lru_cache
 
 import numpy as np
 from flwr.app import Context
-from numpy.typing import NDArray
 
 from clients.draws import draws_of_rounds
 from clients.memory import Memory
 from clients.population import Partition, Population
-from dprec.arrays import offsets, sizes_of
+from dprec.arrays import Bools, Floats, Ints, offsets, sizes_of
 from dprec.channel import Channel
 from dprec.completion import Link, SignLikelihood, levels_of, link_of
 from dprec.exchange import ROW_ENTRY, GradientPerturbationSetup, Refusal, RefusalCode, SlopesRequest
@@ -78,7 +77,7 @@ def slope_reports(partition: Partition, request: SlopesRequest, context: Context
     return [short if row else long for row, short, long in zip(rows, without, with_items, strict=True)]
 
 
-def _entries(rows: list[bytes], known: NDArray[np.bool_], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def _entries(rows: list[bytes], known: Bools, counts: Ints) -> Floats:
     """Decode the entries at the rated items, shape (ratings,)."""
     for row, count in zip(rows, counts.tolist(), strict=True):
         if row and len(row) != count * ROW_ENTRY.itemsize:

@@ -16,13 +16,12 @@ from functools import partial
 
 import numpy as np
 from flwr.app import Context
-from numpy.typing import NDArray
 
 from clients.draws import draws_of_rounds
 from clients.memory import Memory
 from clients.population import Partition
 from clients.replies import AddUp
-from dprec.arrays import offsets
+from dprec.arrays import Floats, offsets
 from dprec.completion import Profiles, inner_products, solve_user_factors
 from dprec.exchange import FinalFactors, GradientRequest, IterativeSetup, refusing_malformed
 from dprec.gradients import RoundDraws
@@ -83,14 +82,14 @@ class ReceivedFactors:
     """Item factors, from which each device predicts with factors that it fits to its user; see `Received`."""
 
     partition: Partition
-    item_factors: NDArray[np.float64]
+    item_factors: Floats
     """Shape (items, rank)."""
     ridge: float
     """As for `solve_user_factors`."""
-    base: NDArray[np.float64]
+    base: Floats
     """What is predicted without factors; shape (items,)."""
 
-    def predictions(self, process: OrdinalProcess) -> NDArray[np.float64]:
+    def predictions(self, process: OrdinalProcess) -> Floats:
         """Predict every item, shape (users, items)."""
         profiles = profiles_of(self.partition)
         residuals = replace(profiles, values=profiles.values - self.base[profiles.items])

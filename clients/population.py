@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from clients.faults import FaultOptions
 from clients.places import place_of, write_whole
 from clients.shards import HeldRatings, ShardedRatings, StoredProfiles, contents_of, write_shards
+from dprec.arrays import Floats, Ints
 from dprec.components import (
     Options,
     import_folders,
@@ -51,7 +52,7 @@ from dprec.wire import Factors
 class Received(Protocol):
     """What the devices of a partition have received, from which they predict."""
 
-    def predictions(self, process: OrdinalProcess) -> NDArray[np.float64]:
+    def predictions(self, process: OrdinalProcess) -> Floats:
         """Predict every item of the catalogue, shape (users, items); NaN for items that nothing is known of.
 
         Parameters
@@ -237,7 +238,7 @@ class Partition:
         return self.stop - self.start
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Ints:
         """Ratings of each user, shape (users,)."""
         return self._profiles.counts
 
@@ -252,7 +253,7 @@ class Partition:
         return self._profiles.levels
 
     @property
-    def values(self) -> NDArray[np.float64]:
+    def values(self) -> Floats:
         """True ratings, by user; unrounded if the scale is continuous."""
         if self._profiles.exact is not None:
             return self._profiles.exact

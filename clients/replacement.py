@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 from flwr.app import Context
-from numpy.typing import NDArray
 
 from clients.draws import device_draws
 from clients.memory import Memory
 from clients.population import Partition
-from dprec.arrays import find, rows_of
+from dprec.arrays import Ints, find, rows_of
 from dprec.crossdomain import AlterEgoCodec, Candidates, ReplacementDraws, RowCodec, ValueCode, alter_egos
 from dprec.exchange import (
     REPLACEMENT_ROUND,
@@ -79,7 +78,7 @@ def alter_ego_reports(partition: Partition, request: ReplacementRequest, context
 
 def _candidates(
     request: ReplacementRequest, setup: ReplacementSetup, n_items: int
-) -> tuple[Candidates, NDArray[np.int64]]:
+) -> tuple[Candidates, Ints]:
     """Decode the candidates of a request and the codes of the source items' means."""
     start, stop = request.start, request.stop
     if stop > n_items:

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from clients.faults import ABSENT, DAMAGED, LATE, damaged, fates
 from clients.population import Partition
-from dprec.arrays import sizes_of
+from dprec.arrays import Bools, sizes_of
 from dprec.exchange import REPLY, Entries, Reports, SummedReports
 from dprec.gradients import Aggregate
 
-AddUp = Callable[[Sequence[bytes]], tuple[NDArray[np.bool_], Aggregate]]
+AddUp = Callable[[Sequence[bytes]], tuple[Bools, Aggregate]]
 """Validates and adds up reports; see `GradientReport.decode`."""
 
 
@@ -24,7 +24,7 @@ def reply_with_reports(
     reports: Sequence[bytes],
     *,
     round_index: int,
-    asked: NDArray[np.bool_] | None = None,
+    asked: Bools | None = None,
 ) -> Message:
     """Return the reply that carries one report per user who was asked.
 
@@ -51,7 +51,7 @@ def reply_with_sums(
     add_up: AddUp,
     *,
     round_index: int,
-    asked: NDArray[np.bool_],
+    asked: Bools,
 ) -> Message:
     """Return the reply that carries the sum of those reports that a server would accept.
 
@@ -70,7 +70,7 @@ def reply_with_sums(
 
 
 def _after_faults(
-    partition: Partition, reports: Sequence[bytes], round_index: int, asked: NDArray[np.bool_] | None
+    partition: Partition, reports: Sequence[bytes], round_index: int, asked: Bools | None
 ) -> tuple[list[bytes], NDArray[np.int8]]:
     """Return what those who are asked send, empty for who is absent, and the fate of each reply."""
     population = partition.population

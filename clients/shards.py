@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clients.places import READABLE_BY_ALL, place_of, write_whole
-from dprec.arrays import blocks, offsets
+from dprec.arrays import Floats, Ints, blocks, offsets
 from dprec.components import Options, option
 from dprec.errors import InputError
 from dprec.exchange import from_json, to_json
@@ -61,17 +61,17 @@ class ShardIndex(Options):
 class StoredProfiles:
     """The ratings of consecutive users."""
 
-    counts: NDArray[np.int64]
+    counts: Ints
     """Shape (users,)."""
     items: NDArray[np.int32]
     """Shape (ratings,)."""
     levels: NDArray[np.uint8]
     """Shape (ratings,)."""
-    exact: NDArray[np.float64] | None
+    exact: Floats | None
     """The unrounded ratings of a continuous scale; shape (ratings,)."""
 
     @cached_property
-    def _indptr(self) -> NDArray[np.int64]:
+    def _indptr(self) -> Ints:
         return offsets(self.counts)
 
     def part(self, start: int, stop: int) -> StoredProfiles:
@@ -126,7 +126,7 @@ class ShardedRatings:
         return RatingScale(np.array(self.index.scale), self.index.continuous)
 
     @cached_property
-    def _starts(self) -> NDArray[np.int64]:
+    def _starts(self) -> Ints:
         """First user of each shard, and the number of users."""
         return offsets(np.array([shard.users for shard in self.index.shards], dtype=np.int64))
 

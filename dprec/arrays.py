@@ -1,4 +1,4 @@
-"""Rows of unequal lengths, stored end to end in one flat array: where they begin, and how to cut them.
+"""Types of arrays, and rows of unequal lengths in one flat array: where they begin, and how to cut them.
 
 Users' reports, profiles and candidate lists are all ragged. Their cells are stored flat, by row, and
 either ``counts`` (cells of each row) or ``indptr`` (`offsets` of the counts, as in a CSR matrix)
@@ -14,10 +14,14 @@ from typing import Any, Generic, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
 IntegerT = TypeVar("IntegerT", bound=np.integer)
 
 
-def offsets(counts: NDArray[np.integer]) -> NDArray[np.int64]:
+def offsets(counts: NDArray[np.integer]) -> Ints:
     """Return the first cell of every row, followed by the number of cells, shape (rows + 1,)."""
     result = np.zeros(counts.size + 1, dtype=np.int64)
     np.cumsum(counts, out=result[1:])
@@ -25,7 +29,7 @@ def offsets(counts: NDArray[np.integer]) -> NDArray[np.int64]:
 
 
 @overload
-def rows_of(counts: NDArray[np.integer]) -> NDArray[np.int64]: ...
+def rows_of(counts: NDArray[np.integer]) -> Ints: ...
 @overload
 def rows_of(counts: NDArray[np.integer], dtype: type[IntegerT]) -> NDArray[IntegerT]: ...
 def rows_of(counts: NDArray[np.integer], dtype: type[np.integer] = np.int64) -> NDArray[np.integer]:
@@ -33,24 +37,24 @@ def rows_of(counts: NDArray[np.integer], dtype: type[np.integer] = np.int64) -> 
     return np.repeat(np.arange(counts.size, dtype=dtype), counts)
 
 
-def places_of(counts: NDArray[np.integer]) -> NDArray[np.int64]:
+def places_of(counts: NDArray[np.integer]) -> Ints:
     """Return the place of each cell in its own row, from 0, shape (cells,)."""
     return segments(np.zeros(counts.size, dtype=np.int64), counts)
 
 
-def segments(starts: NDArray[np.integer], counts: NDArray[np.integer]) -> NDArray[np.int64]:
+def segments(starts: NDArray[np.integer], counts: NDArray[np.integer]) -> Ints:
     """Return starts[0], starts[0] + 1, ... (counts[0] of them), then those of the next segment."""
     indptr = offsets(counts)
     return np.repeat(starts.astype(np.int64, copy=False) - indptr[:-1], counts) + np.arange(indptr[-1])
 
 
-def row_sums(values: NDArray[np.integer], indptr: NDArray[np.integer]) -> NDArray[np.int64]:
+def row_sums(values: NDArray[np.integer], indptr: NDArray[np.integer]) -> Ints:
     """Return the sum of each row's integers, 0 for an empty row, shape (rows,)."""
-    sums: NDArray[np.int64] = np.diff(offsets(values)[indptr])
+    sums: Ints = np.diff(offsets(values)[indptr])
     return sums
 
 
-def row_maxima(values: NDArray[np.int64], indptr: NDArray[np.integer]) -> NDArray[np.int64]:
+def row_maxima(values: Ints, indptr: NDArray[np.integer]) -> Ints:
     """Return the largest of each row's integers, 0 for an empty row, shape (rows,)."""
     maxima = np.zeros(indptr.size - 1, dtype=np.int64)
     filled = np.flatnonzero(np.diff(indptr))
@@ -66,7 +70,7 @@ def blocks(counts: NDArray[np.integer], most: int) -> Iterator[slice]:
         yield slice(start, stop)
 
 
-def sizes_of(pieces: Sequence[bytes]) -> NDArray[np.int64]:
+def sizes_of(pieces: Sequence[bytes]) -> Ints:
     """Return the size of each piece in bytes, shape (pieces,)."""
     return np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
 
@@ -77,7 +81,7 @@ def cut(data: bytes, sizes: NDArray[np.integer]) -> list[bytes]:
     return [data[start:end] for start, end in pairwise(bounds)]
 
 
-def find(keys: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def find(keys: NDArray[Any], wanted: NDArray[Any]) -> tuple[Ints, Bools]:
     """Look up values in ascending keys.
 
     Returns

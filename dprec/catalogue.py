@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import find
+from dprec.arrays import Bools, Floats, find
 from dprec.errors import InputError
 
 
@@ -22,11 +22,11 @@ class Catalogue:
         When the shapes do not agree, or a number is not finite.
     """
 
-    numbers: NDArray[np.float64]
+    numbers: Floats
     """Every column has mean 0 and standard deviation 1 over the items whose number is known, and 0 for the
     others; shape (items, numbers).
     """
-    categories: NDArray[np.bool_]
+    categories: Bools
     """An item may be in several, or in none; shape (items, categories)."""
     number_names: tuple[str, ...]
     category_names: tuple[str, ...]
@@ -52,9 +52,9 @@ class ItemRows:
 
     item_ids: NDArray[Any]
     """The data set's identifiers, numbers or strings; shape (rows,)."""
-    numbers: NDArray[np.float64]
+    numbers: Floats
     """NaN where unknown; shape (rows, numbers)."""
-    categories: NDArray[np.bool_]
+    categories: Bools
     """Shape (rows, categories)."""
     number_names: tuple[str, ...]
     category_names: tuple[str, ...]
@@ -106,7 +106,7 @@ class ItemRows:
         )
 
 
-def _standardised(numbers: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _standardised(numbers: Floats) -> tuple[Floats, Bools]:
     """Return the columns that vary, standardised over what is known, and which of all columns they are."""
     known = np.isfinite(numbers)
     # By a power of two, which rounds nothing, so that no square overflows.

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 from scipy.special import ndtr, ndtri
 
+from dprec.arrays import Floats
 from dprec.components import as_tuple
 from dprec.errors import SettingError
 
@@ -46,7 +46,7 @@ def level_shares(histogram: Histogram | None, levels: int) -> tuple[float, ...]:
     return shares
 
 
-def cut_points(histogram: Sequence[float] | NDArray[np.float64], variance: float) -> NDArray[np.float64]:
+def cut_points(histogram: Sequence[float] | Floats, variance: float) -> Floats:
     """Return the points at which levels with given shares change.
 
     Parameters
@@ -63,13 +63,11 @@ def cut_points(histogram: Sequence[float] | NDArray[np.float64], variance: float
     """
     shares = np.asarray(histogram, dtype=np.float64)
     below = np.cumsum(shares)[:-1] / shares.sum()
-    points: NDArray[np.float64] = ndtri(below) * np.sqrt(1 + variance)
+    points: Floats = ndtri(below) * np.sqrt(1 + variance)
     return points
 
 
-def level_probabilities(
-    latent: NDArray[np.float64], cuts: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def level_probabilities(latent: Floats, cuts: Floats) -> tuple[Floats, Floats]:
     """Return Pr(level | latent rating) and its derivative by the latent rating.
 
     Parameters
@@ -91,12 +89,7 @@ def level_probabilities(
     return probabilities, slopes
 
 
-def expected_rating(
-    latent: NDArray[np.float64],
-    variances: NDArray[np.float64],
-    cuts: NDArray[np.float64],
-    values: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def expected_rating(latent: Floats, variances: Floats, cuts: Floats, values: Floats) -> Floats:
     """Return the mean rating of normally distributed latent ratings.
 
     Parameters

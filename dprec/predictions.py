@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import segments
+from dprec.arrays import Bools, Floats, Ints, segments
 from dprec.errors import InputError
 from dprec.progress import Progress, silent
 from dprec.randomness import threefry
@@ -19,7 +19,7 @@ from dprec.ratings import Ratings
 PredictT = TypeVar("PredictT", bound=Callable[..., Any])
 
 
-def checked_predictions(predictions: Any, shape: tuple[int, ...], component: str) -> NDArray[np.float64]:
+def checked_predictions(predictions: Any, shape: tuple[int, ...], component: str) -> Floats:
     """Return predictions, or refuse what is none.
 
     Parameters
@@ -57,7 +57,7 @@ def checked(predict: PredictT, component: str) -> PredictT:
     """Return a function that predicts cells, given users and items, and checks its predictions."""
 
     @functools.wraps(predict)
-    def predicting(users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def predicting(users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
         return checked_predictions(predict(users, items), users.shape, component)
 
     return predicting  # type: ignore[return-value]
@@ -67,7 +67,7 @@ def checked_rows(predict_rows: PredictT, component: str) -> PredictT:
     """Return a function that predicts all items of users, and checks its predictions."""
 
     @functools.wraps(predict_rows)
-    def predicting(users: NDArray[np.integer], n_items: int) -> NDArray[np.float64]:
+    def predicting(users: NDArray[np.integer], n_items: int) -> Floats:
         return checked_predictions(predict_rows(users, n_items), (users.size, n_items), component)
 
     return predicting  # type: ignore[return-value]
@@ -82,13 +82,13 @@ _ITEMS = 4096
 NO_ITEM = -1
 """What ends the list of a user with fewer items to recommend."""
 
-Predict = Callable[[NDArray[np.integer], NDArray[np.integer]], NDArray[np.float64]]
+Predict = Callable[[NDArray[np.integer], NDArray[np.integer]], Floats]
 """From arrays of users and items to predicted ratings, not clipped, shape (cells,)."""
 
-PredictRows = Callable[[NDArray[np.integer], int], NDArray[np.float64]]
+PredictRows = Callable[[NDArray[np.integer], int], Floats]
 """From an array of users and the number of items to predicted ratings of all items, shape (users, items)."""
 
-Candidates = Callable[[NDArray[np.integer]], NDArray[np.bool_]]
+Candidates = Callable[[NDArray[np.integer]], Bools]
 """From an array of users to which items may be recommended to each, shape (users, items)."""
 
 
@@ -98,10 +98,10 @@ class Unrated:
 
     rated: Ratings
     """What is left out."""
-    allowed: NDArray[np.bool_] | None = None
+    allowed: Bools | None = None
     """Which items may be recommended to anybody; by default all; shape (items,)."""
 
-    def __call__(self, users: NDArray[np.integer]) -> NDArray[np.bool_]:
+    def __call__(self, users: NDArray[np.integer]) -> Bools:
         """Return which items are candidates of each user, shape (users, items)."""
         allowed = np.ones(self.rated.n_items, dtype=np.bool_) if self.allowed is None else self.allowed
         wanted = np.repeat(allowed[None, :], users.size, axis=0)
@@ -127,7 +127,7 @@ class Sampled:
     seed: int
     """The draws depend on it, on the user and on the item alone."""
 
-    def __call__(self, users: NDArray[np.integer]) -> NDArray[np.bool_]:
+    def __call__(self, users: NDArray[np.integer]) -> Bools:
         """Return which items are candidates of each user, shape (users, items)."""
         drawable = self.unrated(users)
         drawable[cells_of(self.tested, users)] = False
@@ -138,7 +138,7 @@ class Sampled:
         words = threefry(keys, low, high)[0].reshape(drawable.shape)
         draws = np.where(drawable, words >> np.uint64(1), _LAST)
         last = min(self.negatives, n_items) - 1
-        chosen: NDArray[np.bool_] = draws <= np.partition(draws, last, axis=1)[:, last : last + 1]
+        chosen: Bools = draws <= np.partition(draws, last, axis=1)[:, last : last + 1]
         chosen &= drawable
         chosen[cells_of(self.relevant, users)] = True
         return chosen
@@ -148,7 +148,7 @@ _LAST = np.uint64((1 << 64) - 1)
 """Comes after every draw of 63 bits."""
 
 
-def cells_of(ratings: Ratings, users: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
+def cells_of(ratings: Ratings, users: NDArray[np.integer]) -> tuple[Ints, NDArray[np.integer]]:
     """Return the rated cells of some users: each one's place among the users, and the item."""
     asked = users.astype(np.int64)
     counts = ratings.counts[asked]
@@ -157,12 +157,8 @@ def cells_of(ratings: Ratings, users: NDArray[np.integer]) -> tuple[NDArray[np.i
 
 
 def recommended(
-    predict: Predict,
-    rated: Ratings,
-    users: NDArray[np.integer],
-    n: int,
-    candidates: NDArray[np.bool_] | None = None,
-) -> NDArray[np.int64]:
+    predict: Predict, rated: Ratings, users: NDArray[np.integer], n: int, candidates: Bools | None = None
+) -> Ints:
     """Return each user's best unrated items, the best first; see `best_items`.
 
     Parameters
@@ -189,7 +185,7 @@ def best_items(
     *,
     predict_rows: PredictRows | None = None,
     progress: Progress = silent,
-) -> NDArray[np.int64]:
+) -> Ints:
     """Return each user's best candidates, the best first.
 
     Memory does not grow with the number of users, and with the number of items only by a row per user.
@@ -229,7 +225,7 @@ def best_items(
     return lists
 
 
-def _scores(predict: Predict, users: NDArray[np.int64], wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _scores(predict: Predict, users: Ints, wanted: Bools) -> Floats:
     """Return the predictions of the wanted cells, -inf for the others, shape (users, items)."""
     scores = np.full(wanted.shape, -np.inf)
     for first in range(0, wanted.shape[1], _ITEMS):
@@ -238,7 +234,7 @@ def _scores(predict: Predict, users: NDArray[np.int64], wanted: NDArray[np.bool_
     return scores
 
 
-def _largest(scores: NDArray[np.float64], n: int) -> NDArray[np.int64]:
+def _largest(scores: Floats, n: int) -> Ints:
     """Return the places of each row's n largest scores, the largest first, of equal ones the first."""
     rows, columns = scores.shape
     if n == 0:

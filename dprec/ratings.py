@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from dprec.arrays import find, offsets, rows_of, segments
+from dprec.arrays import Bools, Floats, Ints, find, offsets, rows_of, segments
 from dprec.data_frames import data_frame
 from dprec.errors import InputError
 
@@ -34,7 +34,7 @@ class RatingRows:
     users: NDArray[Any]
     items: NDArray[Any]
     """The data set's identifiers, numbers or strings; shape (rows,)."""
-    values: NDArray[np.float64]
+    values: Floats
     """Shape (rows,)."""
     source: str = "ratings"
     """Name of the rows in error messages, usually the file."""
@@ -42,9 +42,9 @@ class RatingRows:
     """Line number of the first row, for error messages."""
     unit: str = "line"
     """What a row is called in error messages."""
-    places: NDArray[np.int64] | None = None
+    places: Ints | None = None
     """Place of each row among all that were read, from 0; by default all of them are here; shape (rows,)."""
-    times: NDArray[np.float64] | None = None
+    times: Floats | None = None
     """When the ratings were made; shape (rows,)."""
 
     @classmethod
@@ -91,7 +91,7 @@ class RatingRows:
 
     def placed(
         self, user_ids: NDArray[Any] | None, item_ids: NDArray[Any] | None
-    ) -> tuple[tuple[NDArray[Any], NDArray[np.int64]], tuple[NDArray[Any], NDArray[np.int64]]]:
+    ) -> tuple[tuple[NDArray[Any], Ints], tuple[NDArray[Any], Ints]]:
         """Return the identifiers of users and of items, ascending, each with the place of every row in them.
 
         Parameters
@@ -109,7 +109,7 @@ class RatingRows:
             _placed(self.items, item_ids, f"{self.source}: item"),
         )
 
-    def ordered(self, cells: NDArray[np.int64], duplicates: Duplicates) -> NDArray[np.int64]:
+    def ordered(self, cells: Ints, duplicates: Duplicates) -> Ints:
         """Return the positions of the rows in the order of the cells that they rate, one row per cell.
 
         Parameters
@@ -138,9 +138,7 @@ class RatingRows:
         return np.delete(order, repeated)
 
 
-def _placed(
-    identifiers: NDArray[Any], space: NDArray[Any] | None, where: str
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def _placed(identifiers: NDArray[Any], space: NDArray[Any] | None, where: str) -> tuple[NDArray[Any], Ints]:
     if space is None:
         try:
             distinct, places = np.unique(identifiers, return_inverse=True)
@@ -165,7 +163,7 @@ _USERS_AT_ONCE = 1 << 16
 class RatingScale:
     """The levels a rating can take."""
 
-    values: NDArray[np.float64]
+    values: Floats
     """The numbers the levels stand for, ascending; level ``k`` (from 1) is ``values[k - 1]``;
     shape (levels,).
     """
@@ -225,7 +223,7 @@ class RatingScale:
         midpoints = (self.values[1:] + self.values[:-1]) / 2
         return (np.searchsorted(midpoints, np.asarray(values, dtype=np.float64)) + 1).astype(np.uint8)
 
-    def accepts(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def accepts(self, values: Floats) -> Bools:
         """Return which values can be ratings on this scale."""
         inside = (values >= self.low) & (values <= self.high)
         if self.continuous:
@@ -246,7 +244,7 @@ class RatingScale:
 class Ratings:
     """A sparse matrix of ratings, by user, items ascending within a user."""
 
-    indptr: NDArray[np.int64]
+    indptr: Ints
     """The ratings of user ``u`` are at ``indptr[u]:indptr[u + 1]``; shape (users + 1,)."""
     items: NDArray[np.int32]
     """Shape (ratings,)."""
@@ -256,8 +254,8 @@ class Ratings:
     user_ids: NDArray[Any]
     item_ids: NDArray[Any]
     """The data set's own identifiers; shapes (users,) and (items,)."""
-    exact: NDArray[np.float64] | None = field(default=None)
-    times: NDArray[np.float64] | None = field(default=None)
+    exact: Floats | None = field(default=None)
+    times: Floats | None = field(default=None)
     """The unrounded ratings of a continuous scale; when ratings were made, kept only for a split by time;
     shape (ratings,).
     """
@@ -409,7 +407,7 @@ class Ratings:
         return self.items.size
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Ints:
         """Ratings per user, shape (users,)."""
         return np.diff(self.indptr)
 
@@ -419,16 +417,16 @@ class Ratings:
         return rows_of(self.counts, np.int32)
 
     @property
-    def cells(self) -> NDArray[np.int64]:
+    def cells(self) -> Ints:
         """The row-major position of each rating in the matrix, ascending, shape (ratings,)."""
         return self.users.astype(np.int64) * self.n_items + self.items
 
     @property
-    def values(self) -> NDArray[np.float64]:
+    def values(self) -> Floats:
         """The true ratings, shape (ratings,)."""
         return self.values_at(slice(None))
 
-    def values_at(self, cells: slice | NDArray[np.integer]) -> NDArray[np.float64]:
+    def values_at(self, cells: slice | NDArray[np.integer]) -> Floats:
         """Return some of the true ratings, by their places in `items`."""
         return self.exact[cells] if self.exact is not None else self.scale.values[self.levels[cells] - 1]
 
@@ -437,12 +435,12 @@ class Ratings:
         """Mean rating; the middle of the scale if there are no ratings."""
         return float(self.values.mean()) if self.count else (self.scale.low + self.scale.high) / 2
 
-    def histogram(self) -> NDArray[np.float64]:
+    def histogram(self) -> Floats:
         """Return the share of each level, shape (levels,)."""
         counts = np.bincount(self.levels, minlength=self.scale.levels + 1)[1:]
         return counts / max(1, self.count)
 
-    def user_means(self, users: NDArray[np.integer] | None = None) -> NDArray[np.float64]:
+    def user_means(self, users: NDArray[np.integer] | None = None) -> Floats:
         """Return the mean rating of some users, by default all; the overall mean for one without ratings."""
         chosen = np.arange(self.n_users) if users is None else users
         counts = self.counts[chosen]
@@ -454,7 +452,7 @@ class Ratings:
         means = sums / np.maximum(1, counts)
         return means if counts.all() else np.where(counts > 0, means, self.mean)
 
-    def select(self, keep: NDArray[np.bool_]) -> Self:
+    def select(self, keep: Bools) -> Self:
         """Return the ratings where ``keep`` is true, in the same identifier spaces."""
         counts, filled = np.zeros(self.n_users, dtype=np.int64), np.flatnonzero(self.counts)
         counts[filled] = np.add.reduceat(keep, self.indptr[filled], dtype=np.int64) if filled.size else 0

@@ -13,7 +13,7 @@ from flwr.app import RecordDict
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
-from dprec.arrays import offsets, rows_of, segments
+from dprec.arrays import Bools, Floats, Ints, offsets, rows_of, segments
 from dprec.exchange import PERSONALIZE, PRIOR, RECOMMEND, Personalization, Recommendations
 from dprec.predictions import NO_ITEM, Predict, PredictRows, best_items
 from dprec.ratings import RatingScale
@@ -29,7 +29,7 @@ MOST_CELLS = 1 << 20
 class Seen:
     """The items that the server has seen as rated, which are not recommended."""
 
-    counts: NDArray[np.int64]
+    counts: Ints
     """Shape (users,)."""
     items: NDArray[np.integer]
     """By user; shape (cells,)."""
@@ -46,7 +46,7 @@ class Seen:
         """Return that nothing is seen, where reports hide the rated items."""
         return cls(np.zeros(shape[0], dtype=np.int64), np.zeros(0, dtype=np.int64), shape[1])
 
-    def __call__(self, users: NDArray[np.integer]) -> NDArray[np.bool_]:
+    def __call__(self, users: NDArray[np.integer]) -> Bools:
         """Return which items may be recommended to each of some users, shape (users, items)."""
         wanted = np.ones((users.size, self.n_items), dtype=np.bool_)
         counts = self.counts[users]
@@ -72,11 +72,11 @@ class Lists:
         return ItemListCodec(self.seen.n_items)
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Ints:
         """Bytes of every user's list, shape (users,)."""
         return self.codec.sizes(np.minimum(self.longest, self.seen.n_items - self.seen.counts))
 
-    def encoded(self, users: NDArray[np.int64]) -> list[bytes]:
+    def encoded(self, users: Ints) -> list[bytes]:
         """Return the encoded lists of some users, the best item first."""
         n_items = self.seen.n_items
         best = best_items(
@@ -121,7 +121,7 @@ def deliver_lists(
 
 
 def broadcast_table(
-    grid: Grid, roster: Roster, group: str, table: bytes, priors: NDArray[np.float64], traffic: TrafficLedger
+    grid: Grid, roster: Roster, group: str, table: bytes, priors: Floats, traffic: TrafficLedger
 ) -> dict[str, int]:
     """Send the table to everybody; return the bytes charged, as `RoundAccount.spent` does.
 

@@ -18,7 +18,7 @@ from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
 from dprec.accounting import ChannelDraws, PrivacyAccountant
-from dprec.arrays import cut, offsets, segments, sizes_of
+from dprec.arrays import Floats, Ints, cut, offsets, segments, sizes_of
 from dprec.channel import Channel
 from dprec.completion import Biases, Domain, HiddenMatrix, OneBit
 from dprec.exchange import ROW_ENTRY, SLOPES, SlopesRequest
@@ -45,7 +45,7 @@ class GradientPerturbation(OwnModelRounds):
     """The channel through which every entry of a gradient is sent."""
     step: float
     """Length of the projected step, as a multiple of one over the likelihood's curvature at 0."""
-    counts: NDArray[np.int64]
+    counts: Ints
     """Ratings of each user, for the ledger; shape (users,)."""
     n_items: int
     seed: int
@@ -131,9 +131,7 @@ class GradientPerturbation(OwnModelRounds):
         data = self.matrix.hidden(users, items).astype(ROW_ENTRY).tobytes()
         return cut(data, self._counts * ROW_ENTRY.itemsize)
 
-    def _read(
-        self, users: NDArray[np.int64], reports: list[bytes]
-    ) -> tuple[int, NDArray[np.int64], NDArray[np.float64]]:
+    def _read(self, users: Ints, reports: list[bytes]) -> tuple[int, Ints, Floats]:
         """Decode the reports of some users: how many are valid, and their cells and slopes."""
         known = self._counts[users] > 0
         new, old = users[~known], users[known]
@@ -149,7 +147,7 @@ class GradientPerturbation(OwnModelRounds):
             self.channel.values[np.concatenate([first.symbols, symbols])],
         )
 
-    def _move(self, cells: NDArray[np.int64], slopes: NDArray[np.float64]) -> None:
+    def _move(self, cells: Ints, slopes: Floats) -> None:
         """Take the projected step, and record which items are rated."""
         order = np.argsort(cells)
         cells, slopes = cells[order], slopes[order]
@@ -167,6 +165,6 @@ class GradientPerturbation(OwnModelRounds):
     def _domain(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> Domain[Any]:
         return self.completion.domain(users, items, self.shape, self.seed)
 
-    def _users_and_items(self, cells: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def _users_and_items(self, cells: Ints) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         users, items = np.divmod(cells, self.n_items)
         return users.astype(np.int32), items.astype(np.int32)

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
-from numpy.typing import NDArray
 
 from dprec.accounting import ChannelDraws, PrivacyAccountant, dominating_channel
+from dprec.arrays import Bools, Floats
 from dprec.completion import Start, StepOptions, initial_item_factors, step_item_factors
 from dprec.errors import RunError
 from dprec.exchange import TRAIN, GradientRequest, bitmap_of
@@ -30,16 +30,16 @@ from strategies.rounds import RoundAccount, TrainingRounds, request_content
 class State:
     """Everything that a round changes, from which an interrupted run resumes."""
 
-    factors: NDArray[np.float64]
-    velocity: NDArray[np.float64]
+    factors: Floats
+    velocity: Floats
     """Shape (items, rank)."""
     broadcast: Factors | None
     """What the last round sent, as the devices received it; shape (items, rank)."""
-    holders: NDArray[np.bool_]
+    holders: Bools
     """Users who are known to hold it; shape (users,)."""
     traffic: TrafficLedger
     accountant: PrivacyAccountant
-    best_factors: NDArray[np.float64]
+    best_factors: Floats
     """Shape (items, rank)."""
     best_error: float = math.inf
     best_round: int = 0
@@ -48,9 +48,7 @@ class State:
     """One per finished round."""
 
     @classmethod
-    def begin(
-        cls, rated: NDArray[np.bool_], n_items: int, rank: int, seed: int, start: Start = "level"
-    ) -> State:
+    def begin(cls, rated: Bools, n_items: int, rank: int, seed: int, start: Start = "level") -> State:
         """Return the state before the first round.
 
         Parameters

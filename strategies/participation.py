@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
+from dprec.arrays import Bools
 from dprec.components import Options, option
 from dprec.errors import SettingError
 from dprec.randomness import subset, words
@@ -58,7 +56,7 @@ class SamplingOptions(Options):
             raise SettingError(key, selection, "a value that selects at least one user and at most all")
         return wanted
 
-    def draw(self, n_users: int, seed: int, round_index: int) -> NDArray[np.bool_]:
+    def draw(self, n_users: int, seed: int, round_index: int) -> Bools:
         """Return whether each user is asked in a round, shape (users,)."""
         return subset(self.size(n_users), words(seed, "sampling", 0, n_users, round_index=round_index))
 

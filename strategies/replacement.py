@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from flwr.app import RecordDict
 from flwr.serverapp import Grid
-from numpy.typing import NDArray
 
-from dprec.arrays import find, offsets, sizes_of
+from dprec.arrays import Bools, Floats, Ints, find, offsets, sizes_of
 from dprec.completion import Observations
 from dprec.crossdomain import AlterEgoCodec, AlterEgos, Candidates, RowCodec, ValueCode
 from dprec.exchange import REPLACE, REPLACEMENT_ROUND, ReplacementRequest, bitmap_of
@@ -32,10 +31,10 @@ class Exchanged:
 
     egos: AlterEgos
     """Of all users; empty for a user whose AlterEgo did not arrive."""
-    replaced: NDArray[np.int64]
+    replaced: Ints
     """Number of items for which each user was sent candidates; users with any were asked; shape (users,)."""
-    sent: NDArray[np.bool_]
-    accepted: NDArray[np.bool_]
+    sent: Bools
+    accepted: Bools
     """Whose AlterEgo arrived, and whose was valid; shape (users,)."""
     record: RoundRecord
 
@@ -45,7 +44,7 @@ class ReplacementExchange:
     """One query that sends candidates to the devices and collects their AlterEgos."""
 
     candidates: Candidates
-    means: NDArray[np.float64]
+    means: Floats
     """Mean rating of each item, for codecs that send those of the source items; shape (items,)."""
     rows: RowCodec
     ratings: ValueCode
@@ -126,7 +125,7 @@ class ReplacementExchange:
             waiting += len(packed)
         yield batch
 
-    def _content(self, rows: bytes, asked: NDArray[np.bool_] | None = None) -> RecordDict:
+    def _content(self, rows: bytes, asked: Bools | None = None) -> RecordDict:
         """Return the content of a request; with a bitmap if only some of a partition are asked."""
         start, stop = self.target
         bitmap = None if asked is None else bitmap_of(asked)
@@ -137,11 +136,11 @@ class ReplacementExchange:
 class _Needs:
     """Which candidates each user is to be sent."""
 
-    counts: NDArray[np.int64]
+    counts: Ints
     """Shape (users,)."""
-    indptr: NDArray[np.int64]
+    indptr: Ints
     """Shape (users + 1,)."""
-    places: NDArray[np.int64]
+    places: Ints
     """Rows that the users need, by user; shape (needs,)."""
     rows: list[bytes]
     """Every row, encoded."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
-from numpy.typing import NDArray
 
+from dprec.arrays import Bools, Ints
 from dprec.catalogue import Catalogue
 from dprec.errors import RunError
 from dprec.exchange import COUNT, COUNT_ROUND, REPORT, CountRequest, bitmap_of
@@ -31,8 +31,8 @@ class Collected:
 
     observations: Observations
     """What the accepted reports say."""
-    sent: NDArray[np.bool_]
-    accepted: NDArray[np.bool_]
+    sent: Bools
+    accepted: Bools
     """Whose report arrived, and whose was valid; shape (users,)."""
     traffic: TrafficLedger
     record: RoundRecord
@@ -84,7 +84,7 @@ class FurtherCollected:
 
     observations: Observations
     """What the reports and the further answers say."""
-    asked: NDArray[np.int64]
+    asked: Ints
     """What was asked of each user; see `dprec.reports.Asking`; shape (users, ...)."""
     record: RoundRecord
 

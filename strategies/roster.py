@@ -13,9 +13,8 @@ from typing import TypeVar
 import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.serverapp import Grid
-from numpy.typing import NDArray
 
-from dprec.arrays import sizes_of
+from dprec.arrays import Bools, Ints, sizes_of
 from dprec.errors import RunError
 from dprec.exchange import IDENTIFY, NODE, REPLY, Identity, Reports, SummedReports, words_of
 from dprec.gradients import Aggregate, GradientReport
@@ -25,7 +24,7 @@ _USERS_AT_ONCE = 1 << 19
 
 ReadT = TypeVar("ReadT")
 
-Reader = Callable[[Message, int, NDArray[np.int64]], ReadT | None]
+Reader = Callable[[Message, int, Ints], ReadT | None]
 """From an answer, the first user of its partition and those who were asked, to what the answer holds."""
 
 
@@ -99,13 +98,11 @@ class Roster:
         answers = {partitions.get(reply.metadata.src_node_id, -1): reply for reply in replies}
         return {partition_id: answers[partition_id] for partition_id in sorted(answers) if partition_id >= 0}
 
-    def arrivals(self, answers: dict[int, Message], asked: NDArray[np.bool_]) -> Iterator[Arrivals]:
+    def arrivals(self, answers: dict[int, Message], asked: Bools) -> Iterator[Arrivals]:
         """Yield the reports of each partition, except partitions whose answer cannot be used; see `read`."""
         return self.read(answers, asked, arrivals_of)
 
-    def read(
-        self, answers: dict[int, Message], asked: NDArray[np.bool_], reader: Reader[ReadT]
-    ) -> Iterator[ReadT]:
+    def read(self, answers: dict[int, Message], asked: Bools, reader: Reader[ReadT]) -> Iterator[ReadT]:
         """Yield what a reader makes of the answer of each partition, except of those that it cannot use.
 
         Parameters
@@ -154,27 +151,27 @@ def _partition(reply: Message) -> int | None:
 class Attendance:
     """Which of the users of a partition who were asked have answered."""
 
-    users: NDArray[np.int64]
+    users: Ints
     """Who was asked, ascending; shape (asked,)."""
-    arrived: NDArray[np.bool_]
-    punctual: NDArray[np.bool_]
+    arrived: Bools
+    punctual: Bools
     """Whose report was sent at all, and whose arrived before the round ended; shape (asked,)."""
     refused: str = field(default="", kw_only=True)
     """Why none of them has answered, if the node said so: see `dprec.exchange.messages.words_of`."""
 
     @property
-    def senders(self) -> NDArray[np.int64]:
+    def senders(self) -> Ints:
         """Users who sent a report, whether or not it was in time."""
         return self.users[self.arrived]
 
     @property
-    def punctual_users(self) -> NDArray[np.int64]:
+    def punctual_users(self) -> Ints:
         """Users whose report arrived before the round ended."""
         return self.users[self.punctual]
 
     @property
     @abstractmethod
-    def payloads(self) -> NDArray[np.int64]:
+    def payloads(self) -> Ints:
         """Bytes of the report of each of the senders, shape (senders,)."""
 
 
@@ -186,7 +183,7 @@ class Arrivals(Attendance):
     """One per user who was asked; empty for one who did not answer."""
 
     @property
-    def payloads(self) -> NDArray[np.int64]:
+    def payloads(self) -> Ints:
         """Bytes of the report of each of the senders, shape (senders,)."""
         return sizes_of(self.reports)[self.arrived]
 
@@ -201,7 +198,7 @@ def reply_record(reply: Message | None) -> ConfigRecord | None:
     return record if isinstance(record, ConfigRecord) else None
 
 
-def arrivals_of(reply: Message | None, first_user: int, users: NDArray[np.int64]) -> Arrivals | None:
+def arrivals_of(reply: Message | None, first_user: int, users: Ints) -> Arrivals | None:
     """Return the reports of a partition's reply, or None when it cannot be used.
 
     A reply for other users, or for another number of them, is rejected as a whole: nothing in it can
@@ -235,13 +232,13 @@ def arrivals_of(reply: Message | None, first_user: int, users: NDArray[np.int64]
 class Sums(Attendance):
     """The sum of a partition's reports; see `Attendance` for the other parameters."""
 
-    sent: NDArray[np.int64]
+    sent: Ints
     """Bytes of each report; of no meaning for a user who did not answer; shape (asked,)."""
     aggregate: Aggregate
     """Sum of the valid reports that arrived in time."""
 
     @property
-    def payloads(self) -> NDArray[np.int64]:
+    def payloads(self) -> Ints:
         """Bytes of the report of each of the senders, shape (senders,)."""
         return self.sent[self.arrived]
 
@@ -250,7 +247,7 @@ class Sums(Attendance):
 class ReadSums:
     """Reads the replies of partitions: reports, which it adds up, or their sum, which it checks."""
 
-    decode: Callable[[Sequence[bytes]], tuple[NDArray[np.bool_], Aggregate]]
+    decode: Callable[[Sequence[bytes]], tuple[Bools, Aggregate]]
     """Validates and adds up the reports of a partition; see `dprec.gradients.GradientReport`."""
     possible: Callable[[Aggregate], bool]
     """Whether valid reports can have a sum, of the right shape, that somebody else added up."""
@@ -273,7 +270,7 @@ class ReadSums:
             users_per_node,
         )
 
-    def __call__(self, reply: Message | None, first_user: int, users: NDArray[np.int64]) -> Sums | None:
+    def __call__(self, reply: Message | None, first_user: int, users: Ints) -> Sums | None:
         """Return the sums of a reply, or None when it cannot be used; see `arrivals_of` for the parameters.
 
         No sum is believed that valid reports of so many users cannot have.
@@ -290,7 +287,7 @@ class ReadSums:
         sent, refused = sizes_of(arrivals.reports), arrivals.refused
         return Sums(users, arrivals.arrived, arrivals.punctual, sent, aggregate, refused=refused)
 
-    def _checked(self, record: ConfigRecord, first_user: int, users: NDArray[np.int64]) -> Sums | None:
+    def _checked(self, record: ConfigRecord, first_user: int, users: Ints) -> Sums | None:
         try:
             read = SummedReports.of(record, users.size, math.prod(self.sum_shape), self.items)
         except ValueError:

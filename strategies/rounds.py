@@ -22,8 +22,8 @@ from flwr.common.constant import SUPERLINK_NODE_ID
 from flwr.common.serde import message_to_proto
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
-from numpy.typing import NDArray
 
+from dprec.arrays import Ints
 from dprec.errors import RunError
 from dprec.exchange import DELIVER, REPLY, REQUEST, FinalFactors, Reports, Request
 from dprec.progress import Progress
@@ -68,12 +68,7 @@ class RoundAccount:
         objects = WITH_RECORD if content else WITHOUT_RECORD
         self.traffic.charge_downlink(users, payload, self._request_size(content), objects=objects)
 
-    def charge_requests(
-        self,
-        users: NDArray[np.int64],
-        payloads: NDArray[np.int64],
-        content_of: Callable[[bytes], RecordDict],
-    ) -> None:
+    def charge_requests(self, users: Ints, payloads: Ints, content_of: Callable[[bytes], RecordDict]) -> None:
         """Charge each user for a request of its own.
 
         Parameters
@@ -97,9 +92,7 @@ class RoundAccount:
         sizes = report_sizes(self.message_type, self.group, senders, payloads)
         self.traffic.charge_uplink(senders, payloads, sizes)
 
-    def charge_exchange(
-        self, users: NDArray[np.int64], downlink: Sequence[int], uplink: Sequence[int]
-    ) -> None:
+    def charge_exchange(self, users: Ints, downlink: Sequence[int], uplink: Sequence[int]) -> None:
         """Charge messages that hold so many bytes of payload each to all these users."""
         for payload in downlink:
             content = request_content(FinalFactors(bytes(payload))) if payload else RecordDict()
@@ -193,9 +186,7 @@ def request_message(message_type: str, content: RecordDict, group: str) -> Messa
     return _message(message_type, content, group, source=SUPERLINK_NODE_ID, target=_WIDEST_ID, reply=False)
 
 
-def report_sizes(
-    message_type: str, group: str, users: NDArray[np.int64], payloads: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def report_sizes(message_type: str, group: str, users: Ints, payloads: Ints) -> Ints:
     """Return the size of every user's own reply message.
 
     Parameters

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from clients.device.durable import OWNER_ONLY, PART, State, sync_folder, write_durably, write_state
 from clients.device.ledger import DeviceOptions, Limits
 from clients.device.profile import Profile, profile_text, read_profile
+from dprec.arrays import Floats, Ints
 from dprec.components import (
     Options,
     as_values,
@@ -163,9 +164,9 @@ class SecretKeys:
     def draws(
         self,
         first_user: int,
-        indptr: NDArray[np.int64],
+        indptr: Ints,
         items: NDArray[np.integer],
-        values: NDArray[np.float64],
+        values: Floats,
         purpose: str,
         protocol: str,
     ) -> Draws:
@@ -366,7 +367,7 @@ class DeviceFolder:
 def write_device(
     folder: Path,
     *,
-    profile: tuple[NDArray[np.integer], NDArray[np.float64]],
+    profile: tuple[NDArray[np.integer], Floats],
     user: int,
     limits: Limits,
     agreement: Agreement,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from clients.device.durable import write_durably
 from clients.population import Partition
 from clients.shards import StoredProfiles
+from dprec.arrays import Floats
 from dprec.errors import InputError
 from dprec.ratings import RatingScale
 
@@ -28,15 +29,13 @@ class Profile:
 
     items: NDArray[np.int32]
     """Ascending positions in the catalogue; shape (ratings,)."""
-    values: NDArray[np.float64]
+    values: Floats
     """Shape (ratings,)."""
     scale: RatingScale
     n_items: int
 
     @classmethod
-    def of(
-        cls, items: NDArray[np.integer], values: NDArray[np.float64], scale: RatingScale, n_items: int
-    ) -> Profile:
+    def of(cls, items: NDArray[np.integer], values: Floats, scale: RatingScale, n_items: int) -> Profile:
         """Return a profile from ratings in any order."""
         order = np.argsort(items)
         ordered = np.asarray(values, dtype=np.float64)[order]
@@ -73,7 +72,7 @@ def emptied(partition: Partition) -> Partition:
     return Partition(replace(population, ratings=nothing), partition.start, partition.stop)
 
 
-def profile_text(items: list[str], values: NDArray[np.float64]) -> str:
+def profile_text(items: list[str], values: Floats) -> str:
     """Return profile.csv, from the ids of items and their ratings."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
@@ -125,7 +124,7 @@ def _rating(text: str, scale: RatingScale, where: str) -> float:
 
 
 def write_predictions(
-    path: Path, item_ids: Sequence[str], predicted: NDArray[np.float64], rated: NDArray[np.integer]
+    path: Path, item_ids: Sequence[str], predicted: Floats, rated: NDArray[np.integer]
 ) -> None:
     """Write predictions, as a whole.
 

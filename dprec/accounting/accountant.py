@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dprec.accounting.events import Adjacency, Epsilon, Event, EventMechanism, Loss
 from dprec.accounting.promises import PrivacyUnit
 from dprec.accounting.shuffling import ShuffledProfiles, ShuffledReports
+from dprec.arrays import Bools, Floats, Ints
 
 _SAME_FOR_ALL = -1
 """Instead of a row of an array: the loss is the same for all participants."""
@@ -30,7 +31,7 @@ _SAME_FOR_ALL = -1
 class PrivacyAccountant:
     """The privacy losses of users."""
 
-    rated: NDArray[np.bool_]
+    rated: Bools
     """Users who have a rating to protect; everybody if the rated items are hidden; shape (users,)."""
     history: list[Event] = field(default_factory=list)
     """All events, in order."""
@@ -54,7 +55,7 @@ class PrivacyAccountant:
     def step(
         self,
         round_index: int,
-        users: NDArray[np.bool_],
+        users: Bools,
         per_rating: Epsilon,
         per_user: Epsilon,
         mechanism: EventMechanism | None = None,
@@ -94,7 +95,7 @@ class PrivacyAccountant:
 
     def get_epsilon(
         self, delta: float = 0.0, per: PrivacyUnit = "user", adjacency: Adjacency | None = None
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return what every user has lost, shape (users,).
 
         Parameters
@@ -121,7 +122,7 @@ class PrivacyAccountant:
         basic = self._sums(self.history, "per_user")
         if not delta or not self.composes:
             return basic
-        groups: dict[Hashable, list[tuple[EventMechanism, NDArray[np.bool_]]]] = {}
+        groups: dict[Hashable, list[tuple[EventMechanism, Bools]]] = {}
         for event in self.history:
             if event.mechanism is not None:
                 own = groups.setdefault(event.mechanism.group, [])
@@ -136,7 +137,7 @@ class PrivacyAccountant:
         per_rating, per_user = self.get_epsilon(per="rating")[user], self.get_epsilon()[user]
         return Loss(0.0 if math.isnan(per_rating) else float(per_rating), float(per_user))
 
-    def per_report(self, delta: float) -> NDArray[np.float64] | None:
+    def per_report(self, delta: float) -> Floats | None:
         """Return what each report loses that was shuffled as a message of its own, shape (reports,).
 
         None if no reports were.
@@ -238,7 +239,7 @@ class PrivacyAccountant:
             ],
         )
 
-    def _sums(self, events: list[Event], unit: Literal["per_rating", "per_user"]) -> NDArray[np.float64]:
+    def _sums(self, events: list[Event], unit: Literal["per_rating", "per_user"]) -> Floats:
         """Add up a column of some events, one by one."""
         spent = np.zeros(self.n_users)
         for event in events:
@@ -246,7 +247,7 @@ class PrivacyAccountant:
         return spent
 
 
-def _compact(losses: Epsilon, charged: NDArray[np.bool_]) -> Epsilon:
+def _compact(losses: Epsilon, charged: Bools) -> Epsilon:
     """Return losses, as one number if all who are charged lose the same."""
     own = losses[charged] if isinstance(losses, np.ndarray) else np.array([losses])
     if np.isnan(own).any() or (own < 0).any():
@@ -268,7 +269,7 @@ def _sharing(event: Event, before: Event) -> Event:
 
 def _distinct(
     arrays: Sequence[NDArray[Any]], width: int, dtype: type[np.generic]
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
+) -> tuple[NDArray[Any], Ints]:
     """Return the distinct arrays as rows, and the row of each; a shared array is one row."""
     rows = {id(array): array for array in arrays}
     places = {identity: row for row, identity in enumerate(rows)}

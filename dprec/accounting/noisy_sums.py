@@ -23,10 +23,10 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
+from dprec.arrays import Floats, Ints
 from dprec.secure_aggregation import DISTANCE
 
 _PRECISION = 1e-12
@@ -109,7 +109,7 @@ LEAST_DELTA = 1e-15
 """The least delta for which that part is enough."""
 
 
-def renyi_divergences(multiplier: float, norm: float, orders: NDArray[np.int64]) -> NDArray[np.float64]:
+def renyi_divergences(multiplier: float, norm: float, orders: Ints) -> Floats:
     """Return bounds on the Renyi divergences between totals with and without a user.
 
     Parameters

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
+from dprec.arrays import Floats, Ints
 from dprec.channel import Channel
 
 POINTS = 128
@@ -34,7 +35,7 @@ class PrivacyLossDistribution:
 
     step: float
     """Distance of two points of the grid, above 0, a natural logarithm."""
-    masses: NDArray[np.float64]
+    masses: Floats
     """The probabilities, for j from -points to points; shape (2 points + 1,)."""
 
     @classmethod
@@ -57,7 +58,7 @@ class PrivacyLossDistribution:
         return cls.with_divergences(step, _divergences(channel, step, points))
 
     @classmethod
-    def with_divergences(cls, step: float, divergences: NDArray[np.float64]) -> PrivacyLossDistribution:
+    def with_divergences(cls, step: float, divergences: Floats) -> PrivacyLossDistribution:
         """Return the distribution of a pair whose divergences are not below those given.
 
         Parameters
@@ -79,7 +80,7 @@ class PrivacyLossDistribution:
         return self.masses.size // 2
 
     @cached_property
-    def losses(self) -> NDArray[np.float64]:
+    def losses(self) -> Floats:
         """The points of the grid, shape (2 points + 1,)."""
         return self.step * np.arange(-self.points, self.points + 1, dtype=np.float64)
 
@@ -89,10 +90,10 @@ class PrivacyLossDistribution:
         return float(self.masses @ self.losses**2 - (self.masses @ self.losses) ** 2)
 
     @cached_property
-    def _spectra(self) -> dict[int, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    def _spectra(self) -> dict[int, tuple[Floats, Floats]]:
         return {}
 
-    def spectrum(self, length: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def spectrum(self, length: int) -> tuple[Floats, Floats]:
         """Return the Fourier transform of the masses, wound around a circle of ``length`` points.
 
         Returns
@@ -106,7 +107,7 @@ class PrivacyLossDistribution:
                 self._spectra[length] = np.log(np.abs(values)), np.angle(values)
         return self._spectra[length]
 
-    def log_moments(self, exponents: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_moments(self, exponents: Floats) -> Floats:
         """Return log E[exp(t loss)] for every exponent t."""
         shift = np.abs(exponents) * self.losses[-1]
         moments = np.exp(np.outer(exponents, self.losses) - shift[:, None]) @ self.masses
@@ -118,7 +119,7 @@ def points_up_to(epsilon: float, step: float) -> int:
     return max(1, math.ceil(epsilon / step * (1 - 1e-12)))
 
 
-def _divergences(channel: Channel, step: float, points: int) -> NDArray[np.float64]:
+def _divergences(channel: Channel, step: float, points: int) -> Floats:
     """Return h at a = exp(j step) for j from 0 to ``points``; see `PrivacyLossDistribution.of`."""
     rows = channel.probabilities[:, channel.weights.max(axis=0) > 0]
     logs, inputs, width = np.log(rows), len(rows), points + 2
@@ -138,7 +139,7 @@ def _divergences(channel: Channel, step: float, points: int) -> NDArray[np.float
     return largest
 
 
-def pairwise_losses(weights: NDArray[np.uint64]) -> NDArray[np.float64]:
+def pairwise_losses(weights: NDArray[np.uint64]) -> Floats:
     """Return the largest log ratio of every two rows over all symbols, shape (levels, levels).
 
     Parameters
@@ -184,8 +185,8 @@ _FINEST = 32 * POINTS
 class ComposedLoss:
     """The distribution of a sum of privacy losses."""
 
-    losses: NDArray[np.float64]
-    masses: NDArray[np.float64]
+    losses: Floats
+    masses: Floats
     """Losses, evenly spaced and ascending, and their probabilities; shape (points,)."""
     error: float
     """Most by which the probability of a range of losses can be too small."""
@@ -193,9 +194,7 @@ class ComposedLoss:
     """Sum of the epsilons, which the loss cannot exceed."""
 
     @classmethod
-    def of_transform(
-        cls, masses: NDArray[np.float64], step: float, first: int, count: int, points: int
-    ) -> ComposedLoss:
+    def of_transform(cls, masses: Floats, step: float, first: int, count: int, points: int) -> ComposedLoss:
         """Return the sum whose distribution was found by a Fourier transform.
 
         Parameters
@@ -208,7 +207,7 @@ class ComposedLoss:
             Losses that were added up, and the most that their sum can be, in steps.
         """
         length = masses.size
-        inside: NDArray[np.float64] = np.maximum(0.0, np.roll(masses, -(first % length)))
+        inside: Floats = np.maximum(0.0, np.roll(masses, -(first % length)))
         # The transform of each draw has relative errors of a few units in the last place, which add up.
         rounding = np.finfo(np.float64).eps * count * math.log2(2 * length) * math.sqrt(length)
         error = _TAIL + rounding * math.sqrt(float((inside**2).sum()))
@@ -305,9 +304,7 @@ _AT_ONCE = 1 << 20
 """Points of the windows that are transformed together."""
 
 
-def compose_many(
-    kinds: Sequence[PrivacyLossDistribution], times: NDArray[np.int64], delta: float
-) -> NDArray[np.float64]:
+def compose_many(kinds: Sequence[PrivacyLossDistribution], times: Ints, delta: float) -> Floats:
     """Return an epsilon of every user that holds with delta for all of its draws.
 
     What `compose` does for one user; what depends on a kind is computed once.
@@ -347,17 +344,13 @@ def compose_many(
     return epsilons
 
 
-def _products(
-    times: NDArray[np.int64], moduli: NDArray[np.float64], angles: NDArray[np.float64]
-) -> NDArray[np.complex128]:
+def _products(times: Ints, moduli: Floats, angles: Floats) -> NDArray[np.complex128]:
     """Return the Fourier transforms of the users' sums: products of those of the draws."""
     logs = times @ np.maximum(moduli, 2 * _NEGLIGIBLE)
     return np.where(logs > _NEGLIGIBLE, np.exp(np.maximum(logs, _NEGLIGIBLE) + 1j * (times @ angles)), 0.0)
 
 
-def _windows(
-    kinds: Sequence[PrivacyLossDistribution], times: NDArray[np.int64], points: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _windows(kinds: Sequence[PrivacyLossDistribution], times: Ints, points: Ints) -> tuple[Ints, Ints]:
     """Return the first and the last point of windows that users' sums leave with `_TAIL` on either side."""
     margin, step = -np.log(_TAIL), kinds[0].step
     scales = np.sqrt(2 * margin / (times @ np.array([kind.variance for kind in kinds])))

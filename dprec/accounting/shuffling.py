@@ -27,7 +27,7 @@ from scipy.optimize import brentq
 
 from dprec.accounting.expected_excess import expected_excess
 from dprec.accounting.pld import POINTS, PrivacyLossDistribution, compose_many, points_up_to
-from dprec.arrays import cut
+from dprec.arrays import Floats, Ints, cut
 from dprec.channel import Channel
 
 _BLANKET_MARGIN = 1 + 1e-8
@@ -45,7 +45,7 @@ class PrivacyBlanket:
     """With a finite epsilon."""
 
     @cached_property
-    def masses(self) -> NDArray[np.float64]:
+    def masses(self) -> Floats:
         """Probability w of every symbol that occurs, whatever was rated, shape (symbols,)."""
         return np.asarray(self._rows.min(axis=0))
 
@@ -55,13 +55,13 @@ class PrivacyBlanket:
         return float(self.masses.sum())
 
     @cached_property
-    def _rows(self) -> NDArray[np.float64]:
+    def _rows(self) -> Floats:
         return self.channel.probabilities[:, self.channel.weights.max(axis=0) > 0]
 
     @cached_property
-    def pairs(self) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    def pairs(self) -> list[tuple[Floats, Floats]]:
         """Pairs of rows relative to the blanket's masses; those that are the same but for rounding once."""
-        known: dict[bytes, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
+        known: dict[bytes, tuple[Floats, Floats]] = {}
         for one, other in permutations(self._rows / self.masses, 2):
             columns = np.round(np.log(np.stack([one, other, self.masses])), _DIGITS)
             if (columns[0] != columns[1]).any():
@@ -99,9 +99,7 @@ class PrivacyBlanket:
         gains = (self.masses @ np.maximum(0.0, one - factor * other) for one, other in self.pairs)
         return min(1.0, _BLANKET_MARGIN * max(map(float, gains), default=0.0))
 
-    def _delta(
-        self, one: NDArray[np.float64], other: NDArray[np.float64], epsilon: float, reports: int
-    ) -> float:
+    def _delta(self, one: Floats, other: Floats, epsilon: float, reports: int) -> float:
         values = np.append(one - math.exp(epsilon) * other, 0.0)
         masses = np.append(self.masses, max(0.0, 1 - self.share))
         return _BLANKET_MARGIN * expected_excess(values, masses / masses.sum(), reports) / reports
@@ -204,7 +202,7 @@ _PRECISION = 1e-4
 """Relative precision of an epsilon, which is rounded up."""
 
 
-def computed_for(reports: NDArray[np.int64]) -> NDArray[np.int64]:
+def computed_for(reports: Ints) -> Ints:
     """Return the numbers of reports, at most the given ones, for which bounds are computed.
 
     Fewer reports hide less, so that their bound holds for more.
@@ -334,7 +332,7 @@ class ShuffledReports:
     """With a finite epsilon above 0."""
     users: NDArray[np.integer]
     """Who sent each report, ascending; shape (reports,)."""
-    mixed: NDArray[np.int64]
+    mixed: Ints
     """Among how many reports each is shuffled, itself included; shape (reports,)."""
     n_users: int
 
@@ -343,17 +341,17 @@ class ShuffledReports:
         return ShuffledChannel.known(self.channel)
 
     @cached_property
-    def _sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _sizes(self) -> tuple[Ints, Ints]:
         """Numbers of reports for which bounds are computed, and the place of every report's among them."""
         sizes, places = np.unique(computed_for(self.mixed), return_inverse=True)
         return sizes, places
 
-    def per_report(self, delta: float) -> NDArray[np.float64]:
+    def per_report(self, delta: float) -> Floats:
         """Return an epsilon for the rating of each report that holds with delta, shape (reports,)."""
         sizes, places = self._sizes
         return np.array([self._shuffled.epsilon(size, delta) for size in sizes.tolist()])[places]
 
-    def per_user(self, delta: float) -> NDArray[np.float64]:
+    def per_user(self, delta: float) -> Floats:
         """Return an epsilon for all that a user reports that holds with delta, shape (users,).
 
         The mixes are independent of each other, so that their losses add up. Infinite for users without an
@@ -384,7 +382,7 @@ class ShuffledReports:
         return composed
 
 
-def with_the_same_items(counts: NDArray[np.int64], items: NDArray[np.integer]) -> NDArray[np.int64]:
+def with_the_same_items(counts: Ints, items: NDArray[np.integer]) -> Ints:
     """Return how many users report on exactly the items of each user, itself included, shape (users,).
 
     Parameters
@@ -404,14 +402,14 @@ def with_the_same_items(counts: NDArray[np.int64], items: NDArray[np.integer]) -
 class ShuffledProfiles:
     """Messages with all reports of a user, of which only those that show the same items hide each other."""
 
-    losses: NDArray[np.float64]
+    losses: Floats
     """What each message loses if it is not shuffled, without a delta; shape (users,)."""
-    mixed: NDArray[np.int64]
+    mixed: Ints
     """Among how many messages each is hidden, itself included; 0 for users without an accepted report;
     shape (users,).
     """
 
-    def per_user(self, delta: float) -> NDArray[np.float64]:
+    def per_user(self, delta: float) -> Floats:
         """Return an epsilon for all that a user reports that holds with delta, shape (users,).
 
         Users with the same items send through the same channels, and their messages hide each other as those

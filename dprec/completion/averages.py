@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import offsets
+from dprec.arrays import Floats, offsets
 from dprec.completion.base import Completed, Completion
 from dprec.observations import Observations
 from dprec.progress import Progress, silent
@@ -19,16 +19,16 @@ from dprec.ratings import Ratings, RatingScale
 class Averages(Completed):
     """One number per user or per item."""
 
-    means: NDArray[np.float64]
+    means: Floats
     """Shape (users,) or (items,)."""
     by_item: bool
 
-    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
         """Predict the ratings of the given cells, shape (cells,)."""
-        predictions: NDArray[np.float64] = self.means[items if self.by_item else users]
+        predictions: Floats = self.means[items if self.by_item else users]
         return predictions
 
-    def predict_rows(self, users: NDArray[np.integer], n_items: int) -> NDArray[np.float64]:
+    def predict_rows(self, users: NDArray[np.integer], n_items: int) -> Floats:
         """Predict the ratings of all items by some users, shape (users, items)."""
         means = self.means if self.by_item else self.means[users][:, None]
         return np.broadcast_to(means, (users.size, n_items))
@@ -61,9 +61,7 @@ class UserAverage(Completion):
         return Averages(means, False, diagnostics={"users_without_ratings": unseen})
 
 
-def _means(
-    observations: Observations, owners: NDArray[np.int32], size: int
-) -> tuple[NDArray[np.float64], int]:
+def _means(observations: Observations, owners: NDArray[np.int32], size: int) -> tuple[Floats, int]:
     counts = np.bincount(owners, minlength=size)
     sums = np.bincount(owners, weights=observations.values, minlength=size)
     means = np.where(counts > 0, sums / np.maximum(counts, 1), observations.mean)

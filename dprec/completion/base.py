@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import Floats
 from dprec.catalogue import Catalogue
 from dprec.components import Options, is_ours, naming, reference_of
 from dprec.errors import InputError, SettingError
@@ -49,10 +50,10 @@ class Completed(ABC):
         return None
 
     @abstractmethod
-    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
         """Predict the ratings of the given cells, shape (cells,); not clipped to the scale."""
 
-    def predict_rows(self, users: NDArray[np.integer], n_items: int) -> NDArray[np.float64]:
+    def predict_rows(self, users: NDArray[np.integer], n_items: int) -> Floats:
         """Predict the ratings of all items by some users, shape (users, items).
 
         A model that computes rows in fewer steps than cells overrides it; the last bits may then differ.
@@ -149,9 +150,7 @@ class Completion(Options):
 
 def _checked_predict(predict: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(predict)
-    def checked(
-        self: Completed, users: NDArray[np.integer], items: NDArray[np.integer]
-    ) -> NDArray[np.float64]:
+    def checked(self: Completed, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
         with naming(self, "one finite number for each cell"):
             predictions = predict(self, users, items)
         return checked_predictions(predictions, users.shape, reference_of(type(self)))

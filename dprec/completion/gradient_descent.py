@@ -25,7 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.arrays import offsets
+from dprec.arrays import Bools, Floats, Ints, offsets
 from dprec.completion.base import Completed, Completion
 from dprec.completion.factors import BLOCK, inner_products, map_blocks, packed_outer, unpack
 from dprec.completion.variational import check_rank
@@ -45,19 +45,19 @@ class PlainFactors(Completed):
 
     mean: float
     """Predicted for the cells of a user or an item without ratings, about which the model says nothing."""
-    user_factors: NDArray[np.float64]
-    item_factors: NDArray[np.float64]
+    user_factors: Floats
+    item_factors: Floats
     """Shapes (users, rank) and (items, rank)."""
-    rated_by: NDArray[np.bool_]
-    rated: NDArray[np.bool_]
+    rated_by: Bools
+    rated: Bools
     """Who has ratings, and what has; shapes (users,) and (items,)."""
 
     @classmethod
     def of(
         cls,
         observations: Observations,
-        user_factors: NDArray[np.float64],
-        item_factors: NDArray[np.float64],
+        user_factors: Floats,
+        item_factors: Floats,
         *,
         diagnostics: dict[str, Any],
         notes: tuple[str, ...] = (),
@@ -73,20 +73,18 @@ class PlainFactors(Completed):
             notes=notes,
         )
 
-    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
         """Predict the ratings of the given cells, shape (cells,)."""
         products = inner_products(self.user_factors, self.item_factors, users, items)
         return np.where(self.rated_by[users] & self.rated[items], products, self.mean)
 
-    def predict_rows(self, users: NDArray[np.integer], n_items: int) -> NDArray[np.float64]:
+    def predict_rows(self, users: NDArray[np.integer], n_items: int) -> Floats:
         """Predict the ratings of all items by some users, shape (users, items)."""
         products = self.user_factors[users] @ self.item_factors.T
         return np.where(self.rated_by[users][:, None] & self.rated, products, self.mean)
 
 
-def initial_factors(
-    observations: Observations, rank: int, seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def initial_factors(observations: Observations, rank: int, seed: int) -> tuple[Floats, Floats]:
     """Draw the factors of both sides at random, shapes (users, rank) and (items, rank).
 
     Their scale lets the predictions be as large as the ratings, so that the same start, in units of the
@@ -99,9 +97,7 @@ def initial_factors(
     return scale * users, scale * items
 
 
-def solve_weighted(
-    weights: sp.csr_array, targets: sp.csr_array, other: NDArray[np.float64], ridge: float
-) -> NDArray[np.float64]:
+def solve_weighted(weights: sp.csr_array, targets: sp.csr_array, other: Floats, ridge: float) -> Floats:
     """Return the minimum of sum w (r - x . y)^2 + ridge |x|^2 for every entity, shape (entities, rank).
 
     Parameters
@@ -183,13 +179,7 @@ class SgdMatrixFactorization(Completion):
             progress("completing", epoch, self.epochs)
         return PlainFactors.of(observations, users, items, diagnostics={"epochs": len(trace), "loss": trace})
 
-    def _descend(
-        self,
-        users: NDArray[np.float64],
-        items: NDArray[np.float64],
-        observations: Observations,
-        visited: NDArray[np.int64],
-    ) -> None:
+    def _descend(self, users: Floats, items: Floats, observations: Observations, visited: Ints) -> None:
         """Step the factors of ratings that share neither user nor item, in place."""
         rows, columns = observations.users[visited], observations.items[visited]
         left, right = users[rows], items[columns]
@@ -198,7 +188,7 @@ class SgdMatrixFactorization(Completion):
         items[columns] = right + self.step * (errors * left - self.regularization * right)
 
 
-def visits(observations: Observations, random: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+def visits(observations: Observations, random: np.random.Generator) -> Iterator[Ints]:
     """Visit every rating once, in groups that share neither user nor item.
 
     Parameters
@@ -259,7 +249,7 @@ class StepOptions(Options):
         source="shin2018, Algorithm 1",
     )
 
-    def resting_point(self, n_items: int, rank: int) -> NDArray[np.float64]:
+    def resting_point(self, n_items: int, rank: int) -> Floats:
         """Return the point towards which regularisation pulls, shape (items, rank)."""
         factors = np.zeros((n_items, rank))
         if self.pull == "start" and self.start == "level":
@@ -267,7 +257,7 @@ class StepOptions(Options):
         return factors
 
 
-def initial_item_factors(n_items: int, rank: int, seed: int, start: Start = "level") -> NDArray[np.float64]:
+def initial_item_factors(n_items: int, rank: int, seed: int, start: Start = "level") -> Floats:
     """Return the item factors that the first round broadcasts, shape (items, rank).
 
     Parameters
@@ -282,13 +272,13 @@ def initial_item_factors(n_items: int, rank: int, seed: int, start: Start = "lev
 
 
 def step_item_factors(
-    factors: NDArray[np.float64],
-    velocity: NDArray[np.float64],
-    gradient: NDArray[np.float64],
-    share_of_raters: NDArray[np.float64] | None,
+    factors: Floats,
+    velocity: Floats,
+    gradient: Floats,
+    share_of_raters: Floats | None,
     round_index: int,
     options: StepOptions,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats]:
     """Take one step: V <- V - gamma_t (G + 2 lambda (V - V_0)), gamma_t = gamma / t^decay.
 
     Shin et al. [shin2018], Algorithm 1, line 14, where V_0 is 0; here it is the resting point of the

@@ -15,8 +15,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from dprec.arrays import Floats
 from dprec.completion.base import Completion
 from dprec.completion.factors import BiasedFactors
 from dprec.completion.spectral import LowRank, SparsePlusLowRank
@@ -151,7 +151,7 @@ class _Solver:
         self,
         settings: NuclearNorm,
         observations: Observations,
-        residuals: NDArray[np.float64],
+        residuals: Floats,
         seed: int,
         progress: Progress,
     ) -> None:
@@ -233,9 +233,7 @@ class _Solver:
             momentum = 1.0 if objective > before else following
         return current, float(np.linalg.norm(fit))
 
-    def _operator(
-        self, current: LowRank, previous: LowRank, ahead: float, fit: NDArray[np.float64]
-    ) -> SparsePlusLowRank:
+    def _operator(self, current: LowRank, previous: LowRank, ahead: float, fit: Floats) -> SparsePlusLowRank:
         """Return the argument of the proximal step: M extrapolated, plus its residuals on the cells."""
         return SparsePlusLowRank(
             sp.csr_array(

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackError, LinearOperator, svds
 
+from dprec.arrays import Floats
 from dprec.completion.base import Completion
 from dprec.completion.factors import BiasedFactors, inner_products
 from dprec.completion.variational import check_rank, naming_iteration
@@ -49,9 +50,9 @@ class LowRank:
         Descending.
     """
 
-    left: NDArray[np.float64]
-    values: NDArray[np.float64]
-    right: NDArray[np.float64]
+    left: Floats
+    values: Floats
+    right: Floats
 
     @classmethod
     def zero(cls, shape: tuple[int, int]) -> LowRank:
@@ -86,16 +87,16 @@ class LowRank:
             return squared < limit**2
         return self.distance(other) <= limit
 
-    def _minus(self, other: LowRank) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _minus(self, other: LowRank) -> tuple[Floats, Floats]:
         """Return factors of the difference, shapes (users, ranks) and (items, ranks)."""
         left = np.hstack([self.left * self.values, -other.left * other.values])
         return left, np.hstack([self.right, other.right])
 
-    def cells(self, rows: NDArray[np.integer], columns: NDArray[np.integer]) -> NDArray[np.float64]:
+    def cells(self, rows: NDArray[np.integer], columns: NDArray[np.integer]) -> Floats:
         """Return the entries at the given cells, shape (cells,)."""
         scaled = self.left * self.values
         if len(self.left) * len(self.right) <= DENSE_CELLS:
-            entries: NDArray[np.float64] = (scaled @ self.right.T)[rows, columns]
+            entries: Floats = (scaled @ self.right.T)[rows, columns]
             return entries
         return inner_products(scaled, self.right, rows, columns)
 
@@ -111,8 +112,8 @@ class SparsePlusLowRank:
     """
 
     sparse: sp.csr_array
-    left: NDArray[np.float64]
-    right: NDArray[np.float64]
+    left: Floats
+    right: Floats
 
     def leading(self, count: int, seed: int) -> LowRank:
         """Return the ``count`` largest singular values and their vectors.
@@ -243,7 +244,7 @@ class TruncatedSvd(Completion):
         )
 
 
-def _means(entities: NDArray[np.int32], observations: Observations, count: int) -> NDArray[np.float64]:
+def _means(entities: NDArray[np.int32], observations: Observations, count: int) -> Floats:
     """Return the mean value of every user or item; the overall mean for one without values."""
     seen = np.bincount(entities, minlength=count)
     sums = np.bincount(entities, weights=observations.values, minlength=count)

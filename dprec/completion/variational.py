@@ -21,6 +21,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
+from dprec.arrays import Floats
 from dprec.completion.factors import (
     BLOCK,
     BiasedFactors,
@@ -63,9 +64,7 @@ class WeightedCells:
     square_sum: float
 
     @classmethod
-    def of(
-        cls, positions: sp.csr_array, residuals: NDArray[np.float64], weights: NDArray[np.floating]
-    ) -> WeightedCells:
+    def of(cls, positions: sp.csr_array, residuals: Floats, weights: NDArray[np.floating]) -> WeightedCells:
         """Arrange cells by the pattern whose data are their positions (`Observations.by_user`)."""
         structure, shape = (positions.indices, positions.indptr), positions.shape
         targets = weights * residuals
@@ -90,9 +89,9 @@ class Side:
         Prior covariance of every entity.
     """
 
-    means: NDArray[np.float64]
-    covariances: NDArray[np.float64]
-    prior: NDArray[np.float64]
+    means: Floats
+    covariances: Floats
+    prior: Floats
 
     @classmethod
     def at_zero(cls, entities: int, rank: int, spread: float, sharing: int) -> Side:
@@ -168,9 +167,7 @@ class Side:
             raise np.linalg.LinAlgError(f"sum of squared residuals {misfit}")
         return Side(means, covariances, self.prior), misfit
 
-    def seen_from_the_other_side(
-        self, precision: np.dtype[Any]
-    ) -> tuple[list[NDArray[np.floating]], NDArray[np.float64]]:
+    def seen_from_the_other_side(self, precision: np.dtype[Any]) -> tuple[list[NDArray[np.floating]], Floats]:
         """Return the terms that the other side's problems sum over their cells, one row per entity.
 
         Parameters
@@ -215,7 +212,7 @@ class Side:
         prior[0, 1:] = prior[1:, 0] = 0.0
         return replace(self, prior=prior)
 
-    def transformed(self, matrix: NDArray[np.float64]) -> Side:
+    def transformed(self, matrix: Floats) -> Side:
         """Return the side whose factors are ``matrix @ factors``.
 
         Parameters
@@ -233,15 +230,15 @@ class Side:
         map_blocks(transform, len(means), _ROWS)
         return Side(means, covariances, whole @ self.prior @ whole.T)
 
-    def second_moments(self) -> NDArray[np.float64]:
+    def second_moments(self) -> Floats:
         """Return the mean of E[x x^T] over the entities, shape (1 + rank, 1 + rank)."""
 
-        def moments(rows: slice) -> NDArray[np.float64]:
-            total: NDArray[np.float64] = (packed_outer(self.means[rows]) + self.covariances[rows]).sum(axis=0)
+        def moments(rows: slice) -> Floats:
+            total: Floats = (packed_outer(self.means[rows]) + self.covariances[rows]).sum(axis=0)
             return total
 
         total = np.sum(map_blocks(moments, len(self.means), _ROWS), axis=0, keepdims=True)
-        mean: NDArray[np.float64] = unpack(total / len(self.means))[0]
+        mean: Floats = unpack(total / len(self.means))[0]
         return mean
 
     def divergence(self) -> float:
@@ -255,7 +252,7 @@ class Side:
         spread = np.trace(np.linalg.solve(self.prior, self.second_moments())) - width
         return float(entities * (spread + np.linalg.slogdet(self.prior)[1]) - log_determinant) / 2
 
-    def extended(self, one: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def extended(self, one: int) -> tuple[Floats, Floats]:
         """Return means and packed second moments with a constant 1 inserted at column ``one``.
 
         Users extended at 1 are (bias, 1, factors) and items at 0 are (1, bias, factors), so the
@@ -270,9 +267,7 @@ class Side:
         return means, moments
 
 
-def expected_squares(
-    users: Side, items: Side, observations: Observations, residuals: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def expected_squares(users: Side, items: Side, observations: Observations, residuals: Floats) -> Floats:
     """Return E[(r_ui - b_u - c_i - p_u . q_i)^2] of every cell under the posterior, shape (cells,).
 
     Parameters

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.accounting import LARGEST_CELL_EPSILON
-from dprec.arrays import cut, find, offsets, row_maxima, row_sums, sizes_of
+from dprec.arrays import Bools, Floats, Ints, cut, find, offsets, row_maxima, row_sums, sizes_of
 from dprec.channel import Channel
 from dprec.components import Options, option
 from dprec.crossdomain.replacement import STEPS, Candidates, ReplacementDraws
@@ -100,11 +100,11 @@ class ReplacementOptions(Options):
 class AlterEgos:
     """The AlterEgos of some users."""
 
-    indptr: NDArray[np.int64]
+    indptr: Ints
     """Shape (users + 1,)."""
-    targets: NDArray[np.int64]
+    targets: Ints
     """Positions in the target domain, ascending within a user; shape (cells,)."""
-    values: NDArray[np.float64]
+    values: Floats
     """Ratings, or deviations from an item's mean; shape (cells,)."""
 
     @classmethod
@@ -116,7 +116,7 @@ class AlterEgos:
 def alter_egos(
     users: NDArray[np.integer],
     items: NDArray[np.integer],
-    values: NDArray[np.float64],
+    values: Floats,
     n_users: int,
     draws: ReplacementDraws,
     random_words: NDArray[np.uint64],
@@ -177,12 +177,12 @@ class ValueCode:
         width = scale.high - scale.low
         return cls(-width, width) if deviations else cls(scale.low, scale.high)
 
-    def encode(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    def encode(self, values: Floats) -> Ints:
         """Return the nearest codes."""
         parts = (values - self.low) / (self.high - self.low) * (CODES - 1)
         return np.clip(np.rint(parts), 0, CODES - 1).astype(np.int64)
 
-    def decode(self, codes: NDArray[np.integer]) -> NDArray[np.float64]:
+    def decode(self, codes: NDArray[np.integer]) -> Floats:
         """Return the values that the codes stand for."""
         share = codes.astype(np.float64) / (CODES - 1)
         return self.low + share * (self.high - self.low)
@@ -211,9 +211,7 @@ class RowCodec:
         symbols = candidates.steps + STEPS if self.with_steps else np.zeros_like(candidates.targets)
         return self._rows.encode(candidates.indptr, candidates.targets, symbols)
 
-    def packed_sizes(
-        self, indptr: NDArray[np.int64], items: NDArray[np.int64], row_sizes: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def packed_sizes(self, indptr: Ints, items: Ints, row_sizes: Ints) -> Ints:
         """Return the bytes of messages that carry some rows each, shape (messages,).
 
         Parameters
@@ -230,7 +228,7 @@ class RowCodec:
         sizes = 1 + set_bytes + counts * per_row + row_sums(row_sizes, indptr)
         return np.where(counts > 0, sizes, 0)
 
-    def pack(self, items: NDArray[np.int64], rows: list[bytes], means: NDArray[np.int64]) -> bytes:
+    def pack(self, items: Ints, rows: list[bytes], means: Ints) -> bytes:
         """Pack the rows of source items, in ascending order, with the codes of the items' means."""
         if not rows:
             return b""
@@ -243,7 +241,7 @@ class RowCodec:
         lengths = sizes.astype(f"<u{width}").tobytes()
         return b"".join([bytes([width]), np.packbits(bits).tobytes(), lengths, middle, *rows])
 
-    def unpack(self, data: bytes) -> tuple[Candidates, NDArray[np.int64]]:
+    def unpack(self, data: bytes) -> tuple[Candidates, Ints]:
         """Unpack rows and the codes of their items' means.
 
         Raises
@@ -295,7 +293,7 @@ class AlterEgoCodec:
         """Encode the AlterEgo of every user."""
         return self._codec.encode(egos.indptr, egos.targets, self._values.encode(egos.values))
 
-    def decode(self, reports: list[bytes]) -> tuple[NDArray[np.bool_], AlterEgos]:
+    def decode(self, reports: list[bytes]) -> tuple[Bools, AlterEgos]:
         """Decode and validate; returns which reports are valid, and the AlterEgos, empty for the others."""
         decoded = self._codec.decode(reports)
         values = self._values.decode(decoded.symbols)
@@ -308,6 +306,6 @@ def _plain_channel(symbols: int) -> Channel:
     return Channel(np.eye(symbols, dtype=np.uint64) << np.uint64(DRAW_BITS), numbers, numbers)
 
 
-def _width_index(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def _width_index(sizes: Ints) -> Ints:
     """Return the index of the least width that holds each size."""
     return np.searchsorted([1 << (8 * width) for width in _WIDTHS], sizes, side="right").astype(np.int64)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import Bools
 from dprec.errors import InputError
 from dprec.ratings import Ratings
 
@@ -26,7 +27,7 @@ class CrossDomainRatings(Ratings):
     """Range of the items of the target domain; all others belong to the source domain."""
 
     @property
-    def in_target(self) -> NDArray[np.bool_]:
+    def in_target(self) -> Bools:
         """Which items belong to the target domain, shape (items,)."""
         items = np.arange(self.n_items)
         return (items >= self.target_start) & (items < self.target_stop)
@@ -36,7 +37,7 @@ class CrossDomainRatings(Ratings):
         """Number of items of the target domain."""
         return self.target_stop - self.target_start
 
-    def straddlers(self) -> NDArray[np.bool_]:
+    def straddlers(self) -> Bools:
         """Return which users rated in both domains, shape (users,)."""
         in_target = self.in_target[self.items]
         targets = np.bincount(self.users, weights=in_target, minlength=self.n_users)

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dprec.accounting import LARGEST_CELL_EPSILON
+from dprec.arrays import Floats, Ints
 from dprec.components import Options, option
 from dprec.crossdomain.similarity import (
     LOWEST,
@@ -23,17 +24,12 @@ from dprec.crossdomain.similarity import global_sensitivity as width_of
 from dprec.randomness import NoiseGrid, uniforms, words
 
 
-def nearest_neighbors(similarities: NDArray[np.float64], k: int) -> NDArray[np.int64]:
+def nearest_neighbors(similarities: Floats, k: int) -> Ints:
     """Return the k most similar candidates of each row, ties to the earlier; shape (rows, at most k)."""
     return np.argsort(-similarities, axis=1, kind="stable")[:, :k]
 
 
-def item_based(
-    bases: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    deviations: NDArray[np.float64],
-    shrinkage: NDArray[np.float64] | float = 0.0,
-) -> NDArray[np.float64]:
+def item_based(bases: Floats, weights: Floats, deviations: Floats, shrinkage: Floats | float = 0.0) -> Floats:
     """Predict ratings from neighbours.
 
     r_bar_i + sum_j s_j (r_j - r_bar_j) / (sum_j |s_j| + shrinkage); just r_bar_i if the denominator
@@ -50,9 +46,7 @@ def item_based(
     """
     totals = np.abs(weights).sum(axis=1) + shrinkage
     moves = (weights * deviations).sum(axis=1)
-    predictions: NDArray[np.float64] = bases + np.divide(
-        moves, totals, out=np.zeros_like(moves), where=totals > 0
-    )
+    predictions: Floats = bases + np.divide(moves, totals, out=np.zeros_like(moves), where=totals > 0)
     return predictions
 
 
@@ -82,9 +76,7 @@ def selection_width(k: int, candidates: int, sensitivity: float, epsilon: float,
     return float(4 * k * sensitivity / epsilon * np.log(k * (candidates - k) / failure))
 
 
-def limited_width(
-    width: NDArray[np.float64], nearest: NDArray[np.float64], lowest: float
-) -> NDArray[np.float64]:
+def limited_width(width: Floats, nearest: Floats, lowest: float) -> Floats:
     """Return w = min(Sim_k - lowest, width): truncation never leaves the range of the similarity.
 
     Parameters
@@ -107,13 +99,8 @@ _LEAST_SENSITIVITY = 2.0**-16
 
 
 def truncated_similarities(
-    similarities: NDArray[np.float64],
-    k: int,
-    sensitivity: NDArray[np.float64],
-    epsilon: float,
-    failure: float,
-    lowest: float,
-) -> NDArray[np.float64]:
+    similarities: Floats, k: int, sensitivity: Floats, epsilon: float, failure: float, lowest: float
+) -> Floats:
     """Return Sim^ = max(Sim, Sim_k - w), shape (rows, candidates).
 
     Parameters
@@ -135,14 +122,14 @@ def truncated_similarities(
 
 
 def select_neighbors(
-    similarities: NDArray[np.float64],
+    similarities: Floats,
     k: int,
-    sensitivity: NDArray[np.float64],
+    sensitivity: Floats,
     epsilon: float,
     failure: float,
     lowest: float,
-    draws: NDArray[np.float64],
-) -> NDArray[np.int64]:
+    draws: Floats,
+) -> Ints:
     """Draw k neighbours per row without replacement (PNSA), shape (rows, min(k, candidates)).
 
     Each draw takes a remaining candidate with probability proportional to exp(eps' Sim^ / (4 k SS)):
@@ -201,12 +188,7 @@ class SimilarityNoise:
         """Return the noise at eps', for selection and prediction together."""
         return cls(NoiseGrid.of(1.0, epsilon / 2, 1))
 
-    def added(
-        self,
-        similarities: NDArray[np.float64],
-        sensitivity: NDArray[np.float64],
-        noise: NDArray[np.int64],
-    ) -> NDArray[np.float64]:
+    def added(self, similarities: Floats, sensitivity: Floats, noise: Ints) -> Floats:
         """Round similarities to their items' grids and add noise, shape (rows, k).
 
         Parameters
@@ -292,15 +274,15 @@ class ItemBasedRecommender:
         return min(self.options.neighbors, self.items.n_items)
 
     @cached_property
-    def sensitivities(self) -> NDArray[np.float64]:
+    def sensitivities(self) -> Floats:
         """SS of every item, shape (target items,)."""
         if self.options.sensitivity == "global":
             return np.full(self.items.n_items, width_of(self.kind))
         return largest_sensitivities(self.items)
 
-    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
         """Predict ratings of target items, shape (cells,); the item's mean for a user without a profile."""
-        predictions: NDArray[np.float64] = self.items.means[items].copy()
+        predictions: Floats = self.items.means[items].copy()
         order = np.argsort(users, kind="stable")
         asked, starts = np.unique(users[order], return_index=True)
         for user, cells in zip(asked.tolist(), np.split(order, starts[1:]), strict=True):
@@ -311,12 +293,8 @@ class ItemBasedRecommender:
         return predictions
 
     def _for_user(
-        self,
-        user: int,
-        wanted: NDArray[np.integer],
-        rated: NDArray[np.integer],
-        deviations: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+        self, user: int, wanted: NDArray[np.integer], rated: NDArray[np.integer], deviations: Floats
+    ) -> Floats:
         options, k = self.options, min(self.options.neighbors, rated.size)
         similarities = dense_similarities(self.items, wanted, rated)
         shrinkage = np.full(wanted.size, options.shrinkage)
@@ -332,12 +310,8 @@ class ItemBasedRecommender:
         return item_based(self.items.means[wanted], weights, deviations[chosen], shrinkage)
 
     def private_neighbors(
-        self,
-        user: int,
-        wanted: NDArray[np.integer],
-        similarities: NDArray[np.float64],
-        sensitivities: NDArray[np.float64],
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        self, user: int, wanted: NDArray[np.integer], similarities: Floats, sensitivities: Floats
+    ) -> tuple[Ints, Floats]:
         """Return all that a private prediction learns of similarities: neighbours, and how alike they are.
 
         Parameters
@@ -366,12 +340,12 @@ class ItemBasedRecommender:
         steps = noise.unit.noise(self.seed, "similarities", indices.ravel()).reshape(indices.shape)
         return chosen, noise.added(near, sensitivities, steps)
 
-    def _indices(self, user: int, wanted: NDArray[np.integer]) -> NDArray[np.int64]:
+    def _indices(self, user: int, wanted: NDArray[np.integer]) -> Ints:
         """Return the global indices of the draws of a user's predictions, shape (cells, neighbours)."""
         cells = user * self.items.n_items + wanted.astype(np.int64)
         return cells[:, None] * self._most + np.arange(self._most)
 
-    def _selection_draws(self, user: int, wanted: NDArray[np.integer]) -> NDArray[np.float64]:
+    def _selection_draws(self, user: int, wanted: NDArray[np.integer]) -> Floats:
         """Return the draws of a user's neighbours, uniform on [0, 1), shape (cells, neighbours)."""
         indices = self._indices(user, wanted)
         start = int(indices.min())

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.arrays import offsets, places_of, row_maxima, rows_of, segments
+from dprec.arrays import Bools, Floats, Ints, offsets, places_of, row_maxima, rows_of, segments
 from dprec.channel import Channel
 from dprec.randomness import DRAWS, integer_weights
 
@@ -26,13 +26,13 @@ STEPS = 127
 class Candidates:
     """For some source items, the target items that may replace each of them."""
 
-    items: NDArray[np.int64]
+    items: Ints
     """The source items, ascending; shape (rows,)."""
-    indptr: NDArray[np.int64]
+    indptr: Ints
     """Shape (rows + 1,)."""
-    targets: NDArray[np.int64]
+    targets: Ints
     """Positions in the target domain, ascending within a row; shape (candidates,)."""
-    steps: NDArray[np.int64]
+    steps: Ints
     """X-Sim in steps, -`STEPS` to `STEPS`; shape (candidates,)."""
 
     @classmethod
@@ -50,7 +50,7 @@ class Candidates:
         )
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Ints:
         """Candidates of each row, shape (rows,)."""
         return np.diff(self.indptr)
 
@@ -65,7 +65,7 @@ class Candidates:
         counts = np.bincount(rows[chosen], minlength=self.items.size)
         return Candidates(self.items, offsets(counts), self.targets[chosen], self.steps[chosen])
 
-    def covering(self, items: NDArray[np.int64]) -> Candidates:
+    def covering(self, items: Ints) -> Candidates:
         """Return the candidates with a row for each of the given items.
 
         An item without candidates gets one with an X-Sim of 0, so it does not show that it has none.
@@ -87,7 +87,7 @@ class Candidates:
             np.concatenate([self.steps, added])[order],
         )
 
-    def rows(self, which: NDArray[np.int64]) -> Candidates:
+    def rows(self, which: Ints) -> Candidates:
         """Return some of the rows, given by position in `items`, ascending."""
         counts = self.counts[which]
         cells = segments(self.indptr[which], counts)
@@ -157,7 +157,7 @@ class ReplacementDraws:
         weights[likeliest] += DRAWS - spent - left_out * unlisted_weight
         return cls(candidates, weights.astype(np.uint64), unlisted_weight.astype(np.uint64), n_targets)
 
-    def probabilities(self, row: int) -> NDArray[np.float64]:
+    def probabilities(self, row: int) -> Floats:
         """Return the probability of every target item for a row, shape (n_targets,)."""
         return self._draws(row).astype(np.float64) / DRAWS
 
@@ -166,7 +166,7 @@ class ReplacementDraws:
         positions = np.arange(self.n_targets, dtype=np.float64)
         return Channel(np.stack([self._draws(row), other._draws(row)]), np.array([0.0, 1.0]), positions)
 
-    def draw(self, rows: NDArray[np.int64], random_words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def draw(self, rows: Ints, random_words: NDArray[np.uint64]) -> Ints:
         """Draw one replacement per random word.
 
         Parameters
@@ -196,7 +196,7 @@ class ReplacementDraws:
         targets[beyond] = self._unlisted(rows[beyond], order)
         return targets
 
-    def _unlisted(self, rows: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _unlisted(self, rows: Ints, order: Ints) -> Ints:
         """Return the target item at a given place among those that a row does not list."""
         table = self.candidates
         first, last = table.indptr[:-1][rows], table.indptr[1:][rows]
@@ -210,11 +210,7 @@ class ReplacementDraws:
         return draws
 
 
-def _search(
-    holds: Callable[[NDArray[np.int64]], NDArray[np.bool_]],
-    first: NDArray[np.int64],
-    last: NDArray[np.int64],
-) -> NDArray[np.int64]:
+def _search(holds: Callable[[Ints], Bools], first: Ints, last: Ints) -> Ints:
     """Return, for every range first:last, the first place at which a monotone condition holds, or last.
 
     All ranges are bisected together; the condition is evaluated at one place of each.

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.arrays import find, places_of, rows_of, segments
+from dprec.arrays import Bools, Floats, Ints, find, places_of, rows_of, segments
 
 SimilarityKind = Literal["adjusted-cosine", "cosine"]
 
@@ -46,11 +46,11 @@ class RatedItems:
     """1 where there is a rating; shape (users, items)."""
     opinions: sp.csc_array
     """1 for a rating of at least the item's mean, -1 for one below it; shape (users, items)."""
-    norms: NDArray[np.float64]
+    norms: Floats
     """Euclidean norms of the columns of `deviations`; shape (items,)."""
-    raters: NDArray[np.int64]
+    raters: Ints
     """Shape (items,)."""
-    means: NDArray[np.float64]
+    means: Floats
     """Mean rating, mixed with the prior; the overall mean for an item without ratings; shape (items,)."""
 
     @classmethod
@@ -99,14 +99,14 @@ class RatedItems:
 class Edges:
     """Similar pairs of items, one from each of two sets."""
 
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
+    left: Ints
+    right: Ints
     """The items, ascending by left and then by right; shape (edges,)."""
-    similarity: NDArray[np.float64]
+    similarity: Floats
     """Never 0; shape (edges,)."""
-    mutuality: NDArray[np.float64]
+    mutuality: Floats
     """Users whose ratings of both are on the same side of the items' means; shape (edges,)."""
-    confidence: NDArray[np.float64]
+    confidence: Floats
     """Mutuality over the users who rated either; shape (edges,)."""
 
     @property
@@ -114,7 +114,7 @@ class Edges:
         """Number of edges."""
         return self.left.size
 
-    def select(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> Edges:
+    def select(self, which: Bools | Ints) -> Edges:
         """Return some of the edges."""
         return Edges(
             self.left[which],
@@ -131,9 +131,7 @@ class Edges:
         )
 
 
-def dense_similarities(
-    items: RatedItems, left: NDArray[np.integer], right: NDArray[np.integer]
-) -> NDArray[np.float64]:
+def dense_similarities(items: RatedItems, left: NDArray[np.integer], right: NDArray[np.integer]) -> Floats:
     """Return the similarities of two sets of items, shape (left, right).
 
     sum_u a_ui a_uj / (|a_i| |a_j|), where a are the deviations and the norms run over all raters of an
@@ -141,13 +139,11 @@ def dense_similarities(
     """
     dots = (items.deviations[:, left].T @ items.deviations[:, right]).toarray()
     norms = items.norms[left][:, None] * items.norms[right]
-    similarities: NDArray[np.float64] = np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0)
+    similarities: Floats = np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0)
     return np.clip(similarities, -1.0, 1.0)
 
 
-def edges_between(
-    items: RatedItems, left: NDArray[np.int64], right: NDArray[np.int64], significance: int
-) -> Edges:
+def edges_between(items: RatedItems, left: Ints, right: Ints, significance: int) -> Edges:
     """Return the edges between two disjoint sets of items, zero similarities dropped.
 
     Parameters
@@ -180,9 +176,7 @@ def edges_between(
     )
 
 
-def _edges_of_rows(
-    items: RatedItems, left: NDArray[np.int64], right: NDArray[np.int64], significance: int
-) -> Edges:
+def _edges_of_rows(items: RatedItems, left: Ints, right: Ints, significance: int) -> Edges:
     similar = (items.deviations[:, left].T @ items.deviations[:, right]).tocsr()
     similar.sort_indices()
     rows = rows_of(np.diff(similar.indptr))
@@ -205,7 +199,7 @@ def _edges_of_rows(
     return edges.select(edges.similarity != 0)
 
 
-def _at(product: sp.sparray, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+def _at(product: sp.sparray, pairs: Ints) -> Floats:
     """Return entries of a sparse matrix by row-major position; SciPy stores no zeros in a product."""
     matrix = product.tocsr()
     matrix.sort_indices()
@@ -217,13 +211,11 @@ def _at(product: sp.sparray, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
     return entries
 
 
-def _columns(ratings: sp.csr_array, values: NDArray[np.float64]) -> sp.csc_array:
+def _columns(ratings: sp.csr_array, values: Floats) -> sp.csc_array:
     return sp.csr_array((values, ratings.indices, ratings.indptr), shape=ratings.shape).tocsc()
 
 
-def _top(
-    ends: NDArray[np.int64], others: NDArray[np.int64], similarity: NDArray[np.float64], k: int
-) -> NDArray[np.bool_]:
+def _top(ends: Ints, others: Ints, similarity: Floats, k: int) -> Bools:
     """Return which edges are among the k most similar at their end."""
     by_end = np.argsort(ends, kind="stable")
     values = similarity[by_end]
@@ -247,7 +239,7 @@ _ROUNDING = 1e-10
 """A remainder below this share of a squared norm is the rounding error left when the only rater goes."""
 
 
-def largest_sensitivities(items: RatedItems) -> NDArray[np.float64]:
+def largest_sensitivities(items: RatedItems) -> Floats:
     """Return each item's largest similarity-based sensitivity to any other item, shape (items,).
 
     SS(t_i, t_j) = max over users u_x of |s(t_i, t_j) - s'(t_i, t_j)|, where s' is the similarity without
@@ -277,10 +269,10 @@ class _Raters:
     item * users + user of every rating, ascending.
     """
 
-    indptr: NDArray[np.int64]
-    users: NDArray[np.int64]
-    squares: NDArray[np.float64]
-    cells: NDArray[np.int64]
+    indptr: Ints
+    users: Ints
+    squares: Floats
+    cells: Ints
     n_users: int
 
     @classmethod
@@ -295,7 +287,7 @@ class _Raters:
         return cls(indptr, users[order], by_item.data[order] ** 2, cells, n_users)
 
 
-def _of_rows(items: RatedItems, raters: _Raters, left: NDArray[np.int64], first: int) -> NDArray[np.float64]:
+def _of_rows(items: RatedItems, raters: _Raters, left: Ints, first: int) -> Floats:
     """Return the sensitivities of pairs of an item on the left and an item from `first` on."""
     right = np.arange(first, items.n_items)
     similarity = dense_similarities(items, left, right)
@@ -321,13 +313,7 @@ def _of_rows(items: RatedItems, raters: _Raters, left: NDArray[np.int64], first:
     return np.maximum(largest, _one_sided(items, raters, left, right, similarity))
 
 
-def _one_sided(
-    items: RatedItems,
-    raters: _Raters,
-    left: NDArray[np.int64],
-    right: NDArray[np.int64],
-    similarity: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def _one_sided(items: RatedItems, raters: _Raters, left: Ints, right: Ints, similarity: Floats) -> Floats:
     """Return how far users who rated only one of the two items move their similarity."""
     row, column = np.nonzero(similarity)
     before = np.abs(similarity[row, column])
@@ -345,9 +331,7 @@ def _one_sided(
     return result
 
 
-def _largest_square_without(
-    raters: _Raters, one: NDArray[np.int64], other: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _largest_square_without(raters: _Raters, one: Ints, other: Ints) -> Floats:
     """Return the largest squared deviation among the raters of one item who did not rate the other.
 
     The raters are tried from the strongest opinion down, for all pairs together, until each pair has
@@ -368,6 +352,6 @@ def _largest_square_without(
     return largest
 
 
-def _remaining(squares: NDArray[np.float64], removed: NDArray[np.float64]) -> NDArray[np.float64]:
+def _remaining(squares: Floats, removed: Floats) -> Floats:
     left_over = squares - removed
     return np.where(left_over > _ROUNDING * squares, left_over, 0.0)

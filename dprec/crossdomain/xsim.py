@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.arrays import rows_of, segments
+from dprec.arrays import Bools, Floats, Ints, rows_of, segments
 from dprec.crossdomain.similarity import Edges, RatedItems, edges_between
 
 BRIDGE, NEXT_TO_BRIDGE, FAR = 0, 1, 2
@@ -31,7 +31,7 @@ class LayeredGraph:
 
     layers: NDArray[np.int8]
     """`BRIDGE`, `NEXT_TO_BRIDGE` or `FAR`; shape (items,)."""
-    in_target: NDArray[np.bool_]
+    in_target: Bools
     """Shape (items,)."""
     cross: Edges
     """From BB items of the source to BB items of the target."""
@@ -45,9 +45,7 @@ class LayeredGraph:
         return int(((self.layers == layer) & (self.in_target == target)).sum())
 
 
-def layered_graph(
-    items: RatedItems, in_target: NDArray[np.bool_], neighbors: int, significance: int
-) -> LayeredGraph:
+def layered_graph(items: RatedItems, in_target: Bools, neighbors: int, significance: int) -> LayeredGraph:
     """Find the layers and keep the strongest edges between adjacent ones.
 
     Parameters
@@ -97,14 +95,14 @@ class _Paths:
     the edges' confidences.
     """
 
-    first: NDArray[np.int64]
-    last: NDArray[np.int64]
-    weighted: NDArray[np.float64]
-    weight: NDArray[np.float64]
-    certainty: NDArray[np.float64]
+    first: Ints
+    last: Ints
+    weighted: Floats
+    weight: Floats
+    certainty: Floats
 
     @classmethod
-    def staying(cls, items: NDArray[np.int64]) -> _Paths:
+    def staying(cls, items: Ints) -> _Paths:
         """Return the paths without an edge."""
         zeros = np.zeros(items.size)
         return cls(items, items, zeros, zeros, np.ones(items.size))
@@ -115,7 +113,7 @@ class _Paths:
         used = edges.select(edges.mutuality > 0)
         return cls(used.left, used.right, used.mutuality * used.similarity, used.mutuality, used.confidence)
 
-    def select(self, which: NDArray[np.bool_] | NDArray[np.int64] | slice) -> _Paths:
+    def select(self, which: Bools | Ints | slice) -> _Paths:
         return _Paths(
             self.first[which],
             self.last[which],
@@ -129,7 +127,7 @@ class _Paths:
         swapped = _Paths(self.last, self.first, self.weighted, self.weight, self.certainty)
         return swapped.select(order)
 
-    def continuations(self, onward: _Paths) -> NDArray[np.int64]:
+    def continuations(self, onward: _Paths) -> Ints:
         """Return how many paths continue each of these."""
         ends = np.searchsorted(onward.first, self.last, side="right")
         return ends - np.searchsorted(onward.first, self.last, side="left")

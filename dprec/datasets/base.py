@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import Floats
 from dprec.catalogue import Catalogue
 from dprec.components import Options, option
 from dprec.errors import InputError, SettingError, shown
@@ -83,7 +84,7 @@ class Dataset(Options):
         """Return settings of the data set as they are typed."""
         return typed(settings)
 
-    def hidden(self) -> NDArray[np.float64] | None:
+    def hidden(self) -> Floats | None:
         """Return the matrix from which the signs were drawn, shape (users, items), if it is known."""
         return None
 
@@ -313,7 +314,7 @@ class Layout:
 ACCEPTED = "a number, or a date such as 2005-09-06 or 2005-09-06 17:30:00"
 
 
-def times_of(column: NDArray[Any], where: str) -> NDArray[np.float64]:
+def times_of(column: NDArray[Any], where: str) -> Floats:
     """Return times as numbers; dates become seconds since 1970.
 
     A date counts as UTC, unless it says its offset from it.
@@ -340,7 +341,7 @@ def times_of(column: NDArray[Any], where: str) -> NDArray[np.float64]:
     return times
 
 
-def _seconds(column: NDArray[Any]) -> NDArray[np.float64]:
+def _seconds(column: NDArray[Any]) -> Floats:
     if column.dtype.kind != "M":
         distinct, places = np.unique(column.astype(np.str_), return_inverse=True)
         with warnings.catch_warnings():

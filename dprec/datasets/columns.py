@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
+from dprec.arrays import Bools, Floats, Ints
 from dprec.components import Options, as_tuple, option, plain
 from dprec.datasets.headers import Role, required_columns
 from dprec.errors import InputError, SettingError
@@ -24,7 +24,7 @@ _LEVELS_OF_A_SCALE = 4
 """Different ratings that make a scale; with fewer, any of them may be far from the others."""
 
 
-def _even_step(levels: NDArray[np.float64]) -> float | None:
+def _even_step(levels: Floats) -> float | None:
     """Return the distance between the levels of a scale that has all of some values, or None."""
     reach = levels[-1] - levels[0]
     # Rounding keeps two spellings of one rating from counting as different levels.
@@ -44,8 +44,8 @@ def _ends_around(low: float, high: float, step: float | None = None) -> tuple[fl
 
 
 def _check_bulk(
-    values: NDArray[np.float64],
-    counts: NDArray[np.int64],
+    values: Floats,
+    counts: Ints,
     low: float | None,
     high: float | None,
     source: str,
@@ -66,9 +66,7 @@ def _check_bulk(
             raise SettingError("missing", f"{source}: {found}", accepted)
 
 
-def _without_few(
-    values: NDArray[np.float64], counts: NDArray[np.int64], low: float | None, high: float | None
-) -> slice:
+def _without_few(values: Floats, counts: Ints, low: float | None, high: float | None) -> slice:
     """Return the narrowest stretch that holds all but a few of the ratings, if it is narrow enough."""
     budget = math.ceil(_FEW * counts.sum()) - 1
     below = np.concatenate([[0], np.cumsum(counts)])
@@ -86,7 +84,7 @@ def _without_few(
     return slice(int(starts[best]), int(ends[best]))
 
 
-def _without_sentinel(values: NDArray[np.float64], low: float | None, high: float | None) -> slice:
+def _without_sentinel(values: Floats, low: float | None, high: float | None) -> slice:
     """Return all values but one at an end that stands alone."""
     reach, enough = values[-1] - values[0], values.size > _LEVELS_OF_A_SCALE
     if low is None and values.size > 2:
@@ -98,12 +96,7 @@ def _without_sentinel(values: NDArray[np.float64], low: float | None, high: floa
     return slice(0, values.size)
 
 
-def _widened(
-    values: NDArray[np.float64],
-    counts: NDArray[np.int64],
-    odd: NDArray[np.bool_],
-    inside: tuple[float, float],
-) -> str:
+def _widened(values: Floats, counts: Ints, odd: Bools, inside: tuple[float, float]) -> str:
     """Return what odd ratings do to the scale, in words."""
     listed = ", ".join(f"{value:g}" for value in values[odd][:_LISTED])
     more = " ..." if odd.sum() > _LISTED else ""
@@ -114,10 +107,7 @@ def _widened(
 
 
 def _remedies(
-    values: NDArray[np.float64],
-    odd: NDArray[np.bool_],
-    inside: tuple[float, float],
-    written: Callable[[Mapping[str, Any]], str],
+    values: Floats, odd: Bools, inside: tuple[float, float], written: Callable[[Mapping[str, Any]], str]
 ) -> str:
     """Return what to type where odd ratings are none, or where they are ratings."""
     low, high = float(values[0]), float(values[-1])
@@ -203,7 +193,7 @@ class RatingColumns(Options):
         """Return settings as they are typed, here as arguments in Python."""
         return ", ".join(f"{name}={_shown(value)}" for name, value in settings.items())
 
-    def scale(self, values: NDArray[np.float64], source: str) -> RatingScale:
+    def scale(self, values: Floats, source: str) -> RatingScale:
         """Return the scale of some ratings.
 
         Raises

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import Floats, Ints
 from dprec.datasets.base import WHITESPACE, FileDataset, Layout, locate, times_of
 from dprec.datasets.files import Block, blocks, separated
 from dprec.datasets.headers import column_place
@@ -34,9 +35,7 @@ _WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,17})(?:\.0{1,9})?")
 """An integer in its shortest form, perhaps with decimals of zero."""
 
 
-def _cut_cells(
-    block: Block, mark: str, width: int, layout: Layout
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _cut_cells(block: Block, mark: str, width: int, layout: Layout) -> tuple[Ints, Ints]:
     """Return where the cells of a block start and end, shape (rows, width) each."""
     data = np.frombuffer(block.text, dtype=np.uint8)
     marks = np.flatnonzero((data == ord(mark)) | (data == _NEWLINE))
@@ -55,7 +54,7 @@ def _cut_cells(
 
 
 def characters(
-    block: Block, starts: NDArray[np.int64], ends: NDArray[np.int64], name: str, *, empty: bool = False
+    block: Block, starts: Ints, ends: Ints, name: str, *, empty: bool = False
 ) -> NDArray[np.uint8]:
     """Return the trimmed cells of a column, shape (longest cell, rows), padded with zeros.
 
@@ -127,7 +126,7 @@ def words(table: NDArray[np.uint8]) -> NDArray[np.str_]:
     return np.asarray(cells.astype(np.str_) if np.all(table < 128) else np.char.decode(cells, "utf-8"))
 
 
-def numbers(block: Block, table: NDArray[np.uint8], name: str) -> NDArray[np.float64]:
+def numbers(block: Block, table: NDArray[np.uint8], name: str) -> Floats:
     """Return a column as numbers, NaN for an empty cell; each distinct text is converted once."""
     # Most ratings fit into eight characters, which are compared as one integer.
     short = len(table) <= 8
@@ -135,7 +134,7 @@ def numbers(block: Block, table: NDArray[np.uint8], name: str) -> NDArray[np.flo
     distinct = np.unique(cells)
     texts = distinct.view("S8") if short else distinct
     values = np.array([_finite(text) for text in texts.tolist()])
-    column: NDArray[np.float64] = values[np.searchsorted(distinct, cells)]
+    column: Floats = values[np.searchsorted(distinct, cells)]
     unread = np.isnan(column) & (table[0] != 0)
     if np.any(unread):
         row = int(np.argmax(unread))
@@ -145,7 +144,7 @@ def numbers(block: Block, table: NDArray[np.uint8], name: str) -> NDArray[np.flo
     return column
 
 
-def _cell_times(block: Block, table: NDArray[np.uint8], name: str) -> NDArray[np.float64]:
+def _cell_times(block: Block, table: NDArray[np.uint8], name: str) -> Floats:
     """Return a column as times; see `dprec.datasets.base.times_of`."""
     try:
         return numbers(block, table, name)

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from dprec.arrays import Floats
 from dprec.components import option
 from dprec.crossdomain import CrossDomainRatings
 from dprec.datasets.base import GIVEN, Dataset, read_fold, times_of, united, without_times
@@ -170,7 +171,7 @@ def _columns(frame: Frame, settings: RatingColumns, source: str) -> list[NDArray
     return columns
 
 
-def _times(column: Any, where: str, settings: RatingColumns) -> list[NDArray[np.float64]]:
+def _times(column: Any, where: str, settings: RatingColumns) -> list[Floats]:
     """Return a column of times; nothing if one that was found by its name holds none."""
     try:
         return [times_of(_present(column, where), where)]

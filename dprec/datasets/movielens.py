@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import Bools, Ints
 from dprec.catalogue import Catalogue, ItemRows
 from dprec.components import option
 from dprec.datasets.base import Layout, Source, locate, read_fold
@@ -63,7 +64,7 @@ def film_titles(path: Path) -> dict[int, str]:
     return {film: title for film, title, _, _ in _read(path)}
 
 
-def film_genres(path: Path) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def film_genres(path: Path) -> tuple[Ints, Bools]:
     """Return the films of u.item, and which of all 19 genres each has.
 
     Returns
@@ -230,7 +231,7 @@ def _counted_in_info(info: Path) -> int | None:
     return int(counts[1]) if counts else None
 
 
-def _codes(ratings: Ratings) -> NDArray[np.int64]:
+def _codes(ratings: Ratings) -> Ints:
     """Return a number for each rating that identifies user, item and level, ascending."""
     return ratings.cells * (ratings.scale.levels + 1) + ratings.levels
 

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import offsets, rows_of
+from dprec.arrays import Bools, Floats, Ints, offsets, rows_of
 from dprec.binarization import binary_scale
 from dprec.completion import LinkKind, link_of
 from dprec.components import option
@@ -71,13 +71,13 @@ class Synthetic(Dataset):
             item_ids=np.arange(1, self.items + 1),
         )
 
-    def _activity(self) -> NDArray[np.int64]:
+    def _activity(self) -> Ints:
         """Return the number of ratings of each user: a minimum for everybody, the rest in skewed shares."""
         weights = generator(self.seed, "synthetic activity").standard_gamma(_ACTIVITY_SHAPE, self.users)
         least = min(_LEAST_PER_USER, self.ratings // self.users)
         return least + _apportioned(self.ratings - least * self.users, weights, self.items - least)
 
-    def _profiles(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _profiles(self, counts: Ints) -> Ints:
         """Return user * items + item of every rating, ascending.
 
         A user's items are drawn one after the other in proportion to their popularity, without
@@ -143,18 +143,18 @@ class Synthetic(Dataset):
         return levels
 
 
-def _first_of_equals(ascending: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _first_of_equals(ascending: Ints) -> Bools:
     """Return which values differ from the one before."""
     first = np.ones(ascending.size, dtype=np.bool_)
     np.not_equal(ascending[1:], ascending[:-1], out=first[1:])
     return first
 
 
-def _stretches(values: NDArray[np.int64], length: int) -> list[NDArray[np.int64]]:
+def _stretches(values: Ints, length: int) -> list[Ints]:
     return [values[start : start + length] for start in range(0, values.size, length)]
 
 
-def _apportioned(total: int, weights: NDArray[np.float64], most: int) -> NDArray[np.int64]:
+def _apportioned(total: int, weights: Floats, most: int) -> Ints:
     """Divide an integer in proportion to weights by largest remainders, no share above `most`."""
     full = np.zeros(weights.size, dtype=np.bool_)
     while True:
@@ -210,7 +210,7 @@ class OneBitSynthetic(Dataset):
             item_ids=np.arange(1, self.items + 1),
         )
 
-    def hidden(self) -> NDArray[np.float64]:
+    def hidden(self) -> Floats:
         """Return the hidden matrix M, shape (users, items).
 
         M = M1 M2^T, M1 and M2 with entries uniform on [-1/2, 1/2], scaled to a largest entry of alpha in
@@ -222,5 +222,5 @@ class OneBitSynthetic(Dataset):
         left = random.random((self.users, self.rank)) - 0.5
         right = random.random((self.items, self.rank)) - 0.5
         matrix = left @ right.T
-        scaled: NDArray[np.float64] = self.alpha * matrix / np.abs(matrix).max()
+        scaled: Floats = self.alpha * matrix / np.abs(matrix).max()
         return scaled

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
+from dprec.arrays import Bools, Floats
 from dprec.catalogue import Catalogue, ItemRows
 from dprec.components import Options, as_tuple, option
 from dprec.datasets.base import GIVEN, FileDataset, Layout, locate, read_fold, typed, united
@@ -158,9 +159,7 @@ class ItemColumns(Options):
         )
 
 
-def categories_of(
-    rows: Iterable[Sequence[str]], column: str, source: str
-) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
+def categories_of(rows: Iterable[Sequence[str]], column: str, source: str) -> tuple[Bools, tuple[str, ...]]:
     """Return which category each row is in, and their names.
 
     Parameters
@@ -239,7 +238,7 @@ class DelimitedColumns(RatingColumns, FileDataset):
         with _file_first(source):
             return super().places(header, source, timed=timed)
 
-    def scale(self, values: NDArray[np.float64], source: str) -> RatingScale:
+    def scale(self, values: Floats, source: str) -> RatingScale:
         """Return the scale; see `RatingColumns.scale`. An InputError names the file first."""
         with _file_first(source):
             return super().scale(values, source)

@@ -17,7 +17,8 @@ from enum import IntEnum
 from typing import Any, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dprec.arrays import Bools
 
 IDENTIFY = "query.identify"
 """Which partition does this node host? Carries no record."""
@@ -222,7 +223,7 @@ Request = (
 )
 
 
-def bitmap_of(asked: NDArray[np.bool_]) -> bytes | None:
+def bitmap_of(asked: Bools) -> bytes | None:
     """Return how a request states which users of a partition are asked, from a mask of shape (users,).
 
     None if everybody is asked, as is a user who is alone on its node.
@@ -230,7 +231,7 @@ def bitmap_of(asked: NDArray[np.bool_]) -> bytes | None:
     return None if asked.all() else np.packbits(asked).tobytes()
 
 
-def asked_users(bitmap: bytes | None, users: int) -> NDArray[np.bool_]:
+def asked_users(bitmap: bytes | None, users: int) -> Bools:
     """Return which users of a partition are asked, shape (users,).
 
     Raises

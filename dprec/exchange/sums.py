@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import Bools, Ints
 from dprec.exchange.messages import Entries, Record, is_integer
 
 _PLACE = np.dtype("<u4")
@@ -27,16 +28,16 @@ class SummedReports:
 
     first: int
     """The first user of the partition."""
-    absent: NDArray[np.bool_]
-    late: NDArray[np.bool_]
+    absent: Bools
+    late: Bools
     """Users who did not answer, or who answered after the round had ended; shape (asked,)."""
-    sizes: NDArray[np.int64]
+    sizes: Ints
     """Bytes of the report of each user; of no meaning for one who did not answer; shape (asked,)."""
     accepted: int
     """Number of reports in the sums: valid ones that arrived in time."""
-    total: NDArray[np.int64]
+    total: Ints
     """Sum of these reports; shape (numbers,)."""
-    raters: NDArray[np.int64] | None = None
+    raters: Ints | None = None
     """Number of users who reported on each item, if reports reveal it; shape (items,)."""
 
     @classmethod
@@ -87,7 +88,7 @@ class SummedReports:
         }
 
 
-def _without_zeros(name: str, numbers: NDArray[np.int64]) -> Entries:
+def _without_zeros(name: str, numbers: Ints) -> Entries:
     places = np.flatnonzero(numbers)
     return {
         name: numbers[places].astype(_NUMBER).tobytes(),
@@ -95,7 +96,7 @@ def _without_zeros(name: str, numbers: NDArray[np.int64]) -> Entries:
     }
 
 
-def _sparse(record: Record, name: str, size: int) -> NDArray[np.int64]:
+def _sparse(record: Record, name: str, size: int) -> Ints:
     values, places = _array(record, name, _NUMBER), _array(record, f"{name}_at", _PLACE)
     ascending = bool((places[1:] > places[:-1]).all())
     if values.size != places.size or not ascending or (places.size and places[-1] >= size):
@@ -105,7 +106,7 @@ def _sparse(record: Record, name: str, size: int) -> NDArray[np.int64]:
     return numbers
 
 
-def _sizes(record: Record, asked: int) -> NDArray[np.int64]:
+def _sizes(record: Record, asked: int) -> Ints:
     """Read the sizes that occur, and which of them is each user's."""
     sizes = record.get("sizes")
     if not isinstance(sizes, list) or not all(
@@ -117,7 +118,7 @@ def _sizes(record: Record, asked: int) -> NDArray[np.int64]:
     places = _array(record, "size_of", _place_type(len(sizes)))
     if places.size != asked or (places >= len(sizes)).any():
         raise ValueError(f"sizes of {places.size} reports, of {asked} users")
-    of_user: NDArray[np.int64] = np.array(sizes, dtype=np.int64)[places]
+    of_user: Ints = np.array(sizes, dtype=np.int64)[places]
     return of_user
 
 
@@ -125,7 +126,7 @@ def _place_type(places: int) -> np.dtype[Any]:
     return np.dtype("u1") if places <= 1 << 8 else _PLACE
 
 
-def _bits(record: Record, name: str, users: int) -> NDArray[np.bool_]:
+def _bits(record: Record, name: str, users: int) -> Bools:
     if record.get(name) is None:
         return np.zeros(users, dtype=np.bool_)
     packed = _array(record, name, np.dtype("u1"))

@@ -24,7 +24,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import find
+from dprec.arrays import Bools, Floats, Ints, find
 from dprec.completion import Profiles
 from dprec.components import option
 from dprec.errors import SettingError
@@ -35,9 +35,7 @@ from dprec.wire import FixedFields
 _HALF = DRAWS // 2
 
 
-def randomize(
-    coordinates: NDArray[np.float64], epsilon: float, random_words: NDArray[np.uint64]
-) -> NDArray[np.bool_]:
+def randomize(coordinates: Floats, epsilon: float, random_words: NDArray[np.uint64]) -> Bools:
     """Answer each coordinate in [-1, 1] with one bit.
 
     Parameters
@@ -62,7 +60,7 @@ def exact_epsilon(epsilon: float) -> float:
     return loss_of_draws(heads, DRAWS - heads)
 
 
-def _thresholds(coordinates: NDArray[np.float64], epsilon: float) -> NDArray[np.uint64]:
+def _thresholds(coordinates: Floats, epsilon: float) -> NDArray[np.uint64]:
     # (x (e - 1) + e + 1) / (2 (e + 1)) is one half and x times the largest distance from it.
     largest = _HALF - fewest_draws(epsilon)
     # In floating point, the product with 1 can exceed the integer.
@@ -71,9 +69,7 @@ def _thresholds(coordinates: NDArray[np.float64], epsilon: float) -> NDArray[np.
     return heads
 
 
-def pack_answers(
-    coordinates: NDArray[np.int64], answers: NDArray[np.bool_], n_coordinates: int
-) -> list[bytes]:
+def pack_answers(coordinates: Ints, answers: Bools, n_coordinates: int) -> list[bytes]:
     """Encode the coordinate that each user drew and the answer: ceil(log2(coordinates)) + 1 bits."""
     size = _report_bytes(n_coordinates)
     fields = (coordinates << 1 | answers) << (size * 8 - report_bits(n_coordinates))
@@ -81,9 +77,7 @@ def pack_answers(
     return [packed[end - size : end] for end in range(8, len(packed) + 1, 8)]
 
 
-def unpack_answers(
-    reports: Sequence[bytes], n_coordinates: int
-) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.bool_]]:
+def unpack_answers(reports: Sequence[bytes], n_coordinates: int) -> tuple[Bools, Ints, Bools]:
     """Decode and validate the reports that `pack_answers` returns.
 
     Returns
@@ -130,8 +124,8 @@ class OneBitGradient(GradientReport):
     def encode(
         self,
         profiles: Profiles,
-        user_factors: NDArray[np.float64],
-        item_factors: NDArray[np.float64],
+        user_factors: Floats,
+        item_factors: Floats,
         epsilon: float,
         draws: RoundDraws,
     ) -> list[bytes]:
@@ -141,7 +135,7 @@ class OneBitGradient(GradientReport):
         answers = randomize(values, epsilon, answer_words(draws))
         return pack_answers(coordinates, answers, item_factors.size)
 
-    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
+    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[Bools, Aggregate]:
         """Validate the reports and count their bits by coordinate."""
         return add_up(reports, shape[0] * shape[1])
 
@@ -155,7 +149,7 @@ class OneBitGradient(GradientReport):
 
     def gradient(
         self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, public_seed: int
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return the mean of the estimates n d (2 T - 1) (e + 1) / (e - 1), e = exp(epsilon)."""
         return _mean_estimate(aggregate, epsilon).reshape(shape)
 
@@ -172,12 +166,7 @@ class OneBitGradient(GradientReport):
         return exact_epsilon(epsilon)
 
 
-def _gradient_at(
-    profiles: Profiles,
-    user_factors: NDArray[np.float64],
-    item_factors: NDArray[np.float64],
-    coordinates: NDArray[np.int64],
-) -> NDArray[np.float64]:
+def _gradient_at(profiles: Profiles, user_factors: Floats, item_factors: Floats, coordinates: Ints) -> Floats:
     """Return one coordinate of each user's gradient, 0 at an item that it has not rated, shape (users,)."""
     items, factors = np.divmod(coordinates, item_factors.shape[1])
     ratings, rated = _ratings_of(profiles, items)
@@ -186,7 +175,7 @@ def _gradient_at(
     return np.where(rated, -2.0 * own * errors, 0.0)
 
 
-def _draw_coordinates(n_coordinates: int, draws: RoundDraws) -> NDArray[np.int64]:
+def _draw_coordinates(n_coordinates: int, draws: RoundDraws) -> Ints:
     """Return the coordinate that each user of a partition draws, uniformly."""
     return uniform_below(n_coordinates, draws.words(_COORDINATE))
 
@@ -196,7 +185,7 @@ def answer_words(draws: RoundDraws) -> NDArray[np.uint64]:
     return draws.words(_ANSWER)
 
 
-def add_up(reports: Sequence[bytes], n_coordinates: int) -> tuple[NDArray[np.bool_], Aggregate]:
+def add_up(reports: Sequence[bytes], n_coordinates: int) -> tuple[Bools, Aggregate]:
     """Validate one-bit reports and sum their signs by coordinate."""
     valid, coordinates, answers = unpack_answers(reports, n_coordinates)
     votes = np.bincount(coordinates[valid] * 2 + answers[valid], minlength=2 * n_coordinates)
@@ -213,7 +202,7 @@ def _possible_votes(aggregate: Aggregate) -> bool:
     return cast <= users and (users - cast) % 2 == 0
 
 
-def _mean_estimate(aggregate: Aggregate, epsilon: float) -> NDArray[np.float64]:
+def _mean_estimate(aggregate: Aggregate, epsilon: float) -> Floats:
     """Return an unbiased estimate of the mean over users, for every coordinate.
 
     A report is about one coordinate, so it is scaled up by the number of coordinates.
@@ -222,9 +211,7 @@ def _mean_estimate(aggregate: Aggregate, epsilon: float) -> NDArray[np.float64]:
     return aggregate.total.astype(np.float64) * scale
 
 
-def _ratings_of(
-    profiles: Profiles, items: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _ratings_of(profiles: Profiles, items: Ints) -> tuple[Floats, Bools]:
     """Return each user's rating of one item, and whether there is one."""
     cells = profiles.users * profiles.n_items + profiles.items
     wanted = np.arange(profiles.n_users) * profiles.n_items + items
@@ -245,8 +232,8 @@ class ReducedOneBitGradient(GradientReport):
     def encode(
         self,
         profiles: Profiles,
-        user_factors: NDArray[np.float64],
-        item_factors: NDArray[np.float64],
+        user_factors: Floats,
+        item_factors: Floats,
         epsilon: float,
         draws: RoundDraws,
     ) -> list[bytes]:
@@ -264,7 +251,7 @@ class ReducedOneBitGradient(GradientReport):
         answers = randomize(-2.0 * own * sums, epsilon, answer_words(draws))
         return pack_answers(coordinates, answers, n_coordinates)
 
-    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
+    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[Bools, Aggregate]:
         """Validate the reports and count their bits by coordinate of the projected gradient."""
         return add_up(reports, self.dimensions * shape[1])
 
@@ -278,11 +265,11 @@ class ReducedOneBitGradient(GradientReport):
 
     def gradient(
         self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, public_seed: int
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Map the mean projected gradient back with the pseudo-inverse of the projection."""
         rows = self.dimensions
         reduced = _mean_estimate(aggregate, epsilon).reshape(rows, shape[1])
-        estimate: NDArray[np.float64] = _pseudo_inverse(public_seed, rows, shape[0]) @ reduced
+        estimate: Floats = _pseudo_inverse(public_seed, rows, shape[0]) @ reduced
         return estimate
 
     def check(self, shape: tuple[int, int]) -> None:
@@ -304,12 +291,12 @@ class ReducedOneBitGradient(GradientReport):
 
 
 @lru_cache(maxsize=2)
-def _pseudo_inverse(seed: int, rows: int, n_items: int) -> NDArray[np.float64]:
+def _pseudo_inverse(seed: int, rows: int, n_items: int) -> Floats:
     return np.linalg.pinv(projection(seed, rows, n_items)).astype(np.float64, copy=False)
 
 
 @lru_cache(maxsize=2)
-def projection(seed: int, rows: int, n_items: int) -> NDArray[np.float64]:
+def projection(seed: int, rows: int, n_items: int) -> Floats:
     """Return the projection shared by devices and server; its entries are Normal(0, 1 / rows)."""
     return generator(seed, "projection").normal(0.0, rows**-0.5, (rows, n_items))
 
@@ -347,8 +334,8 @@ class SampledSigns(GradientReport):
     def encode(
         self,
         profiles: Profiles,
-        user_factors: NDArray[np.float64],
-        item_factors: NDArray[np.float64],
+        user_factors: Floats,
+        item_factors: Floats,
         epsilon: float,
         draws: RoundDraws,
     ) -> list[bytes]:
@@ -361,7 +348,7 @@ class SampledSigns(GradientReport):
             fields[:, place] = coordinates << 1 | bits
         return self._codec(item_factors.size).encode(fields)
 
-    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
+    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[Bools, Aggregate]:
         """Validate the reports and count their bits by coordinate."""
         n_coordinates = shape[0] * shape[1]
         valid, fields = self._codec(n_coordinates).decode(reports)
@@ -383,7 +370,7 @@ class SampledSigns(GradientReport):
 
     def gradient(
         self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, public_seed: int
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return the mean of the estimates, each bit scaled up by the number of coordinates."""
         bits = aggregate.users * self.coordinates
         scale = unbiased_scale(self._share(epsilon)) * aggregate.total.size / bits

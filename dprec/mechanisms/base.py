@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dprec.accounting import PrivacyBudget
+from dprec.arrays import Floats
 from dprec.channel import Channel
 from dprec.components import Options, is_ours, naming, reference_of
 from dprec.errors import InputError, shown
@@ -85,8 +86,8 @@ class Mechanism(Options):
         return None
 
     def noise_between(
-        self, edges: NDArray[np.float64], scale: RatingScale, shares: NDArray[np.float64], epsilon: float
-    ) -> NDArray[np.float64] | None:
+        self, edges: Floats, scale: RatingScale, shares: Floats, epsilon: float
+    ) -> Floats | None:
         """Return the probability of noise between neighbouring edges by a paper's density, if it has one.
 
         Parameters
@@ -128,7 +129,7 @@ class Mechanism(Options):
         rng: np.random.Generator | int | None = None,
         *,
         scale: RatingScale = _STARS,
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Send ratings through the mechanism, as devices would, and read what arrives.
 
         Parameters
@@ -169,7 +170,7 @@ class Mechanism(Options):
         return read
 
 
-def _levels(ratings: NDArray[np.float64], scale: RatingScale) -> NDArray[np.uint8]:
+def _levels(ratings: Floats, scale: RatingScale) -> NDArray[np.uint8]:
     """Return the level of each rating; 0 for NaN."""
     rated = ~np.isnan(ratings)
     wrong = ratings[rated][~scale.accepts(ratings[rated])]

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dprec.arrays import Floats
 from dprec.channel import Channel
 from dprec.components import option
 from dprec.mechanisms.base import Mechanism
@@ -22,9 +23,7 @@ TAIL = 1e-3
 """Probability that the noise on an end of the scale falls into the end cell beyond it."""
 
 
-def wide_grid(
-    low: float, high: float, b: float, symbols: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def wide_grid(low: float, high: float, b: float, symbols: int) -> tuple[Floats, Floats]:
     """Return the inner edges and the values of a grid that covers nearly all of the noise.
 
     Parameters
@@ -50,7 +49,7 @@ def wide_grid(
     return edges, np.concatenate([[edges[0] - b], middles, [edges[-1] + b]])
 
 
-def cell_probabilities(edges: NDArray[np.float64], centres: ArrayLike, b: float) -> NDArray[np.float64]:
+def cell_probabilities(edges: Floats, centres: ArrayLike, b: float) -> Floats:
     """Return the probability that Laplace(centre, b) falls into each cell, shape (centres, cells).
 
     Parameters
@@ -68,7 +67,7 @@ def cell_probabilities(edges: NDArray[np.float64], centres: ArrayLike, b: float)
     # two cumulative probabilities, so that the ratios between rows keep full precision.
     below = np.exp(np.minimum(right, 0.0)) * -np.expm1(np.minimum(left, 0.0) - np.minimum(right, 0.0))
     above = np.exp(-np.maximum(left, 0.0)) * -np.expm1(np.maximum(left, 0.0) - np.maximum(right, 0.0))
-    probabilities: NDArray[np.float64] = (below + above) / 2
+    probabilities: Floats = (below + above) / 2
     return probabilities
 
 
@@ -138,9 +137,7 @@ class BoundedLaplace(Mechanism):
         density = np.exp(-np.abs(grid[None, :] - scale.values[:, None]) / b)
         return Channel.from_probabilities(density, scale.values, grid, epsilon)
 
-    def noise_between(
-        self, edges: NDArray[np.float64], scale: RatingScale, shares: NDArray[np.float64], epsilon: float
-    ) -> NDArray[np.float64]:
+    def noise_between(self, edges: Floats, scale: RatingScale, shares: Floats, epsilon: float) -> Floats:
         """Return the probabilities by the density of Neera et al. [neera2023]; see `Mechanism`."""
         b = least_scale(scale.low, scale.high, epsilon)
         return interval_probabilities(edges, scale.values, shares, scale.low, scale.high, b)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
+from dprec.arrays import Floats
 from dprec.errors import InputError
 
 
-def normalisation(ratings: ArrayLike, low: float, high: float, b: float) -> NDArray[np.float64]:
+def normalisation(ratings: ArrayLike, low: float, high: float, b: float) -> Floats:
     """Return C(r), the mass that Laplace(r, b) has on [low, high] (Neera et al. [neera2023], Lemma 1).
 
     Parameters
@@ -29,7 +30,7 @@ def normalisation(ratings: ArrayLike, low: float, high: float, b: float) -> NDAr
         Scale of the noise, in rating units.
     """
     r = np.asarray(ratings, dtype=np.float64)
-    mass: NDArray[np.float64] = -(np.expm1(-(r - low) / b) + np.expm1(-(high - r) / b)) / 2
+    mass: Floats = -(np.expm1(-(r - low) / b) + np.expm1(-(high - r) / b)) / 2
     return mass
 
 
@@ -79,7 +80,7 @@ def least_scale(low: float, high: float, epsilon: float, sensitivity: float | No
 
 def interval_probabilities(
     edges: ArrayLike, ratings: ArrayLike, shares: ArrayLike, low: float, high: float, b: float
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the probability of the noise between adjacent edges (Neera et al. [neera2023], Eqs. 4 and 5).
 
     The paper's intervals have the differences between levels as their edges.
@@ -105,13 +106,11 @@ def interval_probabilities(
     n = np.clip(np.asarray(edges, dtype=np.float64)[:, None], low - r, high - r)
     # The integral of the density from 0 to n, for n of either sign.
     integral = -np.sign(n) * np.expm1(-np.abs(n) / b) / (2 * normalisation(r, low, high, b))
-    probabilities: NDArray[np.float64] = np.diff(integral, axis=0) @ weights
+    probabilities: Floats = np.diff(integral, axis=0) @ weights
     return probabilities
 
 
-def _mixture(
-    ratings: ArrayLike, shares: ArrayLike, low: float, high: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _mixture(ratings: ArrayLike, shares: ArrayLike, low: float, high: float) -> tuple[Floats, Floats]:
     r = np.asarray(ratings, dtype=np.float64)
     weights = np.asarray(shares, dtype=np.float64)
     if np.any((r < low) | (r > high)):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import Floats
 from dprec.channel import Channel
 from dprec.components import option
 from dprec.mechanisms.base import Mechanism
@@ -67,19 +67,19 @@ class Steps:
         """Mean distance from a magnitude at which the density falls, of noise beyond it."""
         return self.width * (0.5 + 1 / math.expm1(self.epsilon))
 
-    def density(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
+    def density(self, noise: Floats) -> Floats:
         """Return the density; a = (1 - e^-epsilon) / (2 width (gamma + e^-epsilon (1 - gamma)))."""
         fall, gamma = math.exp(-self.epsilon), self.inner_share
         a = -math.expm1(-self.epsilon) / (2 * self.width * (gamma + fall * (1 - gamma)))
-        density: NDArray[np.float64] = a * np.exp(-self.epsilon * self._step(noise))
+        density: Floats = a * np.exp(-self.epsilon * self._step(noise))
         return density
 
-    def tail(self, start: NDArray[np.float64]) -> NDArray[np.float64]:
+    def tail(self, start: Floats) -> Floats:
         """Return the probability of noise above a number, which is at least 0."""
         step = self._step(start)
         rest_of_the_step = (step + self.inner_share) * self.width - start
         later_steps = self.width / math.expm1(self.epsilon)
         return self.density(start) * (rest_of_the_step + later_steps)
 
-    def _step(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _step(self, noise: Floats) -> Floats:
         return np.maximum(np.ceil(np.abs(noise) / self.width - self.inner_share), 0.0)

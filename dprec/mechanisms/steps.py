@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import Floats
 from dprec.channel import Channel
 from dprec.mechanisms.base import Mechanism
 from dprec.ratings import RatingScale
@@ -23,17 +23,15 @@ _SAME = 1e-12
 """Distance, relative to the whole range, below which two edges count as one."""
 
 
-def edges_of(*places: NDArray[np.float64]) -> NDArray[np.float64]:
+def edges_of(*places: Floats) -> Floats:
     """Return all places in ascending order, those that differ by rounding only once."""
     edges = np.unique(np.concatenate([np.ravel(place) for place in places]))
     apart = np.diff(edges) > _SAME * (edges[-1] - edges[0])
-    kept: NDArray[np.float64] = edges[np.append(True, apart)]
+    kept: Floats = edges[np.append(True, apart)]
     return kept
 
 
-def wave(
-    left: NDArray[np.float64], right: NDArray[np.float64], low: float, high: float, epsilon: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def wave(left: Floats, right: Floats, low: float, high: float, epsilon: float) -> tuple[Floats, Floats]:
     """Return the steps of a density that is e^epsilon times as high within an interval as outside.
 
     Parameters
@@ -59,16 +57,16 @@ def wave(
     return weights / weights.sum(axis=1, keepdims=True), middles
 
 
-def on_interval(scale: RatingScale, low: float, high: float) -> NDArray[np.float64]:
+def on_interval(scale: RatingScale, low: float, high: float) -> Floats:
     """Map the levels of a scale to an interval, linearly, shape (levels,)."""
     shares = (scale.values - scale.low) / (scale.high - scale.low)
-    mapped: NDArray[np.float64] = low + (high - low) * shares
+    mapped: Floats = low + (high - low) * shares
     return mapped
 
 
-def on_scale(scale: RatingScale, values: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
+def on_scale(scale: RatingScale, values: Floats, low: float, high: float) -> Floats:
     """Map values from an interval back to a scale; the inverse of `on_interval`, also beyond its ends."""
-    mapped: NDArray[np.float64] = scale.low + (scale.high - scale.low) * (values - low) / (high - low)
+    mapped: Floats = scale.low + (scale.high - scale.low) * (values - low) / (high - low)
     return mapped
 
 
@@ -87,7 +85,7 @@ class Duchi(Mechanism):
         )
 
 
-def two_values(x: NDArray[np.float64], epsilon: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def two_values(x: Floats, epsilon: float) -> tuple[Floats, Floats]:
     """Return the probabilities of -c and c for x in [-1, 1], shape (inputs, 2), and the values -c and c.
 
     Pr(c | x) = 1 / 2 + x / (2 c), as restated by Wang et al. [wang2019], Algorithm 1.
@@ -113,7 +111,7 @@ class Piecewise(Mechanism):
         )
 
 
-def pieces(x: NDArray[np.float64], epsilon: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def pieces(x: Floats, epsilon: float) -> tuple[Floats, Floats]:
     """Return the probabilities of the steps for x in [-1, 1], shape (inputs, steps), and their values.
 
     Wang et al. [wang2019], section III-B: the density on [-c, c] is e^epsilon times as high within

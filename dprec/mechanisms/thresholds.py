@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import Bools, Floats
 from dprec.channel import Channel
 from dprec.components import option
 from dprec.errors import SettingError
@@ -61,7 +61,7 @@ class ThresholdBit(Mechanism):
             probabilities, scale.values, np.concatenate([middle - half, middle + half]), epsilon
         )
 
-    def _thresholds(self, scale: RatingScale) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _thresholds(self, scale: RatingScale) -> tuple[Floats, Floats]:
         """Return the thresholds that a bit may be about, and the probability of each."""
         every, others = scale.values[1:], self.other_thresholds
         if self.threshold == "drawn":
@@ -99,9 +99,9 @@ def fixed_threshold(scale: RatingScale, threshold: float | Literal["middle"]) ->
     return float(threshold)
 
 
-def sent(true: NDArray[np.bool_], epsilon: float) -> NDArray[np.float64]:
+def sent(true: Bools, epsilon: float) -> Floats:
     """Return the probability that an answer is given: e^epsilon / (1 + e^epsilon) if it is true."""
-    probabilities: NDArray[np.float64] = 1 / (1 + np.exp(np.where(true, -epsilon, epsilon)))
+    probabilities: Floats = 1 / (1 + np.exp(np.where(true, -epsilon, epsilon)))
     return probabilities
 
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import NoisySum, Trust, gaussian_epsilon, largest_mu
+from dprec.arrays import Bools, Floats, Ints
 from dprec.components import Options
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.private_als.statistics import (
@@ -88,15 +88,11 @@ class Aggregation(Options):
         """Return the bytes of what is exchanged around a report."""
         return FurtherMessages()
 
-    def whole(
-        self, sizes: NDArray[np.int64], layout: StatisticsLayout, multiplier: float
-    ) -> NDArray[np.bool_]:
+    def whole(self, sizes: Ints, layout: StatisticsLayout, multiplier: float) -> Bools:
         """Return which reports, of so many bytes each, are whole as far as their size tells."""
         return np.ones(sizes.size, dtype=np.bool_)
 
-    def can_release(
-        self, present: NDArray[np.bool_], added_up: int, round_index: int, public_seed: int
-    ) -> bool:
+    def can_release(self, present: Bools, added_up: int, round_index: int, public_seed: int) -> bool:
         """Return whether a release succeeds; if it fails, its budget is spent all the same.
 
         Parameters
@@ -143,7 +139,7 @@ class Aggregation(Options):
     @abstractmethod
     def decode(
         self, reports: Sequence[bytes], layout: StatisticsLayout, multiplier: float
-    ) -> tuple[NDArray[np.bool_], Aggregate]:
+    ) -> tuple[Bools, Aggregate]:
         """Validate and add up the reports of a partition.
 
         Returns
@@ -169,7 +165,7 @@ class Aggregation(Options):
     @abstractmethod
     def release(
         self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float, draws: ReleaseDraws
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return the sums with noise.
 
         Parameters
@@ -225,7 +221,7 @@ class TrustedAggregation(Aggregation):
 
     def decode(
         self, reports: Sequence[bytes], layout: StatisticsLayout, multiplier: float
-    ) -> tuple[NDArray[np.bool_], Aggregate]:
+    ) -> tuple[Bools, Aggregate]:
         """Reject what is malformed or out of bounds, and add up the rest."""
         valid, contributions = decode_contributions(reports, layout)
         total = sum_of_contributions(contributions, layout)
@@ -241,12 +237,12 @@ class TrustedAggregation(Aggregation):
 
     def release(
         self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float, draws: ReleaseDraws
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Add rounded Gaussian noise, which changes with the round and with the sums."""
         random = draws.generator("noise of sums", aggregate.total)
         deviates = random.standard_normal(aggregate.total.shape)
         noise = np.rint(deviates * (multiplier / UNIT)).astype(np.int64)
-        released: NDArray[np.float64] = (aggregate.total + noise).astype(np.float64) * UNIT * layout.scales
+        released: Floats = (aggregate.total + noise).astype(np.float64) * UNIT * layout.scales
         return released
 
     def report_bits(self, layout: StatisticsLayout, ratings: int, multiplier: float) -> int:

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import offsets, places_of
+from dprec.arrays import Bools, Floats, Ints, offsets, places_of
 from dprec.completion import Profiles, solve_user_factors
 from dprec.components import Options, option
 from dprec.private_als.statistics import TARGET_BITS, UNIT_WEIGHT, Contributions, StatisticsLayout
@@ -102,11 +102,11 @@ class ItemModel:
 
     mean: float
     """Of all ratings."""
-    biases: NDArray[np.float64]
+    biases: Floats
     """What is added to the mean; shape (items,)."""
-    weights: NDArray[np.int64]
+    weights: Ints
     """From 1 to `UNIT_WEIGHT` for items with factors, 0 for the others; shape (items,)."""
-    factors: NDArray[np.float64]
+    factors: Floats
     """In the order of the items; shape (items with factors, rank)."""
     gain: float = 1.0
     """What devices multiply their own factors by before they clip them."""
@@ -123,12 +123,12 @@ class ItemModel:
         return self.biases.size
 
     @property
-    def popular(self) -> NDArray[np.bool_]:
+    def popular(self) -> Bools:
         """Which items have factors, shape (items,)."""
         return self.weights > 0
 
     @property
-    def all_factors(self) -> NDArray[np.float64]:
+    def all_factors(self) -> Floats:
         """The factors of all items, 0 for those without, shape (items, rank)."""
         factors = np.zeros((self.n_items, self.factors.shape[1]))
         factors[self.popular] = self.factors
@@ -243,12 +243,8 @@ def contributions_of(
 
 
 def chosen_ratings(
-    profiles: Profiles,
-    candidates: NDArray[np.bool_],
-    weights: NDArray[np.int64],
-    limit: int,
-    random_words: NDArray[np.uint64],
-) -> NDArray[np.int64]:
+    profiles: Profiles, candidates: Bools, weights: Ints, limit: int, random_words: NDArray[np.uint64]
+) -> Ints:
     """Return the positions of at most ``limit`` ratings of each user, ascending.
 
     They are drawn one after the other in proportion to their weights, which gives the ``limit`` smallest of
@@ -271,18 +267,16 @@ def chosen_ratings(
     return np.sort(order[places_of(counts) < limit])
 
 
-def _own_levels(
-    profiles: Profiles, residuals: NDArray[np.float64], options: FactorizationOptions
-) -> NDArray[np.float64]:
+def _own_levels(profiles: Profiles, residuals: Floats, options: FactorizationOptions) -> Floats:
     """Return how far each user rates above the item biases, shrunk, shape (users,)."""
     sums = np.bincount(profiles.users, residuals, minlength=profiles.n_users)
-    levels: NDArray[np.float64] = sums / (np.diff(profiles.indptr) + options.level_ridge)
+    levels: Floats = sums / (np.diff(profiles.indptr) + options.level_ridge)
     return levels
 
 
 def own_factors(
-    profiles: Profiles, residuals: NDArray[np.float64], model: ItemModel, options: FactorizationOptions
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    profiles: Profiles, residuals: Floats, model: ItemModel, options: FactorizationOptions
+) -> tuple[Floats, Floats]:
     """Return the level and the factors that fit each user's ratings, shapes (users,) and (users, rank)."""
     of_items = with_level(model.all_factors, options.search_ridge, options.level_ridge)
     residual = Profiles(profiles.indptr, profiles.items, residuals, profiles.n_items)
@@ -290,7 +284,7 @@ def own_factors(
     return solved[:, 0] * of_items[0, 0], solved[:, 1:]
 
 
-def with_level(factors: NDArray[np.float64], ridge: float, level_ridge: float) -> NDArray[np.float64]:
+def with_level(factors: Floats, ridge: float, level_ridge: float) -> Floats:
     """Return item factors with a constant before them, of which users fit a multiple as their level.
 
     The constant is such that the ridge of the factors shrinks the level by ``level_ridge``.
@@ -299,9 +293,9 @@ def with_level(factors: NDArray[np.float64], ridge: float, level_ridge: float) -
     return np.hstack([constant, factors])
 
 
-def clipped(factors: NDArray[np.float64]) -> NDArray[np.float32]:
+def clipped(factors: Floats) -> NDArray[np.float32]:
     """Return factors whose norm is at most 1, shape (users, rank)."""
     norms = np.linalg.norm(factors, axis=1, keepdims=True)
-    scale: NDArray[np.float64] = np.minimum(1.0, _BELOW_ONE / np.maximum(norms, np.finfo(float).tiny))
+    scale: Floats = np.minimum(1.0, _BELOW_ONE / np.maximum(norms, np.finfo(float).tiny))
     bounded = np.where(np.isfinite(norms), factors * scale, 0.0)
     return bounded.astype(np.float32)

@@ -21,6 +21,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import Bools, Floats, Ints
+
 DRAW_BITS = 60
 """Bits of a word that are used to choose a draw."""
 
@@ -66,7 +68,7 @@ def integer_weights(random_words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return random_words >> np.uint64(64 - DRAW_BITS)
 
 
-def coins(heads: NDArray[np.uint64], random_words: NDArray[np.uint64]) -> NDArray[np.bool_]:
+def coins(heads: NDArray[np.uint64], random_words: NDArray[np.uint64]) -> Bools:
     """Return True with probability ``heads / DRAWS``, one coin per word.
 
     Parameters
@@ -78,7 +80,7 @@ def coins(heads: NDArray[np.uint64], random_words: NDArray[np.uint64]) -> NDArra
     return integer_weights(random_words) < heads
 
 
-def uniform_below(limit: int, random_words: NDArray[np.uint64]) -> NDArray[np.int64]:
+def uniform_below(limit: int, random_words: NDArray[np.uint64]) -> Ints:
     """Return integers uniform on 0 to ``limit`` - 1, up to 2**31, one per word.
 
     No number is more likely than another by more than 2**-32.
@@ -86,12 +88,12 @@ def uniform_below(limit: int, random_words: NDArray[np.uint64]) -> NDArray[np.in
     return ((random_words >> np.uint64(32)) * np.uint64(limit) >> np.uint64(32)).astype(np.int64)
 
 
-def uniforms(random_words: NDArray[np.uint64]) -> NDArray[np.float64]:
+def uniforms(random_words: NDArray[np.uint64]) -> Floats:
     """Map words to floating-point numbers uniform on [0, 1), 53 bits each."""
     return (random_words >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def categories(cumulative: NDArray[np.float64], draws: NDArray[np.float64]) -> NDArray[np.int64]:
+def categories(cumulative: Floats, draws: Floats) -> Ints:
     """Return the category of each draw; the number of categories if it is past the last sum.
 
     Parameters
@@ -104,14 +106,14 @@ def categories(cumulative: NDArray[np.float64], draws: NDArray[np.float64]) -> N
     return np.searchsorted(cumulative, draws, side="right")
 
 
-def subset(size: int, random_words: NDArray[np.uint64]) -> NDArray[np.bool_]:
+def subset(size: int, random_words: NDArray[np.uint64]) -> Bools:
     """Choose ``size`` of all indices, all subsets equally likely; return a mask, shape (words,)."""
     chosen = np.ones(random_words.size, dtype=np.bool_)
     chosen[np.argsort(random_words, kind="stable")[size:]] = False
     return chosen
 
 
-def shuffled_within(groups: NDArray[np.integer], random_words: NDArray[np.uint64]) -> NDArray[np.int64]:
+def shuffled_within(groups: NDArray[np.integer], random_words: NDArray[np.uint64]) -> Ints:
     """Return all indices ordered by group, in random order within a group."""
     return np.lexsort((random_words, groups))
 
@@ -143,7 +145,7 @@ def loss_of_draws(most: int, fewest: int) -> float:
     return nearest if Decimal(nearest) >= above else math.nextafter(nearest, math.inf)
 
 
-def most_draws(fewest: NDArray[np.int64], epsilon: float) -> NDArray[np.int64]:
+def most_draws(fewest: Ints, epsilon: float) -> Ints:
     """Return the most draws that lose no more than epsilon against the fewest, shape (answers,).
 
     They are e^epsilon times the fewest, rounded down, or `DRAWS` if that is less.
@@ -159,7 +161,7 @@ def most_draws(fewest: NDArray[np.int64], epsilon: float) -> NDArray[np.int64]:
         return np.full_like(fewest, DRAWS)
     # The difference is rounded and not the product, so that a small epsilon keeps its precision.
     growth = math.expm1(min(epsilon, _LARGEST)) * _MARGIN
-    most: NDArray[np.int64] = fewest + np.minimum(fewest * growth, DRAWS).astype(np.int64)
+    most: Ints = fewest + np.minimum(fewest * growth, DRAWS).astype(np.int64)
     return np.minimum(most, DRAWS)
 
 

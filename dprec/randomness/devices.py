@@ -35,6 +35,8 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import Floats, Ints
+
 SECRET_BYTES = 32
 """Bytes of a device's secret."""
 
@@ -49,9 +51,7 @@ class SecretDraws:
     """32 bytes."""
 
     @classmethod
-    def of(
-        cls, secret: bytes, items: NDArray[np.integer], values: NDArray[np.float64], purpose: str
-    ) -> SecretDraws:
+    def of(cls, secret: bytes, items: NDArray[np.integer], values: Floats, purpose: str) -> SecretDraws:
         """Derive the key of a user.
 
         Parameters
@@ -67,9 +67,7 @@ class SecretDraws:
             np.array([0, items.size]), items, values
         )
 
-    def given(
-        self, indptr: NDArray[np.int64], items: NDArray[np.integer], values: NDArray[np.float64]
-    ) -> SecretDraws:
+    def given(self, indptr: Ints, items: NDArray[np.integer], values: Floats) -> SecretDraws:
         """Return draws that change with the user's own numbers; see `DeviceDraws.given`."""
         cells = np.empty((2, items.size), dtype=_WORD)
         cells[0], cells[1] = items, values.view(np.uint64)
@@ -178,9 +176,7 @@ _DIGEST = b"digest"
 class Draws(Protocol):
     """The random words of consecutive users, for one purpose in one run; see `DeviceDraws`."""
 
-    def given(
-        self, indptr: NDArray[np.int64], items: NDArray[np.integer], values: NDArray[np.float64]
-    ) -> Self:
+    def given(self, indptr: Ints, items: NDArray[np.integer], values: Floats) -> Self:
         """Return draws that change with each user's own numbers."""
 
     def asked(self, question: bytes) -> Self:
@@ -207,9 +203,9 @@ class DeviceDraws:
         cls,
         master: bytes,
         first_user: int,
-        indptr: NDArray[np.int64],
+        indptr: Ints,
         items: NDArray[np.integer],
-        values: NDArray[np.float64],
+        values: Floats,
         purpose: str,
     ) -> DeviceDraws:
         """Derive the keys of some users.
@@ -231,9 +227,7 @@ class DeviceDraws:
         secrets = threefry(np.broadcast_to(_pair(master), (2, users.size)), users, 0)
         return cls(threefry(secrets, *_hashed(purpose.encode()))).given(indptr, items, values)
 
-    def given(
-        self, indptr: NDArray[np.int64], items: NDArray[np.integer], values: NDArray[np.float64]
-    ) -> DeviceDraws:
+    def given(self, indptr: Ints, items: NDArray[np.integer], values: Floats) -> DeviceDraws:
         """Return draws that change with each user's own numbers; see `of` for the parameters."""
         counts = np.diff(indptr)
         keys = np.repeat(threefry(self.keys, *_hashed(_DIGEST)), counts, axis=1)

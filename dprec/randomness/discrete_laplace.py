@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import Bools, Floats, Ints
 from dprec.randomness.counters import words
 
 _MOST_BITS = 32
@@ -67,20 +68,20 @@ class NoiseGrid:
         nearest = float(exact)
         return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
 
-    def values(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
+    def values(self, steps: Ints) -> Floats:
         """Return what integers of steps stand for."""
         return steps.astype(np.float64) * self.step
 
-    def on_grid(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    def on_grid(self, values: Floats) -> Ints:
         """Round values to integers of steps."""
         return np.rint(values / self.step).astype(np.int64)
 
-    def noise(self, seed: int, purpose: str, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+    def noise(self, seed: int, purpose: str, indices: Ints) -> Ints:
         """Return the noise of some global indices, in steps; see `discrete_laplace`."""
         return discrete_laplace(seed, purpose, indices, self.bits)
 
 
-def discrete_laplace(seed: int, purpose: str, indices: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
+def discrete_laplace(seed: int, purpose: str, indices: Ints, bits: int) -> Ints:
     """Draw integers z with Pr(z) proportional to ``exp(-|z| / 2**bits)``, exactly.
 
     Canonne, Kamath and Steinke [canonne2020], Algorithms 1 and 2. Every index takes word after word of
@@ -127,12 +128,12 @@ class _Draws:
     """
 
     bits: int
-    place: NDArray[np.int64]
-    stage: NDArray[np.int64]
-    remainder: NDArray[np.int64]
-    whole: NDArray[np.int64]
-    toss: NDArray[np.int64]
-    negative: NDArray[np.bool_]
+    place: Ints
+    stage: Ints
+    remainder: Ints
+    whole: Ints
+    toss: Ints
+    negative: Bools
 
     @classmethod
     def begin(cls, count: int, bits: int) -> _Draws:
@@ -140,7 +141,7 @@ class _Draws:
         zeros = np.zeros(count, dtype=np.int64)
         return cls(bits, np.arange(count), stage, zeros, zeros, zeros + 1, zeros > 0)
 
-    def select(self, chosen: NDArray[np.bool_]) -> _Draws:
+    def select(self, chosen: Bools) -> _Draws:
         """Return some of the draws."""
         return _Draws(
             self.bits,
@@ -153,7 +154,7 @@ class _Draws:
         )
 
     @property
-    def signed(self) -> NDArray[np.int64]:
+    def signed(self) -> Ints:
         """The draws, with their signs."""
         magnitude = self.remainder + (self.whole << self.bits)
         return np.where(self.negative, -magnitude, magnitude)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import StringConstraints
 
+from dprec.arrays import Floats, Ints
 from dprec.components import Options, option
 from dprec.randomness.counters import generator
 from dprec.randomness.devices import DeviceDraws, Draws
@@ -43,9 +44,9 @@ class Keys(Protocol):
     def draws(
         self,
         first_user: int,
-        indptr: NDArray[np.int64],
+        indptr: Ints,
         items: NDArray[np.integer],
-        values: NDArray[np.float64],
+        values: Floats,
         purpose: str,
         protocol: str,
     ) -> Draws:
@@ -89,9 +90,9 @@ class InstalledKeys(Options):
     def draws(
         self,
         first_user: int,
-        indptr: NDArray[np.int64],
+        indptr: Ints,
         items: NDArray[np.integer],
-        values: NDArray[np.float64],
+        values: Floats,
         purpose: str,
         protocol: str,
     ) -> Draws:

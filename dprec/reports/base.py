@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.accounting import LARGEST_CELL_EPSILON, ChannelDraws, PrivacyAccountant, PrivacyBudget, PrivacyUnit
+from dprec.arrays import Bools, Floats, Ints
 from dprec.catalogue import Catalogue
 from dprec.channel import Channel
 from dprec.errors import SettingError
@@ -49,7 +50,7 @@ class HasChannel(Protocol):
 class Profiles:
     """What some users have rated."""
 
-    counts: NDArray[np.int64]
+    counts: Ints
     """Ratings of each user; shape (users,)."""
     items: NDArray[np.int32]
     levels: NDArray[np.uint8]
@@ -84,7 +85,7 @@ class Reader(ABC):
     """What a server makes of reports as they arrive, of users in ascending order."""
 
     @abstractmethod
-    def take(self, users: NDArray[np.int64], reports: Sequence[bytes]) -> NDArray[np.bool_]:
+    def take(self, users: Ints, reports: Sequence[bytes]) -> Bools:
         """Decode the reports of some users and keep what they say; return which are valid.
 
         A report is any bytes at all: one that no device would send is rejected without an exception, and says
@@ -105,7 +106,7 @@ class Asking(Reader):
 
     question: bytes
     """The same for everybody."""
-    asked: NDArray[np.int64]
+    asked: Ints
     """What was asked of each user, from which losses follow (`ReportFamily.losses`); shape (users, ...)."""
 
 
@@ -130,7 +131,7 @@ class FollowUp(ABC):
         """Return the server's side, given what the reports say."""
 
     @abstractmethod
-    def losses(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> NDArray[np.float64]:
+    def losses(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> Floats:
         """Return what answers add to the loss of whole profiles, shape (users,).
 
         A single rating, and any profile at all, must lose nothing beyond what the report may cost.
@@ -203,7 +204,7 @@ class ReportFamily(ABC):
         return unit if unit in cls.units else "user"
 
     @classmethod
-    def channel_inputs(cls, scale: RatingScale) -> NDArray[np.float64]:
+    def channel_inputs(cls, scale: RatingScale) -> Floats:
         """Return the inputs of the mechanism's channel: the levels, after NaN where "not rated" is one."""
         return scale.values
 
@@ -223,7 +224,7 @@ class ReportFamily(ABC):
 
     # The device.
 
-    def work(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def work(self, counts: Ints) -> Ints:
         """Return the cells that a device computes for users with ``counts`` ratings, shape (users,)."""
         return counts
 
@@ -243,7 +244,7 @@ class ReportFamily(ABC):
         """Return what reads the reports of so many users, for a completion that wants more than values."""
 
     def against_truth(
-        self, train: Ratings, observed: Observations, accepted: NDArray[np.bool_]
+        self, train: Ratings, observed: Observations, accepted: Bools
     ) -> tuple[tuple[str, ...], dict[str, float | None]]:
         """Return what only a simulation can say of reports: notes, and how far they are from the ratings.
 
@@ -261,13 +262,11 @@ class ReportFamily(ABC):
         """Return a dominating channel of one draw about a user who has ``cells`` cells."""
 
     @abstractmethod
-    def protects(self, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def protects(self, counts: Ints) -> Bools:
         """Return which users with ``counts`` ratings have a rating to protect, shape (users,)."""
 
     @abstractmethod
-    def losses(
-        self, counts: NDArray[np.int64], asked: NDArray[np.int64] | None = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def losses(self, counts: Ints, asked: Ints | None = None) -> tuple[Floats, Floats]:
         """Return the exact losses, per rating and per user, of users with ``counts`` ratings.
 
         Parameters
@@ -283,15 +282,10 @@ class ReportFamily(ABC):
         """
 
     @abstractmethod
-    def draws_about(self, counts: NDArray[np.int64], asked: NDArray[np.int64] | None = None) -> ChannelDraws:
+    def draws_about(self, counts: Ints, asked: Ints | None = None) -> ChannelDraws:
         """Return the independent draws about users with ``counts`` ratings, for composition; see `losses`."""
 
-    def accountant(
-        self,
-        counts: NDArray[np.int64],
-        sent: NDArray[np.bool_],
-        asked: NDArray[np.int64] | None = None,
-    ) -> PrivacyAccountant:
+    def accountant(self, counts: Ints, sent: Bools, asked: Ints | None = None) -> PrivacyAccountant:
         """Return the accountant of a round of reports, and of what followed them.
 
         Parameters
@@ -307,9 +301,7 @@ class ReportFamily(ABC):
         accountant.step(1, sent, *self.losses(counts, asked), self.draws_about(counts, asked))
         return accountant
 
-    def report_losses(
-        self, profiles: Profiles, draws: DrawsFor
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def report_losses(self, profiles: Profiles, draws: DrawsFor) -> tuple[Floats, Floats]:
         """Return what devices charge themselves for their reports, which they know; see `losses`."""
         return self.losses(profiles.counts)
 
@@ -318,7 +310,7 @@ class ReportFamily(ABC):
         """Return what no profile loses more than, by its report and what follows it: per rating, per user."""
 
     @abstractmethod
-    def device_channel(self, counts: NDArray[np.int64]) -> DeviceChannel | None:
+    def device_channel(self, counts: Ints) -> DeviceChannel | None:
         """Return the channel of devices with ``counts`` ratings, or None without noise."""
 
     # What it costs.
@@ -338,9 +330,7 @@ class ReportFamily(ABC):
         """Yield losses of so many entries that follow from matrices: what was compared, and the loss."""
         yield from ()
 
-    def audited_symbols(
-        self, exchange: int, reports: list[bytes], items: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def audited_symbols(self, exchange: int, reports: list[bytes], items: Ints) -> Ints:
         """Return what can be read in reports, a column for each thing that is, shape (reports, columns).
 
         Parameters

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import Floats
 from dprec.channel import Channel
 
 
@@ -22,12 +22,12 @@ class DeviceChannel:
     """Whether the budget is per user, so that the channel depends on the number of cells."""
 
     @property
-    def ratings(self) -> NDArray[np.float64]:
+    def ratings(self) -> Floats:
         """The true ratings, the inputs without "not rated", shape (levels,)."""
         return self.channel.inputs[~np.isnan(self.channel.inputs)]
 
     @property
-    def expected(self) -> NDArray[np.float64]:
+    def expected(self) -> Floats:
         """E[r* | r] of every true rating, given that the report shows a rating, shape (levels,)."""
         return (self.channel.inputs + self.channel.bias())[~np.isnan(self.channel.inputs)]
 

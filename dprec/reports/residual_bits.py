@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.accounting import PrivacyUnit
-from dprec.arrays import places_of
+from dprec.arrays import Bools, Floats, Ints, places_of
 from dprec.channel import Channel
 from dprec.observations import Evidence, ResidualReports
 from dprec.randomness import shuffled_within
@@ -60,7 +60,7 @@ class ResidualBitFamily(CellFamily):
         assert self.budget is not None, "answers without a budget"
         return min(self.mechanism.asked(self.budget.epsilon), self.n_items)
 
-    def cells(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def cells(self, counts: Ints) -> Ints:
         """Return how many answers users give who have ``counts`` ratings, shape (users,)."""
         return np.minimum(counts, self.most)
 
@@ -96,11 +96,7 @@ class ResidualBitFamily(CellFamily):
         return self.answers(counts, profiles.levels, choice, noise)
 
     def answers(
-        self,
-        counts: NDArray[np.int64],
-        levels: NDArray[np.uint8],
-        choice: NDArray[np.uint64],
-        noise: NDArray[np.uint64],
+        self, counts: Ints, levels: NDArray[np.uint8], choice: NDArray[np.uint64], noise: NDArray[np.uint64]
     ) -> NDArray[np.uint16]:
         """Draw some ratings of every user and answer about them.
 
@@ -127,7 +123,7 @@ class ResidualBitFamily(CellFamily):
         """Return what reads the reports; the answers are kept, as there is no likelihood of a level."""
         return super().reader(n_users, replace(wanted, likelihood=False, symbols=True))
 
-    def read(self, cells: NDArray[np.int64], symbols: NDArray[np.uint16]) -> NDArray[np.float64]:
+    def read(self, cells: Ints, symbols: NDArray[np.uint16]) -> Floats:
         """Return the value that each symbol stands for; the middle of the scale without an answer."""
         values = np.full(symbols.size, (self.scale.low + self.scale.high) / 2)
         answered = self._answered(cells, symbols)
@@ -135,9 +131,7 @@ class ResidualBitFamily(CellFamily):
         values[answered] = super().read(given, symbols[answered])
         return values
 
-    def evidence_of(
-        self, cells: NDArray[np.int64], symbols: NDArray[np.uint16], accepted: NDArray[np.bool_]
-    ) -> ResidualReports:
+    def evidence_of(self, cells: Ints, symbols: NDArray[np.uint16], accepted: Bools) -> ResidualReports:
         """Return the answers in the reports of users with so many ratings."""
         answered = self._answered(cells, symbols)
         sizes, of_user = np.unique(np.maximum(self.cells(cells), 1), return_inverse=True)
@@ -145,21 +139,19 @@ class ResidualBitFamily(CellFamily):
         above, lying = symbols[answered] == 1, np.repeat(lies[of_user], cells)[answered]
         return ResidualReports(np.flatnonzero(answered), above, lying)
 
-    def _answered(self, counts: NDArray[np.int64], symbols: NDArray[np.uint16]) -> NDArray[np.bool_]:
+    def _answered(self, counts: Ints, symbols: NDArray[np.uint16]) -> Bools:
         """Return which cells have an answer, without users who give another number than they should."""
         answered = symbols != self._silent
         users = np.repeat(np.arange(counts.size), counts)
         given = np.bincount(users[answered], minlength=counts.size)
-        read: NDArray[np.bool_] = answered & (given == self.cells(counts))[users]
+        read: Bools = answered & (given == self.cells(counts))[users]
         return read
 
-    def noise_variance(self, cells: NDArray[np.int64]) -> float | None:
+    def noise_variance(self, cells: Ints) -> float | None:
         """Return the mean variance of the value read for an answer; see the base class."""
         return super().noise_variance(self.cells(cells))
 
-    def losses(
-        self, counts: NDArray[np.int64], asked: NDArray[np.int64] | None = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def losses(self, counts: Ints, asked: Ints | None = None) -> tuple[Floats, Floats]:
         """Return the exact losses, per rating and per user, of users with ``counts`` ratings.
 
         They are the same: one rating can move the mean past all that are answered about.
@@ -178,9 +170,7 @@ class ResidualBitFamily(CellFamily):
         return int(self.cells(np.array([entries]))[0])
 
 
-def sides_of_the_mean(
-    counts: NDArray[np.int64], levels: NDArray[np.uint8], scale: RatingScale
-) -> NDArray[np.uint8]:
+def sides_of_the_mean(counts: Ints, levels: NDArray[np.uint8], scale: RatingScale) -> NDArray[np.uint8]:
     """Return the highest level for ratings above the mean of their user's, the lowest for the others.
 
     Parameters
@@ -200,9 +190,7 @@ def sides_of_the_mean(
     return np.where(above, scale.levels, 1).astype(np.uint8)
 
 
-def drawn_ratings(
-    counts: NDArray[np.int64], most: int, random_words: NDArray[np.uint64]
-) -> NDArray[np.bool_]:
+def drawn_ratings(counts: Ints, most: int, random_words: NDArray[np.uint64]) -> Bools:
     """Draw up to ``most`` ratings of each user, all choices equally likely; return a mask, shape (ratings,).
 
     Parameters

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import offsets, rows_of, segments
+from dprec.arrays import Floats, Ints, offsets, rows_of, segments
 from dprec.errors import SettingError
 from dprec.randomness import generator
 from dprec.secure_aggregation.secrets import derived_key, stream
@@ -100,7 +100,7 @@ def reduced(values: NDArray[np.integer], bits: int) -> NDArray[np.unsignedintege
     return words
 
 
-def centred(total: NDArray[np.unsignedinteger], bits: int) -> NDArray[np.int64]:
+def centred(total: NDArray[np.unsignedinteger], bits: int) -> Ints:
     """Return the integers of either sign that lie nearest to 0 and are the given ones modulo 2**bits."""
     values = reduced(total, bits).astype(np.int64)
     return values - ((values >> (bits - 1)) << bits)
@@ -135,9 +135,7 @@ def steps_of_unit(norm: int, numbers: int) -> float:
     return (math.sqrt(max(0.0, 1 + 4 * (norm**2 - spent))) - 1) / 2
 
 
-def rounded_rows(
-    values: NDArray[np.float64], counts: NDArray[np.int64], norm: int, keys: Sequence[bytes]
-) -> NDArray[np.int64]:
+def rounded_rows(values: Floats, counts: Ints, norm: int, keys: Sequence[bytes]) -> Ints:
     """Round the numbers of every device to whole ones.
 
     Parameters
@@ -185,7 +183,7 @@ class Rotation:
 
     size: int
     """Numbers of a vector."""
-    signs: NDArray[np.float64]
+    signs: Floats
     """1 or -1; as many as the next power of two; shape (padded,)."""
 
     @classmethod
@@ -194,13 +192,13 @@ class Rotation:
         random = generator(seed, purpose)
         return cls(size, random.choice([-1.0, 1.0], padded_size(size)))
 
-    def turned(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def turned(self, rows: Floats) -> Floats:
         """Return vectors after the rotation, shape (rows, padded), from shape (rows, size)."""
         padded = np.zeros((len(rows), self.signs.size))
         padded[:, : self.size] = rows * self.signs[: self.size]
         return _mixed(padded)
 
-    def turned_back(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def turned_back(self, rows: Floats) -> Floats:
         """Return vectors before the rotation, shape (rows, size)."""
         return (_mixed(rows.copy()) * self.signs)[:, : self.size]
 
@@ -226,7 +224,7 @@ def largest_number(norm: float, size: int, probability: float) -> float:
     return norm * min(1.0, math.sqrt(2 * math.log(2 / probability) / size))
 
 
-def _mixed(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def _mixed(rows: Floats) -> Floats:
     """Multiply rows by the orthogonal Walsh-Hadamard matrix, in place."""
     count, size = rows.shape
     half = 1
@@ -243,9 +241,9 @@ def _mixed(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 class CountSketch:
     """Items hashed to fewer buckets with random signs: one row of a count sketch (see [charikar2002])."""
 
-    buckets: NDArray[np.int64]
+    buckets: Ints
     """Bucket of each item, from 0 to ``size`` - 1; shape (items,)."""
-    signs: NDArray[np.int64]
+    signs: Ints
     """1 or -1; shape (items,)."""
     size: int
 
@@ -261,7 +259,7 @@ class CountSketch:
         """Most items that share a bucket."""
         return int(np.bincount(self.buckets, minlength=self.size).max())
 
-    def estimates(self, totals: NDArray[np.float64]) -> NDArray[np.float64]:
+    def estimates(self, totals: Floats) -> Floats:
         """Return the numbers of every item, shape (items, width), from those of every bucket."""
-        estimates: NDArray[np.float64] = totals[self.buckets] * self.signs[:, None]
+        estimates: Floats = totals[self.buckets] * self.signs[:, None]
         return estimates

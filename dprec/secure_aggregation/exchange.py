@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import Bools, Ints
 from dprec.secure_aggregation import secrets as shamir
 from dprec.secure_aggregation.encoding import reduced, word_type
 from dprec.secure_aggregation.graph import GraphSize, MaskGraph
@@ -53,12 +54,7 @@ class MaskingDevice:
     """
 
     def __init__(
-        self,
-        key: bytes,
-        user: int,
-        neighbours: NDArray[np.int64],
-        graph_size: GraphSize,
-        context: SumContext,
+        self, key: bytes, user: int, neighbours: Ints, graph_size: GraphSize, context: SumContext
     ) -> None:
         self._user, self._neighbours = user, neighbours
         self._size, self._context = graph_size, context
@@ -139,7 +135,7 @@ class MaskedSum:
     """
 
     def __init__(
-        self, keys: Sequence[bytes], order: NDArray[np.int64], graph_size: GraphSize, context: SumContext
+        self, keys: Sequence[bytes], order: Ints, graph_size: GraphSize, context: SumContext
     ) -> None:
         self.graph = MaskGraph.of(order, graph_size.degree)
         self._threshold, self._context = graph_size.threshold, context
@@ -155,7 +151,7 @@ class MaskedSum:
         masked = masked_vector(vector, user, keys, neighbours, public, self._context)
         return reduced(masked, self._context.bits)
 
-    def total(self, masked: Words, present: NDArray[np.bool_]) -> Words:
+    def total(self, masked: Words, present: Bools) -> Words:
         """Unmask the sum of what those present sent, with the shares that they reveal.
 
         Parameters
@@ -177,7 +173,7 @@ class MaskedSum:
         return reduced(total, self._context.bits)
 
 
-def plain_total(vectors: NDArray[np.integer], present: NDArray[np.bool_], bits: int) -> Words:
+def plain_total(vectors: NDArray[np.integer], present: Bools, bits: int) -> Words:
     """Return the sum of the vectors of those present with the masks that cancel left out, shape (size,)."""
     total = vectors[present].astype(word_type(bits)).sum(axis=0, dtype=word_type(bits))
     return reduced(total, bits)

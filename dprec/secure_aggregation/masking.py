@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import Bools, Ints
 from dprec.secure_aggregation.encoding import reduced, word_type
 from dprec.secure_aggregation.graph import MaskGraph
 from dprec.secure_aggregation.secrets import (
@@ -68,9 +69,7 @@ class SumContext:
         key = agreed_key(private, public, "pair mask", self.identity)
         return stream(key, self.size, word_type(self.bits))
 
-    def pair_masks(
-        self, user: int, private: bytes, neighbours: NDArray[np.int64], public: Sequence[bytes]
-    ) -> Words:
+    def pair_masks(self, user: int, private: bytes, neighbours: Ints, public: Sequence[bytes]) -> Words:
         """Return the sum of the masks that a device shares with some neighbours, as it adds them.
 
         Parameters
@@ -92,7 +91,7 @@ def masked_vector(
     vector: NDArray[np.integer],
     user: int,
     secrets_of_user: tuple[bytes, bytes],
-    neighbours: NDArray[np.int64],
+    neighbours: Ints,
     public: Sequence[bytes],
     context: SumContext,
 ) -> Words:
@@ -117,7 +116,7 @@ def masked_vector(
 class RevealedShares:
     """What neighbours reveal of each device: of its seed if it is there, else of its mask key."""
 
-    points: NDArray[np.int64]
+    points: Ints
     """Where the neighbours' shares are, from 1; shape (users, threshold)."""
     held: NDArray[np.uint64]
     """Shape (users, threshold, elements)."""
@@ -129,7 +128,7 @@ class RevealedShares:
         of_keys: NDArray[np.uint64],
         graph: MaskGraph,
         threshold: int,
-        present: NDArray[np.bool_],
+        present: Bools,
     ) -> RevealedShares:
         """Choose the shares of the first neighbours that are present, as many as the threshold.
 
@@ -146,7 +145,7 @@ class RevealedShares:
         return cls(first + 1, np.take_along_axis(of_one, first[:, :, None], axis=1))
 
 
-def check_threshold(graph: MaskGraph, threshold: int, present: NDArray[np.bool_]) -> None:
+def check_threshold(graph: MaskGraph, threshold: int, present: Bools) -> None:
     """Refuse to unmask unless every device has enough neighbours who answer.
 
     Raises
@@ -161,7 +160,7 @@ def check_threshold(graph: MaskGraph, threshold: int, present: NDArray[np.bool_]
 
 def unmasked_total(
     masked: Words,
-    present: NDArray[np.bool_],
+    present: Bools,
     revealed: RevealedShares,
     graph: MaskGraph,
     public: Sequence[bytes],
@@ -253,12 +252,12 @@ def unpack_vector(data: bytes, size: int, bits: int) -> NDArray[np.unsignedinteg
     return whole.astype(word_type(bits))
 
 
-def pack_presence(present: NDArray[np.bool_]) -> bytes:
+def pack_presence(present: Bools) -> bytes:
     """Return which neighbours sent a vector, one bit each."""
     return np.packbits(present).tobytes()
 
 
-def unpack_presence(data: bytes, degree: int) -> NDArray[np.bool_]:
+def unpack_presence(data: bytes, degree: int) -> Bools:
     """Read which neighbours sent a vector.
 
     Raises

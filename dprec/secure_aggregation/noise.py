@@ -17,6 +17,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import Ints
 from dprec.secure_aggregation.encoding import skellam_tail
 from dprec.secure_aggregation.secrets import derived_key, stream
 
@@ -49,9 +50,7 @@ class SkellamTable:
     """The value of these draws, and of the others; shape (columns,)."""
 
     def draw(
-        self,
-        random_words: NDArray[np.uint64],
-        second_words: Callable[[NDArray[np.int64]], NDArray[np.uint64]],
+        self, random_words: NDArray[np.uint64], second_words: Callable[[Ints], NDArray[np.uint64]]
     ) -> NDArray[np.int32]:
         """Map words to Skellam numbers.
 
@@ -187,7 +186,7 @@ def noise_rows(keys: Sequence[bytes], size: int, variance: float) -> NDArray[np.
     table = skellam_table(variance)
     for key, row in zip(keys, rows, strict=True):
 
-        def second_words(positions: NDArray[np.int64], key: bytes = key) -> NDArray[np.uint64]:
+        def second_words(positions: Ints, key: bytes = key) -> NDArray[np.uint64]:
             return stream(derived_key(key, "noise, second"), size, _WORD).astype(np.uint64)[positions]
 
         row[:] = table.draw(stream(derived_key(key, "noise"), size, _WORD).astype(np.uint64), second_words)

@@ -9,17 +9,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import offsets, sizes_of
+from dprec.arrays import Bools, Ints, offsets, sizes_of
 
 MAX_FIELD_BITS = 24
 """The widest field that one look-up can read, at whichever bit of a byte it starts."""
 
 
 def put(
-    bits: NDArray[np.uint8],
-    positions: NDArray[np.int64],
-    values: NDArray[np.integer],
-    widths: NDArray[np.integer],
+    bits: NDArray[np.uint8], positions: Ints, values: NDArray[np.integer], widths: NDArray[np.integer]
 ) -> None:
     """Write each value into the field of its width that begins at its position, in place.
 
@@ -66,15 +63,13 @@ class BitStream:
         return words.astype(np.uint32, copy=False)
 
     @cached_property
-    def ones(self) -> NDArray[np.int64]:
+    def ones(self) -> Ints:
         """Positions of the bits that are set, ascending."""
         return np.flatnonzero(np.unpackbits(self._bytes).view(np.bool_))
 
-    def peek(self, positions: NDArray[np.int64], widths: NDArray[np.int64] | int) -> NDArray[np.int64]:
+    def peek(self, positions: Ints, widths: Ints | int) -> Ints:
         """Read fields of up to `MAX_FIELD_BITS` bits; bits past the end of the stream read as 0."""
-        words: NDArray[np.int64] = self._words[np.minimum(positions >> 3, self._words.size - 1)].astype(
-            np.int64
-        )
+        words: Ints = self._words[np.minimum(positions >> 3, self._words.size - 1)].astype(np.int64)
         words >>= 32 - (positions & 7) - widths
         words &= (1 << widths) - 1 if isinstance(widths, int) else (1 << widths.astype(np.int64)) - 1
         return words
@@ -98,13 +93,13 @@ class FixedFields:
         """Bytes of a row."""
         return -(-self.fields * self.width // 8)
 
-    def encode(self, rows: NDArray[np.int64]) -> list[bytes]:
+    def encode(self, rows: Ints) -> list[bytes]:
         """Return each row as bytes, from numbers of shape (rows, fields)."""
         bits = (rows[:, :, None] >> np.arange(self.width)[::-1]) & 1
         packed = np.packbits(bits.reshape(len(rows), self.fields * self.width).astype(np.uint8), axis=1)
         return [row.tobytes() for row in packed]
 
-    def decode(self, pieces: Sequence[bytes]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    def decode(self, pieces: Sequence[bytes]) -> tuple[Bools, Ints]:
         """Decode rows; one of another size, with a larger number or with padding other than 0 is rejected.
 
         Returns

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import sizes_of
+from dprec.arrays import Bools, Floats, Ints, sizes_of
 from dprec.components import Options, option
 from dprec.errors import InputError
 from dprec.predictions import NO_ITEM
@@ -38,7 +38,7 @@ class BroadcastOptions(Options):
         "Send only the numbers that changed to a device that holds the last round's factors.", False
     )
 
-    def rounded(self, factors: NDArray[np.float64]) -> Factors:
+    def rounded(self, factors: Floats) -> Factors:
         """Return the factors as the devices will see them."""
         limits = np.finfo(self.dtype)
         rounded = np.clip(factors, limits.min, limits.max).astype(f"<f{limits.bits // 8}")
@@ -124,34 +124,32 @@ _LARGEST = 1e3
 class ItemTable:
     """Biases, embeddings and public data of the items, and where latent ratings change level."""
 
-    cuts: NDArray[np.float64]
+    cuts: Floats
     """Shape (levels - 1,)."""
-    means: NDArray[np.float64]
-    deviations: NDArray[np.float64]
+    means: Floats
+    deviations: Floats
     """Mean and standard deviation of each item bias on the latent rating, including what is not known of
     its factors; shape (items,).
     """
-    embeddings: NDArray[np.float64]
+    embeddings: Floats
     """Shape (items, dimensions)."""
-    item_factors: NDArray[np.float64]
+    item_factors: Floats
     """Factors of the items, in units in which those of users have variance 1; shape (items, factors)."""
-    numbers: NDArray[np.float64]
+    numbers: Floats
     """Popularity and the catalogue's numbers, standardised; shape (items, numbers)."""
-    categories: NDArray[np.bool_]
+    categories: Bools
     """Shape (items, categories)."""
 
     @classmethod
-    def of_biases(
-        cls, cuts: NDArray[np.float64], means: NDArray[np.float64], deviations: NDArray[np.float64]
-    ) -> ItemTable:
+    def of_biases(cls, cuts: Floats, means: Floats, deviations: Floats) -> ItemTable:
         """Return a table that says nothing but the biases."""
         nothing = np.zeros((means.size, 0))
         return cls(cuts, means, deviations, nothing, nothing, nothing, nothing.astype(np.bool_))
 
-    def directions(self, reach: float) -> NDArray[np.float64]:
+    def directions(self, reach: float) -> Floats:
         """Return each embedding divided by the root of its squared length plus ``reach``."""
         lengths = (self.embeddings**2).sum(axis=1, keepdims=True)
-        directions: NDArray[np.float64] = self.embeddings / np.sqrt(lengths + reach)
+        directions: Floats = self.embeddings / np.sqrt(lengths + reach)
         return directions
 
     def encode(self) -> bytes:
@@ -243,12 +241,12 @@ class ItemListCodec:
     def _fields(self, length: int) -> FixedFields:
         return FixedFields(length, self.n_items - 1)
 
-    def sizes(self, lengths: NDArray[np.integer]) -> NDArray[np.int64]:
+    def sizes(self, lengths: NDArray[np.integer]) -> Ints:
         """Return the bytes of lists of some lengths, shape (lists,)."""
         bits = lengths.astype(np.int64) * self._fields(1).width
         return (bits + 7) // 8 + lengths * RATING.itemsize
 
-    def encode(self, items: NDArray[np.int64], ratings: NDArray[np.float64]) -> list[bytes]:
+    def encode(self, items: Ints, ratings: Floats) -> list[bytes]:
         """Encode the lists of users.
 
         Parameters
@@ -268,7 +266,7 @@ class ItemListCodec:
                 lists[user] = number + value.tobytes()
         return lists
 
-    def decode(self, lists: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def decode(self, lists: Sequence[bytes]) -> tuple[Ints, Floats]:
         """Decode the lists of users.
 
         Returns

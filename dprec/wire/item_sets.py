@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import offsets, places_of, segments
+from dprec.arrays import Bools, Ints, offsets, places_of, segments
 from dprec.wire.bits import MAX_FIELD_BITS, BitStream, put
 
 _PARAMETER_BITS = 5
@@ -35,15 +35,15 @@ class ItemSets:
         Bits that each set takes; 0 for an empty one.
     """
 
-    items: NDArray[np.int64]
-    gaps: NDArray[np.int64]
-    indptr: NDArray[np.int64]
-    parameters: NDArray[np.int64]
-    lengths: NDArray[np.int64]
+    items: Ints
+    gaps: Ints
+    indptr: Ints
+    parameters: Ints
+    lengths: Ints
     n_items: int
 
     @classmethod
-    def plan(cls, indptr: NDArray[np.int64], items: NDArray[np.integer], n_items: int) -> ItemSets:
+    def plan(cls, indptr: Ints, items: NDArray[np.integer], n_items: int) -> ItemSets:
         """Choose the code of every set: the shortest of a bitmap and gaps with three parameters.
 
         Parameters
@@ -77,7 +77,7 @@ class ItemSets:
         parameters[filled], lengths[filled] = choice, shortest
         return cls(wide, gaps, indptr, parameters, lengths, n_items)
 
-    def write(self, bits: NDArray[np.uint8], positions: NDArray[np.int64]) -> None:
+    def write(self, bits: NDArray[np.uint8], positions: Ints) -> None:
         """Write each set into ``bits``, starting at its position."""
         counts = np.diff(self.indptr)
         filled = counts > 0
@@ -88,13 +88,7 @@ class ItemSets:
         as_gaps = filled & ~as_bitmap
         self._write_gaps(bits, positions[as_gaps] + _PARAMETER_BITS, as_gaps, counts[as_gaps])
 
-    def _write_gaps(
-        self,
-        bits: NDArray[np.uint8],
-        positions: NDArray[np.int64],
-        which: NDArray[np.bool_],
-        counts: NDArray[np.int64],
-    ) -> None:
+    def _write_gaps(self, bits: NDArray[np.uint8], positions: Ints, which: Bools, counts: Ints) -> None:
         if not counts.size:
             return
         width = count_bits(self.n_items)
@@ -122,8 +116,8 @@ def longest_item_set(n_items: int) -> int:
 
 
 def read_item_sets(
-    stream: BitStream, users: NDArray[np.int64], n_items: int
-) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
+    stream: BitStream, users: Ints, n_items: int
+) -> tuple[Bools, Ints, NDArray[np.int32], Ints]:
     """Read the item set at the start of each user's report.
 
     Parameters
@@ -168,14 +162,8 @@ def read_item_sets(
 
 
 def _read_items(
-    stream: BitStream,
-    ones: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    bodies: NDArray[np.int64],
-    remainders: NDArray[np.int64],
-    parameters: NDArray[np.int64],
-    n_items: int,
-) -> NDArray[np.int64]:
+    stream: BitStream, ones: Ints, sizes: Ints, bodies: Ints, remainders: Ints, parameters: Ints, n_items: int
+) -> Ints:
     """Read the items of complete sets; items beyond the catalogue come out as ``n_items`` or more."""
     first_cells = offsets(sizes)[:-1]
     parameter_of = np.repeat(parameters, sizes)

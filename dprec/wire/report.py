@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import blocks, cut, offsets, rows_of, sizes_of
+from dprec.arrays import Bools, Ints, blocks, cut, offsets, rows_of, sizes_of
 from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.wire.bits import MAX_FIELD_BITS, BitStream
@@ -33,9 +33,9 @@ _BYTES_AT_ONCE = 1 << 16
 class DecodedReports:
     """The reports of a partition after validation."""
 
-    valid: NDArray[np.bool_]
+    valid: Bools
     """Shape (users,)."""
-    indptr: NDArray[np.int64]
+    indptr: Ints
     """Cells of each user; a rejected report has none; shape (users + 1,)."""
     items: NDArray[np.int32]
     """Shape (cells,)."""
@@ -102,9 +102,7 @@ class ReportCodec:
         items = np.linspace(0, self.n_items - 1, cells).astype(np.int64)
         return symbol_bits + float(ItemSets.plan(np.array([0, cells]), items, self.n_items).lengths[0])
 
-    def encode(
-        self, indptr: NDArray[np.int64], items: NDArray[np.integer], symbols: NDArray[np.integer]
-    ) -> list[bytes]:
+    def encode(self, indptr: Ints, items: NDArray[np.integer], symbols: NDArray[np.integer]) -> list[bytes]:
         """Encode the reports of a partition.
 
         Parameters
@@ -120,7 +118,7 @@ class ReportCodec:
         -------
         list of bytes, one per user
         """
-        counts: NDArray[np.int64] = np.diff(indptr)
+        counts: Ints = np.diff(indptr)
         sizes = np.full_like(counts, self.n_items) if self._whole_row else counts
         reports: list[bytes] = []
         for users in blocks(sizes, _CELLS_AT_ONCE):
@@ -130,9 +128,9 @@ class ReportCodec:
         return reports
 
     def _encode_block(
-        self, indptr: NDArray[np.int64], items: NDArray[np.integer], symbols: NDArray[np.integer]
+        self, indptr: Ints, items: NDArray[np.integer], symbols: NDArray[np.integer]
     ) -> list[bytes]:
-        counts: NDArray[np.int64] = np.diff(indptr)
+        counts: Ints = np.diff(indptr)
         sets = None if self._whole_row else ItemSets.plan(indptr, items, self.n_items)
         if sets is None:
             rows = np.full((counts.size, self.n_items), self._blank, dtype=np.int64)
@@ -195,9 +193,7 @@ class ReportCodec:
             self._with_blank(symbols[accepted]),
         )
 
-    def _decode_rows(
-        self, stream: BitStream, sane: NDArray[np.bool_], filled: NDArray[np.int64]
-    ) -> DecodedReports:
+    def _decode_rows(self, stream: BitStream, sane: Bools, filled: Ints) -> DecodedReports:
         symbols, ends = self._code.read(stream, stream.starts[filled], np.full(filled.size, self.n_items))
         complete = _ends_cleanly(stream, filled, ends)
         rows = symbols.reshape(filled.size, self.n_items)[complete]
@@ -223,10 +219,10 @@ class ReportCodec:
         return symbols + (symbols >= self._blank).astype(np.uint16)
 
 
-def _ends_cleanly(stream: BitStream, users: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _ends_cleanly(stream: BitStream, users: Ints, ends: Ints) -> Bools:
     padding = stream.ends[users] - ends
     fits = (padding >= 0) & (padding < 8)
-    clean: NDArray[np.bool_] = fits & (stream.peek(ends, np.where(fits, padding, 0)) == 0)
+    clean: Bools = fits & (stream.peek(ends, np.where(fits, padding, 0)) == 0)
     return clean
 
 

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import cut, offsets
+from dprec.arrays import Bools, Floats, Ints, cut, offsets
 from dprec.channel import Channel
 from dprec.wire.bits import BitStream, put
 
@@ -34,13 +34,13 @@ _STRETCH_BITS = 1 << 14
 class PrefixCode:
     """A complete prefix code."""
 
-    words: NDArray[np.int64]
+    words: Ints
     """Shape (symbols,)."""
-    lengths: NDArray[np.int64]
+    lengths: Ints
     """Bits of each code word, at least 1; 0 if there is a single symbol; shape (symbols,)."""
 
     @classmethod
-    def for_distribution(cls, probabilities: NDArray[np.float64]) -> PrefixCode:
+    def for_distribution(cls, probabilities: Floats) -> PrefixCode:
         """Build the canonical Huffman code of a distribution over the symbols."""
         shares = np.maximum(_normalised(probabilities), _RAREST)
         lengths = _huffman_lengths(shares)
@@ -52,7 +52,7 @@ class PrefixCode:
             words[symbol] = word
         return cls(words, lengths)
 
-    def expected_bits(self, probabilities: NDArray[np.float64]) -> float:
+    def expected_bits(self, probabilities: Floats) -> float:
         """Return the mean length of a code word under a distribution of the symbols."""
         return float(_normalised(probabilities) @ self.lengths)
 
@@ -66,9 +66,7 @@ class PrefixCode:
         """Bits of the shortest code word."""
         return int(self.lengths.min())
 
-    def write(
-        self, bits: NDArray[np.uint8], positions: NDArray[np.int64], symbols: NDArray[np.integer]
-    ) -> None:
+    def write(self, bits: NDArray[np.uint8], positions: Ints, symbols: NDArray[np.integer]) -> None:
         """Write the code word of each symbol at its position."""
         put(bits, positions, self.words[symbols], self.lengths[symbols])
 
@@ -82,12 +80,7 @@ class PrefixCode:
             np.repeat(self.lengths[order].astype(np.uint8), repeats),
         )
 
-    def read(
-        self,
-        stream: BitStream,
-        positions: NDArray[np.int64],
-        counts: NDArray[np.int64],
-    ) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
+    def read(self, stream: BitStream, positions: Ints, counts: Ints) -> tuple[NDArray[np.uint16], Ints]:
         """Read a number of symbols for each user.
 
         Parameters
@@ -147,16 +140,16 @@ class PrefixCode:
         return position
 
 
-def _normalised(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+def _normalised(probabilities: Floats) -> Floats:
     """Return the shares of the symbols; equal shares if none of them ever occurs."""
     total = probabilities.sum()
     if total <= 0:
         return np.full(probabilities.size, 1 / probabilities.size)
-    shares: NDArray[np.float64] = probabilities / total
+    shares: Floats = probabilities / total
     return shares
 
 
-def _huffman_lengths(shares: NDArray[np.float64]) -> NDArray[np.int64]:
+def _huffman_lengths(shares: Floats) -> Ints:
     """Return Huffman's code lengths; ties go to the lower index, so that both ends agree."""
     count = shares.size
     heap = [(float(share), symbol) for symbol, share in enumerate(shares)]
@@ -178,7 +171,7 @@ class SymbolRows:
     def __init__(self, channel: Channel) -> None:
         self._code = PrefixCode.for_distribution(channel.marginal())
 
-    def encode(self, counts: NDArray[np.int64], symbols: NDArray[np.integer]) -> list[bytes]:
+    def encode(self, counts: Ints, symbols: NDArray[np.integer]) -> list[bytes]:
         """Encode the symbols of a partition.
 
         Parameters
@@ -198,9 +191,7 @@ class SymbolRows:
         self._code.write(bits, code_starts[:-1] + np.repeat(bases, counts), symbols)
         return cut(np.packbits(bits).tobytes(), sizes)
 
-    def decode(
-        self, reports: Sequence[bytes], counts: NDArray[np.int64]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.uint16]]:
+    def decode(self, reports: Sequence[bytes], counts: Ints) -> tuple[Bools, NDArray[np.uint16]]:
         """Decode the reports of users from whom ``counts`` symbols are expected.
 
         Returns

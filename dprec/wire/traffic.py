@@ -21,9 +21,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import Bools, Ints
 from dprec.components import Options, option
 
-Users = NDArray[np.integer] | NDArray[np.bool_] | slice
+Users = NDArray[np.integer] | Bools | slice
 
 WITHOUT_RECORD, WITH_RECORD = 2, 3
 """Objects of a message: an envelope and its contents, which may be a record."""
@@ -48,18 +49,13 @@ class TrafficLedger:
         self.uplink_objects = np.zeros(users, dtype=np.int64)
         self.downlink_objects = np.zeros(users, dtype=np.int64)
 
-    def clear(self, users: NDArray[np.bool_]) -> None:
+    def clear(self, users: Bools) -> None:
         """Take back all charges of users whom nothing has reached."""
         for column in vars(self).values():
             column[users] = 0
 
     def charge_uplink(
-        self,
-        users: Users,
-        payload: NDArray[np.int64] | int,
-        message: NDArray[np.int64] | int,
-        *,
-        objects: int = WITH_RECORD,
+        self, users: Users, payload: Ints | int, message: Ints | int, *, objects: int = WITH_RECORD
     ) -> None:
         """Add one message from each of the users, each of them once."""
         self.uplink_objects[users] += objects
@@ -68,12 +64,7 @@ class TrafficLedger:
         self.messages[users] += 1
 
     def charge_downlink(
-        self,
-        users: Users,
-        payload: NDArray[np.int64] | int,
-        message: NDArray[np.int64] | int,
-        *,
-        objects: int = WITH_RECORD,
+        self, users: Users, payload: Ints | int, message: Ints | int, *, objects: int = WITH_RECORD
     ) -> None:
         """Add one message to each of the users, each of them once."""
         self.downlink_objects[users] += objects
@@ -143,7 +134,7 @@ class NetworkOptions(Options):
     )
     poll_seconds: float = option("Time between two polls.", 3.0, ge=0.01, le=86_400)
 
-    def contacts(self, requests: NDArray[np.int64], constants: NetworkConstants = MEASURED) -> Contacts:
+    def contacts(self, requests: Ints, constants: NetworkConstants = MEASURED) -> Contacts:
         """Return how often each user's device connects and asks.
 
         A device picks up each message in a visit of its own, in which the last poll finds nothing.
@@ -164,15 +155,15 @@ class NetworkOptions(Options):
 class Contacts:
     """How often devices connect and ask, beyond what their messages need."""
 
-    connections: NDArray[np.int64] | int
-    polls: NDArray[np.int64] | int
-    heartbeats: NDArray[np.int64] | int
+    connections: Ints | int
+    polls: Ints | int
+    heartbeats: Ints | int
     """TLS connections, polls that found nothing, and heartbeats; shape (users,), or int."""
 
 
 def network_bytes(
     traffic: TrafficLedger, contacts: Contacts, constants: NetworkConstants = MEASURED
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Ints, Ints]:
     """Return the bytes that a network carries for every user, up and down.
 
     Parameters

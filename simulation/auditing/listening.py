@@ -15,7 +15,7 @@ from clients.app import LOG
 from clients.device.losses import PRICES
 from clients.population import Partition
 from dprec.accounting import COMPARABLE_UNITS, ComparableUnit
-from dprec.arrays import sizes_of
+from dprec.arrays import Floats, Ints, sizes_of
 from dprec.auditing import Sent
 from dprec.datasets import Synthetic
 from dprec.exchange import REQUEST, Record
@@ -37,12 +37,12 @@ class Overheard:
 
     reports: list[list[bytes]]
     """By round, then by person."""
-    symbols: list[NDArray[np.int64]]
+    symbols: list[Ints]
     """The symbols in them, by round; empty if there are none; shape (people, items)."""
     charged: dict[ComparableUnit, float]
     """Largest loss in the ledger, by unit."""
 
-    def symbols_of(self, item: int) -> list[NDArray[np.int64]]:
+    def symbols_of(self, item: int) -> list[Ints]:
         """Return the symbols of one item, by round."""
         return [symbols[:, item] for symbols in self.symbols]
 
@@ -109,14 +109,14 @@ def _charged(record: RunRecord) -> dict[ComparableUnit, float]:
     return {unit: float(np.nanmax(record.traffic[f"epsilon_per_{unit}"])) for unit in COMPARABLE_UNITS}
 
 
-def _decoded(rounds: list[list[bytes]], protocol: Protocol, people: Ratings) -> list[NDArray[np.int64]]:
+def _decoded(rounds: list[list[bytes]], protocol: Protocol, people: Ratings) -> list[Ints]:
     symbols = protocol.setup().sent_symbols(people)
     return (
         [] if symbols is None else [symbols.decode(number, reports) for number, reports in enumerate(rounds)]
     )
 
 
-def numbered(reports: list[bytes], numbers: dict[bytes, int]) -> NDArray[np.int64]:
+def numbered(reports: list[bytes], numbers: dict[bytes, int]) -> Ints:
     """Return one number per report, equal for equal bytes.
 
     Parameters
@@ -183,9 +183,7 @@ def _refusals_expected() -> Iterator[None]:
         LOG.disabled = before
 
 
-def _charged_by_devices(
-    heard: Overhearing, asked: list[Message], users: int
-) -> dict[ComparableUnit, NDArray[np.float64]]:
+def _charged_by_devices(heard: Overhearing, asked: list[Message], users: int) -> dict[ComparableUnit, Floats]:
     """Return what each person's device charges for all its answers, by unit, shape (users,)."""
     rating, whole = np.zeros(users), np.zeros(users)
     for request in asked:
@@ -197,7 +195,7 @@ def _charged_by_devices(
     return {"rating": rating, "user": whole}
 
 
-def _of_ledgers(unit: ComparableUnit, ledger: NDArray[np.float64], own: NDArray[np.float64]) -> Finding:
+def _of_ledgers(unit: ComparableUnit, ledger: Floats, own: Floats) -> Finding:
     """Return the person whose device charges least or most, beside what the run's ledger charges."""
     worst = int(np.argmax(np.abs(ledger - own)))
     loss = float(ledger[worst])

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 from flwr.app import Message
-from numpy.typing import NDArray
 
 from clients.faults import FaultOptions
+from dprec.arrays import Floats
 from dprec.auditing import Sent, class_edges, learning, measured
 from dprec.completion import Observations
 from dprec.crossdomain import (
@@ -195,7 +195,7 @@ class _Server:
             self.recommender, options=replace(self.recommender.options, neighbors=neighbors)
         )
         items = np.arange(self.recommender.items.n_items)
-        rows: NDArray[np.float64] = np.tile(np.array(similarities), (items.size, 1))
+        rows: Floats = np.tile(np.array(similarities), (items.size, 1))
         moved = np.full(items.size, _SENSITIVITY)
         # Other neighbours have other noise, as those of another data set have.
         user = 2 * user + int(similarities[0] != _MIDDLE)
@@ -255,20 +255,18 @@ def release_findings(
         yield Finding(test, unit, promised, result.at_least, None, exact=False, power=result.power(promised))
 
 
-def _released(
-    complete: Complete, signs: tuple[float, ...], scale: RatingScale, seeds: range
-) -> NDArray[np.float64]:
+def _released(complete: Complete, signs: tuple[float, ...], scale: RatingScale, seeds: range) -> Floats:
     """Complete a data set with every seed; return all entries, shape (seeds, cells)."""
     users, items = np.divmod(np.arange(len(signs), dtype=np.int32), np.int32(_SHAPE[1]))
     observed = Observations(users, items, np.array(signs), _SHAPE, scale)
     return np.array([complete(observed, seed) for seed in seeds])
 
 
-def _in_classes(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[Sent, Sent]:
+def _in_classes(one: Floats, other: Floats) -> tuple[Sent, Sent]:
     """Return releases as numbers, and in a few classes of each entry, the same for both data sets."""
     edges = class_edges(np.concatenate([learning(one), learning(other)]), _CLASSES)
 
-    def sent(released: NDArray[np.float64]) -> Sent:
+    def sent(released: Floats) -> Sent:
         classes = tuple(np.searchsorted(*each) for each in zip(edges.T, released.T, strict=True))
         return Sent((np.zeros(len(released), dtype=np.int64),), classes, released.astype(np.float32))
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import Ints
 from dprec.auditing import Sent, class_edges, detection, learning, measured
 from simulation.auditing.listening import Overheard, numbered
 from simulation.protocols.audited import Finding
@@ -25,7 +25,7 @@ _DISTANCES = (1, 2, 3, 5, 8)
 
 _CLASSES = 6
 
-Column = NDArray[np.int64]
+Column = Ints
 Pairs = tuple[Column, Column]
 
 

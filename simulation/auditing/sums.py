@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.accounting import PrivacyAccountant
-from dprec.arrays import offsets
+from dprec.arrays import Floats, offsets
 from dprec.auditing import Sent, measured
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
@@ -41,7 +41,7 @@ _LARGER_DELTA = 0.01
 _FROM_HERE_A_TAIL, _TO_HERE = 2.5, 6.0
 """Deviations of the noise between which its tails are looked at closely."""
 
-Numbers = NDArray[np.float64]
+Numbers = Floats
 
 
 @dataclass(frozen=True, eq=False)

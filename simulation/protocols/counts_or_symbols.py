@@ -14,6 +14,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import Floats
 from dprec.mechanisms import BitsAndCounts, Mechanism, ThresholdBit
 from dprec.mechanisms.fisher_optimal import information
 from dprec.ordinal import level_shares
@@ -50,8 +51,8 @@ _QUANTILES = (0.1, 0.3, 0.5, 0.7, 0.9)
 class Sizes:
     """What is public about ratings whose items are seen."""
 
-    of_users: NDArray[np.float64]
-    of_items: NDArray[np.float64]
+    of_users: Floats
+    of_items: Floats
     """Ratings of the user, and of the item, of a rating: quantiles over all ratings."""
     scale: RatingScale
 
@@ -80,23 +81,23 @@ class Sizes:
         of_counts = mechanism.groups * moved / (noise + counted * _COUNTED_VARIANCE)
         return self._error(mechanism.bits * self.information(bit, epsilon), of_counts)
 
-    def _error(self, told: float, of_counts: NDArray[np.float64]) -> float:
+    def _error(self, told: float, of_counts: Floats) -> float:
         of_users, of_items = self.of_users * told, self.of_items * told
         biases = (1 / (1 / _USERS + of_users + of_counts)).mean() + (1 / (1 / _ITEMS + of_items)).mean()
         return float(biases + _FACTORS * (1 - _learned(of_users).mean() * _learned(of_items).mean()))
 
 
-def _of_a_rating(counts: NDArray[np.integer]) -> NDArray[np.float64]:
+def _of_a_rating(counts: NDArray[np.integer]) -> Floats:
     """Return quantiles of counts, each as often as it counts."""
     ordered = np.sort(counts)
     reached = np.cumsum(ordered)
     places = np.searchsorted(reached, np.array(_QUANTILES) * reached[-1])
-    reaching: NDArray[np.float64] = ordered[places].astype(np.float64)
+    reaching: Floats = ordered[places].astype(np.float64)
     return reaching
 
 
-def _learned(told: NDArray[np.float64]) -> NDArray[np.float64]:
+def _learned(told: Floats) -> Floats:
     """Return the share of the factors that so much information leaves known, for users or for items."""
     of_each = told * _FACTORS / _DIMENSIONS
-    learned: NDArray[np.float64] = of_each / (1 + of_each)
+    learned: Floats = of_each / (1 + of_each)
     return learned

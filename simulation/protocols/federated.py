@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import (
     Adjacency,
@@ -22,6 +21,7 @@ from dprec.accounting import (
     gaussian_epsilon,
     largest_mu,
 )
+from dprec.arrays import Floats, Ints
 from dprec.completion import Profiles
 from dprec.components import naming, option
 from dprec.errors import SettingError, within
@@ -159,14 +159,14 @@ class FederatedProtocol(Protocol):
             return auditor.of_devices()
         return auditor.of_samples("the longest update, in the sums of all rounds", self._sampled)
 
-    def _sampled(self, present: bool, trials: int, seed: int) -> NDArray[np.int64]:
+    def _sampled(self, present: bool, trials: int, seed: int) -> Ints:
         """Return sums of numbers, each a trial, of which a user changes each by as much as can be."""
         code, moved = UpdateCode(((trials,),), self.clip, 0.0), int(present * self.sensitivity * STEPS)
         composed = self.deviation / np.sqrt(self.rounds)
         (released,) = code.released(np.full(trials, moved), 1, composed, ReleaseDraws(seed, 1))
         width = max(composed, 0.1) / _PER_DEVIATION * self.clip
         classes = np.clip(np.floor(released / width) + _CLASSES // 3, 0, _CLASSES)
-        seen: NDArray[np.int64] = classes.astype(np.int64)
+        seen: Ints = classes.astype(np.int64)
         return seen
 
     def setup(self) -> FederatedSetup:
@@ -266,9 +266,7 @@ class FederatedProtocol(Protocol):
         return Guarantee("proved", trust, True, reason, (promised,))
 
 
-def _check_shapes(
-    method: str, found: Sequence[NDArray[np.float64]], expected: Sequence[tuple[int, ...]]
-) -> None:
+def _check_shapes(method: str, found: Sequence[Floats], expected: Sequence[tuple[int, ...]]) -> None:
     """Refuse arrays of other shapes than a method of a model should return."""
     shapes = [np.shape(each) for each in found]
     if shapes != list(expected):

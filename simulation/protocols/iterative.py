@@ -16,7 +16,7 @@ from dprec.accounting import (
     PrivacyBudget,
     dominating_channel,
 )
-from dprec.arrays import offsets, segments
+from dprec.arrays import Bools, Floats, offsets, segments
 from dprec.channel import Channel
 from dprec.completion import Profiles, StepOptions, check_rank, inner_products, solve_user_factors
 from dprec.components import Options, option
@@ -52,7 +52,7 @@ class EarlyStopping(Options):
     patience: int = option("Rounds without a lower error after which the run stops.", 5, ge=1)
     validation_fraction: float = option("Share of each device's ratings that is held back.", 0.1, gt=0, lt=1)
 
-    def held_back(self, train: Ratings, seed: int) -> NDArray[np.bool_]:
+    def held_back(self, train: Ratings, seed: int) -> Bools:
         """Return which ratings the devices do not learn from, shape (ratings,)."""
         return uniforms(words(seed, "validation", 0, train.count)) < self.validation_fraction
 
@@ -386,14 +386,14 @@ class OwnFactors:
 
     ratings: Ratings
     """What the devices hold."""
-    item_factors: NDArray[np.float64]
+    item_factors: Floats
     """Shape (items, rank)."""
     ridge: float
     """As for `solve_user_factors`."""
-    base: NDArray[np.float64] | None = None
+    base: Floats | None = None
     """What is predicted without factors; 0 by default; shape (items,)."""
 
-    def __call__(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def __call__(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
         """Return the predictions of some cells, in any order, shape (cells,)."""
         predictions = np.empty(users.size)
         order = np.argsort(users, kind="stable")

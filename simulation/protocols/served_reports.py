@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import Floats, Ints
 from dprec.completion import Completed
 from dprec.observations import EmbeddingRelease, Observations
 from dprec.reports import ReportFamily
@@ -28,7 +28,7 @@ class SentTable:
     """What devices that predict were sent, as they decode it."""
 
     table: ItemTable
-    priors: NDArray[np.float64]
+    priors: Floats
     """What each user's rated items say about its level and its factors; shape (users, 1 + factors)."""
 
 
@@ -37,7 +37,7 @@ class AfterReports:
     """What a server knows of one-shot devices once there is nothing more to ask for."""
 
     observations: Observations
-    asked: NDArray[np.int64] | None = None
+    asked: Ints | None = None
     """What was asked of each user after the reports; None if nothing; shape (users, ...)."""
     rounds: tuple[RoundRecord, ...] = ()
     """Those after the reports."""
@@ -75,12 +75,12 @@ class ServedReports:
     """What the table may say of everybody's item sets."""
 
     @property
-    def seen_counts(self) -> NDArray[np.int64]:
+    def seen_counts(self) -> Ints:
         """Cells that each user's report shows as rated, shape (users,)."""
         observed = self.after.observations
         return np.bincount(observed.users, minlength=observed.shape[0])
 
-    def facts(self, counts: NDArray[np.int64]) -> dict[str, Any]:
+    def facts(self, counts: Ints) -> dict[str, Any]:
         """Return the entries of a `ServerOutcome`, without its guarantee and distance.
 
         Parameters

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import (
     Guarantee,
@@ -16,7 +15,7 @@ from dprec.accounting import (
     ShuffledReports,
     with_the_same_items,
 )
-from dprec.arrays import offsets
+from dprec.arrays import Floats, Ints, offsets
 from dprec.completion import Completion, ItemAverage, ItemBiases
 from dprec.components import Options, option
 from dprec.errors import SettingError
@@ -143,7 +142,7 @@ class Shuffler(Options):
         return observations.unlinked(with_sets=self.says_sets) if self.unlinks else observations
 
     def shuffled(
-        self, family: ReportFamily, collected: Collected, losses: NDArray[np.float64]
+        self, family: ReportFamily, collected: Collected, losses: Floats
     ) -> ShuffledReports | ShuffledProfiles:
         """Return the accepted reports with those that they are hidden among.
 
@@ -167,7 +166,7 @@ class Shuffler(Options):
             alike[accepted] = with_the_same_items(shown[accepted], observed.items)
         return ShuffledProfiles(losses, np.where(accepted, self._hiding(alike), 0))
 
-    def _hiding(self, messages: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _hiding(self, messages: Ints) -> Ints:
         """Return how many of so many messages hide one of them, itself included; none of none."""
         others = np.maximum(messages - 1, 0)
         return np.minimum(messages, 1) + others - np.ceil(self.known * others).astype(np.int64)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant, PrivacyBudget
+from dprec.arrays import Floats, Ints
 from dprec.completion import CalibratedNoise, Observations, OneBit
 from dprec.components import option
 from dprec.errors import within
@@ -92,7 +92,7 @@ class TrustedServerProtocol(Protocol):
     def audit(self, auditor: Auditor) -> Iterator[Finding]:
         """Compare what the server releases: devices protect nothing."""
 
-        def complete(observed: Observations, seed: int) -> NDArray[np.float64]:
+        def complete(observed: Observations, seed: int) -> Floats:
             epsilon = self.privacy.epsilon
             completed = self.perturbation.complete(self.completion, observed, epsilon, seed)
             return completed.hidden(observed.users, observed.items)
@@ -167,16 +167,14 @@ class TrustedServerProtocol(Protocol):
         )
 
     def _claimed(
-        self, noise: CalibratedNoise, counts: NDArray[np.int64], collected: Collected
+        self, noise: CalibratedNoise, counts: Ints, collected: Collected
     ) -> PrivacyAccountant | None:
         """Charge what the paper claims of a changed rating, once per rating of a profile."""
         asked = self.privacy.epsilon
         return None if noise.proved <= asked else _accountant(asked, counts, counts, collected)
 
 
-def _accountant(
-    per_rating: float, times: NDArray[np.int64], counts: NDArray[np.int64], collected: Collected
-) -> PrivacyAccountant:
+def _accountant(per_rating: float, times: Ints, counts: Ints, collected: Collected) -> PrivacyAccountant:
     """Charge everybody whose report arrived, a whole profile so many times as much as a rating."""
     accountant = PrivacyAccountant(rated=counts > 0)
     per_user = np.where(accountant.rated, per_rating * np.maximum(times, 1), 0.0)

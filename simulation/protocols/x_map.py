@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant, PrivacyBudget
-from dprec.arrays import rows_of
+from dprec.arrays import Floats, Ints, rows_of
 from dprec.completion import ItemAverage, Observations
 from dprec.components import Options, option
 from dprec.crossdomain import (
@@ -260,7 +260,7 @@ class XMapProtocol(Protocol):
         task: Task,
         train: CrossDomainRatings,
         collected: Collected,
-        means: NDArray[np.float64],
+        means: Floats,
         comparison: _ItemComparison | None,
     ) -> tuple[AlterEgos, Exchanged | None]:
         """Return the AlterEgos: none, or made by the server, or made by the devices in a second round."""
@@ -322,7 +322,7 @@ def _failures(collected: Collected, exchanged: Exchanged | None) -> tuple[str, .
 def _replaced_on_server(
     options: ReplacementOptions,
     candidates: Candidates,
-    means: NDArray[np.float64],
+    means: Floats,
     observed: Observations,
     train: CrossDomainRatings,
     seed: int,
@@ -341,7 +341,7 @@ class _ItemComparison:
     graph: LayeredGraph
     candidates: Candidates
     x_sim_values: int
-    valued: NDArray[np.int64]
+    valued: Ints
 
 
 def _received_items(observed: Observations, similarity: SimilarityKind, prior_ratings: float) -> RatedItems:
@@ -408,13 +408,11 @@ def _target_recommender(
     return ItemBasedRecommender(options, similarity, items, profiles, seed)
 
 
-def _predictor(
-    recommender: ItemBasedRecommender, means: NDArray[np.float64], train: CrossDomainRatings
-) -> Predict:
+def _predictor(recommender: ItemBasedRecommender, means: Floats, train: CrossDomainRatings) -> Predict:
     """Return a predictor for all items; a source item is predicted by its mean."""
 
-    def predict(users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
-        predictions: NDArray[np.float64] = means[items].copy()
+    def predict(users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
+        predictions: Floats = means[items].copy()
         wanted = np.flatnonzero((items >= train.target_start) & (items < train.target_stop))
         predictions[wanted] = recommender.predict(users[wanted], items[wanted] - train.target_start)
         return predictions
@@ -594,7 +592,7 @@ def _example(
     }
 
 
-def _named(identifiers: NDArray[Any], values: NDArray[np.float64]) -> list[list[Any]]:
+def _named(identifiers: NDArray[Any], values: Floats) -> list[list[Any]]:
     """Return the first few items with their ratings."""
     pairs = zip(identifiers.tolist(), np.round(values, 2).tolist(), strict=True)
     return [[str(identifier), value] for identifier, value in pairs][:_EXAMPLE_ITEMS]

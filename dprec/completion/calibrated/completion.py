@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import Floats
 from dprec.catalogue import Catalogue
 from dprec.completion.base import Completed, Completion
 from dprec.completion.calibrated.embedding import ItemSetEmbedding, embedded
@@ -56,7 +57,7 @@ class CalibratedModel(Completed):
     embedding: ItemSetEmbedding
     catalogue: Catalogue | None
     """Public data about the items, if there was any."""
-    cuts: NDArray[np.float64]
+    cuts: Floats
     """Where the latent rating changes level; shape (levels - 1,)."""
     scale: RatingScale
 
@@ -75,7 +76,7 @@ class CalibratedModel(Completed):
         """The catalogue."""
         return self.catalogue
 
-    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
         """Predict the expected ratings of the given cells, shape (cells,)."""
         latent, variances = self.latent.means(users, items), self.latent.variances(users, items)
         return expected_rating(latent, variances, self.cuts, self.scale.values)
@@ -138,7 +139,7 @@ class Calibrated(Completion):
         reports = observations.evidence or clear_reports(observations)
         return fitted_to(reports, self, observations, seed, progress)
 
-    def _cuts(self, reports: SymbolReports, scale: RatingScale) -> tuple[NDArray[np.float64], dict[str, Any]]:
+    def _cuts(self, reports: SymbolReports, scale: RatingScale) -> tuple[Floats, dict[str, Any]]:
         """Return where the latent rating changes level, and what is said of it in the summary."""
         shares = np.array(level_shares(self.histogram, scale.levels))
         shares = learned_shares(reports, shares) if self.learn_histogram else shares / shares.sum()
@@ -159,7 +160,7 @@ class Calibrated(Completion):
         cuts, diagnostics = self._cuts(reports, seen.scale)
         tables = SymbolTables.of(reports.channels, cuts)
 
-        def looked_up(latent: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        def looked_up(latent: Floats) -> tuple[Floats, Floats]:
             return tables.at(latent, reports.symbols, reports.channel_of)
 
         cells = Cells(seen.users, seen.items, seen.shape)
@@ -320,7 +321,7 @@ def _model(
     latent: LatentRatings,
     embedding: ItemSetEmbedding,
     seen: Observations,
-    cuts: NDArray[np.float64],
+    cuts: Floats,
     diagnostics: dict[str, Any],
 ) -> CalibratedModel:
     """Return the model of reports that show which items were rated, with what was learned."""
@@ -338,8 +339,8 @@ def _model(
     )
 
 
-def _of_unit_variance(columns: NDArray[np.float64]) -> NDArray[np.float64]:
+def _of_unit_variance(columns: Floats) -> Floats:
     """Return the columns with standard deviation 1; a constant one stays as it is."""
     deviations = columns.std(axis=0)
-    scaled: NDArray[np.float64] = columns / np.where(deviations > 0, deviations, 1.0)
+    scaled: Floats = columns / np.where(deviations > 0, deviations, 1.0)
     return scaled

@@ -34,6 +34,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from dprec.arrays import Floats, Ints
 from dprec.completion.spectral import SparsePlusLowRank
 from dprec.observations import EmbeddingRelease
 from dprec.randomness import generator, seed_for
@@ -52,20 +53,20 @@ _NOISE = 1e-9
 class ItemSetEmbedding:
     """Embeddings of users and items, and how often each of them occurs."""
 
-    users: NDArray[np.float64]
-    items: NDArray[np.float64]
+    users: Floats
+    items: Floats
     """Over the ratings, every dimension has mean 0, and the later ones spread less;
     shapes (users, dimensions) and (items, dimensions).
     """
-    user_counts: NDArray[np.int64]
-    item_counts: NDArray[np.int64]
+    user_counts: Ints
+    item_counts: Ints
     """Ratings of each user and of each item."""
     count_reliability: float = 1.0
     """The correlation to be expected of the items' counts with those without noise, on a logarithmic scale.
     """
 
     @property
-    def popularity(self) -> NDArray[np.float64]:
+    def popularity(self) -> Floats:
         """Standardised logarithms of the items' counts, shrunk by what noise may make of them."""
         return self.count_reliability * standardised_logarithms(self.item_counts)
 
@@ -119,24 +120,24 @@ class ItemSetEmbedding:
 
 def _counted(
     cells: tuple[NDArray[np.integer], NDArray[np.integer]], shape: tuple[int, int]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Ints, Ints]:
     """Return how often each user occurs in some cells, and each item."""
     users, items = cells
     return np.bincount(users, minlength=shape[0]), np.bincount(items, minlength=shape[1])
 
 
-def standardised_logarithms(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def standardised_logarithms(counts: Ints) -> Floats:
     """Return log(1 + counts) with mean 0 and variance 1 over the ratings; 0 where nothing is counted."""
     return _standardised(np.log1p(counts)[:, None], counts)[:, 0]
 
 
-def _standardised(columns: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def _standardised(columns: Floats, counts: Ints) -> Floats:
     """Return the columns with mean 0 and variance 1 over the ratings; rows without ratings are 0."""
     shares = counts / max(int(counts.sum()), 1)
     centred = (columns - shares @ columns) * (counts > 0)[:, None]
     deviations = np.sqrt(shares @ centred**2)
     spread_out = deviations > _NOISE * np.abs(columns).max(axis=0, initial=0.0)
-    standard: NDArray[np.float64] = centred * spread_out / np.where(spread_out, deviations, 1.0)
+    standard: Floats = centred * spread_out / np.where(spread_out, deviations, 1.0)
     return standard
 
 
@@ -163,13 +164,13 @@ _MARGIN = 1 + 1e-9
 class NoisySets:
     """The two sums with their noise."""
 
-    counts: NDArray[np.float64]
+    counts: Floats
     """The first sum, which may be negative; shape (items,)."""
     count_noise: float
     """Standard deviation of the noise on each count."""
-    kept: NDArray[np.int64]
+    kept: Ints
     """Items of the second sum, ascending; shape (kept,)."""
-    together: NDArray[np.float64]
+    together: Floats
     """The second sum, symmetric; shape (kept, kept)."""
     pair_noise: float
     """Standard deviation of the noise on each entry off its diagonal; that on the diagonal is sqrt(2) times
@@ -204,7 +205,7 @@ class NoisySets:
         return cls(counts, float(count_noise), kept, together, float(pair_noise))
 
 
-def weighted_counts(rated: sp.csr_array) -> NDArray[np.float64]:
+def weighted_counts(rated: sp.csr_array) -> Floats:
     """Return how often each item is rated, by users of many ratings less, shape (items,); the first sum.
 
     Parameters
@@ -213,11 +214,11 @@ def weighted_counts(rated: sp.csr_array) -> NDArray[np.float64]:
     """
     sizes = np.asarray(rated.sum(axis=1)).ravel()
     weights = np.minimum(1.0, np.sqrt(RATINGS_PER_USER / np.maximum(sizes, 1)))
-    counts: NDArray[np.float64] = rated.T @ weights
+    counts: Floats = rated.T @ weights
     return counts
 
 
-def sums_of_squares(rated: sp.csr_array, counts: NDArray[np.float64]) -> NDArray[np.float64]:
+def sums_of_squares(rated: sp.csr_array, counts: Floats) -> Floats:
     """Return the sum over users of y_u y_u^T, shape (kept, kept); the second sum.
 
     Parameters
@@ -232,13 +233,13 @@ def sums_of_squares(rated: sp.csr_array, counts: NDArray[np.float64]) -> NDArray
     left = squares > _LEAST_REST * sizes
     inverse = left / np.where(left, squares, 1.0)
     # Written out, so that no row of numbers per user is ever dense.
-    together: NDArray[np.float64] = (rated.T @ (sp.diags_array(inverse) @ rated)).toarray()
+    together: Floats = (rated.T @ (sp.diags_array(inverse) @ rated)).toarray()
     across = np.outer(rated.T @ (inverse * sizes), shares)
     together += np.outer(shares, shares) * float(inverse @ sizes**2) - across - across.T
     return together
 
 
-def _kept(counts: NDArray[np.float64], least: float) -> NDArray[np.int64]:
+def _kept(counts: Floats, least: float) -> Ints:
     """Return the items whose counts are at least so large, the most frequent if they are too many."""
     frequent = np.argsort(-counts, kind="stable")[:_MOST_KEPT]
     return np.sort(frequent[counts[frequent] >= least])
@@ -250,7 +251,7 @@ _EDGE_MARGIN = 1.02
 _POINTS = 500
 
 
-def noise_edge(row_weights: NDArray[np.float64], column_weights: NDArray[np.float64]) -> float:
+def noise_edge(row_weights: Floats, column_weights: Floats) -> float:
     """Return the largest singular value to be expected of independent noise, in the limit of large matrices.
 
     With entries a_i b_j g_ij and g_ij of variance 1, squared singular values beyond the noise are
@@ -276,7 +277,7 @@ def noise_edge(row_weights: NDArray[np.float64], column_weights: NDArray[np.floa
     return float(np.sqrt(squared.min()))
 
 
-def expected_cosines(values: NDArray[np.float64], edge: float) -> NDArray[np.float64]:
+def expected_cosines(values: Floats, edge: float) -> Floats:
     """Return the expected cosines between singular vectors and those without noise, 0 at the edge and below.
 
     A value s = edge (x + 1 / x) / 2 comes from a signal x times as strong as the least that can be seen, and
@@ -291,7 +292,7 @@ def expected_cosines(values: NDArray[np.float64], edge: float) -> NDArray[np.flo
     """
     ratios = np.maximum(values / (_EDGE_MARGIN * edge), 1.0)
     strengths = ratios + np.sqrt(ratios**2 - 1)
-    cosines: NDArray[np.float64] = np.sqrt(1 - 1 / strengths**2)
+    cosines: Floats = np.sqrt(1 - 1 / strengths**2)
     return cosines
 
 
@@ -358,12 +359,12 @@ def _embedded_by(released: NoisySets, rated: sp.csr_array, dimensions: int) -> I
     )
 
 
-def _scales(values: NDArray[np.float64], edge: float) -> NDArray[np.float64]:
+def _scales(values: Floats, edge: float) -> Floats:
     """Return the standard deviation of each dimension, from its eigenvalue, descending."""
     above = np.maximum(values, edge)
     # The eigenvalue t without noise makes one of t + (edge / 2)^2 / t.
     strengths = (above + np.sqrt(above**2 - edge**2)) / 2
-    scales: NDArray[np.float64] = expected_cosines(values, edge) * np.sqrt(strengths / strengths.max())
+    scales: Floats = expected_cosines(values, edge) * np.sqrt(strengths / strengths.max())
     return scales
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import Bools, Floats
 from dprec.catalogue import Catalogue
 from dprec.completion.calibrated.embedding import ItemSetEmbedding, standardised_logarithms
 from dprec.completion.calibrated.regressions import Expected, Regressed
@@ -33,14 +34,12 @@ def prior_biases(
     )
 
 
-def user_features(embedding: ItemSetEmbedding, width: int) -> NDArray[np.float64]:
+def user_features(embedding: ItemSetEmbedding, width: int) -> Floats:
     """Return how much each user rates and the first ``width`` dimensions of its embedding, one row each."""
     return np.column_stack([standardised_logarithms(embedding.user_counts), embedding.users[:, :width]])
 
 
-def item_features(
-    embedding: ItemSetEmbedding, catalogue: Catalogue | None, width: int
-) -> NDArray[np.float64]:
+def item_features(embedding: ItemSetEmbedding, catalogue: Catalogue | None, width: int) -> Floats:
     """Return a row for each item, with 1 in the first column.
 
     The others hold the item's popularity and public numbers, each also squared, its categories, and the first
@@ -54,13 +53,13 @@ def item_features(
     return np.hstack([*columns, embedding.items[:, :width]])
 
 
-def catalogue_features(catalogue: Catalogue, counts: NDArray[np.integer]) -> NDArray[np.float64]:
+def catalogue_features(catalogue: Catalogue, counts: NDArray[np.integer]) -> Floats:
     """Return public numbers, each also squared, and the categories, which have mean 0 over the ratings."""
     numbers = _bent(catalogue.numbers, catalogue.numbers != 0)
     return np.hstack([numbers, _centred_categories(catalogue, counts)])
 
 
-def expected_coefficients(width: int) -> NDArray[np.float64]:
+def expected_coefficients(width: int) -> Floats:
     """Return how variable the coefficients of `item_features` are expected to be, relative to most of them.
 
     Popularity tells most about how an item is rated, and its square, which is large for items that hardly
@@ -81,14 +80,14 @@ def expected_coefficients(width: int) -> NDArray[np.float64]:
     return ratios
 
 
-def _centred_categories(catalogue: Catalogue, counts: NDArray[np.integer]) -> NDArray[np.float64]:
+def _centred_categories(catalogue: Catalogue, counts: NDArray[np.integer]) -> Floats:
     """Return the categories with mean 0 over the ratings, shape (items, categories)."""
     shares = counts / max(int(counts.sum()), 1)
-    centred: NDArray[np.float64] = catalogue.categories - shares @ catalogue.categories
+    centred: Floats = catalogue.categories - shares @ catalogue.categories
     return centred
 
 
-def _bent(columns: NDArray[np.float64], known: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _bent(columns: Floats, known: Bools) -> Floats:
     """Return the columns and their squares, which are 0 where nothing is known."""
     bends = (columns**2 - 1) * (known if known.ndim == 2 else known[:, None])
     return np.hstack([columns, bends])

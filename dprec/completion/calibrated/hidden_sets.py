@@ -33,6 +33,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from dprec.arrays import Bools, Floats, Ints
 from dprec.completion.calibrated.embedding import ItemSetEmbedding, expected_cosines, noise_edge
 from dprec.completion.calibrated.features import catalogue_features
 from dprec.completion.calibrated.regressions import Expected, PropensityBins, Regressed
@@ -56,13 +57,13 @@ class HiddenReports:
     users: NDArray[np.int32]
     items: NDArray[np.int32]
     """The cells with a symbol other than 0; shape (cells,)."""
-    symbols: NDArray[np.int64]
+    symbols: Ints
     """Shape (cells,)."""
-    rated: NDArray[np.float64]
+    rated: Floats
     """Pr(symbol | level); shape (levels, symbols)."""
-    unrated: NDArray[np.float64]
+    unrated: Floats
     """Pr(symbol | not rated); shape (symbols,)."""
-    reported: NDArray[np.bool_]
+    reported: Bools
     """Shape (users,)."""
     n_items: int
 
@@ -90,24 +91,18 @@ class HiddenReports:
             observations.shape[1],
         )
 
-    def of_items(self, bin_of_user: NDArray[np.int64], bins: int) -> NDArray[np.float64]:
+    def of_items(self, bin_of_user: Ints, bins: int) -> Floats:
         """Count the symbols on each item from the users of each bin, shape (items, bins, symbols)."""
         sizes = np.bincount(bin_of_user[self.reported], minlength=bins)
         return self._counted(self.items, self.n_items, bin_of_user[self.users], sizes)
 
-    def of_users(self, bin_of_item: NDArray[np.int64], bins: int) -> NDArray[np.float64]:
+    def of_users(self, bin_of_item: Ints, bins: int) -> Floats:
         """Count the symbols of each user on the items of each bin, shape (users, bins, symbols)."""
         sizes = np.bincount(bin_of_item, minlength=bins)
         counts = self._counted(self.users, self.reported.size, bin_of_item[self.items], sizes)
         return counts * self.reported[:, None, None]
 
-    def _counted(
-        self,
-        owners: NDArray[np.int32],
-        n_owners: int,
-        bin_of_cell: NDArray[np.int64],
-        sizes: NDArray[np.int64],
-    ) -> NDArray[np.float64]:
+    def _counted(self, owners: NDArray[np.int32], n_owners: int, bin_of_cell: Ints, sizes: Ints) -> Floats:
         """Return counts of symbols per owner and bin, those that are not sent being the rest of the bin."""
         shape = (n_owners, sizes.size, self.unrated.size)
         embeddings = (owners * np.int64(sizes.size) + bin_of_cell) * self.unrated.size + self.symbols
@@ -123,18 +118,18 @@ _LEAST = 1e-300
 class CellLikelihood:
     """Probabilities of symbols at propensities and latent ratings, and their derivatives by both."""
 
-    probabilities: NDArray[np.float64]
+    probabilities: Floats
     """Shape (..., symbols)."""
-    by_propensity: NDArray[np.float64]
-    by_latent: NDArray[np.float64]
+    by_propensity: Floats
+    by_latent: Floats
 
     @classmethod
     def at(
         cls,
-        propensity: NDArray[np.float64],
-        latent: NDArray[np.float64],
-        channel: tuple[NDArray[np.float64], NDArray[np.float64]],
-        cuts: NDArray[np.float64],
+        propensity: Floats,
+        latent: Floats,
+        channel: tuple[Floats, Floats],
+        cuts: Floats,
         variance: float = 0.0,
     ) -> CellLikelihood:
         """Evaluate the likelihood.
@@ -160,13 +155,8 @@ class CellLikelihood:
 
 
 def hidden_embeddings(
-    reports: HiddenReports,
-    users: Regressed,
-    items: Regressed,
-    cuts: NDArray[np.float64],
-    dimensions: int,
-    seed: int,
-) -> NDArray[np.float64]:
+    reports: HiddenReports, users: Regressed, items: Regressed, cuts: Floats, dimensions: int, seed: int
+) -> Floats:
     """Embed items that the same people rate next to each other, shape (items, dimensions).
 
     Rows and columns are weighted by the fourth root of their mean information, so that users and items of
@@ -196,8 +186,8 @@ def hidden_embeddings(
 
 
 def _weighted_scores(
-    reports: HiddenReports, users: Regressed, items: Regressed, cuts: NDArray[np.float64]
-) -> tuple[SparsePlusLowRank, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    reports: HiddenReports, users: Regressed, items: Regressed, cuts: Floats
+) -> tuple[SparsePlusLowRank, tuple[Floats, Floats]]:
     """Return the weighted matrix of scores, and the weights of its rows and columns.
 
     Users and items are in bins, so that the cells without a symbol are of low rank. How far each is from its
@@ -225,10 +215,10 @@ def _weighted_scores(
     return SparsePlusLowRank(sparse, left, right), (row_weights, column_weights)
 
 
-def _root_of_share(information: NDArray[np.float64]) -> NDArray[np.float64]:
+def _root_of_share(information: Floats) -> Floats:
     """Return the fourth root of each share of the information; 1 where there is none at all."""
     shares = information / max(float(information.mean()), np.finfo(float).tiny)
-    weights: NDArray[np.float64] = shares**0.25 if information.any() else np.ones_like(information)
+    weights: Floats = shares**0.25 if information.any() else np.ones_like(information)
     return weights
 
 
@@ -264,7 +254,7 @@ class HiddenSetFit:
         cls,
         observations: Observations,
         received: RowReports,
-        cuts: NDArray[np.float64],
+        cuts: Floats,
         dimensions: int,
         regressed: int,
         sweeps: int,
@@ -315,7 +305,7 @@ class HiddenSetFit:
 
 
 def _swept(
-    users: Regressed, items: Regressed, reports: HiddenReports, cuts: NDArray[np.float64]
+    users: Regressed, items: Regressed, reports: HiddenReports, cuts: Floats
 ) -> tuple[Regressed, Regressed]:
     """Solve the items given the users, then the users given the items."""
     bins = PropensityBins.by_rank(users, reports.reported)
@@ -325,11 +315,7 @@ def _swept(
 
 
 def _solved(
-    side: Regressed,
-    others: PropensityBins,
-    counts: NDArray[np.float64],
-    reports: HiddenReports,
-    cuts: NDArray[np.float64],
+    side: Regressed, others: PropensityBins, counts: Floats, reports: HiddenReports, cuts: Floats
 ) -> Regressed:
     """Solve one side given the bins of the other side and the symbols counted by bin."""
     precision = np.empty((len(counts), 2, 2))
@@ -355,7 +341,7 @@ def _solved(
 
 
 def _embedding(
-    users: Regressed, items: Regressed, embeddings: NDArray[np.float64], reports: HiddenReports
+    users: Regressed, items: Regressed, embeddings: Floats, reports: HiddenReports
 ) -> ItemSetEmbedding:
     """Return embeddings with expected counts of ratings, and how far the items' counts exceed noise."""
     typical = PropensityBins.by_rank(items, np.ones(len(embeddings), dtype=np.bool_))

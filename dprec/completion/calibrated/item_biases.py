@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import Floats, Ints
 from dprec.catalogue import Catalogue
 from dprec.completion.base import Completed, Completion
 from dprec.completion.calibrated.embedding import ItemSetEmbedding, embedded
@@ -34,17 +35,17 @@ _STEEPEST = 1e4
 class SymbolTables:
     """Slopes and information of every symbol's log likelihood, on a grid of latent ratings."""
 
-    slopes: NDArray[np.float64]
+    slopes: Floats
     """The derivative of log Pr(symbol | latent rating), for all symbols of all channels;
     shape (points, columns).
     """
-    information: NDArray[np.float64]
+    information: Floats
     """Fisher information of a report through each channel; shape (points, channels)."""
-    first: NDArray[np.int64]
+    first: Ints
     """The column of each channel's first symbol; shape (channels,)."""
 
     @classmethod
-    def of(cls, channels: Sequence[NDArray[np.float64]], cuts: NDArray[np.float64]) -> SymbolTables:
+    def of(cls, channels: Sequence[Floats], cuts: Floats) -> SymbolTables:
         """Tabulate all symbols.
 
         Parameters
@@ -73,12 +74,7 @@ class SymbolTables:
         first = np.cumsum([0, *(channel.shape[1] for channel in channels[:-1])])
         return cls(np.hstack(slopes), np.column_stack(information), first)
 
-    def at(
-        self,
-        latent: NDArray[np.float64],
-        symbols: NDArray[np.int64],
-        channel_of: NDArray[np.int64] | Literal[0] = 0,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def at(self, latent: Floats, symbols: Ints, channel_of: Ints | Literal[0] = 0) -> tuple[Floats, Floats]:
         """Return the slope of each symbol and the information of its channel, interpolated linearly.
 
         Parameters
@@ -87,16 +83,14 @@ class SymbolTables:
         """
         lower, share = _grid_points(latent)
 
-        def between(
-            table: NDArray[np.float64], columns: NDArray[np.int64] | Literal[0]
-        ) -> NDArray[np.float64]:
+        def between(table: Floats, columns: Ints | Literal[0]) -> Floats:
             below, above = table[lower, columns], table[lower + 1, columns]
-            mixed: NDArray[np.float64] = below + share * (above - below)
+            mixed: Floats = below + share * (above - below)
             return mixed
 
         return between(self.slopes, self.first[channel_of] + symbols), between(self.information, channel_of)
 
-    def everywhere(self, latent: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def everywhere(self, latent: Floats) -> tuple[Floats, Floats]:
         """Return the slopes of all symbols and the information of all channels at latent ratings.
 
         Parameters
@@ -115,7 +109,7 @@ class SymbolTables:
         return slopes, information
 
 
-def _grid_points(latent: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _grid_points(latent: Floats) -> tuple[Ints, Floats]:
     """Return the point of the grid below each latent rating, and the share of the way to the next."""
     positions = np.clip((latent + _REACH) * ((_POINTS - 1) / (2 * _REACH)), 0, _POINTS - 1.001)
     lower = positions.astype(np.int64)
@@ -132,7 +126,7 @@ class ItemBiasesModel(Completed):
     """How often the items are reported on, and their embeddings if these are known."""
     catalogue: Catalogue | None
     """Public data about the items, if there was any."""
-    cuts: NDArray[np.float64]
+    cuts: Floats
     """Where the latent rating changes level; shape (levels - 1,)."""
     user_variance: float
     """Of the latent ratings of one item."""
@@ -143,7 +137,7 @@ class ItemBiasesModel(Completed):
         """The catalogue."""
         return self.catalogue
 
-    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
         """Predict the expected ratings of the given cells, shape (cells,): the same for every user."""
         latent, variances = self.biases.biases[items], self.biases.variances[items] + self.user_variance
         return expected_rating(latent, variances, self.cuts, self.scale.values)
@@ -232,7 +226,7 @@ class ItemBiases(Completion):
             diagnostics=diagnostics,
         )
 
-    def _embedding(self, observations: Observations, seen: NDArray[np.int64], seed: int) -> ItemSetEmbedding:
+    def _embedding(self, observations: Observations, seen: Ints, seed: int) -> ItemSetEmbedding:
         """Return item embeddings from who rated them, or no more than how often they are rated."""
         if self.dimensions == 0:
             empty = np.zeros((seen.size, 0))
@@ -251,9 +245,7 @@ def clear_reports(observations: Observations) -> SymbolReports:
     return SymbolReports((np.eye(scale.levels),), levels - 1, np.zeros_like(levels))
 
 
-def _likelihood(
-    tables: SymbolTables, counts: NDArray[np.int64], latent: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _likelihood(tables: SymbolTables, counts: Ints, latent: Floats) -> tuple[Floats, Floats]:
     """Return the information about every bias, and the slope of its log likelihood, shape (items,)."""
     slopes, information = tables.everywhere(latent)
     through = np.add.reduceat(counts, tables.first, axis=1)

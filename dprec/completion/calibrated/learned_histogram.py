@@ -7,8 +7,9 @@ beyond what the ledger charges. What the reports cannot distinguish stays as the
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dprec.arrays import Floats
 from dprec.observations import SymbolReports
 
 _PUBLIC_RATINGS = 20.0
@@ -17,7 +18,7 @@ _PUBLIC_RATINGS = 20.0
 _STEPS, _HALVINGS, _TOLERANCE = 100, 60, 1e-12
 
 
-def learned_shares(reports: SymbolReports, public: ArrayLike) -> NDArray[np.float64]:
+def learned_shares(reports: SymbolReports, public: ArrayLike) -> Floats:
     """Return the most probable shares of the levels given symbols and a Dirichlet prior.
 
     The logarithm of the posterior, sum_z n_z log (Q^T s)_z + sum_x a_x log s_x with n_z reports of symbol z
@@ -42,7 +43,7 @@ def learned_shares(reports: SymbolReports, public: ArrayLike) -> NDArray[np.floa
     counts = np.bincount(first[reports.channel_of] + reports.symbols, minlength=columns.shape[1])
     columns, counts = columns[:, counts > 0], counts[counts > 0]
 
-    def height(at: NDArray[np.float64]) -> float:
+    def height(at: Floats) -> float:
         return float(counts @ np.log(at @ columns) + prior @ np.log(at))
 
     for _ in range(_STEPS):
@@ -60,5 +61,5 @@ def learned_shares(reports: SymbolReports, public: ArrayLike) -> NDArray[np.floa
             if tried.min() > 0 and height(tried) >= start + 0.25 * gain * 0.5**halving:
                 shares = tried
                 break
-    normalised: NDArray[np.float64] = shares / shares.sum()
+    normalised: Floats = shares / shares.sum()
     return normalised

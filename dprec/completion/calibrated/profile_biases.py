@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import Floats
 from dprec.catalogue import Catalogue
 from dprec.completion.calibrated.embedding import ItemSetEmbedding
 from dprec.completion.calibrated.features import catalogue_features
@@ -51,16 +51,16 @@ _SHOWN_OF = 1_000_000
 class ProfileFit:
     """What answers say about the items."""
 
-    grid: NDArray[np.float64]
+    grid: Floats
     """Values of log p; shape (points,)."""
-    features: NDArray[np.float64]
+    features: Floats
     """1, and public features of the items; shape (items, features)."""
-    means: NDArray[np.float64]
-    variances: NDArray[np.float64]
+    means: Floats
+    variances: Floats
     """Of the biases; shape (items,)."""
-    popularity: NDArray[np.float64]
+    popularity: Floats
     """The posterior of p; shape (items, points)."""
-    coefficients: NDArray[np.float64]
+    coefficients: Floats
     """Of the deviation of log p, then of the features; shape (1 + features,)."""
     middle: float
     spread: float
@@ -170,34 +170,32 @@ class ProfileFit:
             unrated=float(np.clip(unrated, 2 * reports.unrated[0], 2 * reports.unrated[1])),
         )
 
-    def _popularity(self, weights: NDArray[np.float64], typical: float) -> tuple[float, float]:
+    def _popularity(self, weights: Floats, typical: float) -> tuple[float, float]:
         """Return the mean and the variance of log p, both averaged with what is expected."""
         items = len(weights) + _ITEMS_SO_POPULAR
         middle = (float((weights @ self.grid).sum()) + _ITEMS_SO_POPULAR * typical) / items
         squares = float((weights @ (self.grid - middle) ** 2).sum())
         return middle, (squares + _ITEMS_SO_POPULAR * _SPREAD) / items
 
-    def _deviations(self, middle: float, spread: float) -> NDArray[np.float64]:
-        deviations: NDArray[np.float64] = (self.grid - middle) / np.sqrt(spread)
+    def _deviations(self, middle: float, spread: float) -> Floats:
+        deviations: Floats = (self.grid - middle) / np.sqrt(spread)
         return deviations
 
-    def _regressed(
-        self, coefficients: NDArray[np.float64], middle: float, spread: float
-    ) -> NDArray[np.float64]:
+    def _regressed(self, coefficients: Floats, middle: float, spread: float) -> Floats:
         """Return what popularity and features say of every bias, shape (items, points)."""
         along = coefficients[0] * self._deviations(middle, spread)
-        regressed: NDArray[np.float64] = (self.features @ coefficients[1:])[:, None] + along
+        regressed: Floats = (self.features @ coefficients[1:])[:, None] + along
         return regressed
 
     def _coefficients(
         self,
-        weights: NDArray[np.float64],
-        differences: NDArray[np.float64],
-        slope: NDArray[np.float64],
-        variances: NDArray[np.float64],
+        weights: Floats,
+        differences: Floats,
+        slope: Floats,
+        variances: Floats,
         middle: float,
         spread: float,
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return the coefficients, by ridge regression of the differences."""
         deviations = self._deviations(middle, spread)
         information, target = weights * (slope**2 / variances), weights * (slope / variances)
@@ -209,5 +207,5 @@ class ProfileFit:
         sides = np.r_[
             differences @ (target @ deviations), self.features.T @ (target.sum(axis=1) * differences)
         ]
-        solved: NDArray[np.float64] = np.linalg.solve(system, sides)
+        solved: Floats = np.linalg.solve(system, sides)
         return solved

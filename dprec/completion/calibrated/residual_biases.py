@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from dprec.arrays import Floats
 from dprec.completion.calibrated.features import expected_coefficients
 from dprec.completion.calibrated.regressions import Regressed
 from dprec.observations import Observations, ResidualReports
@@ -43,15 +44,13 @@ class ResidualAnswers:
     reports: ResidualReports
     items: NDArray[np.integer]
     """Shape (answers,)."""
-    design: NDArray[np.float64]
+    design: Floats
     """F_i - Fbar_u, in units of the residual's standard deviation; shape (answers, features)."""
-    shares: NDArray[np.float64]
+    shares: Floats
     """What d_i counts for, in the same units; shape (answers,)."""
 
     @classmethod
-    def of(
-        cls, seen: Observations, reports: ResidualReports, features: NDArray[np.float64]
-    ) -> ResidualAnswers:
+    def of(cls, seen: Observations, reports: ResidualReports, features: Floats) -> ResidualAnswers:
         """Read answers.
 
         Parameters
@@ -73,7 +72,7 @@ class ResidualAnswers:
         design = (features[about] - means[asked]) * scale[:, None]
         return cls(reports, about, design, (1 - alone) * scale)
 
-    def linearised(self, latent: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def linearised(self, latent: Floats) -> tuple[Floats, Floats]:
         """Return the slope of each answer's log likelihood, and its information, at latent residuals."""
         honest, lies = 1 - 2 * self.reports.lies, self.reports.lies
         chance = lies + honest * ndtr(latent)
@@ -86,9 +85,9 @@ class ResidualAnswers:
 class _Posterior:
     """Means and variances of the coefficients w and the deviations d, and the variances learned from them."""
 
-    weights: NDArray[np.float64]
-    deviations: NDArray[np.float64]
-    variances: NDArray[np.float64]
+    weights: Floats
+    deviations: Floats
+    variances: Floats
     coefficient_variance: float
     spread: float
 
@@ -126,12 +125,12 @@ def fitted_to_residuals(
 
 
 def _scored(
-    before: _Posterior, answers: ResidualAnswers, expected_spread: float, ratios: NDArray[np.float64]
+    before: _Posterior, answers: ResidualAnswers, expected_spread: float, ratios: Floats
 ) -> _Posterior:
     """Take a step of Fisher scoring, and learn both variances from the result (MacKay [mackay1992])."""
     n_items, (design, shares, items) = before.deviations.size, (answers.design, answers.shares, answers.items)
 
-    def per_item(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def per_item(values: Floats) -> Floats:
         return np.bincount(items, weights=values, minlength=n_items).astype(np.float64)
 
     latent = design @ before.weights + shares * before.deviations[items]

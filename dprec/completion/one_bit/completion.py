@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import Floats
 from dprec.binarization import check_binary
 from dprec.completion.base import Completed, Completion
 from dprec.completion.factors import inner_products
@@ -44,8 +45,8 @@ class Biases:
     """The matrix mean + user bias + item bias."""
 
     mean: float
-    users: NDArray[np.float64]
-    items: NDArray[np.float64]
+    users: Floats
+    items: Floats
     """Shapes (users,) and (items,)."""
 
     @classmethod
@@ -53,9 +54,9 @@ class Biases:
         """Return biases of 0."""
         return cls(0.0, np.zeros(shape[0]), np.zeros(shape[1]))
 
-    def at(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def at(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
         """Return the entries of the given cells, shape (cells,)."""
-        entries: NDArray[np.float64] = self.mean + self.users[users] + self.items[items]
+        entries: Floats = self.mean + self.users[users] + self.items[items]
         return entries
 
     def penalty(self, ridge: float) -> float:
@@ -66,10 +67,10 @@ class Biases:
         self,
         users: NDArray[np.integer],
         items: NDArray[np.integer],
-        slopes: NDArray[np.float64],
+        slopes: Floats,
         curvature: float,
         ridge: float,
-    ) -> tuple[Biases, NDArray[np.float64]]:
+    ) -> tuple[Biases, Floats]:
         """Minimise a quadratic model of the objective in the biases.
 
         Parameters
@@ -184,7 +185,7 @@ class HiddenMatrix(Completed):
 
     link: Link
     biases: Biases
-    point: LowRank | NDArray[np.float64]
+    point: LowRank | Floats
     """Shape (users, items)."""
 
     @property
@@ -192,14 +193,14 @@ class HiddenMatrix(Completed):
         """See `hidden`."""
         return self.hidden
 
-    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
         """Return the mean rating 2 Pr(+1) - 1 of the given cells, from -1 to 1, shape (cells,).
 
         Its sign is the predicted sign; 0 counts as +1.
         """
         return self.link.expected_sign(self.hidden(users, items))
 
-    def hidden(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def hidden(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
         """Return the entries of the hidden matrix at the given cells, shape (cells,)."""
         entries = self.biases.at(users, items)
         if isinstance(self.point, LowRank):
@@ -313,11 +314,7 @@ class OneBit(Completion):
         return self.fit_perturbed(observations, None, seed, progress)
 
     def fit_perturbed(
-        self,
-        observations: Observations,
-        linear: NDArray[np.float64] | None,
-        seed: int,
-        progress: Progress = silent,
+        self, observations: Observations, linear: Floats | None, seed: int, progress: Progress = silent
     ) -> HiddenMatrix:
         """Complete the matrix with a linear term added to the objective (Li et al. [li2021], Eq. 5).
 
@@ -352,7 +349,7 @@ class OneBit(Completion):
     def _completed(
         self, observations: Observations, link: Link, biases: Biases, solution: Solution[Any]
     ) -> HiddenMatrix:
-        point: LowRank | NDArray[np.float64] = solution.point
+        point: LowRank | Floats = solution.point
         notes = cold_notes(observations.users, observations.items, observations.shape)
         if solution.reason == "iterations":
             notes += (
@@ -377,9 +374,7 @@ class OneBit(Completion):
         )
 
 
-def _likelihood_of(
-    link: Link, observations: Observations, linear: NDArray[np.float64] | None = None
-) -> SignLikelihood:
+def _likelihood_of(link: Link, observations: Observations, linear: Floats | None = None) -> SignLikelihood:
     """Return the likelihood of what was received."""
     if observations.likelihood is None:
         return SignLikelihood.of_signs(link, observations.values, linear)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf, erfcx, expit, log_ndtr, ndtr
 
+from dprec.arrays import Floats
 from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.mechanisms.laplace import cell_probabilities, wide_grid
@@ -34,23 +35,23 @@ class Link(ABC):
     """The probability h(x) of a +1 if the hidden matrix has the entry x (Li et al. [li2021], Eq. 1)."""
 
     @abstractmethod
-    def probability(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def probability(self, x: Floats) -> Floats:
         """Return h(x)."""
 
     @abstractmethod
-    def log_probability(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_probability(self, x: Floats) -> Floats:
         """Return log h(x); log(1 - h(x)) is the same at -x."""
 
     @abstractmethod
-    def hazard(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def hazard(self, x: Floats) -> Floats:
         """Return h'(x) / h(x), the derivative of `log_probability`."""
 
     @abstractmethod
-    def curvature(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def curvature(self, x: Floats) -> Floats:
         """Return the second derivative of -log h(x); never negative."""
 
     @abstractmethod
-    def expected_sign(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def expected_sign(self, x: Floats) -> Floats:
         """Return 2 h(x) - 1, the mean rating; its sign is that of x, however small x is."""
 
     @property
@@ -58,7 +59,7 @@ class Link(ABC):
     def largest_curvature(self) -> float:
         """Least upper bound of `curvature`."""
 
-    def density(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def density(self, x: Floats) -> Floats:
         """Return h'(x)."""
         return self.hazard(x) * self.probability(x)
 
@@ -67,23 +68,23 @@ class Link(ABC):
 class Logistic(Link):
     """h(x) = 1 / (1 + e^-x)."""
 
-    def probability(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def probability(self, x: Floats) -> Floats:
         """Return h(x)."""
         return np.asarray(expit(x), dtype=np.float64)
 
-    def log_probability(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_probability(self, x: Floats) -> Floats:
         """Return log h(x)."""
         return -np.logaddexp(0.0, -np.asarray(x, dtype=np.float64))
 
-    def hazard(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def hazard(self, x: Floats) -> Floats:
         """Return h'(x) / h(x) = h(-x)."""
         return self.probability(-np.asarray(x, dtype=np.float64))
 
-    def curvature(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def curvature(self, x: Floats) -> Floats:
         """Return h(x) h(-x)."""
         return self.probability(x) * self.hazard(x)
 
-    def expected_sign(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def expected_sign(self, x: Floats) -> Floats:
         """Return 2 h(x) - 1."""
         return np.tanh(np.asarray(x, dtype=np.float64) / 2)
 
@@ -100,26 +101,26 @@ class Gaussian(Link):
     sigma: float = 1.0
     """Standard deviation of the noise from which the signs arise, above 0."""
 
-    def probability(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def probability(self, x: Floats) -> Floats:
         """Return h(x)."""
         return np.asarray(ndtr(np.asarray(x) / self.sigma), dtype=np.float64)
 
-    def log_probability(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_probability(self, x: Floats) -> Floats:
         """Return log h(x)."""
         return np.asarray(log_ndtr(np.asarray(x) / self.sigma), dtype=np.float64)
 
-    def hazard(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def hazard(self, x: Floats) -> Floats:
         """Return h'(x) / h(x)."""
         # exp(-t^2/2) cancels against the scaled complementary error function, which never underflows.
         scaled = erfcx(-np.asarray(x) / (self.sigma * np.sqrt(2)))
         return np.asarray(np.sqrt(2 / np.pi) / (self.sigma * scaled), dtype=np.float64)
 
-    def curvature(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def curvature(self, x: Floats) -> Floats:
         """Return hazard (hazard + x / sigma^2)."""
         hazard = self.hazard(x)
         return np.maximum(hazard * (hazard + np.asarray(x) / self.sigma**2), 0.0)
 
-    def expected_sign(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def expected_sign(self, x: Floats) -> Floats:
         """Return 2 h(x) - 1."""
         return np.asarray(erf(np.asarray(x) / (self.sigma * np.sqrt(2))), dtype=np.float64)
 
@@ -188,7 +189,7 @@ def slope_channel(clamp: float, symbols: int, epsilon: float) -> Channel:
     return Channel.from_probabilities(cell_probabilities(edges, levels, b), levels, values, epsilon)
 
 
-def levels_of(slopes: NDArray[np.float64], clamp: float) -> NDArray[np.uint8]:
+def levels_of(slopes: Floats, clamp: float) -> NDArray[np.uint8]:
     """Return the input level, from 1, that stands for each entry."""
     inside = np.clip(slopes, -clamp, clamp)
     return (np.rint((inside / clamp + 1) * ((_LEVELS - 1) / 2)) + 1).astype(np.uint8)

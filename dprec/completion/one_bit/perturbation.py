@@ -31,6 +31,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import Floats
 from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
 from dprec.completion.one_bit.links import Link, Logistic, steepness
 from dprec.components import Options, Registry, option
@@ -320,7 +321,7 @@ class NoisyMatrix(HiddenMatrix):
     grid: NoiseGrid
     seed: int
 
-    def hidden(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def hidden(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
         """Return the noisy entries at the given cells, shape (cells,)."""
         entries = np.clip(super().hidden(users, items), -self.alpha, self.alpha)
         steps, n_items = self.grid.on_grid(entries), self.biases.items.size

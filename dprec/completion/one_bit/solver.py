@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Generic, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import Floats
 from dprec.completion.one_bit.links import Link
 from dprec.completion.one_bit.projections import BoundedNuclearBall, Domain, PointT, project_nuclear
 from dprec.errors import RunError
@@ -37,25 +37,23 @@ class SignLikelihood:
     """Minus the log-likelihood of what was received, and a linear term."""
 
     link: Link
-    given_plus: NDArray[np.float64]
-    given_minus: NDArray[np.float64]
+    given_plus: Floats
+    given_minus: Floats
     """Probability of what was received in each cell if the true rating is +1, and if it is -1; 1 and 0 for a
     +1 that was received unperturbed; shape (cells,).
     """
-    linear: NDArray[np.float64] | None = None
+    linear: Floats | None = None
     """Added as the sum of linear x entry (the H of Li et al. [li2021], Eq. 5). Shape (cells,)."""
-    offset: NDArray[np.float64] | None = None
+    offset: Floats | None = None
     """A fixed part of the entries, to which the unknown part is added; shape (cells,)."""
 
     @classmethod
-    def of_signs(
-        cls, link: Link, signs: NDArray[np.float64], linear: NDArray[np.float64] | None = None
-    ) -> SignLikelihood:
+    def of_signs(cls, link: Link, signs: Floats, linear: Floats | None = None) -> SignLikelihood:
         """Return the likelihood of signs that were received unperturbed (Li et al. [li2021], Eq. 2)."""
         plus = (signs > 0).astype(np.float64)
         return cls(link, plus, 1 - plus, linear)
 
-    def beyond(self, offset: NDArray[np.float64]) -> SignLikelihood:
+    def beyond(self, offset: Floats) -> SignLikelihood:
         """Return the likelihood of what is added to a fixed part of the entries."""
         return replace(self, offset=offset)
 
@@ -68,7 +66,7 @@ class SignLikelihood:
         slopes = unperturbed.value_and_slopes(np.zeros(self.given_plus.size))[1]
         return max(float((slopes**2).mean()), _LEAST_INFORMATION * self.link.largest_curvature)
 
-    def value_and_slopes(self, entries: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def value_and_slopes(self, entries: Floats) -> tuple[float, Floats]:
         """Return the objective at the observed entries and its derivative in each of them.
 
         With a and b the two given probabilities, a cell adds -log(a h(x) + b h(-x)).
@@ -168,9 +166,9 @@ class _Iterate(Generic[PointT]):
     """A point, its observed entries, and the objective and its slopes there."""
 
     point: PointT
-    entries: NDArray[np.float64]
+    entries: Floats
     value: float
-    slopes: NDArray[np.float64]
+    slopes: Floats
 
     @classmethod
     def at(cls, point: PointT, likelihood: SignLikelihood, domain: Domain[PointT]) -> _Iterate[PointT]:
@@ -214,7 +212,7 @@ def minimise_bounded(
     iterations: int,
     tolerance: float,
     progress: Progress = silent,
-) -> Solution[NDArray[np.float64]]:
+) -> Solution[Floats]:
     """Minimise the objective from zero; return Z, scaled so that both constraints hold exactly.
 
     Parameters
@@ -257,12 +255,8 @@ def minimise_bounded(
 
 
 def _likelier(
-    likelihood: SignLikelihood,
-    ball: BoundedNuclearBall,
-    within: NDArray[np.float64],
-    target: NDArray[np.float64],
-    penalty: float,
-) -> NDArray[np.float64]:
+    likelihood: SignLikelihood, ball: BoundedNuclearBall, within: Floats, target: Floats, penalty: float
+) -> Floats:
     """Return the next X: near the target, likelier at the observed entries, and within +-alpha."""
     observed, curvature = (ball.rows, ball.columns), likelihood.link.largest_curvature
     entries = within[observed]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.accounting import ChannelDraws, dominating_channel
-from dprec.arrays import rows_of
+from dprec.arrays import Bools, Floats, Ints, rows_of
 from dprec.catalogue import Catalogue
 from dprec.errors import SettingError
 from dprec.observations import NoisyCounts, Observations
@@ -78,12 +78,12 @@ class CountFamily(CellFamily):
         """Return what reads the reports; the symbols say which ratings are left."""
         return super().reader(n_users, replace(wanted, symbols=True))
 
-    def left(self, symbols: NDArray[np.integer]) -> NDArray[np.bool_]:
+    def left(self, symbols: NDArray[np.integer]) -> Bools:
         """Return which cells of the first part are left for the counts: those with the last symbol."""
-        chosen: NDArray[np.bool_] = symbols == self.reference_channel.symbols - 1
+        chosen: Bools = symbols == self.reference_channel.symbols - 1
         return chosen
 
-    def epsilons(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
+    def epsilons(self, cells: Ints) -> Floats:
         """Return what a changed rating costs users, shape (users,); of one rating where there is none."""
         return super().losses(np.maximum(cells, 1))[0]
 
@@ -91,9 +91,7 @@ class CountFamily(CellFamily):
         """Return the noise on a count of up to the whole catalogue; see `CountNoise.of`."""
         return CountNoise.of(epsilon, self.n_items)
 
-    def losses(
-        self, counts: NDArray[np.int64], asked: NDArray[np.int64] | None = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def losses(self, counts: Ints, asked: Ints | None = None) -> tuple[Floats, Floats]:
         """Return the exact losses, per rating and per user.
 
         Parameters
@@ -107,7 +105,7 @@ class CountFamily(CellFamily):
         per_rating, draws = self.epsilons(counts), counts - asked.sum(axis=1)
         return per_rating, per_rating * draws + self.added(counts, asked)
 
-    def draws_about(self, counts: NDArray[np.int64], asked: NDArray[np.int64] | None = None) -> ChannelDraws:
+    def draws_about(self, counts: Ints, asked: Ints | None = None) -> ChannelDraws:
         """Return what is drawn about every user, given which part each rating is in.
 
         The parts do not depend on values, so the losses hold given the parts. The loss of a count is added:
@@ -119,18 +117,16 @@ class CountFamily(CellFamily):
         bits = tuple(dominating_channel(epsilon) for epsilon in epsilons.tolist())
         return ChannelDraws(bits, of_user, counts - asked.sum(axis=1), self.added(counts, asked))
 
-    def added(self, cells: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+    def added(self, cells: Ints, sizes: Ints) -> Floats:
         """Return what counts of so many of a user's cells lose together when all change, shape (users,)."""
         epsilons, of_user = np.unique(self.epsilons(cells), return_inverse=True)
         kinds = np.column_stack([np.repeat(of_user, sizes.shape[1]), sizes.ravel()])
         distinct, numbers = np.unique(kinds, axis=0, return_inverse=True)
         losses = np.array([self._loss(float(epsilons[place]), size) for place, size in distinct.tolist()])
-        lost: NDArray[np.float64] = losses[numbers.ravel()].reshape(sizes.shape).sum(axis=1)
+        lost: Floats = losses[numbers.ravel()].reshape(sizes.shape).sum(axis=1)
         return lost
 
-    def report_losses(
-        self, profiles: Profiles, draws: DrawsFor
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def report_losses(self, profiles: Profiles, draws: DrawsFor) -> tuple[Floats, Floats]:
         """Return what devices charge for their symbols, without the ratings that are left for counts."""
         left = self.left(self.drawn(profiles, draws))
         symbols = np.bincount(rows_of(profiles.counts)[~left], minlength=profiles.counts.size)
@@ -156,9 +152,7 @@ class CountFamily(CellFamily):
         loss = self.count_epsilon(entries, entries)
         yield f"counts that differ by {entries}, from the table", loss
 
-    def audited_symbols(
-        self, exchange: int, reports: list[bytes], items: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def audited_symbols(self, exchange: int, reports: list[bytes], items: Ints) -> Ints:
         """Return the symbols, and then the counts of all groups."""
         if exchange:
             return self.follow_up.codec.decode(reports)[1]
@@ -196,9 +190,7 @@ class Counts(FollowUp):
         """Return whether a question names a group for every item."""
         return bool(self.group_codec.decode([question])[0].all())
 
-    def grouped(
-        self, cells: NDArray[np.int64], groups: NDArray[np.int64], counted: NDArray[np.bool_]
-    ) -> NDArray[np.int64]:
+    def grouped(self, cells: Ints, groups: Ints, counted: Bools) -> Ints:
         """Count cells by user and group, shape (users, groups).
 
         Parameters
@@ -225,14 +217,12 @@ class Counts(FollowUp):
         columns = [words.per_user(group, FOLLOW_UP_ROUND) for group in range(self.groups)]
         return self.codec.encode(self.perturb(cells, counts, sizes, np.column_stack(columns)))
 
-    def _left(
-        self, profiles: Profiles, question: bytes, draws: DrawsFor
-    ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    def _left(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> tuple[Bools, Ints]:
         """Return which ratings the reports left out, and the group of each rating's item."""
         groups = self.group_codec.decode([question])[1]
         return self.family.left(self.family.drawn(profiles, draws)), groups[0, profiles.items]
 
-    def losses(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> NDArray[np.float64]:
+    def losses(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> Floats:
         """Return what the counts of each user lose together.
 
         A rating is in a symbol or in a count and loses at most epsilon in either, which the report was
@@ -242,13 +232,7 @@ class Counts(FollowUp):
         left, of_rating = self._left(profiles, question, draws)
         return self.family.added(profiles.counts, self.grouped(profiles.counts, of_rating, left))
 
-    def perturb(
-        self,
-        cells: NDArray[np.int64],
-        counts: NDArray[np.int64],
-        sizes: NDArray[np.int64],
-        random_words: NDArray[np.uint64],
-    ) -> NDArray[np.int64]:
+    def perturb(self, cells: Ints, counts: Ints, sizes: Ints, random_words: NDArray[np.uint64]) -> Ints:
         """Add each user's noise to its counts.
 
         Parameters
@@ -271,12 +255,7 @@ class Counts(FollowUp):
         return CountsAsked(self, observed)
 
     def received(
-        self,
-        users: NDArray[np.integer],
-        groups: NDArray[np.int64],
-        counted: NDArray[np.bool_],
-        cells: NDArray[np.int64],
-        values: NDArray[np.int64],
+        self, users: NDArray[np.integer], groups: Ints, counted: Bools, cells: Ints, values: Ints
     ) -> NoisyCounts:
         """Return the counts that a server has received of at least one rating.
 
@@ -324,7 +303,7 @@ class CountsAsked(Asking):
         self.question = counts.group_codec.encode(groups[None])[0]
         self._values, self._accepted = np.zeros_like(self.asked), np.zeros(n_users, dtype=np.bool_)
 
-    def take(self, users: NDArray[np.int64], reports: Sequence[bytes]) -> NDArray[np.bool_]:
+    def take(self, users: Ints, reports: Sequence[bytes]) -> Bools:
         """Decode counts; one above the number of ratings that it is over is refused."""
         valid, read = self._counts.codec.decode(reports)
         valid = valid & (read <= self.asked[users]).all(axis=1)
@@ -339,7 +318,7 @@ class CountsAsked(Asking):
         return replace(seen, evidence=replace(self._symbols, counts=noisy))
 
 
-def popularity_groups(ratings: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
+def popularity_groups(ratings: Ints, groups: int) -> Ints:
     """Return the group of every item, such that each group has about the same number of ratings.
 
     Parameters

@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import Ints
 from dprec.channel import Channel
 from dprec.randomness import DRAWS, integer_weights, loss_of_draws
 
@@ -34,7 +35,7 @@ _NEARLY = 2.0**-50
 class CountNoise:
     """Noise k with Pr(k) proportional to ``exp(-epsilon |k|)``, on counts of up to some number of ratings."""
 
-    tails: NDArray[np.int64]
+    tails: Ints
     """Draws out of 2**60 whose noise is at least 1, 2, ..., most; as many have at most -1, -2, ..., -most;
     shape (most,).
     """
@@ -90,9 +91,7 @@ class CountNoise:
         found = zip(most[worst].tolist(), fewest[worst].tolist(), strict=True)
         return loss_of_draws(*max(set(found), key=lambda pair: Fraction(*pair)))
 
-    def perturb(
-        self, counts: NDArray[np.int64], sizes: NDArray[np.int64], random_words: NDArray[np.uint64]
-    ) -> NDArray[np.int64]:
+    def perturb(self, counts: Ints, sizes: Ints, random_words: NDArray[np.uint64]) -> Ints:
         """Add noise to counts and clamp them.
 
         Parameters
@@ -110,7 +109,7 @@ class CountNoise:
         ends = np.concatenate([self.tails[::-1], DRAWS - self.tails])
         draws = integer_weights(random_words).astype(np.int64)
         noise = np.searchsorted(ends, draws, side="right") - self.most
-        noisy: NDArray[np.int64] = np.clip(counts + noise, 0, sizes)
+        noisy: Ints = np.clip(counts + noise, 0, sizes)
         return noisy
 
     def channel(self, size: int, counts: NDArray[np.integer]) -> Channel:

@@ -28,7 +28,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import offsets, rows_of
+from dprec.arrays import Ints, offsets, rows_of
 from dprec.channel import Channel
 from dprec.errors import SettingError
 from dprec.randomness import DRAWS, integer_weights, loss_of_draws, uniform_below
@@ -147,12 +147,8 @@ class ProfileCode:
         return self.multipliers * self.blocks
 
     def answers(
-        self,
-        counts: NDArray[np.int64],
-        elements: NDArray[np.int64],
-        choice: NDArray[np.uint64],
-        noise: NDArray[np.uint64],
-    ) -> NDArray[np.int64]:
+        self, counts: Ints, elements: Ints, choice: NDArray[np.uint64], noise: NDArray[np.uint64]
+    ) -> Ints:
         """Answer about the profiles of a partition.
 
         Parameters
@@ -177,13 +173,7 @@ class ProfileCode:
         numbers = np.bincount(owners, minlength=counts.size)
         return (multipliers - 1) * self.blocks + self._drawn(numbers, owners, marked, noise)
 
-    def _drawn(
-        self,
-        numbers: NDArray[np.int64],
-        owners: NDArray[np.int64],
-        marked: NDArray[np.int64],
-        noise: NDArray[np.uint64],
-    ) -> NDArray[np.int64]:
+    def _drawn(self, numbers: Ints, owners: Ints, marked: Ints, noise: NDArray[np.uint64]) -> Ints:
         """Draw the block that each user sends, given how many it has marked, and which, ascending."""
         starts, draws = offsets(numbers)[:-1], integer_weights(noise).astype(np.int64)
         beyond = draws - numbers * self.draws
@@ -195,11 +185,11 @@ class ProfileCode:
         place = np.where(beyond < long, beyond // (share + 1), extra + (beyond - long) // share)
         # Marked blocks are skipped: as many as lie at or before the place.
         skipped = marked - (np.arange(marked.size) - starts[owners]) <= place[owners]
-        sent: NDArray[np.int64] = place + np.bincount(owners[skipped], minlength=numbers.size)
+        sent: Ints = place + np.bincount(owners[skipped], minlength=numbers.size)
         sent[honest] = marked[(starts + draws // self.draws)[honest]]
         return sent
 
-    def counted(self, answers: NDArray[np.int64]) -> NDArray[np.int64]:
+    def counted(self, answers: Ints) -> Ints:
         """Return how many answers name a block of which each element is one, shape (elements,).
 
         Parameters
@@ -235,7 +225,7 @@ def _modulus(elements: int, size: int) -> int:
     return number
 
 
-def _inverses(prime: int) -> NDArray[np.int64]:
+def _inverses(prime: int) -> Ints:
     """Return the inverse of every number modulo a prime, shape (prime,); 0 for 0."""
     inverses = np.ones(prime, dtype=np.int64)
     powers, exponent = np.arange(prime, dtype=np.int64), prime - 2

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.accounting import PrivacyBudget, PrivacyUnit
-from dprec.arrays import places_of, rows_of
+from dprec.arrays import Bools, Floats, Ints, places_of, rows_of
 from dprec.catalogue import Catalogue
 from dprec.channel import Channel
 from dprec.observations import Evidence, Observations, ProfileReports
@@ -81,7 +81,7 @@ class ProfileFamily(IndependentDraws):
     def _guess(self, budget: PrivacyBudget, cells: int) -> None:
         """Return None: there is one number of answers, and no share near it is known."""
 
-    def cells(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def cells(self, counts: Ints) -> Ints:
         """Return how many answers users give, whatever they have rated, shape (users,)."""
         return np.full_like(counts, self.answers)
 
@@ -95,8 +95,8 @@ class ProfileFamily(IndependentDraws):
         return FixedFields(self.answers, self.code.numbers - 1)
 
     def elements(
-        self, counts: NDArray[np.int64], items: NDArray[np.integer], levels: NDArray[np.uint8]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        self, counts: Ints, items: NDArray[np.integer], levels: NDArray[np.uint8]
+    ) -> tuple[Ints, Ints]:
         """Return the elements of every profile, as many as can be marked; see `profile_elements`."""
         return profile_elements(counts, items, levels, self.scale, self.code.marked)
 
@@ -116,7 +116,7 @@ class ProfileFamily(IndependentDraws):
         """Return what reads the answers of so many users."""
         return ProfileReader(self, n_users)
 
-    def profile_reports(self, counted: NDArray[np.int64], answers: int) -> ProfileReports:
+    def profile_reports(self, counted: Ints, answers: int) -> ProfileReports:
         """Return what the server makes of its answers, counted by element."""
         code = self.code
         pairs = counted.reshape(self.n_items, 2)
@@ -125,9 +125,7 @@ class ProfileFamily(IndependentDraws):
         least = usual if code.size > 1 else code.fewest_draws / DRAWS
         return ProfileReports(pairs[:, 1], pairs[:, 0], answers, (least, usual), code.draws / DRAWS)
 
-    def losses(
-        self, counts: NDArray[np.int64], asked: NDArray[np.int64] | None = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def losses(self, counts: Ints, asked: Ints | None = None) -> tuple[Floats, Floats]:
         """Return the exact losses, per rating and per user: the same, for users without ratings too."""
         per_user = super().losses(counts)[1]
         return per_user, per_user
@@ -151,9 +149,7 @@ class ProfileFamily(IndependentDraws):
         """Return all answers: each is about the whole profile."""
         return self.answers
 
-    def audited_symbols(
-        self, exchange: int, reports: list[bytes], items: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def audited_symbols(self, exchange: int, reports: list[bytes], items: Ints) -> Ints:
         """Return a symbol for each answer: which elements it names, and how it divides all into blocks.
 
         The elements are those of all items that anybody has rated.
@@ -166,7 +162,7 @@ class ProfileFamily(IndependentDraws):
         for element in [*(2 * items).tolist(), *(2 * items + 1).tolist()]:
             named = 2 * named + ((multipliers + 1) * element % code.modulus // code.size == blocks)
         # Which elements share a block is known of every division; a few classes of these tell dependence.
-        symbols: NDArray[np.int64] = 1 + named * _DIVISIONS + multipliers * _DIVISIONS // code.multipliers
+        symbols: Ints = 1 + named * _DIVISIONS + multipliers * _DIVISIONS // code.multipliers
         return symbols
 
 
@@ -177,7 +173,7 @@ class ProfileReader(Reader):
         self._family, self._n_users, self._accepted = family, n_users, 0
         self._named = np.zeros(2 * family.n_items, dtype=np.int64)
 
-    def take(self, users: NDArray[np.int64], reports: Sequence[bytes]) -> NDArray[np.bool_]:
+    def take(self, users: Ints, reports: Sequence[bytes]) -> Bools:
         """Decode answers, and count what they name."""
         valid, answers = self._family.numbers.decode(reports)
         self._named += self._family.code.counted(answers[valid].ravel())
@@ -199,12 +195,8 @@ class ProfileReader(Reader):
 
 
 def profile_elements(
-    counts: NDArray[np.int64],
-    items: NDArray[np.integer],
-    levels: NDArray[np.uint8],
-    scale: RatingScale,
-    most: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    counts: Ints, items: NDArray[np.integer], levels: NDArray[np.uint8], scale: RatingScale, most: int
+) -> tuple[Ints, Ints]:
     """Return the elements of every profile: 2 i, or 2 i + 1 if item i is rated above the user's mean.
 
     Parameters
