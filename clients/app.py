@@ -85,10 +85,8 @@ class RefusingApp(ClientApp):
     def __call__(self, message: Message, context: Context) -> Message:
         """Answer a message.
 
-        Raises
-        ------
-        PopulationError
-            When the simulation did not provide the device with its ratings: that is no device's fault.
+        Raises PopulationError when the simulation did not provide the device with its ratings: that is no
+        device's fault.
         """
         try:
             if message.metadata.message_type not in MESSAGE_TYPES:

@@ -31,10 +31,7 @@ from dprec.wire import ItemListCodec, ItemTable
 def receive_lists(partition: Partition, delivery: Recommendations) -> ReceivedLists:
     """Return the lists of a partition's users.
 
-    Raises
-    ------
-    Refusal
-        When they are malformed, or those of another partition.
+    Raises Refusal when they are malformed, or those of another partition.
     """
     if len(delivery.lists) != partition.size:
         raise Refusal(RefusalCode.MALFORMED_REQUEST, "lists of another partition")
@@ -68,10 +65,7 @@ class ReceivedLists:
 def receive_table(partition: Partition, known: Personalization) -> tuple[ItemTable, Floats]:
     """Return the table of items and the priors of the partition's users, shape (users, 1 + factors).
 
-    Raises
-    ------
-    Refusal
-        When the devices are not set up to predict, or the table or the priors are malformed.
+    Raises Refusal when the devices are not set up to predict, or the table or the priors are malformed.
     """
     population = partition.population
     if not population.installed(OneShotSetup).predicts:

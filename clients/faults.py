@@ -33,17 +33,9 @@ class FaultOptions(Options):
 def fates(
     options: FaultOptions, seed: int, round_index: int, first_user: int, users: int
 ) -> NDArray[np.int8]:
-    """Draw the fate of each user's reply.
+    """Draw the fate of each user's reply, shape (users,).
 
-    Parameters
-    ----------
-    first_user, users : int
-        The users are consecutive.
-
-    Returns
-    -------
-    ndarray of int8, shape (users,)
-        `ABSENT`, `LATE`, `DAMAGED` or `PUNCTUAL`.
+    ``first_user``, ``users``: the users are consecutive. Returns `ABSENT`, `LATE`, `DAMAGED` or `PUNCTUAL`.
     """
     draws = uniforms(words(seed, "faults", first_user, users, round_index=round_index))
     shares = np.cumsum([options.dropout, options.straggle, options.corrupt])

@@ -34,16 +34,9 @@ def update_reports(
 ) -> tuple[list[bytes], AddUp]:
     """Return the report of every user of a partition, and what validates and adds them up.
 
-    Parameters
-    ----------
-    context : Context
-        Its state records what the node has answered.
-
-    Raises
-    ------
-    Refusal
-        When the parameters are malformed, the setup has fewer rounds, the round has been answered for other
-        parameters, or a later one has been answered.
+    ``context``: its state records what the node has answered. Raises Refusal when the parameters are
+    malformed, the setup has fewer rounds, the round has been answered for other parameters, or a later one
+    has been answered.
     """
     population, setup = partition.population, partition.population.installed(FederatedSetup)
     code = _code(population)
@@ -63,10 +56,7 @@ def update_reports(
 def receive_parameters(partition: Partition, final: FinalFactors, context: Context) -> Parameters:
     """Return the parameters of a message that asks for no report.
 
-    Raises
-    ------
-    Refusal
-        When they are malformed.
+    Raises Refusal when they are malformed.
     """
     with refusing_malformed():
         parameters = _code(partition.population).unpack(final.factors)

@@ -34,16 +34,9 @@ def gradient_reports(
 ) -> tuple[list[bytes], AddUp]:
     """Return the report of every user of a partition, and what validates and adds them up.
 
-    Parameters
-    ----------
-    context : Context
-        Its state records what the node has answered and, if changes are broadcast, what it received last.
-
-    Raises
-    ------
-    Refusal
-        When the broadcast is malformed, the budget was divided by fewer rounds, the round has been
-        answered for other factors, or a later one has been answered.
+    ``context``: its state records what the node has answered and, if changes are broadcast, what it received
+    last. Raises Refusal when the broadcast is malformed, the budget was divided by fewer rounds, the round
+    has been answered for other factors, or a later one has been answered.
     """
     population, setup = partition.population, partition.population.installed(IterativeSetup)
     memory = Memory.of(population, setup.rounds, context)
@@ -63,10 +56,7 @@ def gradient_reports(
 def receive_factors(partition: Partition, final: FinalFactors, context: Context) -> Factors:
     """Return the item factors of a message that asks for no report.
 
-    Raises
-    ------
-    Refusal
-        When the broadcast is malformed.
+    Raises Refusal when the broadcast is malformed.
     """
     population, setup = partition.population, partition.population.installed(IterativeSetup)
     memory = Memory.of(population, setup.rounds, context)

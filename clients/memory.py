@@ -111,19 +111,9 @@ class Memory:
 def deliver_once(context: Context, run: str, kind: str, delivery: bytes) -> None:
     """Record what is delivered to a device for its predictions, once for each run and type of message.
 
-    Parameters
-    ----------
-    context : Context
-        Of the device; its state is read and written.
-    kind : str
-        The type of the message.
-    delivery : bytes
-        The same again is taken again, as after a reply that was lost.
-
-    Raises
-    ------
-    Refusal
-        When something else was delivered before.
+    ``context``: of the device; its state is read and written. ``kind``: the type of the message.
+    ``delivery``: the same again is taken again, as after a reply that was lost. Raises Refusal when something
+    else was delivered before.
     """
     name, digest, state = f"{_DELIVERED}{run}", _digest(delivery), context.state
     record = state.get(name)

@@ -46,15 +46,8 @@ def _parts(partition: Partition, family: ReportFamily) -> Iterator[Partition]:
 def count_reports(partition: Partition, request: CountRequest, context: Context) -> list[bytes]:
     """Return the encoded answer of every user of a partition to what follows the reports.
 
-    Parameters
-    ----------
-    context : Context
-        Its state records what the node has answered.
-
-    Raises
-    ------
-    Refusal
-        When the devices are not set up for it, or the question is malformed, or they have answered another.
+    ``context``: its state records what the node has answered. Raises Refusal when the devices are not set up
+    for it, or the question is malformed, or they have answered another.
     """
     follow_up = installed_follow_up(partition.population)
     if not follow_up.accepts(request.groups):
@@ -74,10 +67,7 @@ def installed_family(population: Population) -> ReportFamily:
 def installed_follow_up(population: Population) -> FollowUp:
     """Return what the devices of a population answer after their reports.
 
-    Raises
-    ------
-    Refusal
-        When they are not set up for it.
+    Raises Refusal when they are not set up for it.
     """
     population.installed(OneShotSetup)
     follow_up = installed_family(population).follow_up

@@ -23,10 +23,7 @@ def place_of(location: str | Path) -> Path:
 
     A local path comes out absolute, since nodes run in other folders.
 
-    Raises
-    ------
-    InputError
-        When what opens such a URL is not installed, or there is no such home directory.
+    Raises InputError when what opens such a URL is not installed, or there is no such home directory.
     """
     if not is_url(location):
         try:
@@ -52,10 +49,7 @@ def is_url(location: str | Path) -> bool:
 def folder_inside(place: Path) -> Iterator[Path]:
     """Make a folder with a new name inside a place; it is deleted at the end, unless the process is killed.
 
-    Raises
-    ------
-    InputError
-        When it cannot be made.
+    Raises InputError when it cannot be made.
     """
     folder = place / f"session-{uuid.uuid4().hex}"
     try:

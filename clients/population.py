@@ -55,10 +55,7 @@ class Received(Protocol):
     def predictions(self, process: OrdinalProcess) -> Floats:
         """Predict every item of the catalogue, shape (users, items); NaN for items that nothing is known of.
 
-        Parameters
-        ----------
-        process : OrdinalProcess
-            What devices assume about preferences, if it is they who have to.
+        ``process``: what devices assume about preferences, if it is they who have to.
         """
 
 
@@ -77,10 +74,7 @@ class Brought:
     def for_setup(cls, setup: Setup) -> Brought:
         """Return what has to be brought for a setup.
 
-        Raises
-        ------
-        InputError
-            When a component of somebody's own cannot travel.
+        Raises InputError when a component of somebody's own cannot travel.
         """
         own = user_defined_classes(setup)
         names = [reference_of(component) for component in own]
@@ -100,15 +94,8 @@ class Brought:
     def unpacked_setup(self, where: str) -> Setup:
         """Return the setup that was brought.
 
-        Parameters
-        ----------
-        where : str
-            The file that does not hold it, for the error.
-
-        Raises
-        ------
-        InputError
-            When there is none, or a class of it cannot be imported here.
+        ``where``: the file that does not hold it, for the error. Raises InputError when there is none, or a
+        class of it cannot be imported here.
         """
         if self.setup is None:
             raise InputError(f"{where}, setup", "none", "a setup, unless the run's messages bring it")
@@ -397,22 +384,10 @@ def partition_id_of(context: Context) -> int:
 def partition_of(root: str, message: Message, context: Context, brought: Mapping[str, Brought]) -> Partition:
     """Return the partition that a message is for.
 
-    Parameters
-    ----------
-    root : str
-        Folder of the runs.
-    message : Message
-        Its group is the run key.
-    brought : mapping
-        What messages bring beside their content, by run key.
-
-    Raises
-    ------
-    PopulationError
-        When the population cannot be opened.
-    Refusal
-        When the key is not a plain name: a path could give a run a second name, and a device
-        remembers what it answered by the name.
+    ``root``: folder of the runs; ``message``: its group is the run key; ``brought``: what messages bring
+    beside their content, by run key. Raises PopulationError when the population cannot be opened. Raises
+    Refusal when the key is not a plain name: a path could give a run a second name, and a device remembers
+    what it answered by the name.
     """
     key = message.metadata.group_id
     if not _RUN_KEY.fullmatch(key):

@@ -30,14 +30,8 @@ def reply_with_reports(
 
     Faults are drawn here: an absent user's report is empty and marked, a late one is marked.
 
-    Parameters
-    ----------
-    message : Message
-        The request.
-    reports : sequence of bytes
-        One per user of the partition.
-    asked : ndarray of bool, shape (users,), optional
-        Everybody by default.
+    ``message``: the request; ``reports``: one per user of the partition; ``asked``, shape (users,): everybody
+    by default.
     """
     sent, fate = _after_faults(partition, reports, round_index, asked)
     absent, late = (tuple(np.flatnonzero(fate == mark).tolist()) for mark in (ABSENT, LATE))

@@ -112,10 +112,7 @@ class ShardedRatings:
     def open(cls, folder: Path) -> ShardedRatings:
         """Read the index of a folder.
 
-        Raises
-        ------
-        InputError
-            When it is missing or damaged.
+        Raises InputError when it is missing or damaged.
         """
         path = folder / INDEX
         return cls(folder, from_json(ShardIndex, contents_of(path).decode(errors="replace"), str(path)))
@@ -143,10 +140,7 @@ class ShardedRatings:
     def profiles(self, start: int, stop: int) -> StoredProfiles:
         """Return the ratings of the users from ``start`` to ``stop`` - 1.
 
-        Raises
-        ------
-        InputError
-            When a shard is missing, cut short or changed; the error names the file.
+        Raises InputError when a shard is missing, cut short or changed; the error names the file.
         """
         if start == stop:
             exact = np.zeros(0) if self.index.continuous else None
@@ -164,10 +158,7 @@ class ShardedRatings:
 def contents_of(path: Path) -> bytes:
     """Return what a file of a population holds.
 
-    Raises
-    ------
-    InputError
-        When this node does not see it, or cannot read it.
+    Raises InputError when this node does not see it, or cannot read it.
     """
     try:
         return path.read_bytes()
@@ -181,10 +172,8 @@ def contents_of(path: Path) -> bytes:
 def write_shards(folder: Path, ratings: Ratings) -> ShardIndex:
     """Write ratings to a folder, unless they are there already; return their index.
 
-    Raises
-    ------
-    InputError
-        When the folder holds other ratings, a shard is not of its size, or nothing can be written there.
+    Raises InputError when the folder holds other ratings, a shard is not of its size, or nothing can be
+    written there.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

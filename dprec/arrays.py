@@ -84,13 +84,8 @@ def cut(data: bytes, sizes: NDArray[np.integer]) -> list[bytes]:
 def find(keys: NDArray[Any], wanted: NDArray[Any]) -> tuple[Ints, Bools]:
     """Look up values in ascending keys.
 
-    Returns
-    -------
-    places : ndarray of int64, shape (wanted,)
-        Place of each value among the keys; any valid place if it is not among them (0 if there are no
-        keys).
-    present : ndarray of bool, shape (wanted,)
-        Whether each value is among the keys.
+    Returns ``places``, shape (wanted,): place of each value among the keys; any valid place if it is not
+    among them (0 if there are no keys); ``present``, shape (wanted,): whether each value is among the keys.
     """
     places = np.minimum(np.searchsorted(keys, wanted), max(keys.size - 1, 0))
     present = keys[places] == wanted if keys.size else np.zeros(wanted.size, dtype=np.bool_)

@@ -38,12 +38,8 @@ class LogisticRegression:
     def fit(cls, features: NDArray[np.floating], labels: Bools, ridge: float = 1.0) -> Self:
         """Learn to distinguish two classes.
 
-        Parameters
-        ----------
-        features : ndarray of float, shape (people, features)
-        labels : ndarray of bool, shape (people,)
-        ridge : float
-            Penalty on half the squared weights of standardised features.
+        ``features``, shape (people, features); ``labels``, shape (people,); ``ridge``: penalty on half the
+        squared weights of standardised features.
         """
         centre, spread = features.mean(axis=0), features.std(axis=0)
         scale = np.where(spread > 0, 1 / np.where(spread > 0, spread, 1.0), 0.0)
@@ -169,12 +165,7 @@ _ONE_DEVIATION = 0.16
 def proportion_below(successes: ArrayLike, trials: int, failure: float) -> Floats:
     """Return a lower bound of a probability, which fails with chance ``failure`` [clopper1934].
 
-    Parameters
-    ----------
-    successes : array_like of int
-        From 0 to ``trials``.
-    failure : float
-        Between 0 and 1.
+    ``successes``: from 0 to ``trials``; ``failure``: between 0 and 1.
     """
     counts = np.asarray(successes)
     bounds = beta.ppf(failure, np.maximum(counts, 1), trials - counts + 1)
@@ -216,15 +207,9 @@ def measured(pairs: Sequence[tuple[Sent, Sent]], failure: float, delta: float = 
     Everybody's reports of all rounds count as one event, so nothing is assumed about how the rounds
     depend on each other.
 
-    Parameters
-    ----------
-    failure : float
-        Probability with which the bound may fail, between 0 and 1.
-    delta : float
-        Probability beyond which the loss is bounded.
+    ``failure``: probability with which the bound may fail, between 0 and 1; ``delta``: probability beyond
+    which the loss is bounded.
 
-    Notes
-    -----
     People count as independent. If a server's later questions depend on earlier reports, they are so
     only up to each person's influence on the questions that all are asked.
     """
@@ -289,18 +274,10 @@ def power_of(curve: Floats, trials: int, promised: float, failure: float, delta:
     The leak is supposed to double the privacy loss of an event and of its complement. A detection is a
     Clopper-Pearson bound on the loss above the promise.
 
-    Parameters
-    ----------
-    curve : ndarray of float64, shape (events, 2)
-        Probabilities of events under the profile that they favour and under the other, as measured.
-    trials : int
-        Number of people per profile.
-    promised : float
-        Epsilon; infinite if nothing is promised.
-    failure : float
-        Probability with which the bound of each of the two probabilities may fail.
-    delta : float
-        Probability beyond which the promise holds.
+    ``curve``, shape (events, 2): probabilities of events under the profile that they favour and under the
+    other, as measured. ``trials``: number of people per profile. ``promised``: epsilon; infinite if nothing
+    is promised. ``failure``: probability with which the bound of each of the two probabilities may fail.
+    ``delta``: probability beyond which the promise holds.
     """
     powers = [
         detection(*doubled(one, other), trials, promised, failure, delta) for one, other in curve.tolist()
@@ -311,10 +288,7 @@ def power_of(curve: Floats, trials: int, promised: float, failure: float, delta:
 def doubled(one: float, other: float) -> tuple[float, float]:
     """Return the probabilities of an event if its log ratio, and that of its complement, were twice as large.
 
-    Parameters
-    ----------
-    one, other : float
-        Probabilities of the event under two profiles.
+    ``one``, ``other``: probabilities of the event under two profiles.
     """
     if not (0 < other < one < 1):
         return one, other
@@ -328,16 +302,8 @@ def detection(
 ) -> float:
     """Return the probability that the log ratio of two probabilities is bounded above a promise.
 
-    Parameters
-    ----------
-    one, other : float
-        True probabilities of the event.
-    trials : int
-        Number of people per profile.
-    failure : float
-        Of each of the two Clopper-Pearson bounds.
-    delta : float
-        Subtracted from the first probability.
+    ``one``, ``other``: true probabilities of the event; ``trials``: number of people per profile;
+    ``failure``: of each of the two Clopper-Pearson bounds; ``delta``: subtracted from the first probability.
     """
     if trials == 0 or one <= other:
         return 0.0

@@ -30,10 +30,7 @@ def is_binary(scale: RatingScale) -> bool:
 def check_binary(scale: RatingScale) -> None:
     """Refuse ratings that are not signs.
 
-    Raises
-    ------
-    InputError
-        When they are not; the error states what to configure.
+    Raises InputError when they are not; the error states what to configure.
     """
     if not is_binary(scale):
         raise InputError(
@@ -53,10 +50,7 @@ class Binarization(Options):
     def cut(self, train: Ratings) -> float:
         """Return the rating above which a rating counts as +1.
 
-        Raises
-        ------
-        SettingError
-            When all ratings would have the same sign.
+        Raises SettingError when all ratings would have the same sign.
         """
 
     def apply(self, train: Ratings, test: Ratings) -> tuple[Ratings, Ratings]:

@@ -71,15 +71,8 @@ class ItemRows:
         that say the same of all items carry nothing and are dropped: numbers with one known value, and
         categories of all items or of none.
 
-        Parameters
-        ----------
-        item_ids : ndarray, shape (items,)
-            Those of the ratings.
-
-        Raises
-        ------
-        InputError
-            When an item has two rows, or no item has one.
+        ``item_ids``, shape (items,): those of the ratings. Raises InputError when an item has two rows, or no
+        item has one.
         """
         wanted, own = item_ids, self.item_ids
         if wanted.dtype.kind != own.dtype.kind:

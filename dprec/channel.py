@@ -221,23 +221,11 @@ class Channel:
 def rounded_to_draws(probabilities: Floats, epsilon: float) -> Ints:
     """Return integer weights with nearly the given probabilities, whose exact loss is at most epsilon.
 
-    Parameters
-    ----------
-    probabilities : ndarray of float64, shape (inputs, symbols)
-        Non-negative; rows are normalised.
-    epsilon : float
-        Infinite if nothing is promised: symbols that cannot occur keep 0 draws. With a promise, a symbol
-        that one input can send has a draw for every input.
-
-    Returns
-    -------
-    ndarray of int64, shape (inputs, symbols)
-        Rows sum to `DRAWS`.
-
-    Raises
-    ------
-    ValueError
-        When the probabilities cost more than epsilon, or integer weights are too coarse for so small an one.
+    ``probabilities``, shape (inputs, symbols): non-negative; rows are normalised. ``epsilon``: infinite if
+    nothing is promised: symbols that cannot occur keep 0 draws. With a promise, a symbol that one input can
+    send has a draw for every input. The result has shape (inputs, symbols). Rows sum to `DRAWS`. Raises
+    ValueError when the probabilities cost more than epsilon, or integer weights are too coarse for so small
+    an one.
     """
     used = (probabilities.max(axis=0) > 0) & math.isfinite(epsilon)
     rows = np.maximum(probabilities / probabilities.sum(axis=1, keepdims=True), used / DRAWS)

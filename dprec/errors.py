@@ -95,10 +95,7 @@ def one_line(error: BaseException) -> str:
 def within(prefix: str) -> Iterator[None]:
     """Prefix the key of a part to the key of any `SettingError` raised in the block.
 
-    Parameters
-    ----------
-    prefix : str
-        The part's own key, as seen from its owner ("completion").
+    ``prefix``: the part's own key, as seen from its owner ("completion").
     """
     try:
         yield

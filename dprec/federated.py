@@ -154,15 +154,9 @@ class UpdateCode:
     def released(self, total: Ints, users: int, deviation: float, draws: ReleaseDraws) -> Parameters:
         """Return the mean update of so many users.
 
-        Parameters
-        ----------
-        total : ndarray of int64, shape (size,)
-            Sum of the reports.
-        users : int
-            Everybody, whether or not a report came: their number is public.
-        deviation : float
-            Of the noise that the server adds to each number of the sum, in clips; rounded, as that hides the
-            last bits of a deviate.
+        ``total``, shape (size,): sum of the reports. ``users``: everybody, whether or not a report came:
+        their number is public. ``deviation``: of the noise that the server adds to each number of the sum, in
+        clips; rounded, as that hides the last bits of a deviate.
         """
         if deviation:
             deviates = draws.generator("noise of updates", total).standard_normal(total.size)

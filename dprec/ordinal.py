@@ -31,10 +31,7 @@ The latter are for any number of levels: each star's share is spread evenly over
 def level_shares(histogram: Histogram | None, levels: int) -> tuple[float, ...]:
     """Return the shares of the levels, in any unit; equal ones without a histogram.
 
-    Raises
-    ------
-    SettingError
-        When the histogram is of another number of levels.
+    Raises SettingError when the histogram is of another number of levels.
     """
     if histogram == "netflix":
         reached = np.interp(np.linspace(0, len(NETFLIX), levels + 1), range(6), np.cumsum([0, *NETFLIX]))
@@ -47,19 +44,11 @@ def level_shares(histogram: Histogram | None, levels: int) -> tuple[float, ...]:
 
 
 def cut_points(histogram: Sequence[float] | Floats, variance: float) -> Floats:
-    """Return the points at which levels with given shares change.
+    """Return the points at which levels with given shares change, shape (levels - 1,).
 
-    Parameters
-    ----------
-    histogram : sequence of float, length levels
-        Shares of the levels over everybody, all above 0; they are normalised.
-    variance : float
-        Of the latent rating, whose distribution is Normal(0, variance); the noise on it has variance 1.
-
-    Returns
-    -------
-    ndarray, shape (levels - 1,)
-        Ascending.
+    ``histogram``: shares of the levels over everybody, all above 0; they are normalised. ``variance``: of the
+    latent rating, whose distribution is Normal(0, variance); the noise on it has variance 1. Result:
+    ascending.
     """
     shares = np.asarray(histogram, dtype=np.float64)
     below = np.cumsum(shares)[:-1] / shares.sum()
@@ -68,16 +57,9 @@ def cut_points(histogram: Sequence[float] | Floats, variance: float) -> Floats:
 
 
 def level_probabilities(latent: Floats, cuts: Floats) -> tuple[Floats, Floats]:
-    """Return Pr(level | latent rating) and its derivative by the latent rating.
+    """Return Pr(level | latent rating) and its derivative by the latent rating, shape (points, levels).
 
-    Parameters
-    ----------
-    latent : ndarray, shape (points,)
-    cuts : ndarray, shape (levels - 1,)
-
-    Returns
-    -------
-    probabilities, slopes : ndarray, shape (points, levels)
+    ``latent``, shape (points,); ``cuts``, shape (levels - 1,).
     """
     offsets = cuts[None, :] - latent[:, None]
     beyond = np.full((latent.size, 1), np.inf)
@@ -92,13 +74,8 @@ def level_probabilities(latent: Floats, cuts: Floats) -> tuple[Floats, Floats]:
 def expected_rating(latent: Floats, variances: Floats, cuts: Floats, values: Floats) -> Floats:
     """Return the mean rating of normally distributed latent ratings.
 
-    Parameters
-    ----------
-    latent, variances : ndarray, shape (cells,)
-        Mean and variance of each latent rating, without the noise on it.
-    cuts : ndarray, shape (levels - 1,)
-    values : ndarray, shape (levels,)
-        The rating of each level, ascending.
+    ``latent``, ``variances``, shape (cells,): mean and variance of each latent rating, without the noise on
+    it; ``cuts``, shape (levels - 1,); ``values``, shape (levels,): the rating of each level, ascending.
     """
     spreads = np.sqrt(1 + variances)
     expected = np.full(latent.shape, values[0])

@@ -22,19 +22,9 @@ PredictT = TypeVar("PredictT", bound=Callable[..., Any])
 def checked_predictions(predictions: Any, shape: tuple[int, ...], component: str) -> Floats:
     """Return predictions, or refuse what is none.
 
-    Parameters
-    ----------
-    predictions : object
-        What a component has returned.
-    shape : tuple of int
-        What it was asked for: (cells,), or (users, items).
-    component : str
-        Its name, for the error.
-
-    Raises
-    ------
-    InputError
-        When they have another shape, or one of them is no finite number.
+    ``predictions``: what a component has returned; ``shape``: what it was asked for: (cells,), or (users,
+    items); ``component``: its name, for the error. Raises InputError when they have another shape, or one of
+    them is no finite number.
     """
     accepted = f"one finite number for each cell, shape {shape}"
     try:
@@ -161,17 +151,9 @@ def recommended(
 ) -> Ints:
     """Return each user's best unrated items, the best first; see `best_items`.
 
-    Parameters
-    ----------
-    predict : callable
-        From arrays of users and items to predicted ratings.
-    rated : Ratings
-        Which items are left out.
-    users : ndarray of int, shape (users,)
-    n : int
-        Length of the lists, at least 1.
-    candidates : ndarray of bool, shape (items,), optional
-        Which items may be recommended; by default all.
+    ``predict``: from arrays of users and items to predicted ratings. ``rated``: which items are left out.
+    ``users``, shape (users,). ``n``: length of the lists, at least 1. ``candidates``, shape (items,): which
+    items may be recommended; by default all.
     """
     return best_items(predict, Unrated(rated, candidates), users, n, rated.n_items)
 
@@ -186,28 +168,15 @@ def best_items(
     predict_rows: PredictRows | None = None,
     progress: Progress = silent,
 ) -> Ints:
-    """Return each user's best candidates, the best first.
+    """Return each user's best candidates, the best first, shape (users, min(n, items)).
 
     Memory does not grow with the number of users, and with the number of items only by a row per user.
 
-    Parameters
-    ----------
-    predict : callable
-        From arrays of users and items to predicted ratings.
-    candidates : callable
-        From users to the items that may be recommended to each.
-    users : ndarray of int, shape (users,)
-    n : int
-        Length of the lists, at least 1.
-    n_items : int
-        Size of the catalogue.
-    predict_rows : callable, optional
-        Predicts all items of users at once, where that costs less than cell by cell.
-
-    Returns
-    -------
-    ndarray of int64, shape (users, min(n, items))
-        Of equal predictions, the first items; `NO_ITEM` after the last item of a short list.
+    ``predict``: from arrays of users and items to predicted ratings; ``candidates``: from users to the items
+    that may be recommended to each; ``users``, shape (users,); ``n``: length of the lists, at least 1;
+    ``n_items``: size of the catalogue; ``predict_rows``: predicts all items of users at once, where that
+    costs less than cell by cell. Of equal predictions, the first items; `NO_ITEM` after the last item
+    of a short list.
     """
     lists = np.empty((users.size, min(n, n_items)), dtype=np.int64)
     step = max(1, _CELLS // max(1, n_items))

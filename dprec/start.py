@@ -32,10 +32,8 @@ def check_packages() -> None:
     The current directory is searched even if this process does not import from it, since Ray puts it
     first on the path of its workers.
 
-    Raises
-    ------
-    InputError
-        When a module has the name of a package, naming its file, or the current directory was deleted.
+    Raises InputError when a module has the name of a package, naming its file, or the current directory was
+    deleted.
     """
     try:
         Path.cwd()
@@ -60,10 +58,6 @@ def interrupt_once(number: int, frame: FrameType | None) -> NoReturn:
     """Interrupt the program, and ignore what follows: half of an orderly end shows tracebacks, as Ray does.
 
     SIGTERM, by which schedulers and containers stop a program, ends it as an interrupt from the keyboard.
-
-    Raises
-    ------
-    KeyboardInterrupt
     """
     for ending in _ENDING:
         signal.signal(ending, signal.SIG_IGN)

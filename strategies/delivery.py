@@ -94,14 +94,8 @@ def deliver_lists(
 ) -> dict[str, int]:
     """Send everybody a list; return the bytes charged, as `RoundAccount.spent` does.
 
-    Parameters
-    ----------
-    roster : Roster
-        Users with a node of their own are always sent theirs; many users of a simulation are only charged.
-    group : str
-        Run key.
-    traffic : TrafficLedger
-        Charged in place.
+    ``roster``: users with a node of their own are always sent theirs; many users of a simulation are only
+    charged. ``group``: run key. ``traffic``: charged in place.
     """
     account = RoundAccount(RECOMMEND, group, traffic)
     hosted = [partition_id for partition_id, node in enumerate(roster.node_ids) if node is not None]
@@ -125,14 +119,8 @@ def broadcast_table(
 ) -> dict[str, int]:
     """Send the table to everybody; return the bytes charged, as `RoundAccount.spent` does.
 
-    Parameters
-    ----------
-    group : str
-        Run key.
-    priors : ndarray, shape (users, 1 + factors)
-        See `Personalization`.
-    traffic : TrafficLedger
-        Charged in place: the table in full to every user, although a partition shares it.
+    ``group``: run key; ``priors``, shape (users, 1 + factors): see `Personalization`; ``traffic``: charged in
+    place: the table in full to every user, although a partition shares it.
     """
     sent = priors.astype(PRIOR)
     own = sent.shape[1] * PRIOR.itemsize

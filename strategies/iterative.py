@@ -51,12 +51,7 @@ class State:
     def begin(cls, rated: Bools, n_items: int, rank: int, seed: int, start: Start = "level") -> State:
         """Return the state before the first round.
 
-        Parameters
-        ----------
-        rated : ndarray of bool, shape (users,)
-            Users who have a rating to protect.
-        start : {"random", "level"}
-            As `StepOptions`.
+        ``rated``, shape (users,): users who have a rating to protect; ``start``: as `StepOptions`.
         """
         factors = initial_item_factors(n_items, rank, seed, start)
         return cls(

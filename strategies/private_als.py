@@ -61,10 +61,7 @@ class PrivateAls(OwnModelRounds):
     ) -> Iterable[Message]:
         """Return the same request for every node; see Flower's `Strategy`.
 
-        Raises
-        ------
-        ValueError
-            When there are arrays to start from.
+        Raises ValueError when there are arrays to start from.
         """
         self.refuse_arrays(arrays)
         self._account = RoundAccount(STATISTICS, self.group, self.traffic)

@@ -204,12 +204,8 @@ def arrivals_of(reply: Message | None, first_user: int, users: Ints) -> Arrivals
     A reply for other users, or for another number of them, is rejected as a whole: nothing in it can
     be attributed. An error is the answer of devices that refuse.
 
-    Parameters
-    ----------
-    first_user : int
-        First user of the partition.
-    users : ndarray of int64, shape (asked,)
-        Users of the partition who were asked, ascending.
+    ``first_user``: first user of the partition; ``users``, shape (asked,): users of the partition who were
+    asked, ascending.
     """
     if reply is not None and reply.has_error():
         nobody = np.zeros(users.size, dtype=np.bool_)

@@ -71,12 +71,8 @@ class RoundAccount:
     def charge_requests(self, users: Ints, payloads: Ints, content_of: Callable[[bytes], RecordDict]) -> None:
         """Charge each user for a request of its own.
 
-        Parameters
-        ----------
-        users, payloads : ndarray of int64, shape (users,)
-            Bytes of each user's payload.
-        content_of : callable
-            From a payload to the content of the message to a user alone on its node.
+        ``users``, ``payloads``, shape (users,): bytes of each user's payload; ``content_of``: from a payload
+        to the content of the message to a user alone on its node.
         """
         lengths, of_user = np.unique(payloads, return_inverse=True)
         sizes = [self._request_size(content_of(bytes(length))) for length in lengths.tolist()]
@@ -111,10 +107,7 @@ class RoundAccount:
     def deliver(self, grid: Grid, roster: Roster, contents: dict[int, RecordDict]) -> None:
         """Send what asks for no report, and charge the acknowledgements that arrive.
 
-        Parameters
-        ----------
-        contents : dict
-            What the node of each partition is sent; charged apart.
+        ``contents``: what the node of each partition is sent; charged apart.
         """
         for partition_id, answer in roster.ask(grid, self.message_type, contents, self.group).items():
             if answer.has_error():
@@ -130,12 +123,8 @@ class RoundAccount:
     def record(self, round_index: int, *, asked: int, accepted: int) -> RoundRecord:
         """Return the record of the round, which ends here.
 
-        Parameters
-        ----------
-        round_index : int
-            From 1.
-        asked, accepted : int
-            Users who were asked, and those whose report was accepted.
+        ``round_index``: from 1; ``asked``, ``accepted``: users who were asked, and those whose report was
+        accepted.
         """
         return RoundRecord(
             round=round_index,
@@ -187,21 +176,10 @@ def request_message(message_type: str, content: RecordDict, group: str) -> Messa
 
 
 def report_sizes(message_type: str, group: str, users: Ints, payloads: Ints) -> Ints:
-    """Return the size of every user's own reply message.
+    """Return the size of every user's own reply message, shape (users,).
 
-    Parameters
-    ----------
-    message_type : str
-        That of the request.
-    group : str
-        Group of the message.
-    users : ndarray of int64, shape (users,)
-    payloads : ndarray of int64, shape (users,)
-        Bytes of each user's report.
-
-    Returns
-    -------
-    ndarray of int64, shape (users,)
+    ``message_type``: that of the request; ``group``: group of the message; ``users``, shape (users,);
+    ``payloads``, shape (users,): bytes of each user's report.
     """
     # A size depends on the payload's length and on how many groups of 7 bits the user's number has.
     widths = np.ceil(np.log2(2 * users + 2) / 7).astype(np.int64)
@@ -332,17 +310,8 @@ class OwnModelRounds(TrainingRounds):
     ) -> None:
         """Run all rounds.
 
-        Parameters
-        ----------
-        ended : callable
-            Called with the record of every round.
-        evaluate : callable or None
-            Returns the accuracy after a round, which only a simulation knows.
-
-        Raises
-        ------
-        RunError
-            When no usable report arrived in any round.
+        ``ended``: called with the record of every round; ``evaluate``: returns the accuracy after a round,
+        which only a simulation knows. Raises RunError when no usable report arrived in any round.
         """
         for done in range(1, rounds + 1):
             record = self.run_round(grid)
@@ -354,12 +323,6 @@ class OwnModelRounds(TrainingRounds):
             raise RunError(f"no usable report arrived in any round (rounds: {rounds})")
 
     def refuse_arrays(self, arrays: ArrayRecord) -> None:
-        """Check that there are no arrays to start from.
-
-        Raises
-        ------
-        ValueError
-            When there are.
-        """
+        """Raise ValueError if there are arrays to start from."""
         if len(arrays):
             raise ValueError(f"{len(arrays)} arrays given, but the strategy starts from its own model")

@@ -37,10 +37,7 @@ PART = ".part-"
 def write_durably(path: Path, contents: bytes) -> None:
     """Replace a file as a whole.
 
-    Raises
-    ------
-    OSError
-        When it cannot be written; the old contents remain.
+    Raises OSError when it cannot be written; the old contents remain.
     """
     # The mode of such a file is that of `OWNER_ONLY`.
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=PART)
@@ -58,17 +55,8 @@ def write_durably(path: Path, contents: bytes) -> None:
 def append_durably(path: Path, contents: bytes, *, after: int) -> None:
     """Write the end of a file.
 
-    Parameters
-    ----------
-    path : Path
-        Made if there is none.
-    after : int
-        Bytes to keep; what follows them is replaced.
-
-    Raises
-    ------
-    OSError
-        When it cannot be written; part of it may be.
+    ``path``: made if there is none. ``after``: bytes to keep; what follows them is replaced. Raises OSError
+    when it cannot be written; part of it may be.
     """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, OWNER_ONLY)
     with os.fdopen(descriptor, "wb") as file:
@@ -134,10 +122,7 @@ def as_bytes(reply: Message) -> bytes:
 def write_state(path: Path, state: State) -> None:
     """Write the memory of a device.
 
-    Raises
-    ------
-    OSError
-        When it cannot be written; the old one remains.
+    Raises OSError when it cannot be written; the old one remains.
     """
     own = ConfigRecord(
         {
@@ -156,10 +141,7 @@ def write_state(path: Path, state: State) -> None:
 def read_state(path: Path) -> State:
     """Read the memory of a device.
 
-    Raises
-    ------
-    InputError
-        When it is missing or damaged: the device does not know what it has answered.
+    Raises InputError when it is missing or damaged: the device does not know what it has answered.
     """
     accepted = "the file as the device wrote it; a device that has lost its memory has to be enrolled anew"
     try:

@@ -141,10 +141,7 @@ class NodeKey:
     def read(cls, path: Path) -> NodeKey:
         """Read a private key.
 
-        Raises
-        ------
-        InputError
-            When it cannot be read, or is no key on an elliptic curve.
+        Raises InputError when it cannot be read, or is no key on an elliptic curve.
         """
         accepted = "a private EC key, as PEM or in OpenSSH's format, without a password"
         try:
@@ -211,10 +208,7 @@ class Fleet:
     def activate(self, key: NodeKey, interval: float) -> int:
         """Take a device online for some time; return the number under which the server knows it.
 
-        Parameters
-        ----------
-        interval : float
-            Seconds between heartbeats, 10 to 1,800; the device stays online for two of them.
+        ``interval``: seconds between heartbeats, 10 to 1,800; the device stays online for two of them.
         """
         request = ActivateNodeRequest(public_key=key.public, heartbeat_interval=interval)
         return int(self._call(key, self._client.ActivateNode, request).node_id)
@@ -232,15 +226,8 @@ class Fleet:
     def pull(self, key: NodeKey, node_id: int, largest: int) -> tuple[Message, Refusal | None] | None:
         """Return the next message that waits for a device, if there is one.
 
-        Parameters
-        ----------
-        largest : int
-            Bytes that a request may have.
-
-        Returns
-        -------
-        tuple of Message, and Refusal or None; or None
-            A message that is no request of dprec comes without content, with the refusal to answer it.
+        ``largest``: bytes that a request may have. A message that is no request of dprec comes
+        without content, with the refusal to answer it.
         """
         node = Node(node_id=node_id)
         answer = self._call(key, self._client.PullMessages, PullMessagesRequest(node=node))

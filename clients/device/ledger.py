@@ -152,19 +152,9 @@ class Ledger:
     def open(cls, path: Path, lines: int, last: bytes) -> Ledger:
         """Read a ledger, after writing its last line again if that is missing or cut off.
 
-        Parameters
-        ----------
-        lines : int
-            Lines that the ledger must have.
-        last : bytes
-            The last of them.
-
-        Raises
-        ------
-        InputError
-            When another line is missing or damaged, or there are lines that the device does not remember.
-        OSError
-            When the last line cannot be written.
+        ``lines``: lines that the ledger must have; ``last``: the last of them. Raises InputError when another
+        line is missing or damaged, or there are lines that the device does not remember. Raises OSError when
+        the last line cannot be written.
         """
         try:
             data = path.read_bytes()
@@ -195,10 +185,7 @@ class Ledger:
     def append(self, line: bytes) -> Ledger:
         """Write a line, and return the ledger with it; it is on disk when the call returns.
 
-        Raises
-        ------
-        OSError
-            When it cannot be written.
+        Raises OSError when it cannot be written.
         """
         following = self._after(line)
         assert following is not None, "a line that does not follow"

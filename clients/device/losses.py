@@ -120,16 +120,8 @@ def price_of(kind: str, partition: Partition, record: Record, name: str) -> Pric
     Should a defect keep that from being known for some profiles, it must not be seen: the user is charged
     what the answer could cost any profile.
 
-    Parameters
-    ----------
-    kind : str
-        The type of the message that is answered.
-    partition : Partition
-        Of one user.
-    record : Record
-        What the message asks for.
-    name : str
-        Of the device, for its owner.
+    ``kind``: the type of the message that is answered; ``partition``: of one user; ``record``: what the
+    message asks for; ``name``: of the device, for its owner.
     """
     try:
         return PRICES[kind](partition, record)

@@ -84,15 +84,8 @@ def profile_text(items: list[str], values: Floats) -> str:
 def read_profile(path: Path, positions: Mapping[str, int], scale: RatingScale) -> Profile:
     """Read profile.csv.
 
-    Parameters
-    ----------
-    positions : mapping
-        From the ids of the items to their positions in the catalogue.
-
-    Raises
-    ------
-    InputError
-        When it cannot be read, or a line is no rating of an item of the catalogue; it names the line.
+    ``positions``: from the ids of the items to their positions in the catalogue. Raises InputError when it
+    cannot be read, or a line is no rating of an item of the catalogue; it names the line.
     """
     try:
         rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"))))
@@ -128,17 +121,9 @@ def write_predictions(
 ) -> None:
     """Write predictions, as a whole.
 
-    Parameters
-    ----------
-    predicted : ndarray of float64, shape (items,)
-        NaN for items of which nothing is known; they are left out.
-    rated : ndarray of int
-        Items that the user has rated, which are left out.
-
-    Raises
-    ------
-    OSError
-        When the file cannot be written; the old one remains.
+    ``predicted``, shape (items,): NaN for items of which nothing is known; they are left out. ``rated``:
+    items that the user has rated, which are left out. Raises OSError when the file cannot be written; the old
+    one remains.
     """
     shown = np.setdiff1d(np.flatnonzero(~np.isnan(predicted)), rated)
     best_first = shown[np.argsort(-predicted[shown], kind="stable")]

@@ -94,15 +94,8 @@ class Service:
     def run(self, interval: float) -> None:
         """Visit the server for every device again and again, until the service is stopped.
 
-        Parameters
-        ----------
-        interval : float
-            Seconds from one visit to the next.
-
-        Raises
-        ------
-        InputError
-            When the server's certificate is not signed by the authority.
+        ``interval``: seconds from one visit to the next. Raises InputError when the server's certificate is
+        not signed by the authority.
         """
         took, pause = _VISIT_SECONDS * len(self.served), _FIRST_PAUSE
         try:
@@ -129,12 +122,8 @@ class Service:
 
         The devices stay online, so that the server can leave them messages for the next visit.
 
-        Raises
-        ------
-        RunError
-            When a device could not be served; the log says why.
-        InputError
-            When the server's certificate is not signed by the authority.
+        Raises RunError when a device could not be served; the log says why. Raises InputError when the
+        server's certificate is not signed by the authority.
         """
         waiting, failed = list(self.served), []
         try:
@@ -307,17 +296,8 @@ def _do_latest(one: Served) -> None:
 def opened_devices(folders: Sequence[Path], *, seeded: bool) -> Iterator[list[Served]]:
     """Open devices, and let other processes have them afterwards.
 
-    Parameters
-    ----------
-    folders : sequence of Path
-        Folders of devices, or folders of such folders.
-    seeded : bool
-        See `Device`.
-
-    Raises
-    ------
-    InputError
-        When one is no folder of a device, is in use, or cannot be used.
+    ``folders``: folders of devices, or folders of such folders; ``seeded``: see `Device`. Raises InputError
+    when one is no folder of a device, is in use, or cannot be used.
     """
     with ExitStack() as locks:
         served = []

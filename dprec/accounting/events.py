@@ -62,7 +62,6 @@ class EventMechanism(ABC):
             In order: by what something was released, and about whom.
         delta : float
             Above 0.
-        adjacency : {"add-or-remove-one", "replace-one"}
         """
 
     def shuffled(self, hidden: ShuffledReports | ShuffledProfiles) -> EventMechanism:

@@ -90,15 +90,8 @@ class _Draw:
 def expected_excess(values: Floats, probabilities: Floats, count: int) -> float:
     """Return an upper bound on E[max(0, S)], S the sum of ``count`` independent draws.
 
-    Parameters
-    ----------
-    values, probabilities : ndarray of float64, shape (outcomes,)
-        Of one draw.
-    count : int
-        At least 1.
+    ``values``, ``probabilities``, shape (outcomes,): of one draw; ``count``: at least 1.
 
-    Notes
-    -----
     The draw is tilted by exp(t X), which moves the mean of the sum to 0: E[max(0, S)] is E[exp(t X)]^count
     times the tilted mean of max(0, S) exp(-t S), so that rounding errors are relative to the result, however
     small it is. The distribution of the sum is found by fast Fourier transform; what the grid, the window and

@@ -39,17 +39,8 @@ _NEAREST, _FURTHEST = 1e-12, 1e6
 def gaussian_delta(mu: float, epsilon: float) -> float:
     """Return the delta of one release (Balle and Wang [balle2018], Theorem 8).
 
-    Parameters
-    ----------
-    mu : float
-        Distance of the means in standard deviations, above 0.
-    epsilon : float
-        At least 0.
-
-    Returns
-    -------
-    float
-        From 0 to 1.
+    ``mu``: distance of the means in standard deviations, above 0; ``epsilon``: at least 0. Result: from 0 to
+    1.
     """
     above = float(log_ndtr(mu / 2 - epsilon / mu))
     below = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
@@ -112,14 +103,8 @@ LEAST_DELTA = 1e-15
 def renyi_divergences(multiplier: float, norm: float, orders: Ints) -> Floats:
     """Return bounds on the Renyi divergences between totals with and without a user.
 
-    Parameters
-    ----------
-    multiplier : float
-        Standard deviation of the noise over the norm, above 0.
-    norm : float
-        Largest L2 norm of a contribution, at least 1.
-    orders : ndarray of int64
-        Above 1.
+    ``multiplier``: standard deviation of the noise over the norm, above 0; ``norm``: largest L2 norm of a
+    contribution, at least 1; ``orders``: above 1.
     """
     gaussian = orders / (2 * multiplier**2)
     near = ((2 * orders - 1) + 6) / (4 * norm**2 * multiplier**4)

@@ -142,15 +142,8 @@ def _divergences(channel: Channel, step: float, points: int) -> Floats:
 def pairwise_losses(weights: NDArray[np.uint64]) -> Floats:
     """Return the largest log ratio of every two rows over all symbols, shape (levels, levels).
 
-    Parameters
-    ----------
-    weights : ndarray of uint64, shape (levels, symbols)
-        Whole draws that turn each level into each symbol.
-
-    Returns
-    -------
-    ndarray of float64
-        Entry (x, y) is the largest log of row x over row y; infinite if a symbol is possible for x alone.
+    ``weights``, shape (levels, symbols): whole draws that turn each level into each symbol. Result: entry (x,
+    y) is the largest log of row x over row y; infinite if a symbol is possible for x alone.
     """
     with np.errstate(divide="ignore"):
         logs = np.log(weights.astype(np.float64))
@@ -290,10 +283,7 @@ def common_grid(channels: Sequence[Channel]) -> list[PrivacyLossDistribution]:
 
     The grid suits the least private of them, and is coarse for those that are more than 32 times as private.
 
-    Parameters
-    ----------
-    channels : sequence of Channel
-        At least one, each with an epsilon above 0 and below infinity.
+    ``channels``: at least one, each with an epsilon above 0 and below infinity.
     """
     epsilons = [channel.epsilon for channel in channels]
     step = max(min(epsilons) / POINTS, max(epsilons) / _FINEST)
@@ -305,22 +295,12 @@ _AT_ONCE = 1 << 20
 
 
 def compose_many(kinds: Sequence[PrivacyLossDistribution], times: Ints, delta: float) -> Floats:
-    """Return an epsilon of every user that holds with delta for all of its draws.
+    """Return an epsilon of every user that holds with delta for all of its draws, shape (users,).
 
     What `compose` does for one user; what depends on a kind is computed once.
 
-    Parameters
-    ----------
-    kinds : sequence of PrivacyLossDistribution
-        What is drawn from, all on the same grid.
-    times : ndarray of int64, shape (users, kinds)
-        How often each user draws from each kind.
-    delta : float
-        Above 0.
-
-    Returns
-    -------
-    ndarray of float64, shape (users,)
+    ``kinds``: what is drawn from, all on the same grid; ``times``, shape (users, kinds): how often each user
+    draws from each kind; ``delta``: above 0.
     """
     epsilons = np.zeros(len(times))
     drawn = np.flatnonzero(times.any(axis=1))
@@ -383,24 +363,11 @@ def largest_share(
 ) -> float:
     """Return the budget of one draw such that all draws together are (epsilon, delta)-private.
 
-    Parameters
-    ----------
-    channel : callable
-        From the budget of one draw to the channel that it is drawn from; less private for larger budgets.
-    draws : int
-        Number of independent draws, at least 1.
-    epsilon, delta : float
-        What is kept together, above 0.
-    most : float
-        Largest budget of one draw.
-    guess : float, optional
-        Where the search begins.
-
-    Returns
-    -------
-    float
-        From ``epsilon / draws``, which basic composition allows, to ``most``. It depends on nothing but
-        the arguments, so that device and server find the same.
+    ``channel``: from the budget of one draw to the channel that it is drawn from; less private for larger
+    budgets. ``draws``: number of independent draws, at least 1. ``epsilon``, ``delta``: what is kept
+    together, above 0. ``most``: largest budget of one draw. ``guess``: where the search begins. Result: from
+    ``epsilon / draws``, which basic composition allows, to ``most``. It depends on nothing but the arguments,
+    so that device and server find the same.
     """
     low, high = min(epsilon / draws, most), math.inf
     tail, deviation = _of_normal_sum(epsilon, delta)

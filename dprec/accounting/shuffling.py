@@ -207,10 +207,7 @@ def computed_for(reports: Ints) -> Ints:
 
     Fewer reports hide less, so that their bound holds for more.
 
-    Parameters
-    ----------
-    reports : ndarray of int64
-        At least 1.
+    ``reports``: at least 1.
     """
     most = int(reports.max(initial=1))
     steps = np.unique((_RATIO ** np.arange(math.ceil(math.log(most, _RATIO)) + 1)).astype(np.int64))

@@ -75,20 +75,10 @@ _LEVELS_OF_MEANS = 201
 def own_averages(train: Ratings, prior: float, prior_ratings: float) -> Averages:
     """Predict every rating of a user by the mean of the user's own, shrunk towards a public prior.
 
-    Parameters
-    ----------
-    train : Ratings
-        What the devices hold; the ratings of both domains where there are two.
-    prior : float
-        What is expected of a user without ratings, in rating units.
-    prior_ratings : float
-        How many ratings the prior counts for, from 0.
-
-    Returns
-    -------
-    Averages
-        Of user u with n ratings, ``(sum of the ratings + w prior) / (n + w)``, w being
-        ``prior_ratings``; the prior itself where n + w is 0.
+    ``train``: what the devices hold; the ratings of both domains where there are two. ``prior``: what is
+    expected of a user without ratings, in rating units. ``prior_ratings``: how many ratings the prior counts
+    for, from 0. For user u with n ratings, ``(sum of the ratings + w prior) / (n + w)``, w being
+    ``prior_ratings``; the prior itself where n + w is 0.
     """
     sums = np.bincount(train.users, weights=train.values, minlength=train.n_users)
     weights = train.counts + prior_ratings
@@ -102,11 +92,8 @@ def own_averages(train: Ratings, prior: float, prior_ratings: float) -> Averages
 def one_mean_per_user(train: Ratings) -> Ratings:
     """Return every user's mean as that user's rating of the only item of a catalogue.
 
-    Returns
-    -------
-    Ratings
-        On a continuous scale of the same range with 201 levels, so that any mechanism can send a mean. A
-        user without ratings has no mean.
+    On a continuous scale of the same range with 201 levels, so that any mechanism can send a mean. A user
+    without ratings has no mean.
     """
     scale = RatingScale(np.linspace(train.scale.low, train.scale.high, _LEVELS_OF_MEANS), continuous=True)
     rated = train.counts > 0

@@ -98,11 +98,8 @@ def pack(matrices: Floats) -> Floats:
 def sparse_product(left: sp.csr_array, right: Sequence[NDArray[FloatT]]) -> NDArray[FloatT]:
     """Return a sparse matrix times a dense one, given and taken in blocks of columns.
 
-    Parameters
-    ----------
-    left : csr_array, shape (rows, inner)
-    right : sequence of ndarray, shapes (inner, columns of the block)
-        From `column_blocks`. A block stays in the processor's cache, so the product does not wait for memory.
+    ``left``, shape (rows, inner). ``right``: from `column_blocks`. A block stays in the processor's cache, so
+    the product does not wait for memory.
     """
     return np.hstack([left @ block for block in right])
 
@@ -120,12 +117,8 @@ def map_blocks(function: Callable[[slice], ResultT], rows: int, size: int) -> li
     The blocks depend only on the number of rows and the results keep their order, so a sum over
     them does not depend on the number of processors.
 
-    Parameters
-    ----------
-    function : callable
-        Called with a slice of rows, in threads: NumPy and SciPy release the lock while they compute.
-    size : int
-        Rows per block.
+    ``function``: called with a slice of rows, in threads: NumPy and SciPy release the lock while they
+    compute; ``size``: rows per block.
     """
     slices = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
     if len(slices) < 2:
@@ -169,11 +162,7 @@ def solve_user_factors(profiles: Profiles, item_factors: Floats, ridge: float) -
     in which it is solved. If the item factors are so large that the ridge is lost in rounding, a user may
     have no solution; that user gets zeros too, since a failure would reveal what it has rated.
 
-    Parameters
-    ----------
-    item_factors : ndarray of float64, shape (items, rank)
-    ridge : float
-        Above 0.
+    ``item_factors``, shape (items, rank); ``ridge``: above 0.
     """
     rank = item_factors.shape[1]
     shape = (profiles.n_users, profiles.n_items)

@@ -100,19 +100,9 @@ def initial_factors(observations: Observations, rank: int, seed: int) -> tuple[F
 def solve_weighted(weights: sp.csr_array, targets: sp.csr_array, other: Floats, ridge: float) -> Floats:
     """Return the minimum of sum w (r - x . y)^2 + ridge |x|^2 for every entity, shape (entities, rank).
 
-    Parameters
-    ----------
-    weights, targets : csr_array, shape (entities, entities of the other side)
-        ``w`` and ``w r`` of each cell.
-    other : ndarray of float64, shape (entities of the other side, rank)
-        The factors y.
-    ridge : float
-        0 or more; without a ridge, the smallest of several minima is returned.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        When a solution is not finite.
+    ``weights``, ``targets``, shape (entities, entities of the other side): ``w`` and ``w r`` of each cell.
+    ``other``, shape (entities of the other side, rank): the factors y. ``ridge``: 0 or more; without a ridge,
+    the smallest of several minima is returned. Raises numpy.linalg.LinAlgError when a solution is not finite.
     """
     rank = other.shape[1]
     products = packed_outer(other)
@@ -191,15 +181,7 @@ class SgdMatrixFactorization(Completion):
 def visits(observations: Observations, random: np.random.Generator) -> Iterator[Ints]:
     """Visit every rating once, in groups that share neither user nor item.
 
-    Parameters
-    ----------
-    random : Generator
-        Lays the Latin square.
-
-    Yields
-    ------
-    ndarray of int64
-        Positions of a group's ratings.
+    ``random``: lays the Latin square. Result: positions of a group's ratings.
     """
     order = max(observations.shape)
     rows, columns = random.permutation(order), random.permutation(order)
@@ -260,10 +242,7 @@ class StepOptions(Options):
 def initial_item_factors(n_items: int, rank: int, seed: int, start: Start = "level") -> Floats:
     """Return the item factors that the first round broadcasts, shape (items, rank).
 
-    Parameters
-    ----------
-    start : {"random", "level"}
-        As `StepOptions`.
+    ``start``: as `StepOptions`.
     """
     factors = generator(seed, "item factors").normal(0.0, 0.3, (n_items, rank))
     if start == "level":
@@ -285,17 +264,8 @@ def step_item_factors(
     options. If the reports show how many users rated an item, its row is divided by its curvature in
     units of u^2, 2 (share + lambda), so that rarely rated items learn as fast as the others.
 
-    Parameters
-    ----------
-    factors, velocity, gradient : ndarray of float64, shape (items, rank)
-        The gradient is the mean per user.
-    share_of_raters : ndarray of float64, shape (items,), or None
-    round_index : int
-        From 1.
-
-    Returns
-    -------
-    factors, velocity : ndarray of float64, shape (items, rank)
+    ``factors``, ``velocity``, ``gradient``, shape (items, rank): the gradient is the mean per user;
+    ``share_of_raters``, shape (items,); ``round_index``: from 1. The result has shape (items, rank).
     """
     pull = factors - options.resting_point(*factors.shape)
     direction = gradient + 2.0 * options.regularization * pull

@@ -75,16 +75,8 @@ class GaussianMixture:
     def responsibilities(self, squares: Floats) -> tuple[Floats, float]:
         """Divide every cell among the components (Neera et al. [neera2023], Eq. 8).
 
-        Parameters
-        ----------
-        squares : ndarray, shape (cells,)
-            Squared residuals, or their expectations.
-
-        Returns
-        -------
-        ndarray, shape (components, cells)
-        float
-            The log-likelihood of the cells (Eq. 6, with the sum over components that a mixture has).
+        ``squares``, shape (cells,): squared residuals, or their expectations. Returns shape (components,
+        cells): the log-likelihood of the cells (Eq. 6, with the sum over components that a mixture has).
         """
         gamma = np.empty((len(self.shares), squares.size))
         with np.errstate(divide="ignore"):  # an extinct component has a share of 0
@@ -127,10 +119,7 @@ class GaussianMixture:
     def notes(self, weight_spread: float) -> tuple[str, ...]:
         """Note if the mixture does no more than a single Gaussian.
 
-        Parameters
-        ----------
-        weight_spread : float
-            Standard deviation of the cells' weights over their mean.
+        ``weight_spread``: standard deviation of the cells' weights over their mean.
         """
         components = len(self.shares)
         if components == 1 or weight_spread >= _COLLAPSED:

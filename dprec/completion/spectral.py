@@ -74,10 +74,7 @@ class LowRank:
     def is_near(self, other: LowRank, limit: float) -> bool:
         """Return whether the `distance` is at most a limit, which is quicker to decide.
 
-        Parameters
-        ----------
-        limit : float
-            Not negative.
+        ``limit``: not negative.
         """
         left, right = self._minus(other)
         squared = float(((left.T @ left) * (right.T @ right)).sum())
@@ -118,10 +115,7 @@ class SparsePlusLowRank:
     def leading(self, count: int, seed: int) -> LowRank:
         """Return the ``count`` largest singular values and their vectors.
 
-        Raises
-        ------
-        numpy.linalg.LinAlgError
-            When the algebra fails.
+        Raises numpy.linalg.LinAlgError when the algebra fails.
         """
         if self._small:
             sides = min(self.sparse.shape)
@@ -131,24 +125,9 @@ class SparsePlusLowRank:
     def above(self, threshold: float, expected: int, most: int, seed: int) -> LowRank | None:
         """Return the singular values above a threshold and their vectors.
 
-        Parameters
-        ----------
-        expected : int
-            About how many there are.
-        most : int
-            Largest rank to return.
-        seed : int
-            Seed of the initial Lanczos vector.
-
-        Returns
-        -------
-        LowRank or None
-            None when more than ``most`` lie above the threshold.
-
-        Raises
-        ------
-        numpy.linalg.LinAlgError
-            When the algebra fails.
+        ``expected``: about how many there are; ``most``: largest rank to return; ``seed``: seed of the
+        initial Lanczos vector. None when more than ``most`` lie above the threshold. Raises
+        numpy.linalg.LinAlgError when the algebra fails.
         """
         if self._small:
             leading = self._exact(subset_by_value=[threshold**2, np.inf])

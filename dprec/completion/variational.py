@@ -97,12 +97,8 @@ class Side:
     def at_zero(cls, entities: int, rank: int, spread: float, sharing: int) -> Side:
         """Start at zero.
 
-        Parameters
-        ----------
-        spread : float
-            Variance of the ratings.
-        sharing : int
-            Factors that, together, have the prior variance of a bias: all of them, or 1.
+        ``spread``: variance of the ratings; ``sharing``: factors that, together, have the prior variance of a
+        bias: all of them, or 1.
         """
         width = 1 + rank
         # A fifth of the spread per side is the right order of magnitude; the sweeps learn the rest.
@@ -126,21 +122,8 @@ class Side:
         the normal equations of an entity are
         (sum w E[x x^T] / noise + prior^-1) mean = sum w E[x (r - c)] / noise.
 
-        Parameters
-        ----------
-        noise : float
-            Variance of the noise in a cell of weight 1.
-
-        Returns
-        -------
-        Side
-        float
-            The expected sum of weighted squared residuals.
-
-        Raises
-        ------
-        numpy.linalg.LinAlgError
-            When a system is singular or its solution is not finite.
+        ``noise``: variance of the noise in a cell of weight 1. Returns the expected sum of weighted squared
+        residuals. Raises numpy.linalg.LinAlgError when a system is singular or its solution is not finite.
         """
         summed, reaching = other.seen_from_the_other_side(cells.weights.dtype)
         prior_precision = np.linalg.inv(self.prior)
@@ -170,18 +153,11 @@ class Side:
     def seen_from_the_other_side(self, precision: np.dtype[Any]) -> tuple[list[NDArray[np.floating]], Floats]:
         """Return the terms that the other side's problems sum over their cells, one row per entity.
 
-        Parameters
-        ----------
-        precision : dtype
-            Of what is summed with the weights: theirs, since SciPy would convert it in every product.
-
-        Returns
-        -------
-        summed : list of ndarray of this precision, together of shape (entities, packed + width + 1)
-            Column blocks, summed with the cells' weights: E[x x^T] as a packed triangle, E[x c], E[c^2].
-            One product over the pattern serves the Gram matrices, the right-hand sides and the misfit.
-        reaching : ndarray of float64, shape (entities, width + 1)
-            Summed with weight times residual: E[x] and E[c].
+        ``precision``: of what is summed with the weights: theirs, since SciPy would convert it in every
+        product. Returns ``summed``, shape (entities, packed + width + 1): column blocks, summed with the
+        cells' weights: E[x x^T] as a packed triangle, E[x c], E[c^2]. One product over the pattern serves the
+        Gram matrices, the right-hand sides and the misfit; ``reaching``, shape (entities, width + 1): summed
+        with weight times residual: E[x] and E[c].
         """
         width, packed = self.means.shape[1], self.covariances.shape[1]
         reaching = np.hstack([self.means, self.means[:, :1]])
@@ -215,9 +191,7 @@ class Side:
     def transformed(self, matrix: Floats) -> Side:
         """Return the side whose factors are ``matrix @ factors``.
 
-        Parameters
-        ----------
-        matrix : ndarray of float64, shape (new rank, rank)
+        ``matrix``, shape (new rank, rank).
         """
         whole = block_diag(1.0, matrix)
         means = np.empty((len(self.means), len(whole)))
@@ -270,12 +244,7 @@ class Side:
 def expected_squares(users: Side, items: Side, observations: Observations, residuals: Floats) -> Floats:
     """Return E[(r_ui - b_u - c_i - p_u . q_i)^2] of every cell under the posterior, shape (cells,).
 
-    Parameters
-    ----------
-    observations : Observations
-        The observed cells.
-    residuals : ndarray, shape (cells,)
-        The observed values minus their mean.
+    ``observations``: the observed cells; ``residuals``, shape (cells,): the observed values minus their mean.
     """
     user_means, user_moments = users.extended(1)
     item_means, item_moments = items.extended(0)
@@ -324,12 +293,8 @@ def naming_iteration(method: str, iteration: int) -> Iterator[None]:
 def check_rank(rank: int, shape: tuple[int, int]) -> None:
     """Refuse a rank that is too large for a catalogue of ``shape`` users x items.
 
-    Raises
-    ------
-    InputError
-        When a catalogue of one user or one item can have no factors.
-    SettingError
-        When the rank is not below both numbers.
+    Raises InputError when a catalogue of one user or one item can have no factors. Raises SettingError when
+    the rank is not below both numbers.
     """
     if min(shape) < 2:
         found = f"users x items = {shape[0]} x {shape[1]}"

@@ -63,10 +63,6 @@ def naming(component: object, accepted: str) -> Iterator[None]:
         Whose code runs; what one of this distribution raises is a defect, and passes as it is.
     accepted : str
         What the class should do.
-
-    Raises
-    ------
-    InputError
     """
     try:
         yield
@@ -165,10 +161,7 @@ def imported(reference: str, base: type[ClassT]) -> type[ClassT]:
 def check_class(component: type[Any], base: type[Any]) -> None:
     """Refuse a class that is not complete.
 
-    Raises
-    ------
-    SettingError
-        Under "kind".
+    Raises SettingError under "kind".
     """
     reference = reference_of(component)
     missing = [name for name in dir(component) if _is_abstract(getattr(component, name, None))]

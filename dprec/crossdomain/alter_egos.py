@@ -214,13 +214,8 @@ class RowCodec:
     def packed_sizes(self, indptr: Ints, items: Ints, row_sizes: Ints) -> Ints:
         """Return the bytes of messages that carry some rows each, shape (messages,).
 
-        Parameters
-        ----------
-        indptr : ndarray of int64, shape (messages + 1,)
-        items : ndarray of int64, shape (rows,)
-            The source items of each message, ascending.
-        row_sizes : ndarray of int64, shape (rows,)
-            Bytes of each row.
+        ``indptr``, shape (messages + 1,); ``items``, shape (rows,): the source items of each message,
+        ascending; ``row_sizes``, shape (rows,): bytes of each row.
         """
         counts = np.diff(indptr)
         set_bytes = -(-ItemSets.plan(indptr, items, self.n_items).lengths // 8)
@@ -244,10 +239,7 @@ class RowCodec:
     def unpack(self, data: bytes) -> tuple[Candidates, Ints]:
         """Unpack rows and the codes of their items' means.
 
-        Raises
-        ------
-        ValueError
-            When the message is malformed; a device trusts no server to send valid rows.
+        Raises ValueError when the message is malformed; a device trusts no server to send valid rows.
         """
         if not data:
             empty = np.zeros(0, dtype=np.int64)

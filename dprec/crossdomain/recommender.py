@@ -35,14 +35,9 @@ def item_based(bases: Floats, weights: Floats, deviations: Floats, shrinkage: Fl
     r_bar_i + sum_j s_j (r_j - r_bar_j) / (sum_j |s_j| + shrinkage); just r_bar_i if the denominator
     is 0 (Guerraoui et al. [guerraoui2017], section 4.4, who have no shrinkage).
 
-    Parameters
-    ----------
-    bases : ndarray of float64, shape (rows,)
-        Means of the items whose ratings are predicted.
-    weights, deviations : ndarray of float64, shape (rows, neighbours)
-        Similarity to each neighbour, and the user's rating of it minus its mean.
-    shrinkage : ndarray of float64, shape (rows,), or float
-        Pulls predictions based on little similarity towards the item's mean.
+    ``bases``, shape (rows,): means of the items whose ratings are predicted; ``weights``, ``deviations``,
+    shape (rows, neighbours): similarity to each neighbour, and the user's rating of it minus its mean;
+    ``shrinkage``, shape (rows,): pulls predictions based on little similarity towards the item's mean.
     """
     totals = np.abs(weights).sum(axis=1) + shrinkage
     moves = (weights * deviations).sum(axis=1)
@@ -58,18 +53,9 @@ def selection_width(k: int, candidates: int, sensitivity: float, epsilon: float,
     Sim_k + w is selected (Theorem 4), where Sim_k is that of the k-th nearest (Guerraoui et al.
     [guerraoui2017]).
 
-    Parameters
-    ----------
-    k : int
-        Neighbours that are selected.
-    candidates : int
-        |v|; if there are no more than k, all are selected, and the width is 0.
-    sensitivity : float
-        SS, the most by which one user can change a similarity.
-    epsilon : float
-        eps', for selection and prediction together.
-    failure : float
-        rho, between 0 and 1.
+    ``k``: neighbours that are selected. ``candidates``: |v|; if there are no more than k, all are selected,
+    and the width is 0. ``sensitivity``: SS, the most by which one user can change a similarity. ``epsilon``:
+    eps', for selection and prediction together. ``failure``: rho, between 0 and 1.
     """
     if candidates <= k:
         return 0.0
@@ -79,16 +65,10 @@ def selection_width(k: int, candidates: int, sensitivity: float, epsilon: float,
 def limited_width(width: Floats, nearest: Floats, lowest: float) -> Floats:
     """Return w = min(Sim_k - lowest, width): truncation never leaves the range of the similarity.
 
-    Parameters
-    ----------
-    width : ndarray of float64, shape (rows,)
-        As returned by `selection_width`.
-    nearest : ndarray of float64, shape (rows,)
-        Sim_k, the similarity of the k-th nearest.
-    lowest : float
-        The least possible similarity. The publication prints min(Sim_k, ...), which is the case of 0,
-        for cosine; adjusted cosine goes down to -1. If this limit is the one that binds, Theorem 3 holds
-        trivially and Theorem 4 is not implied.
+    ``width``, shape (rows,): as returned by `selection_width`. ``nearest``, shape (rows,): Sim_k, the
+    similarity of the k-th nearest. ``lowest``: the least possible similarity. The publication prints
+    min(Sim_k, ...), which is the case of 0, for cosine; adjusted cosine goes down to -1. If this limit is the
+    one that binds, Theorem 3 holds trivially and Theorem 4 is not implied.
     """
     return np.minimum(nearest - lowest, width)
 
@@ -103,14 +83,9 @@ def truncated_similarities(
 ) -> Floats:
     """Return Sim^ = max(Sim, Sim_k - w), shape (rows, candidates).
 
-    Parameters
-    ----------
-    similarities : ndarray of float64, shape (rows, candidates)
-        More candidates than k.
-    sensitivity : ndarray of float64, shape (rows,)
-        SS of each row.
-    epsilon, failure, lowest : float
-        eps', rho and the least similarity, as in `dprec.crossdomain.recommender`.
+    ``similarities``, shape (rows, candidates): more candidates than k; ``sensitivity``, shape (rows,): SS of
+    each row; ``epsilon``, ``failure``, ``lowest``: eps', rho and the least similarity, as in
+    `dprec.crossdomain.recommender`.
     """
     candidates = similarities.shape[1]
     nearest = -np.partition(-similarities, k - 1, axis=1)[:, k - 1]
@@ -136,17 +111,9 @@ def select_neighbors(
     eps' / (2 k) for a draw, eps' / 2 for all k (Guerraoui et al. [guerraoui2017], section 4.4 and
     Theorem 3). If there are no more candidates than k, all are taken and nothing is drawn.
 
-    Parameters
-    ----------
-    similarities : ndarray of float64, shape (rows, candidates)
-    sensitivity : ndarray of float64, shape (rows,)
-        SS of each row; 0 selects the nearest outright.
-    epsilon : float
-        eps', for selection and prediction together.
-    failure, lowest : float
-        As for `truncated_similarities`.
-    draws : ndarray of float64, shape (rows, k)
-        Uniform on [0, 1).
+    ``similarities``, shape (rows, candidates). ``sensitivity``, shape (rows,): SS of each row; 0 selects the
+    nearest outright. ``epsilon``: eps', for selection and prediction together. ``failure``, ``lowest``: as
+    for `truncated_similarities`. ``draws``, shape (rows, k): uniform on [0, 1).
     """
     rows, candidates = similarities.shape
     if candidates <= k:
@@ -191,14 +158,8 @@ class SimilarityNoise:
     def added(self, similarities: Floats, sensitivity: Floats, noise: Ints) -> Floats:
         """Round similarities to their items' grids and add noise, shape (rows, k).
 
-        Parameters
-        ----------
-        similarities : ndarray of float64, shape (rows, k)
-            From -1 to 1.
-        sensitivity : ndarray of float64, shape (rows,)
-            SS of each row; what no user can move, 0, is left as it is.
-        noise : ndarray of int64, shape (rows, k)
-            In steps, from `unit`.
+        ``similarities``, shape (rows, k): from -1 to 1. ``sensitivity``, shape (rows,): SS of each row; what
+        no user can move, 0, is left as it is. ``noise``, shape (rows, k): in steps, from `unit`.
         """
         # Rounded upwards, so that SS is never more steps than the noise covers.
         steps = np.nextafter(np.maximum(sensitivity, _LEAST_SENSITIVITY) * self.unit.step, np.inf)[:, None]

@@ -62,7 +62,6 @@ class RatedItems:
         Parameters
         ----------
         ratings : csr_array, shape (users, items)
-        kind : {"adjusted-cosine", "cosine"}
         prior : float
             Number of ratings at the overall mean that are added to each item's own for its mean.
         """
@@ -146,16 +145,9 @@ def dense_similarities(items: RatedItems, left: NDArray[np.integer], right: NDAr
 def edges_between(items: RatedItems, left: Ints, right: Ints, significance: int) -> Edges:
     """Return the edges between two disjoint sets of items, zero similarities dropped.
 
-    Parameters
-    ----------
-    left, right : ndarray of int64
-        Ascending.
-    significance : int
-        Number of common raters at which a similarity counts in full: it is scaled by
-        min(common, significance) / significance.
+    ``left``, ``right``: ascending; ``significance``: number of common raters at which a similarity counts in
+    full: it is scaled by min(common, significance) / significance.
 
-    Notes
-    -----
     Mutuality S is the number of users whose ratings of both items are on the same side of their means,
     and the confidence is S / |U_i or U_j| (Guerraoui et al. [guerraoui2017], section 3, Definitions 1
     and 2).

@@ -212,16 +212,8 @@ def read_fold(
 ) -> tuple[Ratings, Ratings]:
     """Put two parts into one space of users and items.
 
-    Parameters
-    ----------
-    duplicates : {"error", "last"}
-    spaces : sequence of tuple of ndarray
-        Identifiers of users and of items that belong to the space even without a rating.
-
-    Raises
-    ------
-    InputError
-        When they have no user in common, or a test rating is also a train rating.
+    ``spaces``: identifiers of users and of items that belong to the space even without a rating. Raises
+    InputError when they have no user in common, or a test rating is also a train rating.
     """
     user_ids, train_users, test_users = _united(train.users, test.users, [users for users, _ in spaces])
     item_ids, train_items, test_items = _united(train.items, test.items, [items for _, items in spaces])
@@ -319,17 +311,8 @@ def times_of(column: NDArray[Any], where: str) -> Floats:
 
     A date counts as UTC, unless it says its offset from it.
 
-    Parameters
-    ----------
-    column : ndarray, shape (rows,)
-        Numbers, dates or texts.
-    where : str
-        What the column is, for the error.
-
-    Raises
-    ------
-    InputError
-        When one is neither a number nor a date.
+    ``column``, shape (rows,): numbers, dates or texts; ``where``: what the column is, for the error. Raises
+    InputError when one is neither a number nor a date.
     """
     kind = column.dtype.kind
     try:

@@ -166,10 +166,7 @@ class RatingColumns(Options):
     def places(self, header: Sequence[str], source: str, *, timed: bool = False) -> list[int]:
         """Return the positions of the columns of users, items, ratings and times, from 0, in a header.
 
-        Raises
-        ------
-        SettingError
-            Under the setting of a column that is not there, or cannot be told.
+        Raises SettingError under the setting of a column that is not there, or cannot be told.
         """
         asked: dict[Role, str | int | None]
         asked = {"user": self.user_column, "item": self.item_column, "rating": self.rating_column}
@@ -196,10 +193,7 @@ class RatingColumns(Options):
     def scale(self, values: Floats, source: str) -> RatingScale:
         """Return the scale of some ratings.
 
-        Raises
-        ------
-        InputError
-            Naming their source, when it cannot be found, or a few of them alone would widen it.
+        Raises InputError naming their source, when it cannot be found, or a few of them alone would widen it.
         """
         distinct, counts = np.unique(values, return_counts=True)
         if distinct.size == 1 and (self.low is None or self.high is None):

@@ -106,9 +106,7 @@ def integers(texts: NDArray[np.str_]) -> NDArray[Any]:
     So are written identifiers that a program took for measurements, as pandas does beside a missing one: 7.0
     is 7, whom another line may call so. Any other text stays as it is.
 
-    Parameters
-    ----------
-    texts : ndarray of str, shape (rows,)
+    ``texts``, shape (rows,).
     """
     # Most columns of text are known by their first cell, before they are sorted.
     if not _WHOLE.fullmatch(str(texts[0])):
@@ -199,16 +197,9 @@ class DelimitedDataset(FileDataset):
 def read_rows(path: Path, layout: Layout, *, timed: bool = False) -> RatingRows:
     """Read the users, items and ratings of a file.
 
-    Parameters
-    ----------
-    timed : bool
-        Whether to read their times too, which the layout must have.
-
-    Raises
-    ------
-    InputError
-        When a line has too few or too many columns, an empty cell, an identifier that is not UTF-8
-        or a rating that is not a finite number; when the file is missing, empty or binary.
+    ``timed``: whether to read their times too, which the layout must have. Raises InputError when a line has
+    too few or too many columns, an empty cell, an identifier that is not UTF-8 or a rating that is not a
+    finite number; when the file is missing, empty or binary.
     """
     wanted: list[tuple[str | int, Cells]]
     wanted = [(layout.user, "identifier"), (layout.item, "identifier"), (layout.rating, "number")]
@@ -242,25 +233,12 @@ def read_columns(
     layout: Layout,
     wanted: Sequence[tuple[str | int, Cells]],
 ) -> list[NDArray[Any]]:
-    """Read columns of a file.
+    """Read columns of a file, shape (rows,).
 
-    Parameters
-    ----------
-    layout : Layout
-        Its separator, header and width are used; `wanted` states which columns are read.
-    wanted : sequence of (column, what its cells hold)
-        A column is a name in the header or a position counted from 1.
-
-    Returns
-    -------
-    list of ndarray, each of shape (rows,)
-        float64 for times and for numbers, NaN for nothing; str for text; int64 for identifiers that are all
-        integers, else str.
-
-    Raises
-    ------
-    InputError
-        As for `read_rows`.
+    ``layout``: its separator, header and width are used; `wanted` states which columns are read. ``wanted``:
+    a column is a name in the header or a position counted from 1. Result: float64 for times and for numbers,
+    NaN for nothing; str for text; int64 for identifiers that are all integers, else str. Raises InputError as
+    for `read_rows`.
     """
     first = first_cells(path, layout.separator)
     width = layout.width or len(first)

@@ -83,17 +83,9 @@ _EARLIEST, _LATEST = 1e8, 1e14
 def check_layout(rows: Sequence[Sequence[str]], source: str) -> None:
     """Refuse first lines that are those of a matrix, or whose third column holds times.
 
-    Parameters
-    ----------
-    rows : sequence of sequence of str
-        The cells of the first lines, in files of which no column is configured and none named in a header.
-    source : str
-        The file's name, for the error.
-
-    Raises
-    ------
-    InputError
-        With what to do; a column that is configured is believed.
+    ``rows``: the cells of the first lines, in files of which no column is configured and none named in a
+    header; ``source``: the file's name, for the error. Raises InputError with what to do; a column that is
+    configured is believed.
     """
     if _is_matrix(rows):
         found = f"{len(rows[0])} columns of few different numbers, as of a column per item"
@@ -185,17 +177,9 @@ def find_column(role: Role, header: Sequence[str]) -> int | None:
 def required_columns(asked: Mapping[Role, str | int | None], header: Sequence[str], source: str) -> list[int]:
     """Return the positions of columns in a header, from 0.
 
-    Parameters
-    ----------
-    asked : mapping
-        The name of each role's column, or its position from 1; None if it is to be found by its name.
-    source : str
-        The table's name in errors.
-
-    Raises
-    ------
-    SettingError
-        Under the setting that names a column, such as "user_column", which is not there or has another role.
+    ``asked``: the name of each role's column, or its position from 1; None if it is to be found by its name.
+    ``source``: the table's name in errors. Raises SettingError under the setting that names a column, such as
+    "user_column", which is not there or has another role.
     """
     places = {role: _place(role, column, header, source) for role, column in asked.items()}
     unclear: list[Role] = [role for role, place in places.items() if place is None]
@@ -235,17 +219,8 @@ def _place(role: Role, column: str | int | None, header: Sequence[str], source: 
 def column_place(column: str | int, header: Sequence[str], source: str) -> int:
     """Return the position of a column in a header, from 0.
 
-    Parameters
-    ----------
-    column : str or int
-        Its name, or its position from 1.
-    source : str
-        Where the header is, for the error.
-
-    Raises
-    ------
-    InputError
-        When there is no such column, or several have its name.
+    ``column``: its name, or its position from 1; ``source``: where the header is, for the error. Raises
+    InputError when there is no such column, or several have its name.
     """
     if isinstance(column, int):
         if not 1 <= column <= len(header):

@@ -65,27 +65,11 @@ def ratings_from(
 ) -> tuple[Ratings, ...]:
     """Return ratings that are held in Python, or their train and test part.
 
-    Parameters
-    ----------
-    ratings : Ratings, DataFrame, sparse matrix or arrays
-        All ratings, or the train part: a data frame of pandas or polars with one row per rating; a SciPy
-        matrix of shape (users, items), whose stored entries are the ratings; three arrays (users, items,
-        ratings) of one length, or four with the times.
-    test : likewise, optional
-        The test part.
-    columns : RatingColumns
-        The columns of a frame, and the scale of what comes without.
-    duplicates : {"error", "last"}
-
-    Returns
-    -------
-    tuple of Ratings
-        All ratings alone, or both parts in one space of users and items.
-
-    Raises
-    ------
-    InputError
-        Under "dataset" or "test", when they cannot be used as ratings.
+    ``ratings``: all ratings, or the train part: a data frame of pandas or polars with one row per rating; a
+    SciPy matrix of shape (users, items), whose stored entries are the ratings; three arrays (users, items,
+    ratings) of one length, or four with the times. ``test``: the test part. ``columns``: the columns of a
+    frame, and the scale of what comes without. Result: all ratings alone, or both parts in one space of users
+    and items. Raises InputError under "dataset" or "test", when they cannot be used as ratings.
     """
     if test is None and isinstance(ratings, Ratings):
         return (_filled(ratings, "dataset"),)
@@ -195,10 +179,7 @@ def _present(column: Any, where: str) -> NDArray[Any]:
 def table_rows(columns: Sequence[ArrayLike], source: str) -> RatingRows:
     """Return columns of users, items, ratings and perhaps times as rows, identifiers as int64 or text.
 
-    Raises
-    ------
-    InputError
-        When there are none, they are not of one length, or one is not what it should be.
+    Raises InputError when there are none, they are not of one length, or one is not what it should be.
     """
     try:
         users, items, values, *times = map(_whole, columns)
@@ -256,10 +237,7 @@ def _identifiers(column: ArrayLike, where: str) -> NDArray[Any]:
 def as_texts(values: NDArray[Any], where: str) -> NDArray[np.str_]:
     """Return texts as an array of them, which loses zeros at their ends and has room for the longest.
 
-    Raises
-    ------
-    InputError
-        When one is too long, holds a zero character or is no Unicode.
+    Raises InputError when one is too long, holds a zero character or is no Unicode.
     """
     texts = values.ravel().tolist()
     longest = max(map(len, texts), default=0)

@@ -56,10 +56,7 @@ def _film_rows(path: Path) -> ItemRows:
 def film_titles(path: Path) -> dict[int, str]:
     """Return the titles of the films of u.item, movies.dat or movies.csv, by identifier.
 
-    Raises
-    ------
-    InputError
-        Naming the line of what is not a film.
+    Raises InputError naming the line of what is not a film.
     """
     return {film: title for film, title, _, _ in _read(path)}
 
@@ -67,10 +64,7 @@ def film_titles(path: Path) -> dict[int, str]:
 def film_genres(path: Path) -> tuple[Ints, Bools]:
     """Return the films of u.item, and which of all 19 genres each has.
 
-    Returns
-    -------
-    films : ndarray of int64, shape (films,)
-    genres : ndarray of bool, shape (films, 19)
+    Returns ``films``, shape (films,); ``genres``, shape (films, 19).
     """
     films = _read(path)
     flags = [[genre in genres for genre in GENRES] for *_, genres in films]

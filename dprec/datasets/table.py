@@ -126,11 +126,8 @@ class ItemColumns(Options):
     def read(self) -> ItemRows:
         """Read the file.
 
-        Raises
-        ------
-        InputError
-            Naming the line of what cannot be read; when no columns are asked for, or there are more than 500
-            categories.
+        Raises InputError naming the line of what cannot be read; when no columns are asked for, or there are
+        more than 500 categories.
         """
         if not self.numbers and not self.categories:
             raise SettingError("numbers", "no columns", "columns here, under categories, or both")
@@ -162,26 +159,9 @@ class ItemColumns(Options):
 def categories_of(rows: Iterable[Sequence[str]], column: str, source: str) -> tuple[Bools, tuple[str, ...]]:
     """Return which category each row is in, and their names.
 
-    Parameters
-    ----------
-    rows : iterable of sequences of str
-        The categories of each row; empty names are ignored.
-    column : str
-        What the categories are, for their names.
-    source : str
-        The file's name.
-
-    Returns
-    -------
-    table : ndarray of bool, shape (rows, categories)
-        In the order of the names.
-    names : tuple of str
-        Such as "genres: Drama".
-
-    Raises
-    ------
-    InputError
-        When there are more than 500.
+    ``rows``: the categories of each row; empty names are ignored. ``column``: what the categories are, for
+    their names. ``source``: the file's name. Returns ``table``, shape (rows, categories): in the order of the
+    names; ``names``: such as "genres: Drama". Raises InputError when there are more than 500.
     """
     labels = [{label.strip() for label in row} - {""} for row in rows]
     names = sorted(set().union(*labels))

@@ -94,15 +94,8 @@ def patterns(levels: int) -> Bools:
 def information(columns: Floats, shares: tuple[float, ...], variance: float) -> Floats:
     """Return the mean Fisher information of columns about a latent rating drawn from Normal(0, variance).
 
-    Parameters
-    ----------
-    columns : ndarray, shape (levels, columns)
-        Q[:, z] of each symbol z.
-
-    Returns
-    -------
-    ndarray, shape (columns,)
-        The mean over the latent rating of (Q[:, z] . p')^2 / (Q[:, z] . p).
+    ``columns``, shape (levels, columns): Q[:, z] of each symbol z. The result has shape (columns,). The mean
+    over the latent rating of (Q[:, z] . p')^2 / (Q[:, z] . p).
     """
     nodes, masses = np.polynomial.hermite_e.hermegauss(_NODES)
     probabilities, slopes = level_probabilities(nodes * np.sqrt(variance), cut_points(shares, variance))

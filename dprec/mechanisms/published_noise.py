@@ -20,14 +20,8 @@ from dprec.errors import InputError
 def normalisation(ratings: ArrayLike, low: float, high: float, b: float) -> Floats:
     """Return C(r), the mass that Laplace(r, b) has on [low, high] (Neera et al. [neera2023], Lemma 1).
 
-    Parameters
-    ----------
-    ratings : array_like
-        Ratings on [low, high].
-    low, high : float
-        Ends of the scale.
-    b : float
-        Scale of the noise, in rating units.
+    ``ratings``: ratings on [low, high]; ``low``, ``high``: ends of the scale; ``b``: scale of the noise, in
+    rating units.
     """
     r = np.asarray(ratings, dtype=np.float64)
     mass: Floats = -(np.expm1(-(r - low) / b) + np.expm1(-(high - r) / b)) / 2
@@ -46,20 +40,9 @@ def least_scale(low: float, high: float, epsilon: float, sensitivity: float | No
     Delta C depends on b, so this is the root of an equation, unless the sensitivity is the whole
     scale, where Delta C = 1.
 
-    Parameters
-    ----------
-    low, high : float
-        Ends of the scale.
-    epsilon : float
-        Budget.
-    sensitivity : float, optional
-        Largest difference between two ratings that must stay indistinguishable; by default, the whole
-        scale.
-
-    Raises
-    ------
-    InputError
-        When the budget is not positive or the sensitivity does not fit the scale.
+    ``low``, ``high``: ends of the scale. ``epsilon``: budget. ``sensitivity``: largest difference between two
+    ratings that must stay indistinguishable; by default, the whole scale. Raises InputError when the budget
+    is not positive or the sensitivity does not fit the scale.
     """
     width = high - low
     distance = width if sensitivity is None else sensitivity
@@ -85,22 +68,9 @@ def interval_probabilities(
 
     The paper's intervals have the differences between levels as their edges.
 
-    Parameters
-    ----------
-    edges : array_like, shape (intervals + 1,)
-        Ascending, in rating units.
-    ratings : array_like, shape (levels,)
-        The values that true ratings take, on [low, high].
-    shares : array_like, shape (levels,)
-        How often they occur; normalised here.
-    low, high : float
-        Ends of the scale.
-    b : float
-        Scale of the noise.
-
-    Returns
-    -------
-    ndarray, shape (intervals,)
+    ``edges``, shape (intervals + 1,): ascending, in rating units. ``ratings``, shape (levels,): the values
+    that true ratings take, on [low, high]. ``shares``, shape (levels,): how often they occur; normalised
+    here. ``low``, ``high``: ends of the scale. ``b``: scale of the noise. The result has shape (intervals,).
     """
     r, weights = _mixture(ratings, shares, low, high)
     n = np.clip(np.asarray(edges, dtype=np.float64)[:, None], low - r, high - r)
@@ -128,26 +98,11 @@ def modified_laplace_bound(
     The error is rho = ||P(Theta - Z)||_F over the cells that are shown, with Theta the true ratings of
     all cells, rated or not, and Z what is sent.
 
-    Parameters
-    ----------
-    users, items, ratings : int
-        Size of the catalogue and number of cells that are rated.
-    epsilon : float
-        Budget per cell.
-    tolerance : float
-        Probability with which the bound may fail, between 0 and 1 (gamma in the paper).
-    rating_noise : float
-        Root mean square difference between the ratings given and the true ones (rho_0).
-
-    Returns
-    -------
-    float
-        In the units of ratings scaled to [-1, 1]; multiply by half the width of a scale for others.
-
-    Raises
-    ------
-    InputError
-        When an argument is out of range.
+    ``users``, ``items``, ``ratings``: size of the catalogue and number of cells that are rated; ``epsilon``:
+    budget per cell; ``tolerance``: probability with which the bound may fail, between 0 and 1 (gamma in the
+    paper); ``rating_noise``: root mean square difference between the ratings given and the true ones (rho_0).
+    Result: in the units of ratings scaled to [-1, 1]; multiply by half the width of a scale for others.
+    Raises InputError when an argument is out of range.
     """
     _check(users, items, ratings, epsilon, tolerance)
     m, n, s, gamma = users, items, ratings, tolerance
@@ -167,22 +122,10 @@ def randomized_response_bound(
 ) -> float:
     """Bound the error of randomized response's reports (Zheng [zheng2016], Theorem 3, Eq. 7).
 
-    Parameters
-    ----------
-    levels : int
-        Number of levels of the scale, d; they are 1, 2, ..., d.
-    users, items, ratings, epsilon, tolerance, rating_noise
-        As for `modified_laplace_bound`.
-
-    Returns
-    -------
-    float
-        In levels; multiply by the step of an evenly spaced scale for rating units.
-
-    Raises
-    ------
-    InputError
-        When an argument is out of range.
+    ``levels``: number of levels of the scale, d; they are 1, 2, ..., d. ``users``, ``items``, ``ratings``,
+    ``epsilon``, ``tolerance``, ``rating_noise``: as for `modified_laplace_bound`. Result: in levels; multiply
+    by the step of an evenly spaced scale for rating units. Raises InputError when an argument is out of
+    range.
     """
     _check(users, items, ratings, epsilon, tolerance)
     if levels < 2:

@@ -83,10 +83,7 @@ class ThresholdBit(Mechanism):
 def fixed_threshold(scale: RatingScale, threshold: float | Literal["middle"]) -> float:
     """Return the least rating that reaches a threshold; "middle" is the first level above the scale's middle.
 
-    Raises
-    ------
-    SettingError
-        When the threshold does not split the scale.
+    Raises SettingError when the threshold does not split the scale.
     """
     if threshold == "middle":
         return float(scale.values[scale.values > (scale.low + scale.high) / 2][0])

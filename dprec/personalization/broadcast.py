@@ -67,15 +67,8 @@ def derived_broadcast(
 ) -> Broadcast:
     """Return what a completion's predictions of the reported cells say about items.
 
-    Parameters
-    ----------
-    observations : Observations
-        What it was completed from.
-    seed : int
-        Seed of the embeddings.
+    ``observations``: what it was completed from; ``seed``: seed of the embeddings.
 
-    Notes
-    -----
     Let m_ui be the prediction of a reported cell and g(theta) the expected rating at a latent rating
     (`expected_rating`, without variance). The latent prediction g^-1(m_ui) = c_i + b_u + rest is divided into
     biases of items and users, regressed on embeddings, counts and catalogue as in a calibrated completion, by

@@ -58,10 +58,7 @@ class _Batch:
 def batches(ratings: Ratings, users: NDArray[np.integer]) -> Iterator[_Batch]:
     """Yield the users who are asked about.
 
-    Parameters
-    ----------
-    users : ndarray of int, shape (questions,)
-        The user that each question is about, in any order.
+    ``users``, shape (questions,): the user that each question is about, in any order.
     """
     order = np.argsort(users, kind="stable")
     asked, first, counts = np.unique(users[order], return_index=True, return_counts=True)

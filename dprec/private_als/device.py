@@ -207,16 +207,8 @@ def contributions_of(
 ) -> Contributions:
     """Return what the users of a partition contribute to a round.
 
-    Parameters
-    ----------
-    model : ItemModel
-        What the devices were sent.
-    layout : StatisticsLayout
-        Of the round.
-    round_index : int
-        From 1.
-    random_words : ndarray of uint64, shape (ratings,)
-        The devices' own, by which they choose ratings.
+    ``model``: what the devices were sent; ``layout``: of the round; ``round_index``: from 1;
+    ``random_words``, shape (ratings,): the devices' own, by which they choose ratings.
     """
     # Biases are estimated as a whole in each of their rounds, factors from what biases leave.
     users = profiles.users
@@ -250,13 +242,8 @@ def chosen_ratings(
     They are drawn one after the other in proportion to their weights, which gives the ``limit`` smallest of
     exponential variables of these rates (Efraimidis and Spirakis [efraimidis2006]).
 
-    Parameters
-    ----------
-    candidates : ndarray of bool, shape (ratings,)
-        What may be drawn.
-    weights : ndarray of int64, shape (ratings,)
-        0 counts as 1.
-    random_words : ndarray of uint64, shape (ratings,)
+    ``candidates``, shape (ratings,): what may be drawn; ``weights``, shape (ratings,): 0 counts as 1;
+    ``random_words``, shape (ratings,).
     """
     users, cells = profiles.users, np.flatnonzero(candidates)
     counts = np.bincount(users[cells], minlength=profiles.n_users)

@@ -22,18 +22,9 @@ def shrunken_biases(
     A sum is s = n c + e, where e holds the residuals of n ratings and the noise of the release. Negative
     counts, which noise makes, are taken as 0.
 
-    Parameters
-    ----------
-    counts, sums : ndarray of float64, shape (items,)
-        Weighted.
-    noise : float
-        Standard deviation of the noise of a sum.
-    residual : float
-        Variance of a residual, times the weight of a rating.
-    prior : float
-        Prior variance of a bias, above 0.
-    count_noise : float
-        Standard deviation of the noise of a count, which makes a small one worth less.
+    ``counts``, ``sums``, shape (items,): weighted; ``noise``: standard deviation of the noise of a sum;
+    ``residual``: variance of a residual, times the weight of a rating; ``prior``: prior variance of a bias,
+    above 0; ``count_noise``: standard deviation of the noise of a count, which makes a small one worth less.
     """
     n = np.maximum(counts, 0.0)
     below = n**2 + count_noise**2 + (noise**2 + residual * n) / prior
@@ -58,21 +49,11 @@ def shrunken_factors(
     Wiener's filter, in every direction of the matrix its own, as in `shrunken_biases`: where noise exceeds
     what ratings say, the factors are small.
 
-    Parameters
-    ----------
-    matrices : ndarray of float64, shape (items, rank, rank)
-        Symmetric.
-    sides : ndarray of float64, shape (items, rank)
-    noise : float
-        Standard deviation of the noise of a right-hand side.
-    residual : ndarray of float64, shape (items,)
-        Variance of a residual, times the weight of a rating.
-    prior : float
-        Prior variance of a factor, above 0.
-    matrix_noise : float
-        Standard deviation of the noise of a matrix's entries, which makes small eigenvalues worth less.
-    largest : float
-        Bound of the eigenvalues.
+    ``matrices``, shape (items, rank, rank): symmetric; ``sides``, shape (items, rank); ``noise``: standard
+    deviation of the noise of a right-hand side; ``residual``, shape (items,): variance of a residual, times
+    the weight of a rating; ``prior``: prior variance of a factor, above 0; ``matrix_noise``: standard
+    deviation of the noise of a matrix's entries, which makes small eigenvalues worth less; ``largest``: bound
+    of the eigenvalues.
     """
     values, vectors = np.linalg.eigh(matrices)
     values = np.clip(values, 0.0, largest)

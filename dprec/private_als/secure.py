@@ -111,10 +111,7 @@ class VectorPlan:
     ) -> NDArray[np.int32]:
         """Return each device's contribution in whole steps, shape (users, size).
 
-        Parameters
-        ----------
-        keys : sequence of bytes
-            The devices' keys, by which they round.
+        ``keys``: the devices' keys, by which they round.
         """
         cells, values = self._numbers(contributions, layout)
         rows = np.zeros((contributions.n_users, self.size), dtype=np.int32)

@@ -191,13 +191,9 @@ def encode_contributions(contributions: Contributions, layout: StatisticsLayout)
 def decode_contributions(reports: Sequence[bytes], layout: StatisticsLayout) -> tuple[Bools, Contributions]:
     """Read the reports of a partition; the server does not trust the devices.
 
-    Returns
-    -------
-    valid : ndarray of bool, shape (reports,)
-        False for a report that is cut short or too long, or that holds a target or factors beyond their
-        bounds, or more items than the limit.
-    contributions : Contributions
-        Of the valid reports that are not empty.
+    Returns ``valid``, shape (reports,): false for a report that is cut short or too long, or that holds a
+    target or factors beyond their bounds, or more items than the limit; ``contributions``: of the valid
+    reports that are not empty.
     """
     lengths = sizes_of(reports)
     longest = -(-longest_item_set(layout.n_items) // 8)

@@ -82,23 +82,13 @@ class NoiseGrid:
 
 
 def discrete_laplace(seed: int, purpose: str, indices: Ints, bits: int) -> Ints:
-    """Draw integers z with Pr(z) proportional to ``exp(-|z| / 2**bits)``, exactly.
+    """Draw integers z with Pr(z) proportional to ``exp(-|z| / 2**bits)``, exactly, shape (draws,).
 
     Canonne, Kamath and Steinke [canonne2020], Algorithms 1 and 2. Every index takes word after word of
     its own, round by round, until its draw is accepted, whatever other indices do.
 
-    Parameters
-    ----------
-    seed, purpose
-        As of `dprec.randomness.counters.words`.
-    indices : ndarray of int64, shape (draws,)
-        Global indices, in any order; best when they lie close together.
-    bits : int
-        From 1 to 32.
-
-    Returns
-    -------
-    ndarray of int64, shape (draws,)
+    ``seed``, ``purpose``: as of `dprec.randomness.counters.words`. ``indices``, shape (draws,): global
+    indices, in any order; best when they lie close together. ``bits``: from 1 to 32.
     """
     result = np.zeros(indices.size, dtype=np.int64)
     draws = _Draws.begin(indices.size, bits)

@@ -215,12 +215,7 @@ class ReportFamily(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Refuse a budget and a catalogue for which there is no report, before anything runs.
-
-        Raises
-        ------
-        InputError
-        """
+        """Refuse a budget and a catalogue for which there is no report, before anything runs."""
 
     # The device.
 

@@ -173,16 +173,8 @@ class ResidualBitFamily(CellFamily):
 def sides_of_the_mean(counts: Ints, levels: NDArray[np.uint8], scale: RatingScale) -> NDArray[np.uint8]:
     """Return the highest level for ratings above the mean of their user's, the lowest for the others.
 
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (users,)
-        Ratings of each user.
-    levels : ndarray of uint8, shape (ratings,)
-        By user.
-
-    Returns
-    -------
-    ndarray of uint8, shape (ratings,)
+    ``counts``, shape (users,): ratings of each user; ``levels``, shape (ratings,): by user. The result has
+    shape (ratings,).
     """
     ratings, users = scale.values[levels - 1], np.repeat(np.arange(counts.size), counts)
     sums = np.bincount(users, weights=ratings, minlength=counts.size)
@@ -193,12 +185,7 @@ def sides_of_the_mean(counts: Ints, levels: NDArray[np.uint8], scale: RatingScal
 def drawn_ratings(counts: Ints, most: int, random_words: NDArray[np.uint64]) -> Bools:
     """Draw up to ``most`` ratings of each user, all choices equally likely; return a mask, shape (ratings,).
 
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (users,)
-        Ratings of each user.
-    random_words : ndarray of uint64, shape (ratings,)
-        By user.
+    ``counts``, shape (users,): ratings of each user; ``random_words``, shape (ratings,): by user.
     """
     order = shuffled_within(np.repeat(np.arange(counts.size), counts), random_words)
     drawn = np.zeros(random_words.size, dtype=np.bool_)

@@ -98,10 +98,8 @@ class MaskingDevice:
     def unmask(self, presence_of_neighbours: bytes) -> bytes:
         """Return of every neighbour a share of its seed if it is present, and of its mask key if it is not.
 
-        Raises
-        ------
-        ValueError
-            When it is asked again, or when fewer neighbours than the threshold are said to be present.
+        Raises ValueError when it is asked again, or when fewer neighbours than the threshold are said to be
+        present.
         """
         present = unpack_presence(presence_of_neighbours, self._size.degree)
         if self._answered:
@@ -154,15 +152,8 @@ class MaskedSum:
     def total(self, masked: Words, present: Bools) -> Words:
         """Unmask the sum of what those present sent, with the shares that they reveal.
 
-        Parameters
-        ----------
-        masked : ndarray, shape (size,)
-        present : ndarray of bool, shape (users,)
-
-        Raises
-        ------
-        TooFewSharesError
-            When more dropped out than the threshold bears; nothing is unmasked.
+        ``masked``, shape (size,); ``present``, shape (users,). Raises TooFewSharesError when more dropped out
+        than the threshold bears; nothing is unmasked.
         """
         check_threshold(self.graph, self._threshold, present)
         degree = self.graph.neighbours.shape[1]

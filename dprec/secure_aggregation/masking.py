@@ -72,10 +72,7 @@ class SumContext:
     def pair_masks(self, user: int, private: bytes, neighbours: Ints, public: Sequence[bytes]) -> Words:
         """Return the sum of the masks that a device shares with some neighbours, as it adds them.
 
-        Parameters
-        ----------
-        public : sequence of bytes
-            The neighbours' public keys.
+        ``public``: the neighbours' public keys.
         """
         total = np.zeros(self.size, dtype=word_type(self.bits))
         for neighbour, key in zip(neighbours.tolist(), public, strict=True):
@@ -97,14 +94,8 @@ def masked_vector(
 ) -> Words:
     """Return what a device sends in place of its vector.
 
-    Parameters
-    ----------
-    vector : ndarray of int, shape (size,)
-    secrets_of_user : tuple of bytes
-        The private key behind its masks with neighbours, and the seed of its own mask.
-    neighbours : ndarray of int64, shape (degree,)
-    public : sequence of bytes
-        The neighbours' public keys.
+    ``vector``, shape (size,); ``secrets_of_user``: the private key behind its masks with neighbours, and the
+    seed of its own mask; ``neighbours``, shape (degree,); ``public``: the neighbours' public keys.
     """
     private, seed = secrets_of_user
     pairs = context.pair_masks(user, private, neighbours, public)
@@ -132,13 +123,9 @@ class RevealedShares:
     ) -> RevealedShares:
         """Choose the shares of the first neighbours that are present, as many as the threshold.
 
-        Parameters
-        ----------
-        of_seeds, of_keys : ndarray of uint64, shape (users, degree, elements)
-            All shares that neighbours hold.
-        present : ndarray of bool, shape (users,)
-            Who sent a masked vector; only they answer.
-            At least the threshold of every device's neighbours; see `check_threshold`.
+        ``of_seeds``, ``of_keys``, shape (users, degree, elements): all shares that neighbours hold.
+        ``present``, shape (users,): who sent a masked vector; only they answer. At least the threshold of
+        every device's neighbours; see `check_threshold`.
         """
         first = np.argsort(~present[graph.neighbours], axis=1, kind="stable")[:, :threshold]
         of_one = np.where(present[:, None, None], of_seeds, of_keys)
@@ -148,10 +135,7 @@ class RevealedShares:
 def check_threshold(graph: MaskGraph, threshold: int, present: Bools) -> None:
     """Refuse to unmask unless every device has enough neighbours who answer.
 
-    Raises
-    ------
-    TooFewSharesError
-        When one has not.
+    Raises TooFewSharesError when one has not.
     """
     fewest = int(graph.answers(present).min())
     if fewest < threshold:
@@ -168,13 +152,8 @@ def unmasked_total(
 ) -> Words:
     """Return the sum of the vectors of those present, from the sum of what they sent.
 
-    Parameters
-    ----------
-    masked : ndarray, shape (size,)
-        Sum of the masked vectors.
-    present : ndarray of bool, shape (users,)
-    public : sequence of bytes
-        All public keys behind the masks with neighbours.
+    ``masked``, shape (size,): sum of the masked vectors; ``present``, shape (users,); ``public``: all public
+    keys behind the masks with neighbours.
     """
     whole = secrets(revealed.points, revealed.held)
     total = masked.astype(word_type(context.bits))
@@ -260,10 +239,7 @@ def pack_presence(present: Bools) -> bytes:
 def unpack_presence(data: bytes, degree: int) -> Bools:
     """Read which neighbours sent a vector.
 
-    Raises
-    ------
-    ValueError
-        When there are not as many.
+    Raises ValueError when there are not as many.
     """
     if len(data) != -(-degree // 8):
         raise ValueError(f"presence of neighbours in {len(data)} bytes")
@@ -273,10 +249,7 @@ def unpack_presence(data: bytes, degree: int) -> Bools:
 def pieces(data: bytes, count: int, size: int) -> Sequence[bytes]:
     """Cut a message into equal pieces.
 
-    Raises
-    ------
-    ValueError
-        When it has another length.
+    Raises ValueError when it has another length.
     """
     if len(data) != count * size:
         raise ValueError(f"a message of {len(data)} bytes in place of {count} x {size}")

@@ -52,18 +52,10 @@ class SkellamTable:
     def draw(
         self, random_words: NDArray[np.uint64], second_words: Callable[[Ints], NDArray[np.uint64]]
     ) -> NDArray[np.int32]:
-        """Map words to Skellam numbers.
+        """Map words to Skellam numbers, shape (draws,).
 
-        Parameters
-        ----------
-        random_words : ndarray of uint64, shape (draws,)
-        second_words : callable
-            Given the draws that their first word does not decide, less than one in 2**32, returns a word for
-            each of them.
-
-        Returns
-        -------
-        ndarray of int32, shape (draws,)
+        ``random_words``, shape (draws,); ``second_words``: given the draws that their first word does not
+        decide, less than one in 2**32, returns a word for each of them.
         """
         rest_bits = np.uint64(_WORD_BITS - self.column_bits)
         column = (random_words >> rest_bits).astype(np.intp)
@@ -81,15 +73,7 @@ class SkellamTable:
 def skellam_table(variance: float) -> SkellamTable:
     """Return the table of one variance.
 
-    Parameters
-    ----------
-    variance : float
-        Above 0 and at most 2**29.
-
-    Raises
-    ------
-    ValueError
-        When it is not.
+    ``variance``: above 0 and at most 2**29. Raises ValueError when it is not.
     """
     if not 0 < variance <= MOST_VARIANCE:
         raise ValueError(f"Skellam noise of variance {variance:g}")

@@ -35,16 +35,10 @@ SECRET_BYTES = ELEMENTS * _ELEMENT.itemsize
 
 
 def field_elements(random_words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Map pairs of random words to numbers modulo the prime.
+    """Map pairs of random words to numbers modulo the prime, shape (...).
 
-    Parameters
-    ----------
-    random_words : ndarray of uint64, shape (..., 2)
-
-    Returns
-    -------
-    ndarray of uint64, shape (...)
-        No number is likelier than another by more than a factor of 1 + 2**-96.
+    ``random_words``, shape (..., 2). Result: no number is likelier than another by more than a factor of 1 +
+    2**-96.
     """
     # Words modulo a prime p: 2**64 = 4 (mod 2**31 - 1), since 2**62 = 1.
     high, low = random_words[..., 0] % PRIME, random_words[..., 1] % PRIME
@@ -53,18 +47,10 @@ def field_elements(random_words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def shares(polynomials: NDArray[np.uint64], points: int) -> NDArray[np.uint64]:
-    """Return the shares of many secrets, by Horner's rule.
+    """Return the shares of many secrets, by Horner's rule, shape (secrets, points, elements).
 
-    Parameters
-    ----------
-    polynomials : ndarray of uint64, shape (secrets, threshold, elements)
-        The secret first, then the uniform coefficients of higher powers.
-    points : int
-        Number of holders; they stand at 1, 2, and so on.
-
-    Returns
-    -------
-    ndarray of uint64, shape (secrets, points, elements)
+    ``polynomials``, shape (secrets, threshold, elements): the secret first, then the uniform coefficients of
+    higher powers. ``points``: number of holders; they stand at 1, 2, and so on.
     """
     x = np.arange(1, points + 1, dtype=np.uint64)[:, None]
     values = np.zeros((len(polynomials), points, polynomials.shape[2]), dtype=np.uint64)
@@ -76,15 +62,8 @@ def shares(polynomials: NDArray[np.uint64], points: int) -> NDArray[np.uint64]:
 def secrets(points: NDArray[np.integer], held: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Put secrets together from as many shares as the threshold: the polynomials' values at 0 (Lagrange).
 
-    Parameters
-    ----------
-    points : ndarray of int, shape (secrets, threshold)
-        Distinct for each secret, from 1 on.
-    held : ndarray of uint64, shape (secrets, threshold, elements)
-
-    Returns
-    -------
-    ndarray of uint64, shape (secrets, elements)
+    ``points``, shape (secrets, threshold): distinct for each secret, from 1 on; ``held``, shape (secrets,
+    threshold, elements). The result has shape (secrets, elements).
     """
     x = points.astype(np.uint64)
     above, below = np.ones_like(x), np.ones_like(x)
@@ -108,10 +87,7 @@ def as_bytes(elements: NDArray[np.uint64]) -> list[bytes]:
 def from_bytes(data: bytes) -> NDArray[np.uint64]:
     """Read secrets or shares that stand one after the other, shape (count, elements).
 
-    Raises
-    ------
-    ValueError
-        When they are damaged.
+    Raises ValueError when they are damaged.
     """
     if len(data) % SECRET_BYTES:
         raise ValueError(f"{len(data)} bytes of shares, which have {SECRET_BYTES} each")
@@ -141,14 +117,8 @@ _NONCE = bytes(16)
 def derived_key(secret: bytes, purpose: str, context: bytes = b"") -> bytes:
     """Return the key that a secret yields for one purpose and context.
 
-    Parameters
-    ----------
-    secret : bytes
-        At most 64 bytes.
-    purpose : str
-        At most 16 characters.
-    context : bytes
-        What else the key is bound to.
+    ``secret``: at most 64 bytes; ``purpose``: at most 16 characters; ``context``: what else the key is bound
+    to.
     """
     return hashlib.blake2b(context, key=secret, person=purpose.encode(), digest_size=KEY_BYTES).digest()
 
@@ -183,21 +153,9 @@ def public_key(private: bytes) -> bytes:
 def agreed_key(private: bytes, other: bytes, purpose: str, context: bytes) -> bytes:
     """Return the key that two devices agree on, each from its own private and the other's public key.
 
-    Parameters
-    ----------
-    private : bytes
-        The device's own key.
-    other : bytes
-        The other's public key.
-    purpose : str
-        At most 16 characters.
-    context : bytes
-        The sum that it is for: another sum has other keys.
-
-    Raises
-    ------
-    ValueError
-        When the public key is none that X25519 accepts.
+    ``private``: the device's own key; ``other``: the other's public key; ``purpose``: at most 16 characters;
+    ``context``: the sum that it is for: another sum has other keys. Raises ValueError when the public key is
+    none that X25519 accepts.
     """
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 

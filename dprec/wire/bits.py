@@ -102,11 +102,7 @@ class FixedFields:
     def decode(self, pieces: Sequence[bytes]) -> tuple[Bools, Ints]:
         """Decode rows; one of another size, with a larger number or with padding other than 0 is rejected.
 
-        Returns
-        -------
-        valid : ndarray of bool, shape (rows,)
-        rows : ndarray of int64, shape (rows, fields)
-            Zeros where they are rejected.
+        Returns ``valid``, shape (rows,); ``rows``, shape (rows, fields): zeros where they are rejected.
         """
         fits = sizes_of(pieces) == self.size
         whole = [piece if ok else bytes(self.size) for piece, ok in zip(pieces, fits.tolist(), strict=True)]

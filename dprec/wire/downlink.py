@@ -155,10 +155,7 @@ class ItemTable:
     def encode(self) -> bytes:
         """Return the table in bytes.
 
-        Raises
-        ------
-        InputError
-            When it says more of an item than devices take.
+        Raises InputError when it says more of an item than devices take.
         """
         parts = self.embeddings, self.item_factors, self.numbers
         wide = 2 + sum(part.shape[1] for part in (*parts, self.categories))
@@ -178,10 +175,8 @@ class ItemTable:
     def decode(cls, data: bytes, *, n_levels: int, n_items: int) -> ItemTable:
         """Read a table; the device does not trust the server.
 
-        Raises
-        ------
-        ValueError
-            When it is malformed, of another size, or holds numbers that are not finite or out of order.
+        Raises ValueError when it is malformed, of another size, or holds numbers that are not finite or out
+        of order.
         """
         what = f"a table of {len(data)} bytes for {n_items} items"
         start = _WIDTHS.itemsize
@@ -249,12 +244,8 @@ class ItemListCodec:
     def encode(self, items: Ints, ratings: Floats) -> list[bytes]:
         """Encode the lists of users.
 
-        Parameters
-        ----------
-        items : ndarray of int64, shape (users, longest)
-            `NO_ITEM` after the last item of a short list.
-        ratings : ndarray of float64, shape (users, longest)
-            Of no meaning where there is no item.
+        ``items``, shape (users, longest): `NO_ITEM` after the last item of a short list; ``ratings``, shape
+        (users, longest): of no meaning where there is no item.
         """
         lengths = np.count_nonzero(items != NO_ITEM, axis=1)
         lists = [b""] * len(items)
@@ -269,18 +260,9 @@ class ItemListCodec:
     def decode(self, lists: Sequence[bytes]) -> tuple[Ints, Floats]:
         """Decode the lists of users.
 
-        Returns
-        -------
-        items : ndarray of int64, shape (users, longest)
-            `NO_ITEM` after the last item of a short list.
-        ratings : ndarray of float64, shape (users, longest)
-            NaN where there is no item.
-
-        Raises
-        ------
-        ValueError
-            When a list is of no possible length, names an item that is not in the catalogue or one twice, or
-            has a rating that is not finite.
+        Returns ``items``, shape (users, longest): `NO_ITEM` after the last item of a short list; ``ratings``,
+        shape (users, longest): NaN where there is no item. Raises ValueError when a list is of no possible
+        length, names an item that is not in the catalogue or one twice, or has a rating that is not finite.
         """
         sizes = sizes_of(lists)
         lengths = 8 * sizes // (self._fields(1).width + 8 * RATING.itemsize)

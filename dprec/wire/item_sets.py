@@ -46,13 +46,8 @@ class ItemSets:
     def plan(cls, indptr: Ints, items: NDArray[np.integer], n_items: int) -> ItemSets:
         """Choose the code of every set: the shortest of a bitmap and gaps with three parameters.
 
-        Parameters
-        ----------
-        indptr : ndarray of int64, shape (users + 1,)
-        items : ndarray of int, shape (cells,)
-            Ascending within a user.
-        n_items : int
-            Size of the catalogue.
+        ``indptr``, shape (users + 1,); ``items``, shape (cells,): ascending within a user; ``n_items``: size
+        of the catalogue.
         """
         counts = np.diff(indptr)
         filled = np.flatnonzero(counts)
@@ -120,21 +115,10 @@ def read_item_sets(
 ) -> tuple[Bools, Ints, NDArray[np.int32], Ints]:
     """Read the item set at the start of each user's report.
 
-    Parameters
-    ----------
-    users : ndarray of int64, shape (users,)
-        The reports to read, none of them empty.
-
-    Returns
-    -------
-    valid : ndarray of bool, shape (users,)
-        False if the set is cut short or contains an item outside the catalogue.
-    counts : ndarray of int64, shape (users,)
-        Size of each set; 0 if it is not valid.
-    items : ndarray of int32
-        The sets of the valid users, by user, ascending.
-    ends : ndarray of int64, shape (users,)
-        The bit after each valid set.
+    ``users``, shape (users,): the reports to read, none of them empty. Returns ``valid``, shape (users,):
+    false if the set is cut short or contains an item outside the catalogue; ``counts``, shape (users,): size
+    of each set; 0 if it is not valid; ``items``: the sets of the valid users, by user, ascending; ``ends``,
+    shape (users,): the bit after each valid set.
     """
     starts, limits = stream.starts[users] + _PARAMETER_BITS, stream.ends[users]
     parameters = stream.peek(stream.starts[users], _PARAMETER_BITS)

@@ -113,10 +113,6 @@ class ReportCodec:
             Ascending within a user.
         symbols : ndarray of int, shape (cells,)
             Symbols of the channel, except the one that means "not rated".
-
-        Returns
-        -------
-        list of bytes, one per user
         """
         counts: Ints = np.diff(indptr)
         sizes = np.full_like(counts, self.n_items) if self._whole_row else counts

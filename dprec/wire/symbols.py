@@ -83,18 +83,10 @@ class PrefixCode:
     def read(self, stream: BitStream, positions: Ints, counts: Ints) -> tuple[NDArray[np.uint16], Ints]:
         """Read a number of symbols for each user.
 
-        Parameters
-        ----------
-        positions : ndarray of int64, shape (users,)
-            Where the first code word of each user begins.
-        counts : ndarray of int64, shape (users,)
-
-        Returns
-        -------
-        symbols : ndarray of uint16, shape (sum of counts,)
-            By user. The code is complete, so any bits decode; the caller checks where they end.
-        ends : ndarray of int64, shape (users,)
-            The bit after each user's last code word.
+        ``positions``, shape (users,): where the first code word of each user begins; ``counts``, shape
+        (users,). Returns ``symbols``, shape (sum of counts,): by user. The code is complete, so any bits
+        decode; the caller checks where they end; ``ends``, shape (users,): the bit after each user's last
+        code word.
         """
         table, lengths = self._table
         first = offsets(counts)[:-1]
@@ -179,10 +171,6 @@ class SymbolRows:
         counts : ndarray of int64, shape (users,)
         symbols : ndarray of int, shape (sum of counts,)
             By user.
-
-        Returns
-        -------
-        list of bytes, one per user
         """
         code_starts, cells = offsets(self._code.lengths[symbols]), offsets(counts)
         sizes = (np.diff(code_starts[cells]) + 7) // 8

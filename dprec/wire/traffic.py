@@ -139,10 +139,7 @@ class NetworkOptions(Options):
 
         A device picks up each message in a visit of its own, in which the last poll finds nothing.
 
-        Parameters
-        ----------
-        requests : ndarray of int64, shape (users,)
-            Messages to each user.
+        ``requests``, shape (users,): messages to each user.
         """
         seconds = self.minutes_per_round * _SECONDS_A_MINUTE
         polls = max(1, math.floor(seconds / self.poll_seconds))
@@ -164,17 +161,9 @@ class Contacts:
 def network_bytes(
     traffic: TrafficLedger, contacts: Contacts, constants: NetworkConstants = MEASURED
 ) -> tuple[Ints, Ints]:
-    """Return the bytes that a network carries for every user, up and down.
+    """Return the bytes that a network carries for every user, up and down, shape (users,).
 
-    Parameters
-    ----------
-    traffic : TrafficLedger
-        The messages.
-
-    Returns
-    -------
-    up, down : ndarray of int64, shape (users,)
-        From the device and to it.
+    ``traffic``: the messages. Result: from the device and to it.
     """
     counts = (
         (constants.handshake, contacts.connections),
@@ -203,9 +192,6 @@ def record_bytes(n_items: int, symbols: int) -> int:
 def onion_bytes(content: int, hops: int) -> int:
     """Return the size of a message with ``content`` bytes as it leaves the device.
 
-    Parameters
-    ----------
-    hops : int
-        Shufflers that it passes on its way to the server.
+    ``hops``: shufflers that it passes on its way to the server.
     """
     return content + (hops + 1) * (KEY_BYTES + TAG_BYTES)

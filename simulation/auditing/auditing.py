@@ -98,12 +98,7 @@ def audit_of(config: RunConfig, auditor: Auditor, progress: Progress) -> Audit:
 
 
 def check_options(trials: int, confidence: float) -> None:
-    """Refuse options that are out of range.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse options that are out of range."""
     if not isinstance(trials, int) or trials < _LEAST_TRIALS:
         raise InputError("trials", repr(trials), f"an integer, at least {_LEAST_TRIALS}")
     if not isinstance(confidence, int | float) or not 0 < confidence < 1:

@@ -50,10 +50,7 @@ class Experiment:
     def population(self, people: int, scale: RatingScale, fewest_items: int = 1) -> Ratings:
         """Return so many people of each profile; the profiles take turns.
 
-        Parameters
-        ----------
-        fewest_items : int
-            Of the catalogue; those that are missing are rated by nobody.
+        ``fewest_items``: of the catalogue; those that are missing are rated by nobody.
         """
         levels = np.array([profile.levels for profile in self.profiles], dtype=np.uint8)
         return _population(np.tile(levels, (people, 1)), scale, fewest_items)
@@ -75,14 +72,9 @@ def _population(levels: NDArray[np.uint8], scale: RatingScale, fewest_items: int
 def of_one_rating(levels: int, worst: tuple[int, int], *, hides: bool) -> Experiment:
     """Compare all levels of one rating, and no rating if that is hidden.
 
-    Parameters
-    ----------
-    levels : int
-        Of the scale. Of many, a few are compared, with the worst pair among them.
-    worst : tuple of int
-        The pair of levels that the mechanism's matrix separates most; 0 is "not rated".
-    hides : bool
-        Whether it is hidden which items are rated.
+    ``levels``: of the scale. Of many, a few are compared, with the worst pair among them. ``worst``: the pair
+    of levels that the mechanism's matrix separates most; 0 is "not rated". ``hides``: whether it is hidden
+    which items are rated.
     """
     spread = np.linspace(1, levels, min(levels, _MOST_LEVELS)).round().astype(int).tolist()
     rated = sorted({*spread, *(level for level in worst if level)})
@@ -98,10 +90,7 @@ def of_one_rating(levels: int, worst: tuple[int, int], *, hides: bool) -> Experi
 def of_profiles(worst: tuple[int, int]) -> Experiment:
     """Compare profiles of three ratings that differ in one of them, and in all.
 
-    Parameters
-    ----------
-    worst : tuple of int
-        Two levels.
+    ``worst``: two levels.
     """
     low, high = worst
     profiles = (Profile((low, high, low)), Profile((high, high, low)), Profile((high, low, high)))

@@ -66,10 +66,7 @@ class Overheard:
 def reduced(config: RunConfig) -> RunConfig:
     """Return a configuration with as little work as possible, but the same reports.
 
-    Raises
-    ------
-    SettingError
-        When the devices do not protect what they send.
+    Raises SettingError when the devices do not protect what they send.
     """
     place = config.simulation.population_dir
     alone = SimulationOptions(backend="local", workers=1, users_per_node="all", population_dir=place)
@@ -119,10 +116,7 @@ def _decoded(rounds: list[list[bytes]], protocol: Protocol, people: Ratings) -> 
 def numbered(reports: list[bytes], numbers: dict[bytes, int]) -> Ints:
     """Return one number per report, equal for equal bytes.
 
-    Parameters
-    ----------
-    numbers : dict
-        The numbers that reports have already; new ones are added.
+    ``numbers``: the numbers that reports have already; new ones are added.
     """
     return np.array([numbers.setdefault(report, len(numbers)) for report in reports], dtype=np.int64)
 
@@ -150,10 +144,7 @@ _NO_QUESTION = frozenset({"asked"})
 def findings_of_questions(config: RunConfig, promise: Promise, people: Ratings) -> Iterator[Finding]:
     """Yield what the devices of a few people charge themselves, and what they answer besides.
 
-    Parameters
-    ----------
-    config : RunConfig
-        Reduced; see `simulation.auditing.listening.reduced`.
+    ``config``: reduced; see `simulation.auditing.listening.reduced`.
     """
     config = _fitting(config, people)
     with open_overheard_session(config.simulation.population_dir) as heard:

@@ -64,14 +64,8 @@ def output_findings(
 ) -> Iterator[Finding]:
     """Yield how well what is let out tells values apart by as much as one user can move them.
 
-    Parameters
-    ----------
-    given : CrossDomainOutputs
-        With private replacement, private neighbours or both.
-    trials : int
-        Number of draws for each of two neighbours.
-    failure : float
-        Probability with which one of the bounds may fail.
+    ``given``: with private replacement, private neighbours or both; ``trials``: number of draws for each of
+    two neighbours; ``failure``: probability with which one of the bounds may fail.
     """
     private = [given.replacement.private, given.recommendation.epsilon is not None]
     failure /= sum(private)
@@ -236,14 +230,8 @@ def release_findings(
 ) -> Iterator[Finding]:
     """Yield how well the completed matrices of neighbouring data sets could be distinguished.
 
-    Parameters
-    ----------
-    scale : RatingScale
-        Of the signs.
-    trials : int
-        Number of completions of each data set; at most `MOST_RELEASES` are made.
-    failure : float
-        Probability with which one of the bounds may fail.
+    ``scale``: of the signs. ``trials``: number of completions of each data set; at most `MOST_RELEASES` are
+    made. ``failure``: probability with which one of the bounds may fail.
     """
     count, sets = min(trials, MOST_RELEASES), len(_PROBES) + 1
     base = _released(complete, (1.0, 1.0, 1.0, 1.0), scale, range(seed, seed + sets * count, sets))

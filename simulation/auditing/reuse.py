@@ -41,10 +41,7 @@ class Suspicion:
     def finding(self, failure: float) -> Finding:
         """Return how reliably the two kinds of pairs could be distinguished.
 
-        Parameters
-        ----------
-        failure : float
-            Probability with which independent reports may be found dependent.
+        ``failure``: probability with which independent reports may be found dependent.
         """
         sides = [sent for close, apart in self.comparisons for sent in _views(close, apart)]
         result = measured(sides, failure)
@@ -78,18 +75,11 @@ def suspicions(
 ) -> Iterator[Suspicion]:
     """Yield where noise could be used again.
 
-    Parameters
-    ----------
-    runs : sequence of Overheard
-        Runs with different seeds, of people who all have the same profile; `RUNS` of them.
-    variants : mapping
-        The first run with something else changed than the seed, by what is suspected of it.
-    alike : bool
-        Whether a first report has the same distribution in all runs.
-    drawn : bool
-        Whether devices draw which items they answer about, so that only answers about both can be compared.
-    linked : bool
-        Whether what is sent in a round depends on the round before for other reasons than noise.
+    ``runs``: runs with different seeds, of people who all have the same profile; `RUNS` of them.
+    ``variants``: the first run with something else changed than the seed, by what is suspected of it.
+    ``alike``: whether a first report has the same distribution in all runs. ``drawn``: whether devices draw
+    which items they answer about, so that only answers about both can be compared. ``linked``: whether what
+    is sent in a round depends on the round before for other reasons than noise.
     """
     heard = [*runs, *variants.values()]
     # By run, then by round: the symbols of the first item, or numbers that stand for whole reports.

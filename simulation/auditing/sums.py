@@ -66,12 +66,8 @@ def sum_findings(
 
     Noise of different items is independent, so every item is a trial.
 
-    Parameters
-    ----------
-    trials : int
-        Number of items with the user, and without.
-    failure : float
-        Probability with which one of the bounds may fail.
+    ``trials``: number of items with the user, and without; ``failure``: probability with which one of the
+    bounds may fail.
     """
     loss = released.epsilon(promise.delta, _longest_contribution(released, seed))
     test = "the longest of some contributions"
@@ -110,10 +106,7 @@ class _Sums(ABC):
     def releases(self, items: int, seed: int, total: int = 0) -> list[Numbers]:
         """Return the noise of each release, in units of a contribution, shape (items, width).
 
-        Parameters
-        ----------
-        total : int
-            What each sum is without noise, in the units of sums.
+        ``total``: what each sum is without noise, in the units of sums.
         """
 
     def suspicions(self, trials: int, seed: int) -> Iterator[Suspicion]:

@@ -50,17 +50,9 @@ _DEEPEST = 50
 def validated(model: type[_ModelT], values: Mapping[str, Any], source: str) -> _ModelT:
     """Validate plain values against a model.
 
-    Parameters
-    ----------
-    values : mapping
-        As read from YAML; those made in Python may hold components and numbers of NumPy.
-    source : str
-        Where they come from, for the error.
-
-    Raises
-    ------
-    InputError
-        One line for the first error: the source and key, what was found and what is accepted.
+    ``values``: as read from YAML; those made in Python may hold components and numbers of NumPy. ``source``:
+    where they come from, for the error. Raises InputError with one line for the first error: the source and
+    key, what was found and what is accepted.
     """
     instances = Instances()
     try:
@@ -214,10 +206,7 @@ class RunConfig(BaseModel):
     def __init__(self, **values: Any) -> None:
         """Check the values of a configuration, plain or components, as those of a file are checked.
 
-        Raises
-        ------
-        InputError
-            Naming the first key at fault.
+        Raises InputError naming the first key at fault.
         """
         self.__setstate__(parse_config(values).__getstate__())
 

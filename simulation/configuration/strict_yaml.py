@@ -16,10 +16,7 @@ from dprec.errors import MAPPING, InputError
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML file that holds one mapping.
 
-    Raises
-    ------
-    InputError
-        When it cannot be read, is not YAML, or holds something else.
+    Raises InputError when it cannot be read, is not YAML, or holds something else.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -81,12 +78,7 @@ def dump_yaml(values: Any) -> str:
 
 
 def check_overrides(overrides: Sequence[str]) -> None:
-    """Refuse overrides that are no sequence of texts: a text is a sequence too, of its characters.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse overrides that are no sequence of texts: a text is a sequence too, of its characters."""
     if isinstance(overrides, str) or not all(isinstance(override, str) for override in overrides):
         raise InputError("overrides", repr(overrides), 'a list of texts, such as ["seed=1"]')
 

@@ -64,17 +64,8 @@ def new_node_key() -> NodeKeyPair:
 def issue(hosts: list[str], days: int) -> tuple[Issued, Issued]:
     """Make an authority and a server's certificate that it has signed, both on the curve P-256.
 
-    Parameters
-    ----------
-    hosts : list of str
-        Names and addresses of the server; the first is its common name.
-    days : int
-        How long both are valid.
-
-    Returns
-    -------
-    authority, server : Issued
-        The key of the authority is needed for nothing else but further certificates.
+    ``hosts``: names and addresses of the server; the first is its common name. ``days``: how long both are
+    valid. The key of the authority is needed for nothing else but further certificates.
     """
     authority, server = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     issuer = _name("dprec pilot authority")
@@ -150,19 +141,9 @@ def _pem(key: EllipticCurvePrivateKey) -> bytes:
 def registered_nodes(address: str, certificate: bytes, keys: Iterable[str]) -> dict[str, int]:
     """Register public keys that are not registered yet; return the node ids of all of them.
 
-    Parameters
-    ----------
-    address : str
-        Host and port of the SuperLink.
-    certificate : bytes
-        Of the authority that signed the SuperLink's, as PEM.
-    keys : iterable of str
-        Lines in the format of OpenSSH.
-
-    Raises
-    ------
-    RunError
-        When the SuperLink cannot be reached, or refuses.
+    ``address``: host and port of the SuperLink; ``certificate``: of the authority that signed the
+    SuperLink's, as PEM; ``keys``: lines in the format of OpenSSH. Raises RunError when the SuperLink cannot
+    be reached, or refuses.
     """
 
     def pem(key: str) -> bytes:

@@ -87,15 +87,8 @@ def prepare(
 ) -> ServerFolder:
     """Prepare a pilot of a configuration; return what its server is given.
 
-    Parameters
-    ----------
-    folder : Path
-        Must not exist. It appears whole or not at all.
-
-    Raises
-    ------
-    InputError
-        When the protocol does not deploy, the ratings cannot be used, or the folder exists.
+    ``folder``: must not exist. It appears whole or not at all. Raises InputError when the protocol does not
+    deploy, the ratings cannot be used, or the folder exists.
     """
     if folder.exists():
         raise InputError(str(folder), "it exists", "a new directory")

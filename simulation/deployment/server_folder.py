@@ -52,10 +52,7 @@ def write_enrolment(path: Path, enrolled: list[Enrolled]) -> None:
 def read_enrolment(path: Path) -> list[Enrolled]:
     """Read the list.
 
-    Raises
-    ------
-    InputError
-        Naming the line with a node or key that is none, or that another line has.
+    Raises InputError naming the line with a node or key that is none, or that another line has.
     """
     try:
         rows = list(csv.reader(io.StringIO(read_text(path, _ENROLMENT))))
@@ -125,10 +122,7 @@ class ServerFolder:
     def certificate(self) -> bytes:
         """The authority's certificate, as PEM.
 
-        Raises
-        ------
-        InputError
-            When it cannot be read.
+        Raises InputError when it cannot be read.
         """
         return read_text(self.path / "ca.crt", _PREPARED).encode()
 
@@ -180,10 +174,7 @@ class ServerFolder:
     def protocol(self) -> Protocol:
         """Return the protocol, after checking that devices have agreed to it.
 
-        Raises
-        ------
-        InputError
-            When files of the folder were changed, so that it is not the one that was prepared.
+        Raises InputError when files of the folder were changed, so that it is not the one that was prepared.
         """
         protocol = deployable(self.config)
         found = agreement_of(protocol, self.deployment.scale, self.item_ids, self.deployment.public)
@@ -207,10 +198,7 @@ class ServerFolder:
 def deployable(config: RunConfig) -> Protocol:
     """Return the protocol that is deployed for a configuration.
 
-    Raises
-    ------
-    SettingError
-        When its server needs more than a server knows.
+    Raises SettingError when its server needs more than a server knows.
     """
     protocol = config.protocol.picked
     with within("protocol"):

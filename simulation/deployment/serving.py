@@ -79,17 +79,9 @@ def _places(given: Mapping[str, Any], run_id: int) -> tuple[ServerFolder, Path]:
 def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
     """Run the protocol of a folder with the enrolled devices, and write the run directory.
 
-    Parameters
-    ----------
-    grid : Grid
-        That of a SuperLink.
-    output : Path
-        The run directory, which must be new.
-
-    Raises
-    ------
-    InputError, RunError
-        When a file of the folder is damaged, or the directory holds something; when no usable report came.
+    ``grid``: that of a SuperLink; ``output``: the run directory, which must be new. Raises InputError,
+    RunError when a file of the folder is damaged, or the directory holds something; when no usable report
+    came.
     """
     began = time.perf_counter()
     known, enrolled = folder.deployment, folder.enrolled()

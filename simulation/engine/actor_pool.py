@@ -31,15 +31,8 @@ _PROCESSOR_SECONDS = 120.0
 def pool_of_at_most(workers: int) -> Iterator[Callable[[], None]]:
     """Replace the pool of the simulation that starts meanwhile by an `ActorPool`.
 
-    Parameters
-    ----------
-    workers : int
-        Actors at most; Flower would fill a cluster that others use.
-
-    Yields
-    ------
-    callable
-        Kills the actors. Flower waits for them without end, even for one that never gets a processor.
+    ``workers``: actors at most; Flower would fill a cluster that others use. Yields what kills the actors:
+    Flower waits for them without end, even for one that never gets a processor.
     """
     from flwr.server.superlink.fleet.vce.backend import raybackend
 
@@ -116,10 +109,7 @@ class ActorPool:
     def submit(self, actor_fn: Callable[..., Any], job: tuple[Any, ...]) -> Asked:
         """Ask an actor, as soon as one is idle.
 
-        Raises
-        ------
-        RunError
-            When no actor runs for too long, or the pool was terminated.
+        Raises RunError when no actor runs for too long, or the pool was terminated.
         """
         actor = self._take()
         return Asked(actor_fn, job, actor, actor_fn(actor, *job))
@@ -127,11 +117,8 @@ class ActorPool:
     def fetch_result_and_return_actor_to_pool(self, asked: Asked) -> tuple[Any, Any]:
         """Wait for an answer, from another actor if the one that was asked dies.
 
-        Raises
-        ------
-        RunError
-            When the answer is an exception, naming the node if the cluster has several, or when one actor
-            after the other died.
+        Raises RunError when the answer is an exception, naming the node if the cluster has several, or when
+        one actor after the other died.
         """
         import ray
 

@@ -184,10 +184,7 @@ class SupervisedGrid(_WaitingGrid):
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
         """Return the replies that have arrived.
 
-        Raises
-        ------
-        RunError
-            When a node failed, with its reason.
+        Raises RunError when a node failed, with its reason.
         """
         replies = list(super().pull_messages(message_ids))
         _refuse_failures(replies)
@@ -198,10 +195,7 @@ class SupervisedGrid(_WaitingGrid):
     ) -> Iterable[Message]:
         """Send messages and return the replies.
 
-        Raises
-        ------
-        RunError
-            When a node failed, with its reason, or no node answered for too long.
+        Raises RunError when a node failed, with its reason, or no node answered for too long.
         """
         waiting = set(self.push_messages(messages))
         replies: list[Message] = []
@@ -278,10 +272,7 @@ class DeadlineGrid(_WaitingGrid):
     ) -> Iterable[Message]:
         """Ask the devices that are online until the deadline; return the replies, late ones marked.
 
-        Parameters
-        ----------
-        timeout : float, optional
-            A deadline that is earlier than the grid's.
+        ``timeout``: a deadline that is earlier than the grid's.
         """
         began = time.monotonic()
         deadline = self._deadline if timeout is None else min(timeout, self._deadline)

@@ -44,12 +44,8 @@ def needed_memory(
 ) -> float:
     """Return the most bytes that a run needs on this machine, all processes together.
 
-    Parameters
-    ----------
-    cells : int
-        That the server sees as rated: the ratings, or more if reports hide them.
-    completion : str
-        Its name, as in the summary.
+    ``cells``: that the server sees as rated: the ratings, or more if reports hide them; ``completion``: its
+    name, as in the summary.
     """
     needs = NEEDS.get(completion, OTHER_NEEDS)
     fixed = _PROCESS
@@ -64,10 +60,7 @@ def check_memory(
 ) -> None:
     """Refuse a run for which this machine has too little memory; see `needed_memory`.
 
-    Raises
-    ------
-    InputError
-        With what it needs, what there is, and what to lower.
+    Raises InputError with what it needs, what there is, and what to lower.
     """
     needed = needed_memory(users, items, cells, completion=completion, simulation=simulation)
     available = available_memory()
@@ -82,10 +75,8 @@ def check_memory(
 def available_memory(system: Path = Path("/")) -> float | None:
     """Return the bytes that this process and its children may still use; None where the system does not say.
 
-    Parameters
-    ----------
-    system : Path
-        Where the files of the system are: Linux's /proc/meminfo, and the limit of a control group (v2).
+    ``system``: where the files of the system are: Linux's /proc/meminfo, and the limit of a control group
+    (v2).
     """
     try:
         lines = (system / "proc/meminfo").read_text().splitlines()

@@ -53,19 +53,9 @@ def installation() -> dict[str, str]:
 def check_nodes(folder: Path | None, accepted: str) -> None:
     """Check all nodes that have a processor.
 
-    Parameters
-    ----------
-    folder : Path, optional
-        From `place_of`; must be seen by all nodes.
-    accepted : str
-        Which folder would be seen, for the error.
-
-    Raises
-    ------
-    InputError
-        When a node does not see the folder.
-    RunError
-        When a node runs something else, or does not answer, naming it.
+    ``folder``: from `place_of`; must be seen by all nodes. ``accepted``: which folder would be seen, for the
+    error. Raises InputError when a node does not see the folder. Raises RunError when a node runs something
+    else, or does not answer, naming it.
     """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -89,12 +79,7 @@ def check_nodes(folder: Path | None, accepted: str) -> None:
 
 
 def check_same(node: str, theirs: dict[str, str], ours: dict[str, str]) -> None:
-    """Refuse a node whose installation differs from this process's, naming both versions.
-
-    Raises
-    ------
-    RunError
-    """
+    """Refuse a node whose installation differs from this process's, naming both versions."""
     different = [
         f"{name} {theirs.get(name, 'unknown')}, not {own}"
         for name, own in ours.items()
@@ -183,26 +168,11 @@ def connected_to_ray(
 
     A process that is connected already stays as it is; another thread waits until this one has left.
 
-    Parameters
-    ----------
-    workers : int
-        Processors that are wanted; a Ray of our own has as many.
-    folder : Path, optional
-        Every node of a cluster must see it.
-    accepted : str
-        How to choose the folder, for the error.
-
-    Yields
-    ------
-    int
-        Processors that can be used: in a cluster, at most those that are free, and at least 1.
-
-    Raises
-    ------
-    InputError
-        When the address is none, nothing listens there, or a node does not see the folder.
-    RunError
-        When Ray refuses, or a node of the cluster has other versions.
+    ``workers``: processors that are wanted; a Ray of our own has as many. ``folder``: every node of a cluster
+    must see it. ``accepted``: how to choose the folder, for the error. Result: processors that can be used:
+    in a cluster, at most those that are free, and at least 1. Raises InputError when the address is none,
+    nothing listens there, or a node does not see the folder. Raises RunError when Ray refuses, or a node of
+    the cluster has other versions.
     """
     import ray
 

@@ -29,14 +29,8 @@ def budget_at(
 ) -> PrivacyBudget:
     """Return a protocol's own budget with the epsilon, and the delta if there is one, of another.
 
-    Parameters
-    ----------
-    privacy : PrivacyBudget or None
-        The protocol's own.
-    per : {"rating", "cell", "user"}
-        What the protocol promises it for.
-    composes : bool
-        Whether the draws about a user can share a budget by composition.
+    ``privacy``: the protocol's own; ``per``: what the protocol promises it for; ``composes``: whether the
+    draws about a user can share a budget by composition.
     """
     own: dict[str, Any] = {"epsilon": budget.epsilon, "per": per}
     if budget.delta is not None and per == "user":
@@ -58,10 +52,7 @@ def cell_reports(
 ) -> ReportFamily:
     """Return what a mechanism reports that treats each cell by itself.
 
-    Raises
-    ------
-    SettingError
-        When it is another mechanism, or its budget is incompatible.
+    Raises SettingError when it is another mechanism, or its budget is incompatible.
     """
     if not mechanism.report_family.by_cell:
         accepted = "a mechanism that treats each rating by itself, or protocol one-shot"
@@ -70,24 +61,14 @@ def cell_reports(
 
 
 def check_private(mechanism: Mechanism) -> None:
-    """Refuse to audit a mechanism that promises nothing.
-
-    Raises
-    ------
-    SettingError
-    """
+    """Refuse to audit a mechanism that promises nothing."""
     if not mechanism.private:
         promise = f"{mechanism.kind!r}, which promises nothing"
         raise SettingError("mechanism.kind", promise, "a private mechanism")
 
 
 def check_unit(privacy: PrivacyBudget, accepted: PrivacyUnit, reason: str) -> None:
-    """Refuse a budget in a unit other than the one that a protocol can promise.
-
-    Raises
-    ------
-    SettingError
-    """
+    """Refuse a budget in a unit other than the one that a protocol can promise."""
     if privacy.per != accepted:
         raise SettingError("privacy.per", repr(privacy.per), f"{accepted!r}: {reason}")
 
@@ -95,10 +76,7 @@ def check_unit(privacy: PrivacyBudget, accepted: PrivacyUnit, reason: str) -> No
 def notes_on_failures(records: Sequence[RoundRecord], reports: str = "reports") -> tuple[str, ...]:
     """Note how many of the requested reports could not be used; empty if all could.
 
-    Parameters
-    ----------
-    reports : str
-        What was requested, in the plural.
+    ``reports``: what was requested, in the plural.
     """
     failures = sum(record.failures for record in records)
     asked = failures + sum(record.replies for record in records)

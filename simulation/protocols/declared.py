@@ -29,10 +29,7 @@ def declaring(protocol: Protocol) -> tuple[type[Options], ...]:
 def guarantee_of(protocol: Protocol, shape: tuple[int, int]) -> Guarantee:
     """Return what a protocol promises, which is declared if it rests on code from outside.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Users and items.
+    ``shape``: users and items.
     """
     return _as_declared(protocol.guarantee(shape), declaring(protocol))
 
@@ -40,10 +37,7 @@ def guarantee_of(protocol: Protocol, shape: tuple[int, int]) -> Guarantee:
 def with_declared_losses(outcome: OutcomeT, protocol: Protocol) -> OutcomeT:
     """Return an outcome whose accountant holds what is proved: losses only declared stand as claims.
 
-    Raises
-    ------
-    InputError
-        When a protocol of one's own charges nothing to somebody who has sent something.
+    Raises InputError when a protocol of one's own charges nothing to somebody who has sent something.
     """
     own = declaring(protocol)
     if type(protocol) in own:

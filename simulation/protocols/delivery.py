@@ -41,17 +41,10 @@ class TopN(Options):
     ) -> dict[str, int]:
         """Send everybody a list; return the bytes charged, as `RoundAccount.spent` does.
 
-        Parameters
-        ----------
-        completed : Completed
-            What predicts.
-        seen : tuple of ndarray of int, or None
-            Users and items of the cells that the server has seen as rated, by user; None if reports hide
-            them. A device leaves out what it has rated by itself.
-        traffic : TrafficLedger
-            Charged in place.
-        name : str
-            Of the completion, for the error if it predicts no finite numbers.
+        ``completed``: what predicts. ``seen``: users and items of the cells that the server has seen as
+        rated, by user; None if reports hide them. A device leaves out what it has rated by itself.
+        ``traffic``: charged in place. ``name``: of the completion, for the error if it predicts no finite
+        numbers.
         """
         from strategies.delivery import Lists, Seen, deliver_lists
 

@@ -142,15 +142,8 @@ class GlobalMeanProtocol(Protocol):
 def _without_bias(received: float, channel: DeviceChannel) -> float:
     """Return the mean whose expectation after the channel is what was received, by the channel's best line.
 
-    Parameters
-    ----------
-    received : float
-        Mean of the values read from the reports.
-
-    Returns
-    -------
-    float
-        Within the scale; exact for channels whose expectation is linear in what they are given.
+    ``received``: mean of the values read from the reports. Result: within the scale; exact for channels whose
+    expectation is linear in what they are given.
     """
     slope, start = np.polyfit(channel.ratings, channel.expected, 1)
     low, high = channel.ratings[[0, -1]]

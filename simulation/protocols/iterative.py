@@ -193,10 +193,7 @@ class IterativeProtocol(Protocol):
     def serve(self, grid: Grid, task: ServerTask, between: BetweenRounds = _NOTHING_BETWEEN) -> State:
         """Run the rounds and deliver the result.
 
-        Parameters
-        ----------
-        between : BetweenRounds, optional
-            What happens between the rounds; by default nothing.
+        ``between``: what happens between the rounds; by default nothing.
         """
         from strategies.iterative import State
 

@@ -141,10 +141,7 @@ class PrivateAlsProtocol(Protocol):
     def serve(self, grid: Grid, task: ServerTask, evaluate: Evaluate | None = None) -> PrivateAls:
         """Run the rounds and deliver the result.
 
-        Parameters
-        ----------
-        evaluate : callable, optional
-            From what was learned so far to its accuracy, which only a simulation knows.
+        ``evaluate``: from what was learned so far to its accuracy, which only a simulation knows.
         """
         from dprec.private_als import ItemLearner
         from strategies.private_als import PrivateAls

@@ -9,12 +9,8 @@ from dprec.observations import EmbeddingRelease
 def note_on_reading(*, on_device: bool, sends_values: bool) -> str:
     """Say that the predictions rest on the set of rated items, and where nothing of this holds.
 
-    Parameters
-    ----------
-    on_device : bool
-        Whether devices predict, from their own ratings too.
-    sends_values : bool
-        Whether anything that is sent depends on how an item was rated.
+    ``on_device``: whether devices predict, from their own ratings too; ``sends_values``: whether anything
+    that is sent depends on how an item was rated.
     """
     who = "Devices predict" if on_device else "The server predicts"
     sources = ["what is reported"] * sends_values + ["which items were rated"]
@@ -33,12 +29,8 @@ def notes_on_table(
 ) -> tuple[str, ...]:
     """Say what the table of items tells all users of everybody's item sets.
 
-    Parameters
-    ----------
-    has_effects : bool
-        Whether items have effects in the table that follow from reports.
-    groups_items : bool
-        Whether devices are also told which items are rated about as often.
+    ``has_effects``: whether items have effects in the table that follow from reports; ``groups_items``:
+    whether devices are also told which items are rated about as often.
     """
     least = embedding_release.least_raters
     groups = "Which items are rated about as often is told everybody without noise. " * groups_items

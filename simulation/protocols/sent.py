@@ -49,12 +49,7 @@ class Sent:
 def sent_through(channel: Channel, example: Example, *, protected: bool, reports: int = 1) -> Sent:
     """Return reports on the rated items, each through a channel.
 
-    Parameters
-    ----------
-    channel : Channel
-        That of the example's user.
-    protected : bool
-        Whether the channel adds noise.
+    ``channel``: that of the example's user; ``protected``: whether the channel adds noise.
     """
     return Sent(
         reports=reports,

@@ -83,10 +83,7 @@ class ServedReports:
     def facts(self, counts: Ints) -> dict[str, Any]:
         """Return the entries of a `ServerOutcome`, without its guarantee and distance.
 
-        Parameters
-        ----------
-        counts : ndarray of int64, shape (users,)
-            Number of ratings of each user, as far as it is known.
+        ``counts``, shape (users,): number of ratings of each user, as far as it is known.
         """
         sent, embedding_release = self.collected.sent, self.embedding_release
         accountant = self.family.accountant(counts, sent, self.after.asked)

@@ -97,14 +97,7 @@ class Shuffler(Options):
     ) -> None:
         """Refuse what no shuffler makes more private, and what needs to know which reports are of one user.
 
-        Parameters
-        ----------
-        on_device : bool
-            Whether devices predict.
-
-        Raises
-        ------
-        SettingError
+        ``on_device``: whether devices predict.
         """
         name = mechanism.kind
         if privacy is None or not mechanism.sends_values:
@@ -146,10 +139,7 @@ class Shuffler(Options):
     ) -> ShuffledReports | ShuffledProfiles:
         """Return the accepted reports with those that they are hidden among.
 
-        Parameters
-        ----------
-        losses : ndarray of float64, shape (users,)
-            What all of a user's reports lose if they are not shuffled.
+        ``losses``, shape (users,): what all of a user's reports lose if they are not shuffled.
         """
         observed = collected.observations
         n_users, n_items = observed.shape
@@ -177,17 +167,8 @@ class Shuffler(Options):
         A report that was not accepted stays charged as it came. Messages of whole reports are filled up to
         the longest of them.
 
-        Parameters
-        ----------
-        collected : Collected
-            Its traffic is changed in place; nothing but the reports has been sent up.
-        group : str
-            Group of the messages.
-
-        Returns
-        -------
-        dict
-            Bytes that were added, under the names that a `RoundRecord` uses.
+        ``collected``: its traffic is changed in place; nothing but the reports has been sent up. ``group``:
+        group of the messages. Result: bytes that were added, under the names that a `RoundRecord` uses.
         """
         from strategies.rounds import report_sizes, traffic_totals
 

@@ -92,10 +92,7 @@ Space = dict[str, Range | Choices]
 def read_space(path: Path) -> Space:
     """Read a search space: under every dotted key ``{low, high, log}`` or a list of values.
 
-    Raises
-    ------
-    InputError
-        Naming the key, what was found and what is accepted.
+    Raises InputError naming the key, what was found and what is accepted.
     """
     values = read_yaml(path)
     if not values:
@@ -126,10 +123,7 @@ def _is_choice(value: object) -> bool:
 def applicable(space: Space, configs: Mapping[str, RunConfig], source: str) -> dict[str, Space]:
     """Return the part of a space that each of some configurations has, by their names.
 
-    Raises
-    ------
-    InputError
-        When a key is a setting of none of them, or one of them has none of the keys.
+    Raises InputError when a key is a setting of none of them, or one of them has none of the keys.
     """
     known = {name: set(_settings(config)) for name, config in configs.items()}
     every = sorted(set().union(*known.values()))
@@ -161,10 +155,7 @@ def derived_space(config: RunConfig) -> Space:
     Each reaches from a quarter of the configured value to four times it, within the setting's bounds, every
     ratio as likely. A setting of 0 stays, as do those that bound the work.
 
-    Raises
-    ------
-    InputError
-        When the protocol has no such number.
+    Raises InputError when the protocol has no such number.
     """
     space: Space = dict(_ranges(config.protocol, "protocol", _DERIVED_NUMBERS))
     for part in _DERIVED:

@@ -44,12 +44,7 @@ class Trial(Document):
 
 
 def check_installed() -> None:
-    """Refuse to tune without Optuna.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse to tune without Optuna."""
     try:
         import optuna  # noqa: F401
     except ImportError:
@@ -113,10 +108,8 @@ class TuningDirectory(ClaimedDirectory):
     def claim(cls, path: str | Path, request: str, names: Iterable[str], *, resume: bool) -> TuningDirectory:
         """Claim a directory for what is asked for, as YAML; see `claim_for`.
 
-        Raises
-        ------
-        InputError
-            Also when one of the configurations, after which files are named, has the name of another file.
+        Raises InputError also when one of the configurations, after which files are named, has the name of
+        another file.
         """
         written = [_file_of(name) for name in names]
         if TUNING in written:
@@ -127,10 +120,7 @@ class TuningDirectory(ClaimedDirectory):
     def read(self) -> dict[str, list[Trial]]:
         """Return the trials that were carried out, by the names of the configurations.
 
-        Raises
-        ------
-        InputError
-            When the file is damaged.
+        Raises InputError when the file is damaged.
         """
         path = self.path / TRIALS
         if not path.is_file():
@@ -141,10 +131,7 @@ class TuningDirectory(ClaimedDirectory):
     def write(self, trials: Mapping[str, Sequence[Trial]]) -> None:
         """Write all trials, as JSON and as a table.
 
-        Raises
-        ------
-        InputError, RunError
-            When the directory cannot be written to.
+        Raises InputError, RunError when the directory cannot be written to.
         """
         stored = _StoredTrials(trials={name: tuple(own) for name, own in trials.items()})
         text = stored.model_dump_json(indent=2) + "\n"
@@ -169,12 +156,7 @@ def _rows(trials: Mapping[str, Sequence[Trial]]) -> Iterable[dict[str, object]]:
 
 
 def check_replayed(trial: Trial, stored: Trial, path: Path) -> None:
-    """Refuse stored trials that this tuning would not have chosen.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse stored trials that this tuning would not have chosen."""
     if trial.settings != stored.settings:
         accepted = "trials of the same version of Optuna, or a new directory"
         raise InputError(str(path / TRIALS), "other settings than would be tried", accepted)

@@ -273,17 +273,8 @@ def fitted_to(
 
     Evidence of a user-defined class registers its own: ``fitted_to.register(Mine, function)``.
 
-    Parameters
-    ----------
-    evidence : Evidence
-        By whose class the function is chosen.
-    completion : Calibrated
-        Its settings.
-
-    Raises
-    ------
-    InputError
-        When nothing is registered for the class.
+    ``evidence``: by whose class the function is chosen; ``completion``: its settings. Raises InputError when
+    nothing is registered for the class.
     """
     found = f"{completion.kind!r}, which reads no {type(evidence).__name__}"
     raise InputError("completion.kind", found, "a completion that reads what is reported")

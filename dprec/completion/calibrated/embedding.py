@@ -84,15 +84,9 @@ class ItemSetEmbedding:
 
         Items with fewer raters than the least stay at the origin, and say nothing about other embeddings.
 
-        Parameters
-        ----------
-        users, items : ndarray of int, shape (cells,)
-        shape : tuple of int
-            Users and items of the whole catalogue.
-        dimensions : int
-            Those for which the matrix has no singular vectors are 0.
-        seed : int
-            Seed of the initial Lanczos vector of large matrices.
+        ``users``, ``items``, shape (cells,); ``shape``: users and items of the whole catalogue;
+        ``dimensions``: those for which the matrix has no singular vectors are 0; ``seed``: seed of the
+        initial Lanczos vector of large matrices.
         """
         all_counts = _counted((users, items), shape)
         known = all_counts[1][items] >= least_raters
@@ -183,16 +177,9 @@ class NoisySets:
     ) -> NoisySets:
         """Release the sums.
 
-        Parameters
-        ----------
-        rated : sparse array of 0 and 1, shape (users, items)
-        distance : float
-            What both releases together cost: how many standard deviations apart they are, as two means, with
-            and without a profile; see `dprec.accounting`.
-        least_raters : int
-            Least count, noise included, of an item that is kept.
-        random : Generator
-            Of the noise.
+        ``rated``, shape (users, items). ``distance``: what both releases together cost: how many standard
+        deviations apart they are, as two means, with and without a profile; see `dprec.accounting`.
+        ``least_raters``: least count, noise included, of an item that is kept. ``random``: of the noise.
         """
         count_noise = _MARGIN * np.sqrt(RATINGS_PER_USER / _SHARE_OF_COUNTS) / distance
         counts = weighted_counts(rated) + count_noise * random.standard_normal(rated.shape[1])
@@ -208,9 +195,7 @@ class NoisySets:
 def weighted_counts(rated: sp.csr_array) -> Floats:
     """Return how often each item is rated, by users of many ratings less, shape (items,); the first sum.
 
-    Parameters
-    ----------
-    rated : sparse array of 0 and 1, shape (users, items)
+    ``rated``, shape (users, items).
     """
     sizes = np.asarray(rated.sum(axis=1)).ravel()
     weights = np.minimum(1.0, np.sqrt(RATINGS_PER_USER / np.maximum(sizes, 1)))
@@ -221,11 +206,7 @@ def weighted_counts(rated: sp.csr_array) -> Floats:
 def sums_of_squares(rated: sp.csr_array, counts: Floats) -> Floats:
     """Return the sum over users of y_u y_u^T, shape (kept, kept); the second sum.
 
-    Parameters
-    ----------
-    rated : sparse array of 0 and 1, shape (users, kept)
-    counts : ndarray, shape (kept,)
-        Of the items that are kept, above 0.
+    ``rated``, shape (users, kept); ``counts``, shape (kept,): of the items that are kept, above 0.
     """
     shares = counts / max(float(counts.sum()), np.finfo(float).tiny)
     sizes = np.asarray(rated.sum(axis=1)).ravel()
@@ -258,10 +239,7 @@ def noise_edge(row_weights: Floats, column_weights: Floats) -> float:
     t / (p q), where sum_i a_i^2 p / (1 - a_i^2 p) = t = sum_j b_j^2 q / (1 - b_j^2 q); the edge is the least
     of them over t (Paul and Silverstein [paul2009]).
 
-    Parameters
-    ----------
-    row_weights, column_weights : ndarray, shapes (rows,) and (columns,)
-        The factors a and b.
+    ``row_weights``, ``column_weights``: the factors a and b.
     """
     curves = []
     for weights in (row_weights, column_weights):
@@ -284,11 +262,7 @@ def expected_cosines(values: Floats, edge: float) -> Floats:
     its vector has cosine^2 = 1 - 1 / x^2 (Benaych-Georges and Nadakuditi [benaych2012], section 3.1, square
     matrices). The same holds of eigenvalues above the noise of a symmetric matrix.
 
-    Parameters
-    ----------
-    values : ndarray, shape (values,)
-    edge : float
-        See `noise_edge`; above 0. Values have to exceed it by 2 %.
+    ``values``, shape (values,). ``edge``: see `noise_edge`; above 0. Values have to exceed it by 2 %.
     """
     ratios = np.maximum(values / (_EDGE_MARGIN * edge), 1.0)
     strengths = ratios + np.sqrt(ratios**2 - 1)
@@ -312,7 +286,6 @@ def embedded(
     Parameters
     ----------
     users, items : ndarray of int, shape (cells,)
-    shape : tuple of int
     seed : int
         Of the server.
     """

@@ -65,15 +65,7 @@ def expected_coefficients(width: int) -> Floats:
     Popularity tells most about how an item is rated, and its square, which is large for items that hardly
     anyone rates, least. This matters where the reports of few users tell hardly more.
 
-    Parameters
-    ----------
-    width : int
-        Number of features.
-
-    Returns
-    -------
-    ndarray, shape (width,)
-        Ratios of variances.
+    ``width``: number of features. The result has shape (width,). Ratios of variances.
     """
     ratios = np.ones(width)
     ratios[1:3] = _POPULARITY, _ITS_SQUARE

@@ -134,15 +134,9 @@ class CellLikelihood:
     ) -> CellLikelihood:
         """Evaluate the likelihood.
 
-        Parameters
-        ----------
-        propensity, latent : ndarray
-            Of shapes that broadcast, the latent rating's without leading axes of length 1.
-        channel : pair of ndarray, shapes (symbols,) and (levels, symbols)
-            Pr(symbol | not rated) and Pr(symbol | level).
-        cuts : ndarray, shape (levels - 1,)
-        variance : float
-            Of the latent rating around the given one, over which the likelihood is averaged.
+        ``propensity``, ``latent``: of shapes that broadcast, the latent rating's without leading axes of
+        length 1; ``channel``: Pr(symbol | not rated) and Pr(symbol | level); ``cuts``, shape (levels - 1,);
+        ``variance``: of the latent rating around the given one, over which the likelihood is averaged.
         """
         unrated, rated = channel
         spread = np.sqrt(1 + variance)
@@ -163,13 +157,8 @@ def hidden_embeddings(
     whom little is known add less noise. Over the ratings, a dimension has mean 0, and its standard
     deviation is the cosine of the angle to be expected between the singular vector and that without noise.
 
-    Parameters
-    ----------
-    users, items : Regressed
-        As fitted.
-    cuts : ndarray, shape (levels - 1,)
-    seed : int
-        Seed of the initial Lanczos vector of large matrices.
+    ``users``, ``items``: as fitted; ``cuts``, shape (levels - 1,); ``seed``: seed of the initial Lanczos
+    vector of large matrices.
     """
     sizes = (reports.reported.size, reports.n_items)
     kept = max(0, min(dimensions, min(sizes) - 1))
@@ -263,15 +252,9 @@ class HiddenSetFit:
     ) -> HiddenSetFit:
         """Fit both sides, embed the items by what the fit does not explain, and fit again given that.
 
-        Parameters
-        ----------
-        cuts : ndarray, shape (levels - 1,)
-        dimensions : int
-            Of the embeddings; those that do not stand out from the noise are 0.
-        regressed : int
-            Dimensions, the first, on which propensities and biases of items are regressed.
-        sweeps : int
-            Before the items are embedded; a third as many follow.
+        ``cuts``, shape (levels - 1,). ``dimensions``: of the embeddings; those that do not stand out from the
+        noise are 0. ``regressed``: dimensions, the first, on which propensities and biases of items are
+        regressed. ``sweeps``: before the items are embedded; a third as many follow.
         """
         reports = HiddenReports.of(observations, received)
         users = Regressed.prior(np.zeros((reports.reported.size, 0)), _USERS)

@@ -48,15 +48,9 @@ class SymbolTables:
     def of(cls, channels: Sequence[Floats], cuts: Floats) -> SymbolTables:
         """Tabulate all symbols.
 
-        Parameters
-        ----------
-        channels : sequence of ndarray, each of shape (levels, symbols)
-            Pr(symbol | level).
-        cuts : ndarray, shape (levels - 1,)
-            Where the latent rating changes level.
+        ``channels``, shape (levels, symbols): Pr(symbol | level); ``cuts``, shape (levels - 1,): where the
+        latent rating changes level.
 
-        Notes
-        -----
         A slope is the mean of what lies between two cut points, seen from the latent rating, and no report
         tells more than the latent rating with noise of variance 1, so information is between 0 and 1. These
         bounds matter only where cut points are so close together, or so far apart, that rounding leaves
@@ -75,12 +69,7 @@ class SymbolTables:
         return cls(np.hstack(slopes), np.column_stack(information), first)
 
     def at(self, latent: Floats, symbols: Ints, channel_of: Ints | Literal[0] = 0) -> tuple[Floats, Floats]:
-        """Return the slope of each symbol and the information of its channel, interpolated linearly.
-
-        Parameters
-        ----------
-        symbols, channel_of : ndarray of int64, same shape
-        """
+        """Return the slope of each symbol and the information of its channel, interpolated linearly."""
         lower, share = _grid_points(latent)
 
         def between(table: Floats, columns: Ints | Literal[0]) -> Floats:
@@ -93,13 +82,7 @@ class SymbolTables:
     def everywhere(self, latent: Floats) -> tuple[Floats, Floats]:
         """Return the slopes of all symbols and the information of all channels at latent ratings.
 
-        Parameters
-        ----------
-        latent : ndarray of float64, shape (latents,)
-
-        Returns
-        -------
-        slopes, information : ndarray of float64, shapes (latents, columns) and (latents, channels)
+        ``latent``, shape (latents,).
         """
         lower, share = _grid_points(latent)
         slopes, information = (

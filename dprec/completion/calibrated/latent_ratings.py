@@ -89,16 +89,9 @@ class CountLikelihood:
     ) -> tuple[Floats, Floats]:
         """Return what the counts add to the normal equations of users' vectors.
 
-        Parameters
-        ----------
-        designs : ndarray, shape (counted cells, dimensions)
-            By what a user's vector is multiplied in the latent rating of each counted cell.
-        vectors : ndarray, shape (users, dimensions)
-
-        Returns
-        -------
-        precision : ndarray, shape (users, dimensions, dimensions)
-        target : ndarray, shape (users, dimensions)
+        ``designs``, shape (counted cells, dimensions): by what a user's vector is multiplied in the latent
+        rating of each counted cell; ``vectors``, shape (users, dimensions). Returns ``precision``, shape
+        (users, dimensions, dimensions); ``target``, shape (users, dimensions).
         """
         owners = self.counts.users
         rows = self._row_sums(linearised.slopes[:, None] * designs)
@@ -115,18 +108,10 @@ class CountLikelihood:
     ) -> tuple[Floats, Floats]:
         """Return what the counts add to the normal equations of a regression of the item biases.
 
-        Parameters
-        ----------
-        features : ndarray, shape (counted cells, features)
-            Those of each counted cell's item.
-        coefficients : ndarray, shape (features,)
-        variances : ndarray, shape (users,)
-            How uncertain the user biases are: a count says less about items where they are.
-
-        Returns
-        -------
-        precision : ndarray, shape (features, features)
-        target : ndarray, shape (features,)
+        ``features``, shape (counted cells, features): those of each counted cell's item; ``coefficients``,
+        shape (features,); ``variances``, shape (users,): how uncertain the user biases are: a count says less
+        about items where they are. Returns ``precision``, shape (features, features); ``target``, shape
+        (features,).
         """
         rows = self._row_sums(linearised.slopes[:, None] * features)
         uncertain = self.sums(linearised.slopes) ** 2 * variances[self.counts.users]
@@ -158,14 +143,7 @@ class Cells:
     def by_user(self, weights: Floats, of_items: Floats) -> Floats:
         """Return for each user the sum of weight times what belongs to the item, over the user's cells.
 
-        Parameters
-        ----------
-        weights : ndarray, shape (cells,)
-        of_items : ndarray, shape (items, ...)
-
-        Returns
-        -------
-        ndarray, shape (users, ...)
+        ``weights``, shape (cells,); ``of_items``, shape (items, ...). The result has shape (users, ...).
         """
         return _cells_times(self._matrix(weights), of_items)
 

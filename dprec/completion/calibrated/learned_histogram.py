@@ -19,21 +19,14 @@ _STEPS, _HALVINGS, _TOLERANCE = 100, 60, 1e-12
 
 
 def learned_shares(reports: SymbolReports, public: ArrayLike) -> Floats:
-    """Return the most probable shares of the levels given symbols and a Dirichlet prior.
+    """Return the most probable shares of the levels given symbols and a Dirichlet prior, shape (levels,).
 
     The logarithm of the posterior, sum_z n_z log (Q^T s)_z + sum_x a_x log s_x with n_z reports of symbol z
     and prior counts a in proportion to ``public``, is strictly concave, so that Newton's method with a line
     search finds its one maximum under sum_x s_x = 1 (Boyd and Vandenberghe [boyd2004], section 10.2).
 
-    Parameters
-    ----------
-    public : array_like, shape (levels,)
-        Shares to which the prior is centred, all above 0, in any unit.
-
-    Returns
-    -------
-    ndarray, shape (levels,)
-        All above 0; their sum is 1.
+    ``public``, shape (levels,): shares to which the prior is centred, all above 0, in any unit. Result: all
+    above 0; their sum is 1.
     """
     prior = np.asarray(public, dtype=np.float64)
     shares = prior / prior.sum()

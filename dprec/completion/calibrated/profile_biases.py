@@ -76,12 +76,7 @@ class ProfileFit:
     ) -> ProfileFit:
         """Fit the model; see the module.
 
-        Parameters
-        ----------
-        reports : ProfileReports
-            Of at least one answer.
-        sweeps : int
-            Steps of EM.
+        ``reports``: of at least one answer; ``sweeps``: steps of EM.
         """
         n_items, most = reports.above.size, reports.rated - reports.unrated[0]
         features = np.ones((n_items, 1))

@@ -104,12 +104,9 @@ class Regressed:
     def posterior(self, precision: Floats, target: Floats) -> Regressed:
         """Return the posterior given observations of the vectors, with the regression as it is.
 
-        Parameters
-        ----------
-        precision : ndarray, shape (entities, dimensions, dimensions)
-            Sum of the weights of an entity's observations times the second moments of their designs.
-        target : ndarray, shape (entities, dimensions)
-            Sum of weight times observation times design.
+        ``precision``, shape (entities, dimensions, dimensions): sum of the weights of an entity's
+        observations times the second moments of their designs; ``target``, shape (entities, dimensions): sum
+        of weight times observation times design.
         """
         inverse = _inverse(self.spread)
         covariances = _inverse(precision + inverse)
@@ -125,13 +122,8 @@ class Regressed:
         MacKay's rule [mackay1992] in one dimension; in several, a step of expectation maximisation,
         which leaves it a covariance.
 
-        Parameters
-        ----------
-        precision, target : ndarray
-            As in `posterior`.
-        about_coefficients : tuple of ndarray, shapes (features, features) and (features,), optional
-            The normal equations of observations of the regression itself, beside those of the vectors; of one
-            dimension only.
+        ``precision``, ``target``: as in `posterior`. ``about_coefficients``: the normal equations of
+        observations of the regression itself, beside those of the vectors; of one dimension only.
         """
         shape = self.coefficients.shape[::-1]
         prior = np.repeat(self.coefficient_variances[:, None], shape[1], axis=1)
@@ -243,10 +235,7 @@ class PropensityBins:
     def by_rank(cls, side: Regressed, counting: Bools) -> PropensityBins:
         """Return bins of nearly equal sizes, by propensity and then by bias.
 
-        Parameters
-        ----------
-        counting : ndarray of bool, shape (entities,)
-            Who counts; the others are in bins all the same.
+        ``counting``, shape (entities,): who counts; the others are in bins all the same.
         """
         propensity, bias = side.means.T
         entities = propensity.size

@@ -53,9 +53,7 @@ class ResidualAnswers:
     def of(cls, seen: Observations, reports: ResidualReports, features: Floats) -> ResidualAnswers:
         """Read answers.
 
-        Parameters
-        ----------
-        features : ndarray, shape (items, features)
+        ``features``, shape (items, features).
         """
         users, items, n_users = seen.users, seen.items, seen.shape[0]
         counts = np.bincount(users, minlength=n_users)
@@ -97,12 +95,8 @@ def fitted_to_residuals(
 ) -> Regressed:
     """Return the posterior of the item biases.
 
-    Parameters
-    ----------
-    start : Regressed
-        The prior. An intercept stays 0, as residuals do not depend on it.
-    sweeps : int
-        Steps of Fisher scoring.
+    ``start``: the prior. An intercept stays 0, as residuals do not depend on it. ``sweeps``: steps of Fisher
+    scoring.
     """
     answers = ResidualAnswers.of(seen, reports, start.features)
     n_items, width = start.features.shape

@@ -73,19 +73,9 @@ class Biases:
     ) -> tuple[Biases, Floats]:
         """Minimise a quadratic model of the objective in the biases.
 
-        Parameters
-        ----------
-        users, items : ndarray of int, shape (cells,)
-        slopes : ndarray of float64, shape (cells,)
-            Derivative of the objective in each cell.
-        curvature : float
-            Its second derivative, the same in every cell.
-
-        Returns
-        -------
-        Biases
-        ndarray of float64, shape (cells,)
-            The slopes that the model predicts afterwards.
+        ``users``, ``items``, shape (cells,); ``slopes``, shape (cells,): derivative of the objective in each
+        cell; ``curvature``: its second derivative, the same in every cell. Returns shape (cells,): the slopes
+        that the model predicts afterwards.
         """
         biases, left = self, slopes.copy()
         if not slopes.size:
@@ -114,13 +104,8 @@ def fit_biases(
 ) -> Biases:
     """Return the biases that minimise a likelihood's objective plus ridge / 2 x their squares.
 
-    Parameters
-    ----------
-    users, items : ndarray of int, shape (cells,)
-    shape : tuple of int
-        Users and items.
-    ridge : float
-        Above 0; the mean is not penalised.
+    ``users``, ``items``, shape (cells,). ``shape``: users and items. ``ridge``: above 0; the mean is not
+    penalised.
     """
     biases = Biases.zero(shape)
     value, slopes = likelihood.value_and_slopes(biases.at(users, items))
@@ -297,7 +282,6 @@ class OneBit(Completion):
         ----------
         users, items : ndarray of int32, shape (cells,)
             The observed cells, by user.
-        shape : tuple of int
         """
         if self.bounded:
             return BoundedNuclearBall(users, items, shape, self.radius(shape), self.alpha)

@@ -133,10 +133,7 @@ class Gaussian(Link):
 def link_of(kind: LinkKind, sigma: float) -> Link:
     """Return a link by its name; ``sigma`` is the Gaussian's.
 
-    Raises
-    ------
-    InputError
-        When there is no such link or sigma is not above 0.
+    Raises InputError when there is no such link or sigma is not above 0.
     """
     if kind == "logistic":
         return Logistic()
@@ -150,13 +147,8 @@ def link_of(kind: LinkKind, sigma: float) -> Link:
 def steepness(link: Link, alpha: float) -> float:
     """Return L = sup over |x| <= alpha of |h'(x)| / (h(x) (1 - h(x))) (Li et al. [li2021], section 3.1).
 
-    Parameters
-    ----------
-    alpha : float
-        Largest entry of the hidden matrix, above 0.
+    ``alpha``: largest entry of the hidden matrix, above 0.
 
-    Notes
-    -----
     The supremum is attained at alpha; it is 1 for the logistic link.
     """
     if not alpha > 0:
@@ -176,12 +168,8 @@ def slope_channel(clamp: float, symbols: int, epsilon: float) -> Channel:
     Laplace noise of scale 2 C / epsilon, where epsilon is a K-th of the whole budget: the 2 C K / epsilon
     of Li et al. [li2021], section 4.3, in terms of the whole. Cut into cells, its loss is exactly epsilon.
 
-    Parameters
-    ----------
-    clamp : float
-        C, the largest entry that is sent.
-    symbols : int
-        Cells of the grid on which the noisy entry is sent.
+    ``clamp``: c, the largest entry that is sent; ``symbols``: cells of the grid on which the noisy entry is
+    sent.
     """
     levels = np.linspace(-clamp, clamp, _LEVELS)
     b = 2 * clamp / epsilon

@@ -83,14 +83,8 @@ class CalibratedNoise:
 def output_sensitivity(shape: tuple[int, int], alpha: float, radius: float | None) -> float:
     """Return an upper bound on the L1 distance between any two estimates.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        m users and n items.
-    alpha : float
-        Bound of every entry.
-    radius : float or None
-        Bound tau of the nuclear norm, if there is one.
+    ``shape``: m users and n items; ``alpha``: bound of every entry; ``radius``: bound tau of the nuclear
+    norm, if there is one.
     """
     m, n = shape
     bound = 2 * alpha * m * n
@@ -128,10 +122,8 @@ def curvature_ratio(link: Link, alpha: float) -> float:
 def slope_bound_of(link: Link, alpha: float, slope_bound: SlopeBound) -> float:
     """Return Delta, a bound of h' / (h (1 - h)) on [-alpha, alpha] (Li et al. [li2021], section 4.2).
 
-    Parameters
-    ----------
-    slope_bound : {"published", "tight"}
-        The paper's, 1 for the logistic link and 2 h'(0) / h(-alpha) for the Gaussian one, or the maximum.
+    ``slope_bound``: the paper's, 1 for the logistic link and 2 h'(0) / h(-alpha) for the Gaussian one, or the
+    maximum.
     """
     if slope_bound == "tight":
         return steepness(link, alpha)
@@ -153,19 +145,10 @@ def objective_noise(
 ) -> CalibratedNoise:
     """Return the noise of objective perturbation (Li et al. [li2021], Theorem 2).
 
-    Parameters
-    ----------
-    link, alpha, slope_bound
-        As `slope_bound_of`; what is proved follows from the maximum in either case.
-    calibration : {"published", "sound"}
-    bounded : bool
-        Whether only the constrained problem is solved, with entries held within +-alpha.
-
-    Raises
-    ------
-    SettingError
-        When the sound calibration has no proof, or epsilon is too small for it; its keys are relative
-        to the owner of both the perturbation and the budget.
+    ``link``, ``alpha``, ``slope_bound``: as `slope_bound_of`; what is proved follows from the maximum in
+    either case. ``bounded``: whether only the constrained problem is solved, with entries held within
+    +-alpha. Raises SettingError when the sound calibration has no proof, or epsilon is too small for it; its
+    keys are relative to the owner of both the perturbation and the budget.
     """
     delta = slope_bound_of(link, alpha, slope_bound)
     if isinstance(link, Logistic):

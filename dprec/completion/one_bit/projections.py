@@ -38,12 +38,7 @@ _ADMM_TOLERANCE = 1e-5
 def singular_value_threshold(values: Floats, radius: float) -> float:
     """Return the threshold t at which sum(max(value - t, 0)) = radius; 0 if the sum is never that large.
 
-    Parameters
-    ----------
-    values : ndarray of float64, shape (k,)
-        Not negative, descending.
-    radius : float
-        Above 0.
+    ``values``, shape (k,): not negative, descending; ``radius``: above 0.
     """
     sums = np.cumsum(values) - radius
     if not values.size or sums[-1] <= 0:

@@ -122,17 +122,8 @@ def minimise(
 ) -> Solution[PointT]:
     """Minimise the likelihood's objective over a convex set, from zero.
 
-    Parameters
-    ----------
-    iterations : int
-        Steps at most.
-    tolerance : float
-        Residual at which the iterate counts as optimal.
-
-    Raises
-    ------
-    RunError
-        When the objective is not finite.
+    ``iterations``: steps at most; ``tolerance``: residual at which the iterate counts as optimal. Raises
+    RunError when the objective is not finite.
     """
     iterate = best = _Iterate.at(domain.zero(), likelihood, domain)
     objectives = [iterate.value]
@@ -215,17 +206,8 @@ def minimise_bounded(
 ) -> Solution[Floats]:
     """Minimise the objective from zero; return Z, scaled so that both constraints hold exactly.
 
-    Parameters
-    ----------
-    iterations : int
-        Alternations at most.
-    tolerance : float
-        The copies' distance, and the gradient that is left, over the matrix's norm, of an optimum.
-
-    Raises
-    ------
-    RunError
-        When the objective is not finite.
+    ``iterations``: alternations at most; ``tolerance``: the copies' distance, and the gradient that is left,
+    over the matrix's norm, of an optimum. Raises RunError when the objective is not finite.
     """
     observed = (ball.rows, ball.columns)
     within, inside, dual = ball.zero(), ball.zero(), ball.zero()

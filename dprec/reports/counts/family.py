@@ -52,12 +52,7 @@ class CountFamily(CellFamily):
     )
 
     def check(self) -> None:
-        """Refuse a budget that is too small for a count, or that draws are to share by composition.
-
-        Raises
-        ------
-        SettingError
-        """
+        """Refuse a budget that is too small for a count, or that draws are to share by composition."""
         super().check()
         name = self.mechanism.kind
         if self.budget is not None and self.budget.composition == "pld":
@@ -193,13 +188,8 @@ class Counts(FollowUp):
     def grouped(self, cells: Ints, groups: Ints, counted: Bools) -> Ints:
         """Count cells by user and group, shape (users, groups).
 
-        Parameters
-        ----------
-        cells : ndarray of int64, shape (users,)
-            Cells of each user.
-        groups : ndarray of int64, shape (sum of cells,)
-            The group of each cell's item.
-        counted : ndarray of bool, shape (sum of cells,)
+        ``cells``, shape (users,): cells of each user; ``groups``, shape (sum of cells,): the group of each
+        cell's item; ``counted``, shape (sum of cells,).
         """
         places = (rows_of(cells) * self.groups + groups)[counted]
         shape = cells.size, self.groups
@@ -235,13 +225,9 @@ class Counts(FollowUp):
     def perturb(self, cells: Ints, counts: Ints, sizes: Ints, random_words: NDArray[np.uint64]) -> Ints:
         """Add each user's noise to its counts.
 
-        Parameters
-        ----------
-        cells : ndarray of int64, shape (users,)
-            Cells of each user's first part, counted or not.
-        counts, sizes : ndarray of int64, shape (users, groups)
-            Ratings that reach the least level, and all that are counted.
-        random_words : ndarray of uint64, shape (users, groups)
+        ``cells``, shape (users,): cells of each user's first part, counted or not; ``counts``, ``sizes``,
+        shape (users, groups): ratings that reach the least level, and all that are counted; ``random_words``,
+        shape (users, groups).
         """
         noisy = np.zeros_like(counts)
         epsilons = self.family.epsilons(cells)
@@ -259,15 +245,9 @@ class Counts(FollowUp):
     ) -> NoisyCounts:
         """Return the counts that a server has received of at least one rating.
 
-        Parameters
-        ----------
-        users, groups : ndarray of int, shape (observed cells,)
-            The user of each cell, and the group of its item.
-        counted : ndarray of bool, shape (observed cells,)
-            Which cells are in a count that arrived.
-        cells : ndarray of int64, shape (users,)
-        values : ndarray of int64, shape (users, groups)
-            The noisy counts.
+        ``users``, ``groups``, shape (observed cells,): the user of each cell, and the group of its item;
+        ``counted``, shape (observed cells,): which cells are in a count that arrived; ``cells``, shape
+        (users,); ``values``, shape (users, groups): the noisy counts.
         """
         width, places = self.groups, np.flatnonzero(counted)
         owners = users[places].astype(np.int64) * width + groups[places]
@@ -321,17 +301,8 @@ class CountsAsked(Asking):
 def popularity_groups(ratings: Ints, groups: int) -> Ints:
     """Return the group of every item, such that each group has about the same number of ratings.
 
-    Parameters
-    ----------
-    ratings : ndarray of int64, shape (items,)
-        How often each item is rated.
-    groups : int
-        At least 1.
-
-    Returns
-    -------
-    ndarray of int64, shape (items,)
-        From 0, the items that are rated most often; of equally popular items, the first come first.
+    ``ratings``, shape (items,): how often each item is rated; ``groups``: at least 1. The result has shape
+    (items,). From 0, the items that are rated most often; of equally popular items, the first come first.
     """
     order = np.argsort(-ratings, kind="stable")
     before = np.cumsum(ratings[order]) - ratings[order]

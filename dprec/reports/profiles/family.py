@@ -199,20 +199,9 @@ def profile_elements(
 ) -> tuple[Ints, Ints]:
     """Return the elements of every profile: 2 i, or 2 i + 1 if item i is rated above the user's mean.
 
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (users,)
-        Ratings of each user.
-    items : ndarray of int, shape (ratings,)
-        By user.
-    levels : ndarray of uint8, shape (ratings,)
-    most : int
-        Elements of a user at most: of its ratings farthest from the mean, the first ones if equally far.
-
-    Returns
-    -------
-    counts : ndarray of int64, shape (users,)
-    elements : ndarray of int64, shape (sum of counts,)
+    ``counts``, shape (users,): ratings of each user; ``items``, shape (ratings,): by user; ``levels``, shape
+    (ratings,); ``most``: elements of a user at most: of its ratings farthest from the mean, the first ones if
+    equally far. Returns ``counts``, shape (users,); ``elements``, shape (sum of counts,).
     """
     ratings, users = scale.values[levels - 1], rows_of(counts)
     residuals = ratings * counts[users] - np.bincount(users, weights=ratings, minlength=counts.size)[users]
