@@ -107,12 +107,8 @@ class RefusingApp(ClientApp):
 def client_app(root: str, brought: Mapping[str, Brought] | None = None) -> ClientApp:
     """Return the app that every node runs.
 
-    Parameters
-    ----------
-    root : str
-        Folder of the runs' populations.
-    brought : mapping, optional
-        What runs need from outside dprec, by run key; Ray carries it to its workers with every message.
+    ``root``: folder of the runs' populations. ``brought``: what runs need from outside dprec, by run key; Ray
+    carries it to its workers with every message.
     """
     runs = {} if brought is None else brought
     return answering(RefusingApp(), lambda message, context: partition_of(root, message, context, runs))

@@ -51,16 +51,9 @@ class Memory:
     def answer_once(self, round_index: int, broadcast: bytes) -> None:
         """Record that a round is answered for a broadcast.
 
-        Parameters
-        ----------
-        broadcast : bytes
-            Everything the answer depends on, apart from what is installed on the device.
-
-        Raises
-        ------
-        Refusal
-            When the budget was divided by fewer rounds, the round has been answered for another
-            broadcast, or a later one has been answered.
+        ``broadcast``: everything the answer depends on, apart from what is installed on the device. Raises
+        Refusal when the budget was divided by fewer rounds, the round has been answered for another
+        broadcast, or a later one has been answered.
         """
         if not 1 <= round_index <= self.rounds:
             code = RefusalCode.TOO_MANY_ROUNDS if round_index > 0 else RefusalCode.MALFORMED_REQUEST

@@ -188,10 +188,7 @@ class Population:
     def installed(self, kind: type[SetupT]) -> SetupT:
         """Return the setup, which must be of the kind that a request is for.
 
-        Raises
-        ------
-        Refusal
-            When the devices are set up for another protocol.
+        Raises Refusal when the devices are set up for another protocol.
         """
         if not isinstance(self.setup, kind):
             what = f"the request is not for devices set up for {self.setup.kind}"
@@ -285,19 +282,10 @@ def write_population(
 ) -> None:
     """Write what the devices hold to a new directory.
 
-    Parameters
-    ----------
-    directory : Path
-        From `place_of`, as ``shards``.
-    users_per_node, keys, faults, setup, individual_reports
-        See `Population`; no setup where messages bring it (`clients.population`).
-    shards : Path, optional
-        Where the ratings are, or are to be written; by default in the directory itself.
-
-    Raises
-    ------
-    FileExistsError, InputError
-        When the directory exists; as `write_shards`.
+    ``directory``: from `place_of`, as ``shards``. ``users_per_node``, ``keys``, ``faults``, ``setup``,
+    ``individual_reports``: see `Population`; no setup where messages bring it (`clients.population`).
+    ``shards``: where the ratings are, or are to be written; by default in the directory itself. Raises
+    FileExistsError when the directory exists, and InputError as `write_shards`.
     """
     directory.mkdir(parents=True)
     index = write_shards(directory if shards is None else shards, ratings)
@@ -325,15 +313,9 @@ def write_held_factors(directory: Path, held: HeldFactors) -> None:
 def open_population(directory: str, brought: Brought = NOTHING) -> Population:
     """Open a population; it stays open, so a worker reads its description once.
 
-    Parameters
-    ----------
-    brought : Brought, optional
-        What the messages of the run bring; without it, the folder can name no class from outside dprec.
-
-    Raises
-    ------
-    InputError
-        When a file is damaged, missing or of another run, or names a class that nobody has brought.
+    ``brought``: what the messages of the run bring; without it, the folder can name no class from outside
+    dprec. Raises InputError when a file is damaged, missing or of another run, or names a class that nobody
+    has brought.
     """
     folder = place_of(directory)
     path = folder / _POPULATION

@@ -227,10 +227,7 @@ class Observations:
         Every report is that of a user of its own. They come by item, and of one item by their symbols, or by
         their values where nothing is known of the symbols.
 
-        Parameters
-        ----------
-        with_sets : bool
-            Whether users say apart from that which items they rated.
+        ``with_sets``: whether users say apart from that which items they rated.
         """
         reported = self.values if self.symbols is None else self.symbols.symbols
         order = np.lexsort((reported, self.items))

@@ -80,10 +80,7 @@ class GradientPerturbation(OwnModelRounds):
     ) -> Iterable[Message]:
         """Return one request per node, with the rows of its users; see Flower's `Strategy`.
 
-        Raises
-        ------
-        ValueError
-            When there are arrays to start from.
+        Raises ValueError when there are arrays to start from.
         """
         self.refuse_arrays(arrays)
         self._account = RoundAccount(SLOPES, self.group, self.traffic)

@@ -123,10 +123,7 @@ class IterativeFactorization(TrainingRounds):
     ) -> Iterable[Message]:
         """Return one request per node that hosts users who are asked; see Flower's `Strategy`.
 
-        Raises
-        ------
-        ValueError
-            When the arrays are not one array of item factors.
+        Raises ValueError when the arrays are not one array of item factors.
         """
         given = arrays.to_numpy_ndarrays()
         if len(given) != 1 or given[0].shape != self.shape:

@@ -42,10 +42,7 @@ class SamplingOptions(Options):
     def size(self, n_users: int) -> int:
         """Return how many of the users are asked.
 
-        Raises
-        ------
-        SettingError
-            When nobody would be asked, or more than there are.
+        Raises SettingError when nobody would be asked, or more than there are.
         """
         wanted = n_users if self.count is None else self.count
         if self.fraction is not None:

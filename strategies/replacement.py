@@ -63,12 +63,8 @@ class ReplacementExchange:
 
         The users asked are those whose ratings arrived and include an item with candidates.
 
-        Parameters
-        ----------
-        observed : Observations
-            What the devices sent before: which items of which users are known.
-        traffic : TrafficLedger
-            Charged in place, in full for each user, although a partition receives one copy.
+        ``observed``: what the devices sent before: which items of which users are known; ``traffic``: charged
+        in place, in full for each user, although a partition receives one copy.
         """
         account = RoundAccount(REPLACE, self.group, traffic)
         needs = self._needs(observed, roster.n_users)

@@ -54,10 +54,7 @@ class ReportCollection:
     def collect(self, grid: Grid, roster: Roster) -> Collected:
         """Ask every user for its report.
 
-        Raises
-        ------
-        RunError
-            When not a single report was accepted.
+        Raises RunError when not a single report was accepted.
         """
         traffic, n_users = TrafficLedger(roster.n_users), roster.n_users
         account = RoundAccount(REPORT, self.group, traffic)

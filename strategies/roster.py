@@ -45,12 +45,7 @@ class Roster:
     def messages(self, message_type: str, contents: dict[int, RecordDict], group: str) -> list[Message]:
         """Return the messages that send a request to some of the nodes.
 
-        Parameters
-        ----------
-        contents : dict
-            What the node of each partition is sent.
-        group : str
-            Run key.
+        ``contents``: what the node of each partition is sent; ``group``: run key.
         """
         return [
             Message(content, node, message_type, group_id=group)
@@ -105,12 +100,8 @@ class Roster:
     def read(self, answers: dict[int, Message], asked: Bools, reader: Reader[ReadT]) -> Iterator[ReadT]:
         """Yield what a reader makes of the answer of each partition, except of those that it cannot use.
 
-        Parameters
-        ----------
-        answers : dict
-            From `by_partition`; emptied, so that no answer is kept after it is read.
-        asked : ndarray of bool, shape (users,)
-            Who was asked.
+        ``answers``: from `by_partition`; emptied, so that no answer is kept after it is read. ``asked``,
+        shape (users,): who was asked.
         """
         for partition_id in list(answers):
             partition = self.partition(partition_id)
@@ -123,10 +114,7 @@ class Roster:
 def identify(grid: Grid) -> tuple[int, ...]:
     """Ask every node which partition it hosts; return the node ids in the order of the partitions.
 
-    Raises
-    ------
-    RunError
-        When a partition is hosted by no node or by two.
+    Raises RunError when a partition is hosted by no node or by two.
     """
     nodes = list(grid.get_node_ids())
     questions = [Message(RecordDict(), node, IDENTIFY) for node in nodes]

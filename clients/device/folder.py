@@ -76,19 +76,9 @@ class Agreement(Options):
     ) -> Agreement:
         """Return the agreement on a protocol.
 
-        Parameters
-        ----------
-        item_ids : sequence of str
-            The data set's own, in the order of the catalogue.
-        public : str
-            The public key of the run.
-        process : OrdinalProcess, optional
-            Where devices predict from a table of items.
-
-        Raises
-        ------
-        InputError
-            When the setup has user-defined classes that no file describes.
+        ``item_ids``: the data set's own, in the order of the catalogue; ``public``: the public key of the
+        run; ``process``: where devices predict from a table of items. Raises InputError when the setup has
+        user-defined classes that no file describes.
         """
         own = user_defined_classes(setup)
         agreement = cls(
@@ -270,10 +260,7 @@ class DeviceFolder:
     def item_ids(self) -> list[str]:
         """The ids of the items.
 
-        Raises
-        ------
-        InputError
-            When the catalogue is not that of the agreement.
+        Raises InputError when the catalogue is not that of the agreement.
         """
         *item_ids, rest = self._text(self.catalogue_file).split("\n")
         if rest or _digest_of(item_ids) != self.agreement.catalogue:
@@ -300,10 +287,7 @@ class DeviceFolder:
     def keep_profile(self, profile: Profile) -> None:
         """Write the ratings with which a run is answered, if they are not kept already.
 
-        Raises
-        ------
-        OSError
-            When they cannot be written.
+        Raises OSError when they cannot be written.
         """
         file = self.kept_profile_file(profile.digest)
         if not file.exists():
@@ -315,10 +299,7 @@ class DeviceFolder:
     def kept_profile(self, digest: str) -> Profile:
         """Read the ratings with which a run was answered.
 
-        Raises
-        ------
-        InputError
-            When they are missing or changed.
+        Raises InputError when they are missing or changed.
         """
         file = self.kept_profile_file(digest)
         profile = read_profile(file, self._positions, self.agreement.scale)
@@ -342,10 +323,7 @@ class DeviceFolder:
     def locked(self) -> Iterator[None]:
         """Keep other processes from using the folder.
 
-        Raises
-        ------
-        InputError
-            When another one does.
+        Raises InputError when another one does.
         """
         path = self.path / "lock"
         try:
@@ -377,27 +355,11 @@ def write_device(
 ) -> DeviceFolder:
     """Make the folder of a device, with a new secret.
 
-    Parameters
-    ----------
-    folder : Path
-        Must not exist, or be empty.
-    profile : tuple of ndarray
-        The positions of the rated items in the catalogue, and their true ratings.
-    user : int
-        Number under which the server enrols the device.
-    limits : Limits
-        What the device may spend.
-    item_ids : sequence of str
-        Those of the agreement.
-    node_key : bytes
-        The private key by which the server knows the device.
-    seeded : InstalledKeys, optional
-        What a device of a test draws from, as the simulation would.
-
-    Raises
-    ------
-    InputError
-        When the folder is not empty or cannot be written, or the items are not those of the agreement.
+    ``folder``: must not exist, or be empty; ``profile``: the positions of the rated items in the catalogue,
+    and their true ratings; ``user``: number under which the server enrols the device; ``limits``: what the
+    device may spend; ``item_ids``: those of the agreement; ``node_key``: the private key by which the server
+    knows the device; ``seeded``: what a device of a test draws from, as the simulation would. Raises
+    InputError when the folder is not empty or cannot be written, or the items are not those of the agreement.
     """
     _check_catalogue(item_ids, agreement)
     device, (items, values) = DeviceFolder(folder), profile

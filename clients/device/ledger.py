@@ -53,12 +53,8 @@ class Limits(Options):
     def exceeded(self, run: Sequence[Loss], lifetime: Sequence[Loss], runs: int) -> str | None:
         """Return which limit some losses exceed, in words; None if they keep to all.
 
-        Parameters
-        ----------
-        run, lifetime : sequence of Loss
-            What any profile could lose by the answers of the run, and of all runs.
-        runs : int
-            How many runs these are.
+        ``run``, ``lifetime``: what any profile could lose by the answers of the run, and of all runs;
+        ``runs``: how many runs these are.
         """
         if self.runs is not None and runs > self.runs:
             return f"a further run, the limit is {self.runs}"

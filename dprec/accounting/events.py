@@ -56,12 +56,7 @@ class EventMechanism(ABC):
     def composed(cls, events: Sequence[tuple[Self, Bools]], delta: float, adjacency: Adjacency) -> Floats:
         """Return an epsilon of every user that holds with delta for all events of a group, shape (users,).
 
-        Parameters
-        ----------
-        events : sequence of (EventMechanism, ndarray of bool, shape (users,))
-            In order: by what something was released, and about whom.
-        delta : float
-            Above 0.
+        ``events``: in order, by what something was released, and about whom; ``delta``: above 0.
         """
 
     def shuffled(self, hidden: ShuffledReports | ShuffledProfiles) -> EventMechanism:
@@ -92,12 +87,9 @@ class ChannelDraws(EventMechanism):
 
     @classmethod
     def composed(cls, events: Sequence[tuple[Self, Bools]], delta: float, adjacency: Adjacency) -> Floats:
-        """Return the losses of all draws; users of whom the same was drawn are composed once.
+        """Return the losses of all draws; users of whom the same was drawn are composed once, shape (users,).
 
-        Returns
-        -------
-        ndarray of float64, shape (users,)
-            At most the sum of the epsilons; infinite if a channel has none.
+        At most the sum of the epsilons; infinite if a channel has none.
         """
         times: dict[Self, Ints] = {}
         for mechanism, users in events:
@@ -201,10 +193,7 @@ def dominating_channel(epsilon: float) -> Channel:
 
     It is the randomised response of one bit (Kairouz, Oh and Viswanath [kairouz2015], section 3).
 
-    Parameters
-    ----------
-    epsilon : float
-        Above 0, at most that of integer draws out of 2**60, or infinite.
+    ``epsilon``: above 0, at most that of integer draws out of 2**60, or infinite.
     """
     # Downwards, so that the channel's loss is not below epsilon.
     lies = 0 if math.isinf(epsilon) else max(1, math.floor(DRAWS / (1 + math.exp(epsilon)) * (1 - 1e-15)))

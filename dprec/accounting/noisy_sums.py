@@ -50,12 +50,8 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """Return the smallest epsilon of one release at a delta, rounded up.
 
-    Parameters
-    ----------
-    mu : float
-        Distance of the means in standard deviations, at least 0; infinite without noise.
-    delta : float
-        Above 0 and below 1.
+    ``mu``: distance of the means in standard deviations, at least 0; infinite without noise. ``delta``: above
+    0 and below 1.
     """
     if math.isinf(mu):
         return math.inf
@@ -69,12 +65,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 def largest_mu(epsilon: float, delta: float) -> float:
     """Return the largest distance of two means, in standard deviations, that is (epsilon, delta)-private.
 
-    Parameters
-    ----------
-    epsilon : float
-        At least 0.
-    delta : float
-        Above 1e-12 and below 1.
+    ``epsilon``: at least 0; ``delta``: above 1e-12 and below 1.
     """
     root = brentq(
         lambda mu: gaussian_delta(mu, epsilon) - delta, _NEAREST, _FURTHEST, xtol=1e-15, rtol=_PRECISION
@@ -116,12 +107,7 @@ def skellam_epsilon(multiplier: float, norm: float, delta: float) -> float:
 
     From Renyi divergences by Canonne, Kamath and Steinke [canonne2020], Proposition 12.
 
-    Parameters
-    ----------
-    multiplier, norm : float
-        See `renyi_divergences`.
-    delta : float
-        Above 0 and below 1.
+    ``multiplier``, ``norm``: see `renyi_divergences`; ``delta``: above 0 and below 1.
     """
     if multiplier <= 0:
         return math.inf
@@ -140,12 +126,7 @@ def skellam_multiplier(epsilon: float, norm: float, delta: float) -> float:
 
     It is infinite where one of 2**40 would not do.
 
-    Parameters
-    ----------
-    epsilon : float
-        Above 0.
-    norm, delta : float
-        See `skellam_epsilon`; delta is at least `LEAST_DELTA`.
+    ``epsilon``: above 0. ``norm``, ``delta``: see `skellam_epsilon`; delta is at least `LEAST_DELTA`.
     """
     low, high = 0.0, 1.0
     while skellam_epsilon(high, norm, delta) > epsilon:

@@ -46,12 +46,8 @@ class PrivacyLossDistribution:
         a polygon with its corners on the curve, at a = exp(j step), is never below it. It is the
         divergence of a pair whose losses lie on the grid (Doroshenko et al. [doroshenko2022], section 4).
 
-        Parameters
-        ----------
-        channel : Channel
-            With an epsilon above 0 and below infinity.
-        step : float, optional
-            By default ``channel.epsilon / POINTS``.
+        ``channel``: with an epsilon above 0 and below infinity; ``step``: by default ``channel.epsilon /
+        POINTS``.
         """
         step = step or channel.epsilon / POINTS
         points = points_up_to(channel.epsilon, step)
@@ -61,10 +57,8 @@ class PrivacyLossDistribution:
     def with_divergences(cls, step: float, divergences: Floats) -> PrivacyLossDistribution:
         """Return the distribution of a pair whose divergences are not below those given.
 
-        Parameters
-        ----------
-        divergences : ndarray of float64, shape (points + 1,)
-            Bounds on h(a) at a = exp(j step), whichever of the two is the first; the last one is 0.
+        ``divergences``, shape (points + 1,): bounds on h(a) at a = exp(j step), whichever of the two is the
+        first; the last one is 0.
         """
         ratios = np.exp(step * np.arange(divergences.size))
         slopes = np.diff(divergences) / np.diff(ratios)
@@ -96,9 +90,7 @@ class PrivacyLossDistribution:
     def spectrum(self, length: int) -> tuple[Floats, Floats]:
         """Return the Fourier transform of the masses, wound around a circle of ``length`` points.
 
-        Returns
-        -------
-        log_moduli, angles : ndarray of float64, shape (length // 2 + 1,)
+        The result has shape (length // 2 + 1,).
         """
         if length not in self._spectra:
             places = np.arange(-self.points, self.points + 1) % length
@@ -190,14 +182,9 @@ class ComposedLoss:
     def of_transform(cls, masses: Floats, step: float, first: int, count: int, points: int) -> ComposedLoss:
         """Return the sum whose distribution was found by a Fourier transform.
 
-        Parameters
-        ----------
-        masses : ndarray of float64, shape (length,)
-            As transformed back: of the losses j step, j modulo the length.
-        first : int
-            The least j.
-        count, points : int
-            Losses that were added up, and the most that their sum can be, in steps.
+        ``masses``, shape (length,): as transformed back: of the losses j step, j modulo the length;
+        ``first``: the least j; ``count``, ``points``: losses that were added up, and the most that their sum
+        can be, in steps.
         """
         length = masses.size
         inside: Floats = np.maximum(0.0, np.roll(masses, -(first % length)))
@@ -237,10 +224,7 @@ class ComposedLoss:
 def compose(draws: Sequence[tuple[PrivacyLossDistribution, int]]) -> ComposedLoss:
     """Return the distribution of the loss of independent draws.
 
-    Parameters
-    ----------
-    draws : sequence of (PrivacyLossDistribution, int)
-        What is drawn from, all on the same grid, and how often, at least once.
+    ``draws``: what is drawn from, all on the same grid, and how often, at least once.
     """
     step = draws[0][0].step
     points = sum(times * one.points for one, times in draws)

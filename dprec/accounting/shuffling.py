@@ -79,12 +79,8 @@ class PrivacyBlanket:
         expectations in one). With n = 1 it is the channel's own. It falls with n: anybody can add what hides
         in a further report.
 
-        Parameters
-        ----------
-        epsilon : float
-            At least 0.
-        reports : int
-            n, the report itself included; the others are through the channel, of any ratings.
+        ``epsilon``: at least 0. ``reports``: n, the report itself included; the others are through the
+        channel, of any ratings.
         """
         if epsilon >= self.channel.epsilon:
             return 0.0
@@ -118,12 +114,7 @@ def clones_delta(epsilon: float, reports: int, local_epsilon: float) -> float:
     A report is a clone of x or y, at even odds, with probability e^-local ([feldman2021], Theorem 3.1 and
     section 4): nothing but the local epsilon needs to be known of the channels, which may differ.
 
-    Parameters
-    ----------
-    epsilon, local_epsilon : float
-        At least 0, the second finite.
-    reports : int
-        The report itself included.
+    ``epsilon``, ``local_epsilon``: at least 0, the second finite; ``reports``: the report itself included.
     """
     return _mixture_delta(epsilon, reports, local_epsilon, math.exp(-local_epsilon))
 
@@ -136,12 +127,7 @@ def two_answers_delta(epsilon: float, reports: int, local_epsilon: float, symbol
     reduction of Feldman, McMillan and Talwar [feldman2023] in a form that holds for every k (its erratum is
     about third symbols). The privacy blanket hides a report among third symbols as well.
 
-    Parameters
-    ----------
-    epsilon, reports, local_epsilon
-        As in `clones_delta`.
-    symbols : int
-        k, at least 2.
+    ``epsilon``, ``reports``, ``local_epsilon``: as in `clones_delta`; ``symbols``: k, at least 2.
     """
     lie = 1 / (math.exp(local_epsilon) + symbols - 1)
     one_of_two = lie * (math.exp(local_epsilon) + 1)
@@ -172,15 +158,7 @@ def _mixture_delta(epsilon: float, reports: int, local_epsilon: float, clone: fl
 def closed_form_epsilon(reports: int, local_epsilon: float, delta: float) -> float:
     """Return an epsilon that holds with delta, in closed form ([feldman2021], Theorem 3.1).
 
-    Parameters
-    ----------
-    delta : float
-        Above 0.
-
-    Returns
-    -------
-    float
-        The local epsilon where there are too few reports for the theorem.
+    ``delta``: above 0. Result: the local epsilon where there are too few reports for the theorem.
     """
     grown = math.exp(local_epsilon)
     if reports < 16 * grown * math.log(2 / delta):
@@ -217,14 +195,8 @@ def computed_for(reports: Ints) -> Ints:
 def least_epsilon(delta_at: Callable[[float], float], largest: float, delta: float) -> float:
     """Return an epsilon that holds with delta, the least but for `_PRECISION`.
 
-    Parameters
-    ----------
-    delta_at : callable
-        From an epsilon to its delta, falling.
-    largest : float
-        An epsilon that holds.
-    delta : float
-        Above 0.
+    ``delta_at``: from an epsilon to its delta, falling; ``largest``: an epsilon that holds; ``delta``: above
+    0.
     """
     if delta_at(0.0) <= delta:
         return 0.0
@@ -269,12 +241,7 @@ class ShuffledChannel:
     def epsilon(self, reports: int, delta: float) -> float:
         """Return an epsilon that holds with delta for one of the shuffled reports, at most the channel's.
 
-        Parameters
-        ----------
-        reports : int
-            The report itself included, at least 1.
-        delta : float
-            Above 0.
+        ``reports``: the report itself included, at least 1; ``delta``: above 0.
         """
         if (reports, delta) not in self._epsilons:
             self._epsilons[reports, delta] = least_epsilon(
@@ -288,10 +255,7 @@ class ShuffledChannel:
         The divergences of a pair are convex in a = e^epsilon, so that straight lines between some of them,
         the last one down to 0 at the channel's epsilon, are not below them.
 
-        Parameters
-        ----------
-        step : float
-            Distance of two points of the grid.
+        ``step``: distance of two points of the grid.
         """
         if (reports, step) not in self._losses:
             self._losses[reports, step] = self._dominating(reports, step)
@@ -354,10 +318,7 @@ class ShuffledReports:
         The mixes are independent of each other, so that their losses add up. Infinite for users without an
         accepted report.
 
-        Parameters
-        ----------
-        delta : float
-            Above 0.
+        ``delta``: above 0.
         """
         sizes, places = self._sizes
         composed = np.full(self.n_users, np.inf)
@@ -382,12 +343,7 @@ class ShuffledReports:
 def with_the_same_items(counts: Ints, items: NDArray[np.integer]) -> Ints:
     """Return how many users report on exactly the items of each user, itself included, shape (users,).
 
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (users,)
-        Items of each user.
-    items : ndarray of int, shape (sum of counts,)
-        By user, ascending.
+    ``counts``, shape (users,): items of each user; ``items``, shape (sum of counts,): by user, ascending.
     """
     ordered = np.ascontiguousarray(items)
     sets = cut(ordered.tobytes(), counts * ordered.itemsize)

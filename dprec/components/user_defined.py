@@ -57,12 +57,8 @@ def reference_of(component: type[Any]) -> str:
 def naming(component: object, accepted: str) -> Iterator[None]:
     """Say in one line what the code of a user-defined class has raised, and name the class.
 
-    Parameters
-    ----------
-    component : object
-        Whose code runs; what one of this distribution raises is a defect, and passes as it is.
-    accepted : str
-        What the class should do.
+    ``component``: whose code runs; what one of this distribution raises is a defect, and passes as it is.
+    ``accepted``: what the class should do.
     """
     try:
         yield
@@ -108,10 +104,7 @@ def is_importable(component: type[Any]) -> bool:
 def importing_only(references: Collection[str]) -> Iterator[None]:
     """Let what is read here name some user-defined classes, and no others; no other module is imported.
 
-    Parameters
-    ----------
-    references : collection of str
-        ``module:Class`` of each.
+    ``references``: ``module:Class`` of each.
     """
     token = _NAMEABLE.set(references)
     try:
@@ -123,18 +116,8 @@ def importing_only(references: Collection[str]) -> Iterator[None]:
 def imported(reference: str, base: type[ClassT]) -> type[ClassT]:
     """Import a class from the current directory or the environment.
 
-    Parameters
-    ----------
-    reference : str
-        ``module:Class``.
-    base : type
-        What it must be derived from.
-
-    Raises
-    ------
-    SettingError
-        Under "kind", when there is no such module or class, the module raises an exception, or the class is
-        no component.
+    ``reference``: ``module:Class``; ``base``: what it must be derived from. Raises SettingError under "kind",
+    when there is no such module or class, the module raises an exception, or the class is no component.
     """
     nameable = _NAMEABLE.get()
     if nameable is not None and reference not in nameable:
@@ -243,15 +226,8 @@ def _derived(module: ModuleType, base: type[Any], name: str) -> str:
 def imported_function(reference: str) -> Callable[..., Any]:
     """Import a function from the current directory or the environment.
 
-    Parameters
-    ----------
-    reference : str
-        ``module:function``.
-
-    Raises
-    ------
-    SettingError
-        Without a key, when there is no such module or function, or the module raises an exception.
+    ``reference``: ``module:function``. Raises SettingError without a key, when there is no such module or
+    function, or the module raises an exception.
     """
     if not _REFERENCE.fullmatch(reference) or "<locals>" in reference:
         raise SettingError("", repr(shown(reference)), "module:function, such as my_module:my_function")
@@ -277,10 +253,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 def sources_of(components: Iterable[type[Any]]) -> dict[str, str]:
     """Return a digest of the code of each user-defined class, by ``module:Class``.
 
-    Returns
-    -------
-    dict
-        16 hexadecimal digits each: of the class and of those that it is derived from.
+    16 hexadecimal digits each: of the class and of those that it is derived from.
     """
     return {reference_of(component): _digest(component) for component in components}
 
@@ -379,15 +352,8 @@ def import_from(folders: Iterable[str]) -> None:
 def packed(value: object, what: str) -> bytes:
     """Return an object as bytes.
 
-    Parameters
-    ----------
-    what : str
-        What it is, for errors.
-
-    Raises
-    ------
-    InputError
-        When it holds something that cannot travel, such as an open file.
+    ``what``: what it is, for errors. Raises InputError when it holds something that cannot travel, such as an
+    open file.
     """
     import cloudpickle
 
@@ -402,10 +368,7 @@ def packed(value: object, what: str) -> bytes:
 def unpacked(data: bytes, what: str) -> Any:
     """Return the object that `packed` was given; whoever calls trusts where the bytes come from.
 
-    Raises
-    ------
-    InputError
-        When a class cannot be imported here.
+    Raises InputError when a class cannot be imported here.
     """
     folders, code = pickle.loads(data)
     import_from(folders)

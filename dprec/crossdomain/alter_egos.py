@@ -81,10 +81,7 @@ class ReplacementOptions(Options):
     def sensitivity(self, kind: SimilarityKind) -> float:
         """Return GS for a similarity.
 
-        Raises
-        ------
-        SettingError
-            When another sensitivity is configured.
+        Raises SettingError when another sensitivity is configured.
         """
         width = global_sensitivity(kind)
         if self.global_sensitivity not in (None, width):
@@ -127,17 +124,9 @@ def alter_egos(
     The values of items replaced by the same target item are averaged, and a user's own ratings of target
     items take precedence over replacements (Guerraoui et al. [guerraoui2017], section 4.3).
 
-    Parameters
-    ----------
-    users, items : ndarray of int, shape (ratings,)
-        Of both domains, by user; users from 0.
-    values : ndarray of float64, shape (ratings,)
-        What a replacement inherits.
-    draws : ReplacementDraws
-        Items without candidates are not replaced.
-    random_words : ndarray of uint64, shape (ratings,)
-    target_start : int
-        First item of the target domain.
+    ``users``, ``items``, shape (ratings,): of both domains, by user; users from 0. ``values``, shape
+    (ratings,): what a replacement inherits. ``draws``: items without candidates are not replaced.
+    ``random_words``, shape (ratings,). ``target_start``: first item of the target domain.
     """
     places, listed = find(draws.candidates.items, items)
     replaced = np.flatnonzero(listed)

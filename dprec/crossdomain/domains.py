@@ -47,17 +47,9 @@ class CrossDomainRatings(Ratings):
 def joined(source: Ratings, target: Ratings, names: tuple[str, str]) -> CrossDomainRatings:
     """Put two domains side by side, over the union of their users.
 
-    Parameters
-    ----------
-    source, target : Ratings
-        On one scale; users with the same identifier are the same user.
-    names : tuple of str
-        Names of the two domains; they become part of the items' identifiers.
-
-    Raises
-    ------
-    InputError
-        When the names are the same, a domain has no rating, or the scales differ.
+    ``source``, ``target``: on one scale; users with the same identifier are the same user. ``names``: names
+    of the two domains; they become part of the items' identifiers. Raises InputError when the names are the
+    same, a domain has no rating, or the scales differ.
     """
     _check(source, target, names)
     users = [domain.user_ids[domain.users] for domain in (source, target)]

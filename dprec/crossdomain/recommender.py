@@ -275,20 +275,10 @@ class ItemBasedRecommender:
     ) -> tuple[Ints, Floats]:
         """Return all that a private prediction learns of similarities: neighbours, and how alike they are.
 
-        Parameters
-        ----------
-        wanted : ndarray of int, shape (cells,)
-            The target items that are predicted.
-        similarities : ndarray of float64, shape (cells, candidates)
-        sensitivities : ndarray of float64, shape (cells,)
-            SS of each wanted item.
-
-        Returns
-        -------
-        chosen : ndarray of int64, shape (cells, neighbours)
-            Places among the candidates (PNSA).
-        weights : ndarray of float64, shape (cells, neighbours)
-            Their similarities with noise (PNCF).
+        ``wanted``, shape (cells,): the target items that are predicted; ``similarities``, shape (cells,
+        candidates); ``sensitivities``, shape (cells,): SS of each wanted item. Returns ``chosen``, shape
+        (cells, neighbours): places among the candidates (PNSA); ``weights``, shape (cells, neighbours): their
+        similarities with noise (PNCF).
         """
         options, k = self.options, min(self.options.neighbors, similarities.shape[1])
         assert options.epsilon is not None, "neighbours without a budget"

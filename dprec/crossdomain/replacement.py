@@ -70,10 +70,7 @@ class Candidates:
 
         An item without candidates gets one with an X-Sim of 0, so it does not show that it has none.
 
-        Parameters
-        ----------
-        items : ndarray of int64
-            Must include every item that has candidates.
+        ``items``: must include every item that has candidates.
         """
         missing = np.setdiff1d(items, self.items)
         added = np.zeros_like(missing)
@@ -128,16 +125,10 @@ class ReplacementDraws:
         Pr(t_j) is proportional to exp(eps X-SIM(t_i, t_j) / (2 GS)) (Guerraoui et al. [guerraoui2017],
         Theorem 1).
 
-        Parameters
-        ----------
-        epsilon : float
-            Budget of one replacement; 0 draws uniformly.
-        sensitivity : float
-            GS, the most by which one user can change an X-Sim value.
-        whole_catalogue : bool
-            Whether target items without a value can be drawn too, with an X-Sim of 0. Which items have
-            a value depends on the users; the mechanism is private for any ratings only over the whole
-            catalogue, with a row for every source item (`Candidates.covering`).
+        ``epsilon``: budget of one replacement; 0 draws uniformly. ``sensitivity``: GS, the most by which one
+        user can change an X-Sim value. ``whole_catalogue``: whether target items without a value can be drawn
+        too, with an X-Sim of 0. Which items have a value depends on the users; the mechanism is private for
+        any ratings only over the whole catalogue, with a row for every source item (`Candidates.covering`).
         """
         per_step = epsilon / (2 * sensitivity) / STEPS
         rows = rows_of(candidates.counts)
@@ -167,18 +158,10 @@ class ReplacementDraws:
         return Channel(np.stack([self._draws(row), other._draws(row)]), np.array([0.0, 1.0]), positions)
 
     def draw(self, rows: Ints, random_words: NDArray[np.uint64]) -> Ints:
-        """Draw one replacement per random word.
+        """Draw one replacement per random word, shape (draws,).
 
-        Parameters
-        ----------
-        rows : ndarray of int64, shape (draws,)
-            The row of each draw.
-        random_words : ndarray of uint64, shape (draws,)
-
-        Returns
-        -------
-        ndarray of int64, shape (draws,)
-            Positions in the target domain.
+        ``rows``, shape (draws,): the row of each draw; ``random_words``, shape (draws,). Result: positions in
+        the target domain.
         """
         table = self.candidates
         draws = integer_weights(random_words)

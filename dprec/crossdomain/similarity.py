@@ -59,11 +59,8 @@ class RatedItems:
     ) -> RatedItems:
         """Prepare a users x items matrix whose stored entries are the ratings, zeros included.
 
-        Parameters
-        ----------
-        ratings : csr_array, shape (users, items)
-        prior : float
-            Number of ratings at the overall mean that are added to each item's own for its mean.
+        ``ratings``, shape (users, items); ``prior``: number of ratings at the overall mean that are added to
+        each item's own for its mean.
         """
         counts = np.diff(ratings.indptr)
         values, users = ratings.data, rows_of(counts)

@@ -48,18 +48,9 @@ class LayeredGraph:
 def layered_graph(items: RatedItems, in_target: Bools, neighbors: int, significance: int) -> LayeredGraph:
     """Find the layers and keep the strongest edges between adjacent ones.
 
-    Parameters
-    ----------
-    items : RatedItems
-        Of both domains.
-    in_target : ndarray of bool, shape (items,)
-    neighbors : int
-        An edge is kept if it is among this many most similar ones of either end, within its two layers.
-    significance : int
-        As `edges_between`.
+    ``items``: of both domains; ``in_target``, shape (items,); ``neighbors``: an edge is kept if it is among
+    this many most similar ones of either end, within its two layers; ``significance``: as `edges_between`.
 
-    Notes
-    -----
     Layers and pruning as in Guerraoui et al. [guerraoui2017], section 4.2.
     """
     domains = (np.flatnonzero(~in_target), np.flatnonzero(in_target))

@@ -303,21 +303,10 @@ class InMemory(Dataset):
     ) -> Self:
         """Return the data set of ratings that are in memory.
 
-        Parameters
-        ----------
-        ratings : Ratings, DataFrame, sparse matrix or arrays
-            As for `dprec.datasets.held.ratings_from`; all ratings, or the train part.
-        test : likewise, optional
-            The test part.
-        duplicates : {"error", "last"}
-            What to do if a user rated an item twice: refuse, or keep the last row.
-        **settings
-            Those of `RatingColumns`: the columns of a frame, and the scale.
-
-        Raises
-        ------
-        InputError
-            When they cannot be used as ratings, or the parts have no user, or a rating, in common.
+        ``ratings``: as for `dprec.datasets.held.ratings_from`; all ratings, or the train part. ``test``: the
+        test part. ``duplicates``: what to do if a user rated an item twice: refuse, or keep the last row.
+        ``**settings``: those of `RatingColumns`: the columns of a frame, and the scale. Raises InputError
+        when they cannot be used as ratings, or the parts have no user, or a rating, in common.
         """
         columns = RatingColumns(**settings)
         parts = ratings_from(ratings, test, columns, duplicates)

@@ -46,10 +46,7 @@ class Douban(FileDataset):
     def load(self) -> Ratings:
         """Return all ratings, of both domains if a source and a target are named.
 
-        Raises
-        ------
-        InputError
-            Naming the file and line of what cannot be read, or the setting that does not fit.
+        Raises InputError naming the file and line of what cannot be read, or the setting that does not fit.
         """
         if self.source is None and self.target is None:
             return self._read(self.domain, "domain")

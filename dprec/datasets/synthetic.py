@@ -192,10 +192,7 @@ class OneBitSynthetic(Dataset):
     def load(self) -> Ratings:
         """Return the sign of every cell; a split decides which of them are observed.
 
-        Raises
-        ------
-        SettingError
-            When there are too many cells.
+        Raises SettingError when there are too many cells.
         """
         matrix = self.hidden()
         chances = link_of(self.link, self.sigma).probability(matrix)

@@ -234,10 +234,7 @@ def bitmap_of(asked: Bools) -> bytes | None:
 def asked_users(bitmap: bytes | None, users: int) -> Bools:
     """Return which users of a partition are asked, shape (users,).
 
-    Raises
-    ------
-    ValueError
-        When the bitmap is for a partition of another size.
+    Raises ValueError when the bitmap is for a partition of another size.
     """
     if bitmap is None:
         return np.ones(users, dtype=np.bool_)
@@ -407,10 +404,7 @@ class Refusal(ValueError):  # noqa: N818 (nothing went wrong)
 def refusing_malformed() -> Iterator[None]:
     """Refuse a request in which the block cannot read what it has to read.
 
-    Raises
-    ------
-    Refusal
-        In place of any other ValueError of the block.
+    Raises Refusal in place of any other ValueError of the block.
     """
     try:
         yield

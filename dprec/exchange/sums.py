@@ -44,19 +44,9 @@ class SummedReports:
     def of(cls, record: Record, asked: int, numbers: int, items: int | None) -> SummedReports:
         """Read the reply.
 
-        Parameters
-        ----------
-        asked : int
-            Users of the partition who were asked.
-        numbers : int
-            Size of the sum.
-        items : int or None
-            Size of `raters`; None if reports do not reveal them.
-
-        Raises
-        ------
-        ValueError
-            When the reply is malformed or for other numbers.
+        ``asked``: users of the partition who were asked. ``numbers``: size of the sum. ``items``: size of
+        `raters`; None if reports do not reveal them. Raises ValueError when the reply is malformed or for
+        other numbers.
         """
         if _count(record, "asked") != asked:
             raise ValueError("a reply for another number of users")

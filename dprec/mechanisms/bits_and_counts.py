@@ -44,10 +44,7 @@ class BitsAndCounts(Mechanism):
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
         """Return the channel of the first part: the two values of a bit, and "left for the counts".
 
-        Raises
-        ------
-        SettingError
-            When the threshold does not split the scale.
+        Raises SettingError when the threshold does not split the scale.
         """
         bit = ThresholdBit(threshold=self.threshold).channel(scale, epsilon)
         left = np.full((scale.levels, 1), 1 - self.bits)

@@ -45,10 +45,7 @@ class FisherOptimal(Mechanism):
         Values are the linear reading of the symbols with the least squared error of the mean at each level,
         levels weighted by the histogram.
 
-        Raises
-        ------
-        SettingError
-            When the histogram is not one positive share per level.
+        Raises SettingError when the histogram is not one positive share per level.
         """
         shares = level_shares(self.histogram, scale.levels)
         probabilities = _best(shares, self.variance, epsilon)

@@ -53,10 +53,7 @@ class BinaryFlip(Mechanism):
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
         """Return the two probabilities as a channel.
 
-        Raises
-        ------
-        InputError
-            When ratings are not binary, or the probabilities cost more than epsilon.
+        Raises InputError when ratings are not binary, or the probabilities cost more than epsilon.
         """
         check_binary(scale)
         if not flips_keep(self.p1, self.p2, epsilon):

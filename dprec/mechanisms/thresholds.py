@@ -42,10 +42,7 @@ class ThresholdBit(Mechanism):
         unbiased for ratings at the means of the two parts. A drawn one is each level with a probability
         proportional to the gap below it; the bit is then unbiased for every rating.
 
-        Raises
-        ------
-        SettingError
-            When the threshold does not split the scale, or there are no others to ask about.
+        Raises SettingError when the threshold does not split the scale, or there are no others to ask about.
         """
         thresholds, chosen = self._thresholds(scale)
         if self.threshold == "drawn":
@@ -122,10 +119,7 @@ class HiddenThreshold(Mechanism):
 
         The other two symbols read as the means of the levels on their side of the threshold.
 
-        Raises
-        ------
-        SettingError
-            When the threshold does not split the scale.
+        Raises SettingError when the threshold does not split the scale.
         """
         high = scale.values >= fixed_threshold(scale, self.threshold)
         classes = np.concatenate([[0], np.where(high, 2, 1)])

@@ -166,12 +166,7 @@ def broadcast_of(
 ) -> Broadcast:
     """Return what devices are sent: a model's own biases, or what predictions say of them.
 
-    Parameters
-    ----------
-    observations : Observations
-        What it was completed from.
-    options : TableOptions
-        For a completion that is not calibrated.
+    ``observations``: what it was completed from; ``options``: for a completion that is not calibrated.
     """
     if isinstance(completed, CalibratedModel):
         return calibrated_broadcast(completed)

@@ -64,20 +64,14 @@ class Aggregation(Options):
     def among(self, users: int) -> Self:
         """Return the aggregation of a run with so many users, as it is installed on their devices.
 
-        Raises
-        ------
-        SettingError
-            When they are too few.
+        Raises SettingError when they are too few.
         """
         return self
 
     def check(self, layout: StatisticsLayout, multiplier: float) -> None:
         """Refuse settings that do not suit a release, once they are for a number of users; see `among`.
 
-        Raises
-        ------
-        SettingError
-            When there is one; it names the setting.
+        Raises SettingError when there is one; it names the setting.
         """
 
     def notes(self) -> tuple[str, ...]:
@@ -95,14 +89,8 @@ class Aggregation(Options):
     def can_release(self, present: Bools, added_up: int, round_index: int, public_seed: int) -> bool:
         """Return whether a release succeeds; if it fails, its budget is spent all the same.
 
-        Parameters
-        ----------
-        present : ndarray of bool, shape (users,)
-            Whose whole report arrived, of all who were to take part.
-        added_up : int
-            How many reports are in the sum.
-        round_index, public_seed : int
-            See `RoundDraws`.
+        ``present``, shape (users,): whose whole report arrived, of all who were to take part; ``added_up``:
+        how many reports are in the sum; ``round_index``, ``public_seed``: see `RoundDraws`.
         """
         return True
 
@@ -130,10 +118,8 @@ class Aggregation(Options):
     ) -> list[bytes]:
         """Return every user's report.
 
-        Parameters
-        ----------
-        multiplier : float
-            Noise of the release, of which devices may have to add a share; 0 if nothing is protected.
+        ``multiplier``: noise of the release, of which devices may have to add a share; 0 if nothing is
+        protected.
         """
 
     @abstractmethod
@@ -142,12 +128,8 @@ class Aggregation(Options):
     ) -> tuple[Bools, Aggregate]:
         """Validate and add up the reports of a partition.
 
-        Returns
-        -------
-        valid : ndarray of bool, shape (reports,)
-            Malformed reports are rejected without an exception and contribute nothing.
-        aggregate : Aggregate
-            Sum of the valid ones, of the shape `sum_shape`.
+        Returns ``valid``, shape (reports,): malformed reports are rejected without an exception and
+        contribute nothing; ``aggregate``: sum of the valid ones, of the shape `sum_shape`.
         """
 
     def sum_shape(self, layout: StatisticsLayout) -> tuple[int, ...]:
@@ -166,22 +148,11 @@ class Aggregation(Options):
     def release(
         self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float, draws: ReleaseDraws
     ) -> Floats:
-        """Return the sums with noise.
+        """Return the sums with noise, shape (items, width).
 
-        Parameters
-        ----------
-        aggregate : Aggregate
-            Of everybody who takes part.
-        multiplier : float
-            At least 0; without noise, 0.
-        draws : ReleaseDraws
-            The server's, for this release alone.
-
-        Returns
-        -------
-        ndarray of float64, shape (items, width)
-            In the units of the statistics; the noise of each number has the standard deviation
-            ``multiplier * layout.scales``.
+        ``aggregate``: of everybody who takes part. ``multiplier``: at least 0; without noise, 0. ``draws``:
+        the server's, for this release alone. Result: in the units of the statistics; the noise of each number
+        has the standard deviation ``multiplier * layout.scales``.
         """
 
     @abstractmethod

@@ -141,12 +141,7 @@ class ItemModel:
         random, so those of the first round serve all, and what was released costs nothing to use again. Gram
         matrices of factors change with the users' factors, so every round releases them.
 
-        Parameters
-        ----------
-        round_index : int
-            From 1.
-        span : float
-            Of the rating scale.
+        ``round_index``: from 1; ``span``: of the rating scale.
         """
         limit = options.ratings_per_user if options.weights == "uniform" else None
         clip = (options.rating_clip if round_index == 1 else options.residual_clip) * span
@@ -171,10 +166,7 @@ class ItemModel:
     def decode(cls, data: bytes, n_items: int, rank: int) -> ItemModel:
         """Read what `encode` returned; devices do not trust the server.
 
-        Raises
-        ------
-        ValueError
-            When it is of another length, or holds numbers that are out of range or not finite.
+        Raises ValueError when it is of another length, or holds numbers that are out of range or not finite.
         """
         first = (_HEADER + n_items) * _NUMBER.itemsize
         second = first + n_items * _WEIGHT.itemsize

@@ -138,14 +138,8 @@ class ItemLearner:
     ) -> None:
         """Take the item step of a round.
 
-        Parameters
-        ----------
-        released : ndarray of float64, shape (items, width)
-            The sums with noise.
-        multiplier : float
-            Of the noise.
-        users : int
-            How many took part.
+        ``released``, shape (items, width): the sums with noise; ``multiplier``: of the noise; ``users``: how
+        many took part.
         """
         noise = multiplier * layout.scales
         if round_index == 1:

@@ -118,11 +118,8 @@ class Contributions:
     def scaled(self, layout: StatisticsLayout) -> tuple[Ints, Ints]:
         """Return every user's part of its numbers, which all its items share.
 
-        Returns
-        -------
-        matrices : ndarray of int64, shape (users, matrix_width)
-        sides : ndarray of int64, shape (users, columns)
-            Rounded towards 0, which makes no contribution longer.
+        Returns ``matrices``, shape (users, matrix_width); ``sides``, shape (users, columns): rounded towards
+        0, which makes no contribution longer.
         """
         factors = self.factors.astype(np.float64)
         weights = self.user_weights(layout)[:, None]

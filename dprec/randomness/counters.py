@@ -33,23 +33,12 @@ _WORDS_PER_BLOCK = 4
 
 
 def words(seed: int, purpose: str, start: int, count: int, *, round_index: int = 0) -> NDArray[np.uint64]:
-    """Return the random words of ``count`` global indices from ``start`` on.
+    """Return the random words of ``count`` global indices from ``start`` on, shape (count,).
 
-    Parameters
-    ----------
-    seed : int
-        Of the experiment, the server or the network; see `dprec.randomness.keys`.
-    purpose : str
-        What the draws are for; different purposes have independent draws.
-    start, count : int
-        First global index and number of indices.
-    round_index : int
-        The round of the protocol.
-
-    Returns
-    -------
-    ndarray of uint64, shape (count,)
-        Independent and uniform on all 64 bits (Salmon et al. [salmon2011]).
+    ``seed``: of the experiment, the server or the network; see `dprec.randomness.keys`. ``purpose``: what the
+    draws are for; different purposes have independent draws. ``start``, ``count``: first global index and
+    number of indices. ``round_index``: the round of the protocol. Result: independent and uniform on all 64
+    bits (Salmon et al. [salmon2011]).
     """
     digest = hashlib.blake2b(f"{seed}/{purpose}/{round_index}".encode(), digest_size=16).digest()
     block, skipped = divmod(start, _WORDS_PER_BLOCK)
@@ -71,11 +60,7 @@ def integer_weights(random_words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def coins(heads: NDArray[np.uint64], random_words: NDArray[np.uint64]) -> Bools:
     """Return True with probability ``heads / DRAWS``, one coin per word.
 
-    Parameters
-    ----------
-    heads : ndarray of uint64, shape (words,)
-        From 0 (never) to `DRAWS` (always).
-    random_words : ndarray of uint64, shape (words,)
+    ``heads``, shape (words,): from 0 (never) to `DRAWS` (always); ``random_words``, shape (words,).
     """
     return integer_weights(random_words) < heads
 
@@ -96,12 +81,8 @@ def uniforms(random_words: NDArray[np.uint64]) -> Floats:
 def categories(cumulative: Floats, draws: Floats) -> Ints:
     """Return the category of each draw; the number of categories if it is past the last sum.
 
-    Parameters
-    ----------
-    cumulative : ndarray of float64, shape (categories,)
-        Sums of the probabilities, in the units of the draws.
-    draws : ndarray of float64
-        Uniform on [0, 1), or on any range from 0.
+    ``cumulative``, shape (categories,): sums of the probabilities, in the units of the draws; ``draws``:
+    uniform on [0, 1), or on any range from 0.
     """
     return np.searchsorted(cumulative, draws, side="right")
 
@@ -129,11 +110,8 @@ _LARGEST = 50.0
 def loss_of_draws(most: int, fewest: int) -> float:
     """Return log(most / fewest), rounded up to the next floating-point number.
 
-    Parameters
-    ----------
-    most, fewest : int
-        Draws of an answer in the two cases that are compared, most >= fewest >= 0; infinite for 0 of
-        the fewest.
+    ``most``, ``fewest``: draws of an answer in the two cases that are compared, most >= fewest >= 0; infinite
+    for 0 of the fewest.
     """
     if most == fewest:
         return 0.0
@@ -150,12 +128,7 @@ def most_draws(fewest: Ints, epsilon: float) -> Ints:
 
     They are e^epsilon times the fewest, rounded down, or `DRAWS` if that is less.
 
-    Parameters
-    ----------
-    fewest : ndarray of int64, shape (answers,)
-        From 0 to `DRAWS`.
-    epsilon : float
-        May be infinite.
+    ``fewest``, shape (answers,): from 0 to `DRAWS`; ``epsilon``: may be infinite.
     """
     if math.isinf(epsilon):
         return np.full_like(fewest, DRAWS)

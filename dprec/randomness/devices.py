@@ -54,14 +54,9 @@ class SecretDraws:
     def of(cls, secret: bytes, items: NDArray[np.integer], values: Floats, purpose: str) -> SecretDraws:
         """Derive the key of a user.
 
-        Parameters
-        ----------
-        secret : bytes
-            `SECRET_BYTES` from the operating system.
-        items, values : ndarray, shape (ratings,)
-            The profile, in any order.
-        purpose : str
-            Identifies the run, the protocol and what the words are for; others have independent words.
+        ``secret``: `SECRET_BYTES` from the operating system. ``items``, ``values``, shape (ratings,): the
+        profile, in any order. ``purpose``: identifies the run, the protocol and what the words are for;
+        others have independent words.
         """
         return cls(_step(secret, b"purpose", purpose.encode())).given(
             np.array([0, items.size]), items, values
@@ -119,17 +114,10 @@ _BLOCK = 1 << 14
 
 
 def threefry(keys: Pairs, low: NDArray[np.integer] | int, high: NDArray[np.integer] | int) -> Pairs:
-    """Return 128 random bits for each key and its counter.
+    """Return 128 random bits for each key and its counter, shape (2, count).
 
-    Parameters
-    ----------
-    keys : ndarray of uint64, shape (2, count)
-    low, high : ndarray of int, shape (count,), or int
-        The two words of each counter, or of all; at least 0.
-
-    Returns
-    -------
-    ndarray of uint64, shape (2, count)
+    ``keys``, shape (2, count). ``low``, ``high``, shape (count,): the two words of each counter, or of all;
+    at least 0.
     """
     count = keys.shape[1]
     result = np.empty((2, count), dtype=np.uint64)
@@ -210,18 +198,10 @@ class DeviceDraws:
     ) -> DeviceDraws:
         """Derive the keys of some users.
 
-        Parameters
-        ----------
-        master : bytes
-            16 bytes that stand in for the secrets of all devices.
-        first_user : int
-            Global index of the first user.
-        indptr : ndarray of int64, shape (users + 1,)
-            Where each user's ratings begin, from 0.
-        items, values : ndarray, shape (ratings,)
-            The profiles, in any order within a user.
-        purpose : str
-            Identifies the run and what the words are for; other purposes have independent words.
+        ``master``: 16 bytes that stand in for the secrets of all devices. ``first_user``: global index of the
+        first user. ``indptr``, shape (users + 1,): where each user's ratings begin, from 0. ``items``,
+        ``values``, shape (ratings,): the profiles, in any order within a user. ``purpose``: identifies the
+        run and what the words are for; other purposes have independent words.
         """
         users = np.arange(first_user, first_user + indptr.size - 1)
         secrets = threefry(np.broadcast_to(_pair(master), (2, users.size)), users, 0)
@@ -243,16 +223,9 @@ class DeviceDraws:
         return DeviceDraws(threefry(self.keys, *_hashed(question)))
 
     def per_user(self, index: int, round_index: int) -> NDArray[np.uint64]:
-        """Return one word for each user.
+        """Return one word for each user, shape (users,).
 
-        Parameters
-        ----------
-        index : int
-            Which of the user's words of a round, from 0.
-
-        Returns
-        -------
-        ndarray of uint64, shape (users,)
+        ``index``: which of the user's words of a round, from 0.
         """
         words: NDArray[np.uint64] = threefry(self.keys, index, round_index)[0]
         return words
@@ -260,18 +233,10 @@ class DeviceDraws:
     def per_cell(
         self, counts: NDArray[np.integer], items: NDArray[np.integer], round_index: int
     ) -> NDArray[np.uint64]:
-        """Return one word for each of some cells.
+        """Return one word for each of some cells, shape (cells,).
 
-        Parameters
-        ----------
-        counts : ndarray of int, shape (users,)
-            Number of cells of each user.
-        items : ndarray of int, shape (cells,)
-            The items of the cells, by user.
-
-        Returns
-        -------
-        ndarray of uint64, shape (cells,)
+        ``counts``, shape (users,): number of cells of each user; ``items``, shape (cells,): the items of the
+        cells, by user.
         """
         words: NDArray[np.uint64] = threefry(np.repeat(self.keys, counts, axis=1), items, round_index)[0]
         return words

@@ -36,19 +36,9 @@ class NoiseGrid:
     def of(cls, sensitivity: float, epsilon: float, rounded: int) -> NoiseGrid:
         """Return a grid on which the noise costs at most epsilon.
 
-        Parameters
-        ----------
-        sensitivity : float
-            Most by which what is released can move (L1), above 0.
-        epsilon : float
-            Above 0.
-        rounded : int
-            How many numbers are rounded to the grid: rounding may move each of them by one more step.
-
-        Raises
-        ------
-        ValueError
-            When so small an epsilon leaves no step for the sensitivity.
+        ``sensitivity``: most by which what is released can move (L1), above 0; ``epsilon``: above 0;
+        ``rounded``: how many numbers are rounded to the grid: rounding may move each of them by one more
+        step. Raises ValueError when so small an epsilon leaves no step for the sensitivity.
         """
         bits = int(np.clip(_VALUE_BITS - math.ceil(math.log2(epsilon)), 1, _MOST_BITS))
         affordable = math.floor(min(epsilon * 2.0**bits, 2.0**_VALUE_BITS)) - rounded

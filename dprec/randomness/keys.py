@@ -52,14 +52,9 @@ class Keys(Protocol):
     ) -> Draws:
         """Return the random words of some users in this run.
 
-        Parameters
-        ----------
-        first_user, indptr, items, values
-            See `DeviceDraws.of`.
-        purpose : str
-            What the words are for.
-        protocol : str
-            All that is installed on the devices: under another protocol, the words are others.
+        ``first_user``, ``indptr``, ``items``, ``values``: see `DeviceDraws.of`; ``purpose``: what the words
+        are for; ``protocol``: all that is installed on the devices: under another protocol, the words are
+        others.
         """
 
 
@@ -113,14 +108,9 @@ class RunKeys:
     def derive(cls, seed: int, run: str = "", entropy: bytes | None = None) -> RunKeys:
         """Derive the keys.
 
-        Parameters
-        ----------
-        seed : int
-            Seed of the experiment, at least 0.
-        run : str
-            Describes the run: its protocol with all settings. The server's draws change with it too.
-        entropy : bytes, optional
-            What devices and server draw from instead of the seed.
+        ``seed``: seed of the experiment, at least 0. ``run``: describes the run: its protocol with all
+        settings. The server's draws change with it too. ``entropy``: what devices and server draw from
+        instead of the seed.
         """
         seeded = str(seed).encode()
         secret = seeded if entropy is None else entropy
@@ -150,12 +140,7 @@ class ReleaseDraws:
     def generator(self, purpose: str, released: NDArray[np.generic]) -> np.random.Generator:
         """Return a generator of noise; another round, purpose or number to be released gets other noise.
 
-        Parameters
-        ----------
-        purpose : str
-            What the noise is for.
-        released : ndarray
-            What the noise is added to.
+        ``purpose``: what the noise is for; ``released``: what the noise is added to.
         """
         return generator(seed_for(self.seed, released), f"{purpose}/{self.round_index}")
 

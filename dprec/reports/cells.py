@@ -204,19 +204,10 @@ class CellFamily(IndependentDraws):
     def perturb(
         self, cells: Ints, levels: NDArray[np.uint8], random_words: NDArray[np.uint64]
     ) -> NDArray[np.uint16]:
-        """Send the cells of some users through each user's channel.
+        """Send the cells of some users through each user's channel, shape (sum of cells,).
 
-        Parameters
-        ----------
-        cells : ndarray of int64, shape (users,)
-            Cells of each user.
-        levels : ndarray of uint8, shape (sum of cells,)
-            By user; 0 is "not rated".
-        random_words : ndarray of uint64, shape (sum of cells,)
-
-        Returns
-        -------
-        ndarray of uint16, shape (sum of cells,)
+        ``cells``, shape (users,): cells of each user. ``levels``, shape (sum of cells,): by user; 0 is "not
+        rated". ``random_words``, shape (sum of cells,).
         """
         symbols = np.empty(levels.size, dtype=np.uint16)
         for channel, which in self._by_channel(cells):
@@ -230,11 +221,7 @@ class CellFamily(IndependentDraws):
     def read(self, cells: Ints, symbols: NDArray[np.uint16]) -> Floats:
         """Return the value that each symbol stands for, undoing the encoding of `perturb`, not its noise.
 
-        Parameters
-        ----------
-        cells : ndarray of int64, shape (users,)
-            Cells with a symbol, by user.
-        symbols : ndarray of uint16, shape (sum of cells,)
+        ``cells``, shape (users,): cells with a symbol, by user; ``symbols``, shape (sum of cells,).
         """
         values = np.empty(symbols.size)
         for channel, which in self._by_channel(cells):
@@ -244,11 +231,7 @@ class CellFamily(IndependentDraws):
     def likelihood(self, cells: Ints, symbols: NDArray[np.uint16]) -> Floats:
         """Return the probability of each symbol given each level of the scale, shape (cells, levels).
 
-        Parameters
-        ----------
-        cells : ndarray of int64, shape (users,)
-            Cells with a symbol, by user.
-        symbols : ndarray of uint16, shape (sum of cells,)
+        ``cells``, shape (users,): cells with a symbol, by user; ``symbols``, shape (sum of cells,).
         """
         given = np.empty((symbols.size, self.scale.levels))
         for channel, which in self._by_channel(cells):
@@ -258,13 +241,8 @@ class CellFamily(IndependentDraws):
     def evidence_of(self, cells: Ints, symbols: NDArray[np.uint16], accepted: Bools) -> Evidence:
         """Return symbols with the channels through which they were sent.
 
-        Parameters
-        ----------
-        cells : ndarray of int64, shape (users,)
-            Cells with a symbol, by user.
-        symbols : ndarray of uint16, shape (sum of cells,)
-        accepted : ndarray of bool, shape (users,)
-            Whose report was accepted.
+        ``cells``, shape (users,): cells with a symbol, by user; ``symbols``, shape (sum of cells,);
+        ``accepted``, shape (users,): whose report was accepted.
         """
         of_cell, channels = np.zeros(symbols.size, dtype=np.int64), []
         for number, (channel, which) in enumerate(self._by_channel(cells)):
@@ -276,15 +254,8 @@ class CellFamily(IndependentDraws):
     def noise_variance(self, cells: Ints) -> float | None:
         """Return the mean variance of the value read for a rating, over the levels and the users' reports.
 
-        Parameters
-        ----------
-        cells : ndarray of int64, shape (users,)
-            Cells that each user's report shows as rated.
-
-        Returns
-        -------
-        float or None
-            None if nothing is reported, or no noise is added to the ratings.
+        ``cells``, shape (users,): cells that each user's report shows as rated. Result: None if nothing is
+        reported, or no noise is added to the ratings.
         """
         if self.budget is None or not cells.any():
             return None

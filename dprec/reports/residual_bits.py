@@ -98,20 +98,11 @@ class ResidualBitFamily(CellFamily):
     def answers(
         self, counts: Ints, levels: NDArray[np.uint8], choice: NDArray[np.uint64], noise: NDArray[np.uint64]
     ) -> NDArray[np.uint16]:
-        """Draw some ratings of every user and answer about them.
+        """Draw some ratings of every user and answer about them, shape (ratings,).
 
-        Parameters
-        ----------
-        counts : ndarray of int64, shape (users,)
-            Ratings of each user.
-        levels : ndarray of uint8, shape (ratings,)
-            By user.
-        choice, noise : ndarray of uint64, shape (ratings,)
-            Independent random words: for which ratings are drawn, and for the answers.
-
-        Returns
-        -------
-        ndarray of uint16, shape (ratings,)
+        ``counts``, shape (users,): ratings of each user; ``levels``, shape (ratings,): by user; ``choice``,
+        ``noise``, shape (ratings,): independent random words: for which ratings are drawn, and for the
+        answers.
         """
         drawn = drawn_ratings(counts, self.most, choice)
         symbols = np.full(levels.size, self._silent, dtype=np.uint16)

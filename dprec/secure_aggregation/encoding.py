@@ -35,14 +35,8 @@ OVERFLOW = 2.0**-40
 def modulus_bits(largest_sum: int, noise_variance: float, totals: int) -> int:
     """Return the bits of the smallest modulus that holds sums of either sign and their noise.
 
-    Parameters
-    ----------
-    largest_sum : int
-        Largest absolute value of a sum without noise, whatever the data.
-    noise_variance : float
-        Of the Skellam noise of one total, without dropouts.
-    totals : int
-        How many totals there are in a run.
+    ``largest_sum``: largest absolute value of a sum without noise, whatever the data; ``noise_variance``: of
+    the Skellam noise of one total, without dropouts; ``totals``: how many totals there are in a run.
     """
     largest = largest_sum + skellam_tail(noise_variance, OVERFLOW / totals)
     # From -2**(bits - 1) to 2**(bits - 1) - 1.
@@ -52,10 +46,7 @@ def modulus_bits(largest_sum: int, noise_variance: float, totals: int) -> int:
 def check_modulus(bits: int | None, needed: int) -> int:
     """Return the bits of the modulus: as many as are asked for, or as are needed.
 
-    Raises
-    ------
-    SettingError
-        When sums could overflow.
+    Raises SettingError when sums could overflow.
     """
     if needed > MOST_BITS:
         raise SettingError("modulus_bits", f"sums of {needed} bits", f"sums of at most {MOST_BITS} bits")
@@ -119,39 +110,19 @@ def steps_of_unit(norm: int, numbers: int) -> float:
     within c^2 + d / 4 + c + sqrt(d) / 2 for d numbers that are rounded [kairouz2021]. The result is the
     largest c at which that is within the bound.
 
-    Parameters
-    ----------
-    norm : int
-        Bound on the norm of a rounded vector, in steps.
-    numbers : int
-        Largest number of a vector's entries other than 0.
-
-    Returns
-    -------
-    float
-        Not above 0 if the bound is too small for so many numbers.
+    ``norm``: bound on the norm of a rounded vector, in steps; ``numbers``: largest number of a vector's
+    entries other than 0. Result: not above 0 if the bound is too small for so many numbers.
     """
     spent = numbers / 4 + math.sqrt(numbers) / 2
     return (math.sqrt(max(0.0, 1 + 4 * (norm**2 - spent))) - 1) / 2
 
 
 def rounded_rows(values: Floats, counts: Ints, norm: int, keys: Sequence[bytes]) -> Ints:
-    """Round the numbers of every device to whole ones.
+    """Round the numbers of every device to whole ones, shape (cells,).
 
-    Parameters
-    ----------
-    values : ndarray of float64, shape (cells,)
-        In steps; the norm of a device's numbers is at most the bound.
-    counts : ndarray of int64, shape (devices,)
-        How many of them are each device's.
-    norm : int
-        Bound on the norm of a device's rounded numbers.
-    keys : sequence of bytes
-        A key of each device.
-
-    Returns
-    -------
-    ndarray of int64, shape (cells,)
+    ``values``, shape (cells,): in steps; the norm of a device's numbers is at most the bound. ``counts``,
+    shape (devices,): how many of them are each device's. ``norm``: bound on the norm of a device's rounded
+    numbers. ``keys``: a key of each device.
     """
     # Towards 0, which makes no vector longer: what a device sends that finds no other in all its attempts.
     result = np.trunc(values).astype(np.int64)
@@ -214,12 +185,7 @@ def largest_number(norm: float, size: int, probability: float) -> float:
     A number is a sum of all with random signs, so Hoeffding's inequality bounds it; the bound holds for one
     number of one vector that does not depend on the signs.
 
-    Parameters
-    ----------
-    norm : float
-        Of the vector.
-    size : int
-        Numbers of the turned vector.
+    ``norm``: of the vector; ``size``: numbers of the turned vector.
     """
     return norm * min(1.0, math.sqrt(2 * math.log(2 / probability) / size))
 

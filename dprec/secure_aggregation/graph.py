@@ -46,17 +46,8 @@ def graph_size(users: int, dropouts: float, colluders: int) -> GraphSize:
 
     Who colludes and who drops out must not depend on the order on the circle.
 
-    Parameters
-    ----------
-    dropouts : float
-        Largest tolerated share of devices that drop out, from 0 to below 1.
-    colluders : int
-        Devices that tell the server all that they know.
-
-    Raises
-    ------
-    SettingError
-        When no graph of so few users does.
+    ``dropouts``: largest tolerated share of devices that drop out, from 0 to below 1; ``colluders``: devices
+    that tell the server all that they know. Raises SettingError when no graph of so few users does.
     """
     absent = math.floor(dropouts * users)
     most = users - 1
@@ -126,12 +117,7 @@ class MaskGraph:
     def of(cls, order: Ints, degree: int) -> MaskGraph:
         """Return the graph of an order on the circle.
 
-        Parameters
-        ----------
-        order : ndarray of int64, shape (users,)
-            A permutation.
-        degree : int
-            Even and below users - 1, or users - 1.
+        ``order``, shape (users,): a permutation; ``degree``: even and below users - 1, or users - 1.
         """
         users = order.size
         half = np.arange(1, degree // 2 + 1)

@@ -214,10 +214,7 @@ def pack_vector(words: NDArray[np.unsignedinteger], bits: int) -> bytes:
 def unpack_vector(data: bytes, size: int, bits: int) -> NDArray[np.unsignedinteger]:
     """Read a packed vector, shape (size,).
 
-    Raises
-    ------
-    ValueError
-        When it has another size, or bits that are set after its end.
+    Raises ValueError when it has another size, or bits that are set after its end.
     """
     if len(data) != -(-size * bits // 8):
         raise ValueError(f"a masked vector of {len(data)} bytes")

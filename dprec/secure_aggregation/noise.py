@@ -149,20 +149,10 @@ def honest_shares(users: int, dropouts: float, colluders: int) -> int:
 
 
 def noise_rows(keys: Sequence[bytes], size: int, variance: float) -> NDArray[np.int32]:
-    """Return each device's share of the noise of a total.
+    """Return each device's share of the noise of a total, shape (devices, size).
 
-    Parameters
-    ----------
-    keys : sequence of bytes
-        The devices' keys of the sum.
-    size : int
-        Numbers of a vector.
-    variance : float
-        Of a share, at least 0.
-
-    Returns
-    -------
-    ndarray of int32, shape (devices, size)
+    ``keys``: the devices' keys of the sum; ``size``: numbers of a vector; ``variance``: of a share, at least
+    0.
     """
     rows = np.zeros((len(keys), size), dtype=np.int32)
     if variance == 0:

@@ -50,11 +50,8 @@ class BroadcastOptions(Options):
 def encode_broadcast(factors: Factors, held: Factors | None = None) -> bytes:
     """Encode rounded item factors.
 
-    Parameters
-    ----------
-    factors : ndarray of float16 or float32, shape (items, rank)
-    held : ndarray, same shape and type, optional
-        What the receiving device already holds; only the changes are sent if that is shorter.
+    ``factors``, shape (items, rank). ``held``: what the receiving device already holds; only the changes are
+    sent if that is shorter.
     """
     whole = _WHOLE + factors.tobytes()
     if held is None or factors.size > 1 << MAX_FIELD_BITS:
@@ -72,10 +69,8 @@ def decode_broadcast(
 ) -> Factors:
     """Decode item factors; the device does not trust the server, as the server does not trust the device.
 
-    Raises
-    ------
-    ValueError
-        When the broadcast is malformed, not finite, or contains changes to factors that are not held.
+    Raises ValueError when the broadcast is malformed, not finite, or contains changes to factors that are not
+    held.
     """
     dtype = np.dtype("<f2" if options.dtype == "float16" else "<f4")
     kind, body = data[:1], data[1:]

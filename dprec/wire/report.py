@@ -105,14 +105,9 @@ class ReportCodec:
     def encode(self, indptr: Ints, items: NDArray[np.integer], symbols: NDArray[np.integer]) -> list[bytes]:
         """Encode the reports of a partition.
 
-        Parameters
-        ----------
-        indptr : ndarray of int64, shape (users + 1,)
-            The cells of each user that the report shows as rated.
-        items : ndarray of int, shape (cells,)
-            Ascending within a user.
-        symbols : ndarray of int, shape (cells,)
-            Symbols of the channel, except the one that means "not rated".
+        ``indptr``, shape (users + 1,): the cells of each user that the report shows as rated; ``items``,
+        shape (cells,): ascending within a user; ``symbols``, shape (cells,): symbols of the channel, except
+        the one that means "not rated".
         """
         counts: Ints = np.diff(indptr)
         sizes = np.full_like(counts, self.n_items) if self._whole_row else counts

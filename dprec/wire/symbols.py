@@ -166,11 +166,7 @@ class SymbolRows:
     def encode(self, counts: Ints, symbols: NDArray[np.integer]) -> list[bytes]:
         """Encode the symbols of a partition.
 
-        Parameters
-        ----------
-        counts : ndarray of int64, shape (users,)
-        symbols : ndarray of int, shape (sum of counts,)
-            By user.
+        ``counts``, shape (users,); ``symbols``, shape (sum of counts,): by user.
         """
         code_starts, cells = offsets(self._code.lengths[symbols]), offsets(counts)
         sizes = (np.diff(code_starts[cells]) + 7) // 8
@@ -182,12 +178,8 @@ class SymbolRows:
     def decode(self, reports: Sequence[bytes], counts: Ints) -> tuple[Bools, NDArray[np.uint16]]:
         """Decode the reports of users from whom ``counts`` symbols are expected.
 
-        Returns
-        -------
-        valid : ndarray of bool, shape (users,)
-            A report that does not end with its last symbol, apart from padding zeros, is rejected
-            without an exception.
-        symbols : ndarray of uint16, shape (sum of the valid users' counts,)
+        Returns ``valid``, shape (users,): a report that does not end with its last symbol, apart from padding
+        zeros, is rejected without an exception; ``symbols``, shape (sum of the valid users' counts,).
         """
         stream = BitStream(reports)
         symbols, ends = self._code.read(stream, stream.starts, counts)

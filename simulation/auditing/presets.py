@@ -51,10 +51,7 @@ def audit_presets(
 ) -> tuple[PresetAudit, ...]:
     """Audit every preset of a run; see `audit`.
 
-    Returns
-    -------
-    tuple of PresetAudit
-        In order of names; presets that promise nothing have a reason instead of an audit.
+    In order of names; presets that promise nothing have a reason instead of an audit.
     """
     check_options(trials, confidence)
     names = _runs()

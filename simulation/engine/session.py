@@ -195,10 +195,7 @@ class Session:
     ) -> str:
         """Give the devices their ratings and settings; return the run key that names them.
 
-        Raises
-        ------
-        InputError
-            When the ratings or a user-defined component cannot be given to them.
+        Raises InputError when the ratings or a user-defined component cannot be given to them.
         """
         self._runs += 1
         key = f"{self._runs:08d}"
@@ -231,17 +228,9 @@ class Session:
 def open_session(options: SimulationOptions, nodes: int) -> Iterator[Session]:
     """Start a simulation and stop it afterwards.
 
-    Parameters
-    ----------
-    nodes : int
-        Number of Flower nodes, enough for the largest of the runs.
-
-    Raises
-    ------
-    InputError
-        When RAY_ADDRESS names no cluster, or one of its nodes does not see the folder.
-    RunError
-        When Ray or Flower's simulation runtime cannot be started.
+    ``nodes``: number of Flower nodes, enough for the largest of the runs. Raises InputError when RAY_ADDRESS
+    names no cluster, or one of its nodes does not see the folder. Raises RunError when Ray or Flower's
+    simulation runtime cannot be started.
     """
     started = time.perf_counter()
     shards = None if options.population_dir is None else place_of(options.population_dir)
@@ -280,10 +269,8 @@ class Overhearing:
 def open_overheard_session(population_dir: str | None = None) -> Iterator[Overhearing]:
     """Start a session with one node in this process, and yield it with all that is said.
 
-    Parameters
-    ----------
-    population_dir : str, optional
-        Directory or URL for the populations, which are deleted at the end; by default, a temporary one.
+    ``population_dir``: directory or URL for the populations, which are deleted at the end; by default, a
+    temporary one.
     """
     requests: list[Message] = []
     replies: list[Message] = []

@@ -283,11 +283,7 @@ def embedded(
     With noise, embeddings and counts of the items, and the axes of the users' embeddings, follow from
     `NoisySets` alone. A user's own embedding follows from these and its own items.
 
-    Parameters
-    ----------
-    users, items : ndarray of int, shape (cells,)
-    seed : int
-        Of the server.
+    ``users``, ``items``, shape (cells,); ``seed``: of the server.
     """
     if embedding_release.epsilon is None:
         return ItemSetEmbedding.of(users, items, shape, dimensions, seed, embedding_release.least_raters)

@@ -22,10 +22,7 @@ def prior_biases(
 ) -> tuple[Regressed, Regressed]:
     """Return the prior of user and item biases, regressed on the features of this module.
 
-    Parameters
-    ----------
-    width : int
-        Dimensions of the embeddings, the first, that are among the features.
+    ``width``: dimensions of the embeddings, the first, that are among the features.
     """
     of_users, of_items = user_features(embedding, width), item_features(embedding, catalogue, width)
     return (

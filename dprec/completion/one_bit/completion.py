@@ -278,10 +278,7 @@ class OneBit(Completion):
     ) -> Domain[Any]:
         """Return the set to which the low-rank part is constrained.
 
-        Parameters
-        ----------
-        users, items : ndarray of int32, shape (cells,)
-            The observed cells, by user.
+        ``users``, ``items``, shape (cells,): the observed cells, by user.
         """
         if self.bounded:
             return BoundedNuclearBall(users, items, shape, self.radius(shape), self.alpha)
@@ -302,10 +299,7 @@ class OneBit(Completion):
     ) -> HiddenMatrix:
         """Complete the matrix with a linear term added to the objective (Li et al. [li2021], Eq. 5).
 
-        Parameters
-        ----------
-        linear : ndarray of float64, shape (cells,), or None
-            The noise H at the observed cells.
+        ``linear``, shape (cells,): the noise H at the observed cells.
         """
         check_binary(observations.scale)
         if not np.all(np.isfinite(observations.values)):

@@ -193,10 +193,7 @@ class Perturbation(Options):
     def noise(self, completion: OneBit, shape: tuple[int, int], epsilon: float) -> CalibratedNoise:
         """Return the noise for a completion of a matrix of ``shape`` users x items.
 
-        Raises
-        ------
-        InputError
-            When the calibration cannot guarantee epsilon.
+        Raises InputError when the calibration cannot guarantee epsilon.
         """
 
     @abstractmethod

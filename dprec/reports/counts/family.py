@@ -89,11 +89,8 @@ class CountFamily(CellFamily):
     def losses(self, counts: Ints, asked: Ints | None = None) -> tuple[Floats, Floats]:
         """Return the exact losses, per rating and per user.
 
-        Parameters
-        ----------
-        counts : ndarray of int64, shape (users,)
-        asked : ndarray of int64, shape (users, groups), optional
-            Ratings in each count, 0 where none was asked for; by default, every rating has a symbol.
+        ``counts``, shape (users,). ``asked``, shape (users, groups): ratings in each count, 0 where none was
+        asked for; by default, every rating has a symbol.
         """
         if asked is None:
             return super().losses(counts)

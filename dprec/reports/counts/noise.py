@@ -44,17 +44,8 @@ class CountNoise:
     def of(cls, epsilon: float, most: int) -> CountNoise:
         """Return noise for which a count loses at most epsilon when it changes by 1.
 
-        Parameters
-        ----------
-        epsilon : float
-            At least `LEAST_EPSILON`.
-        most : int
-            Ratings of the longest count, at least 1.
-
-        Raises
-        ------
-        ValueError
-            When epsilon is smaller, or integer weights are too coarse for so long a count.
+        ``epsilon``: at least `LEAST_EPSILON`; ``most``: ratings of the longest count, at least 1. Raises
+        ValueError when epsilon is smaller, or integer weights are too coarse for so long a count.
         """
         if epsilon < LEAST_EPSILON:
             raise ValueError(f"epsilon {epsilon:g} for a count")
@@ -94,17 +85,8 @@ class CountNoise:
     def perturb(self, counts: Ints, sizes: Ints, random_words: NDArray[np.uint64]) -> Ints:
         """Add noise to counts and clamp them.
 
-        Parameters
-        ----------
-        counts, sizes : ndarray of int64, same shape
-            How many ratings are counted, and of how many; sizes are at most `most`.
-        random_words : ndarray of uint64, same shape
-            One uniform word per count.
-
-        Returns
-        -------
-        ndarray of int64, same shape
-            From 0 to the sizes.
+        ``counts``, ``sizes``: how many ratings are counted, and of how many; sizes are at most `most`.
+        ``random_words``: one uniform word per count. Result: from 0 to the sizes.
         """
         ends = np.concatenate([self.tails[::-1], DRAWS - self.tails])
         draws = integer_weights(random_words).astype(np.int64)

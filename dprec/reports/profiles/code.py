@@ -67,17 +67,8 @@ class ProfileCode:
 
         About e^epsilon + 1 times as many blocks as marked ones say most; a small catalogue has fewer.
 
-        Parameters
-        ----------
-        epsilon : float
-            Of one answer, above 0.
-        profile : int
-            Ratings of a profile that count at most.
-
-        Raises
-        ------
-        SettingError
-            When blocks would be too large, for a catalogue of so many items.
+        ``epsilon``: of one answer, above 0; ``profile``: ratings of a profile that count at most. Raises
+        SettingError when blocks would be too large, for a catalogue of so many items.
         """
         epsilon = min(epsilon, _MOST_EPSILON)
         elements, wanted = 2 * n_items, _wanted_blocks(epsilon, profile)
@@ -149,21 +140,11 @@ class ProfileCode:
     def answers(
         self, counts: Ints, elements: Ints, choice: NDArray[np.uint64], noise: NDArray[np.uint64]
     ) -> Ints:
-        """Answer about the profiles of a partition.
+        """Answer about the profiles of a partition, shape (users,).
 
-        Parameters
-        ----------
-        counts : ndarray of int64, shape (users,)
-            Elements of each user, `marked` at most.
-        elements : ndarray of int64, shape (sum of counts,)
-            By user.
-        choice, noise : ndarray of uint64, shape (users,)
-            Independent random words: for the multipliers, and for the answers.
-
-        Returns
-        -------
-        ndarray of int64, shape (users,)
-            Numbers that stand for a multiplier and a block.
+        ``counts``, shape (users,): elements of each user, `marked` at most; ``elements``, shape (sum of
+        counts,): by user; ``choice``, ``noise``, shape (users,): independent random words: for the
+        multipliers, and for the answers. Result: numbers that stand for a multiplier and a block.
         """
         multipliers = 1 + uniform_below(self.multipliers, choice)
         owners = rows_of(counts)
@@ -192,9 +173,7 @@ class ProfileCode:
     def counted(self, answers: Ints) -> Ints:
         """Return how many answers name a block of which each element is one, shape (elements,).
 
-        Parameters
-        ----------
-        answers : ndarray of int64, shape (answers,)
+        ``answers``, shape (answers,).
         """
         if self.size == 1:
             return np.bincount(answers, minlength=self.elements)
