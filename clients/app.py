@@ -83,11 +83,7 @@ class RefusingApp(ClientApp):
     """A `ClientApp` that answers what it refuses with an error: a `RefusalCode` and its name."""
 
     def __call__(self, message: Message, context: Context) -> Message:
-        """Answer a message.
-
-        Raises PopulationError when the simulation did not provide the device with its ratings: that is no
-        device's fault.
-        """
+        """Answer a message; raises PopulationError where the simulation has not provided the ratings."""
         try:
             if message.metadata.message_type not in MESSAGE_TYPES:
                 what = f"a message of type {message.metadata.message_type!r}"
@@ -105,10 +101,10 @@ class RefusingApp(ClientApp):
 
 
 def client_app(root: str, brought: Mapping[str, Brought] | None = None) -> ClientApp:
-    """Return the app that every node runs.
+    """Return the app that every node runs, for populations in a folder.
 
-    ``root``: folder of the runs' populations. ``brought``: what runs need from outside dprec, by run key; Ray
-    carries it to its workers with every message.
+    ``brought``: what runs need from outside dprec, by run key; Ray carries it to its workers with every
+    message.
     """
     runs = {} if brought is None else brought
     return answering(RefusingApp(), lambda message, context: partition_of(root, message, context, runs))

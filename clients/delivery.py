@@ -29,10 +29,7 @@ from dprec.wire import ItemListCodec, ItemTable
 
 
 def receive_lists(partition: Partition, delivery: Recommendations) -> ReceivedLists:
-    """Return the lists of a partition's users.
-
-    Raises Refusal when they are malformed, or those of another partition.
-    """
+    """Return the lists of a partition's users; raises Refusal for malformed ones, or those of another."""
     if len(delivery.lists) != partition.size:
         raise Refusal(RefusalCode.MALFORMED_REQUEST, "lists of another partition")
     n_items = partition.population.n_items
@@ -63,10 +60,7 @@ class ReceivedLists:
 
 
 def receive_table(partition: Partition, known: Personalization) -> tuple[ItemTable, Floats]:
-    """Return the table of items and the priors of the partition's users, shape (users, 1 + factors).
-
-    Raises Refusal when the devices are not set up to predict, or the table or the priors are malformed.
-    """
+    """Return the table and the priors of the users, shape (users, 1 + factors), or raise Refusal."""
     population = partition.population
     if not population.installed(OneShotSetup).predicts:
         raise Refusal(RefusalCode.NOT_SET_UP, "a table of items for devices that predict nothing")

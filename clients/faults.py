@@ -33,10 +33,7 @@ class FaultOptions(Options):
 def fates(
     options: FaultOptions, seed: int, round_index: int, first_user: int, users: int
 ) -> NDArray[np.int8]:
-    """Draw the fate of each user's reply, shape (users,).
-
-    ``first_user``, ``users``: the users are consecutive. Returns `ABSENT`, `LATE`, `DAMAGED` or `PUNCTUAL`.
-    """
+    """Draw the fates of consecutive users: `ABSENT`, `LATE`, `DAMAGED` or `PUNCTUAL`, shape (users,)."""
     draws = uniforms(words(seed, "faults", first_user, users, round_index=round_index))
     shares = np.cumsum([options.dropout, options.straggle, options.corrupt])
     return categories(shares, draws).astype(np.int8)

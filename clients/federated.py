@@ -34,9 +34,8 @@ def update_reports(
 ) -> tuple[list[bytes], AddUp]:
     """Return the report of every user of a partition, and what validates and adds them up.
 
-    ``context``: its state records what the node has answered. Raises Refusal when the parameters are
-    malformed, the setup has fewer rounds, the round has been answered for other parameters, or a later one
-    has been answered.
+    Raises Refusal when the parameters are malformed, the setup has fewer rounds, the round has been answered
+    for other parameters, or a later one has been answered.
     """
     population, setup = partition.population, partition.population.installed(FederatedSetup)
     code = _code(population)
@@ -54,10 +53,7 @@ def update_reports(
 
 
 def receive_parameters(partition: Partition, final: FinalFactors, context: Context) -> Parameters:
-    """Return the parameters of a message that asks for no report.
-
-    Raises Refusal when they are malformed.
-    """
+    """Return the parameters of a message that asks for no report; raises Refusal for malformed ones."""
     with refusing_malformed():
         parameters = _code(partition.population).unpack(final.factors)
     partition.population.show(ReceivedParameters(partition, parameters))

@@ -40,13 +40,11 @@ class Installed:
 def slope_reports(partition: Partition, request: SlopesRequest, context: Context) -> list[bytes]:
     """Return the report of every user of a partition.
 
-    If the server does not know the rated items yet and sends no row, the entries count as 0 and the
-    report includes the items.
-
-    ``context``: its state records what the node has answered. Raises Refusal when the rows are malformed, the
-    budget was divided by fewer rounds, the round has been answered for other rows, or a later one has been
-    answered; or when there are rows before any round was answered: whether a row has the right length says
-    how many items are rated, which the first report is to say, at its price.
+    If the server does not know the rated items yet and sends no row, the entries count as 0 and the report
+    includes the items. Raises Refusal when the rows are malformed, the budget was divided by fewer rounds,
+    the round has been answered for other rows, or a later one has been answered; or when there are rows
+    before any round was answered: whether a row has the right length says how many items are rated, which the
+    first report is to say, at its price.
     """
     installed = installed_on(partition.population)
     rows, counts, round_index = request.rows, partition.counts, request.round_index

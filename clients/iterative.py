@@ -34,9 +34,8 @@ def gradient_reports(
 ) -> tuple[list[bytes], AddUp]:
     """Return the report of every user of a partition, and what validates and adds them up.
 
-    ``context``: its state records what the node has answered and, if changes are broadcast, what it received
-    last. Raises Refusal when the broadcast is malformed, the budget was divided by fewer rounds, the round
-    has been answered for other factors, or a later one has been answered.
+    Raises Refusal when the broadcast is malformed, the budget was divided by fewer rounds, the round has been
+    answered for other factors, or a later one has been answered.
     """
     population, setup = partition.population, partition.population.installed(IterativeSetup)
     memory = Memory.of(population, setup.rounds, context)
@@ -54,10 +53,7 @@ def gradient_reports(
 
 
 def receive_factors(partition: Partition, final: FinalFactors, context: Context) -> Factors:
-    """Return the item factors of a message that asks for no report.
-
-    Raises Refusal when the broadcast is malformed.
-    """
+    """Return the item factors of a message that asks for no report; raises Refusal for malformed ones."""
     population, setup = partition.population, partition.population.installed(IterativeSetup)
     memory = Memory.of(population, setup.rounds, context)
     factors = _decoded(final.factors, setup, memory, population.n_items)

@@ -49,10 +49,9 @@ class Memory:
         return cls(context, population.key, rounds, population.held)
 
     def answer_once(self, round_index: int, broadcast: bytes) -> None:
-        """Record that a round is answered for a broadcast.
+        """Record that a round is answered for a broadcast: all that the answer depends on but the setup.
 
-        ``broadcast``: everything the answer depends on, apart from what is installed on the device. Raises
-        Refusal when the budget was divided by fewer rounds, the round has been answered for another
+        Raises Refusal when the budget was divided by fewer rounds, the round has been answered for another
         broadcast, or a later one has been answered.
         """
         if not 1 <= round_index <= self.rounds:
@@ -104,9 +103,8 @@ class Memory:
 def deliver_once(context: Context, run: str, kind: str, delivery: bytes) -> None:
     """Record what is delivered to a device for its predictions, once for each run and type of message.
 
-    ``context``: of the device; its state is read and written. ``kind``: the type of the message.
-    ``delivery``: the same again is taken again, as after a reply that was lost. Raises Refusal when something
-    else was delivered before.
+    The same again is taken again, as after a reply that was lost. Raises Refusal when something else was
+    delivered before.
     """
     name, digest, state = f"{_DELIVERED}{run}", _digest(delivery), context.state
     record = state.get(name)

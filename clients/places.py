@@ -22,8 +22,6 @@ def place_of(location: str | Path) -> Path:
     """Return the folder at a path or URL; what stands for a URL has the methods of a `Path` that are used.
 
     A local path comes out absolute, since nodes run in other folders.
-
-    Raises InputError when what opens such a URL is not installed, or there is no such home directory.
     """
     if not is_url(location):
         try:
@@ -47,10 +45,7 @@ def is_url(location: str | Path) -> bool:
 
 @contextmanager
 def folder_inside(place: Path) -> Iterator[Path]:
-    """Make a folder with a new name inside a place; it is deleted at the end, unless the process is killed.
-
-    Raises InputError when it cannot be made.
-    """
+    """Make a new folder inside a place, deleted at the end of an orderly process, or raise InputError."""
     folder = place / f"session-{uuid.uuid4().hex}"
     try:
         folder.mkdir(parents=True)

@@ -53,10 +53,7 @@ class Received(Protocol):
     """What the devices of a partition have received, from which they predict."""
 
     def predictions(self, process: OrdinalProcess) -> Floats:
-        """Predict every item of the catalogue, shape (users, items); NaN for items that nothing is known of.
-
-        ``process``: what devices assume about preferences, if it is they who have to.
-        """
+        """Predict every item, shape (users, items); NaN for items that nothing is known of."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +69,7 @@ class Brought:
 
     @classmethod
     def for_setup(cls, setup: Setup) -> Brought:
-        """Return what has to be brought for a setup.
-
-        Raises InputError when a component of somebody's own cannot travel.
-        """
+        """Return what has to be brought for a setup; raises InputError for a component that cannot travel."""
         own = user_defined_classes(setup)
         names = [reference_of(component) for component in own]
         if not own:
@@ -92,11 +86,7 @@ class Brought:
             yield
 
     def unpacked_setup(self, where: str) -> Setup:
-        """Return the setup that was brought.
-
-        ``where``: the file that does not hold it, for the error. Raises InputError when there is none, or a
-        class of it cannot be imported here.
-        """
+        """Return the setup that was brought; raises InputError without one, or without a class of it."""
         if self.setup is None:
             raise InputError(f"{where}, setup", "none", "a setup, unless the run's messages bring it")
         setup: Setup = unpacked(self.setup, "setup")
@@ -186,10 +176,7 @@ class Population:
         return self.users_per_node > 1 and not self.individual_reports
 
     def installed(self, kind: type[SetupT]) -> SetupT:
-        """Return the setup, which must be of the kind that a request is for.
-
-        Raises Refusal when the devices are set up for another protocol.
-        """
+        """Return the setup; raises Refusal unless it is of the kind that a request is for."""
         if not isinstance(self.setup, kind):
             what = f"the request is not for devices set up for {self.setup.kind}"
             raise Refusal(RefusalCode.NOT_SET_UP, what)
@@ -282,10 +269,9 @@ def write_population(
 ) -> None:
     """Write what the devices hold to a new directory.
 
-    ``directory``: from `place_of`, as ``shards``. ``users_per_node``, ``keys``, ``faults``, ``setup``,
-    ``individual_reports``: see `Population`; no setup where messages bring it (`clients.population`).
-    ``shards``: where the ratings are, or are to be written; by default in the directory itself. Raises
-    FileExistsError when the directory exists, and InputError as `write_shards`.
+    No setup where messages bring it (`clients.population`). ``shards``: where the ratings are, or are to be
+    written; by default in the directory itself. Raises FileExistsError when the directory exists, and
+    InputError as `write_shards`.
     """
     directory.mkdir(parents=True)
     index = write_shards(directory if shards is None else shards, ratings)
@@ -313,9 +299,8 @@ def write_held_factors(directory: Path, held: HeldFactors) -> None:
 def open_population(directory: str, brought: Brought = NOTHING) -> Population:
     """Open a population; it stays open, so a worker reads its description once.
 
-    ``brought``: what the messages of the run bring; without it, the folder can name no class from outside
-    dprec. Raises InputError when a file is damaged, missing or of another run, or names a class that nobody
-    has brought.
+    Without ``brought``, the folder can name no class from outside dprec. Raises InputError when a file is
+    damaged, missing or of another run, or names a class that nobody has brought.
     """
     folder = place_of(directory)
     path = folder / _POPULATION
@@ -364,12 +349,10 @@ def partition_id_of(context: Context) -> int:
 
 
 def partition_of(root: str, message: Message, context: Context, brought: Mapping[str, Brought]) -> Partition:
-    """Return the partition that a message is for.
+    """Return the partition that a message is for, whose group is the run key.
 
-    ``root``: folder of the runs; ``message``: its group is the run key; ``brought``: what messages bring
-    beside their content, by run key. Raises PopulationError when the population cannot be opened. Raises
-    Refusal when the key is not a plain name: a path could give a run a second name, and a device remembers
-    what it answered by the name.
+    Raises PopulationError when the population cannot be opened. Raises Refusal when the key is not a plain
+    name: a path could give a run a second name, and a device remembers what it answered by the name.
     """
     key = message.metadata.group_id
     if not _RUN_KEY.fullmatch(key):

@@ -35,9 +35,9 @@ def contributions(
 ) -> tuple[list[bytes], AddUp]:
     """Return the report of every user of a partition, and what validates and adds them up.
 
-    ``context``: its state records what the node has answered. Raises Refusal when the model is malformed, the
-    setup has fewer rounds, the round has been answered for another model, or a later one has been answered;
-    or when the devices are too few for their aggregation, as one that runs alone is for sums with others.
+    Raises Refusal when the model is malformed, the setup has fewer rounds, the round has been answered for
+    another model, or a later one has been answered; or when the devices are too few for their aggregation, as
+    one that runs alone is for sums with others.
     """
     population, setup = partition.population, partition.population.installed(PrivateAlsSetup)
     model = _decoded(request.factors, partition)
@@ -54,10 +54,7 @@ def contributions(
 
 
 def receive_model(partition: Partition, final: FinalFactors, context: Context) -> ItemModel:
-    """Return what was learned of the items.
-
-    Raises Refusal when it is malformed.
-    """
+    """Return what was learned of the items; raises Refusal when it is malformed."""
     model, population = _decoded(final.factors, partition), partition.population
     options = population.installed(PrivateAlsSetup).factorization
     ridge = options.predict_ridge * (population.scale.high - population.scale.low) ** 2

@@ -30,9 +30,8 @@ from dprec.exchange import (
 def alter_ego_reports(partition: Partition, request: ReplacementRequest, context: Context) -> list[bytes]:
     """Return the encoded AlterEgo of every user of a partition.
 
-    ``request``: the range of the target domain in the catalogue, and candidates for the source items;
-    ``context``: its state records what the node has answered. Raises Refusal when the request is malformed,
-    its X-Sim values are wider than the installed sensitivity, or items have been replaced for another table.
+    Raises Refusal when the request is malformed, its X-Sim values are wider than the installed sensitivity,
+    or items have been replaced for another table.
     """
     population, setup = partition.population, partition.population.installed(XMapSetup).replacement
     if request.round_index != REPLACEMENT_ROUND:

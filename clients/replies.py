@@ -26,12 +26,9 @@ def reply_with_reports(
     round_index: int,
     asked: Bools | None = None,
 ) -> Message:
-    """Return the reply that carries one report per user who was asked.
+    """Return the reply that carries one report per user who was asked, by default everybody.
 
     Faults are drawn here: an absent user's report is empty and marked, a late one is marked.
-
-    ``message``: the request; ``reports``: one per user of the partition; ``asked``, shape (users,): everybody
-    by default.
     """
     sent, fate = _after_faults(partition, reports, round_index, asked)
     absent, late = (tuple(np.flatnonzero(fate == mark).tolist()) for mark in (ABSENT, LATE))
@@ -49,8 +46,7 @@ def reply_with_sums(
 ) -> Message:
     """Return the reply that carries the sum of those reports that a server would accept.
 
-    The node does here what the server does with reports, so that they need not be carried to it. Faults are
-    drawn as for `reply_with_reports`, which see for the other parameters.
+    The node does here what the server does with reports, so that they need not be carried to it.
     """
     sent, fate = _after_faults(partition, reports, round_index, asked)
     absent, late = fate == ABSENT, fate == LATE

@@ -110,10 +110,7 @@ class ShardedRatings:
 
     @classmethod
     def open(cls, folder: Path) -> ShardedRatings:
-        """Read the index of a folder.
-
-        Raises InputError when it is missing or damaged.
-        """
+        """Read the index of a folder; raises InputError when it is missing or damaged."""
         path = folder / INDEX
         return cls(folder, from_json(ShardIndex, contents_of(path).decode(errors="replace"), str(path)))
 
@@ -138,10 +135,7 @@ class ShardedRatings:
         return self.index.n_items
 
     def profiles(self, start: int, stop: int) -> StoredProfiles:
-        """Return the ratings of the users from ``start`` to ``stop`` - 1.
-
-        Raises InputError when a shard is missing, cut short or changed; the error names the file.
-        """
+        """Return the ratings of users ``start`` to ``stop`` - 1; raises InputError naming a damaged shard."""
         if start == stop:
             exact = np.zeros(0) if self.index.continuous else None
             empty = np.zeros(0, dtype=np.int64)
@@ -156,10 +150,7 @@ class ShardedRatings:
 
 
 def contents_of(path: Path) -> bytes:
-    """Return what a file of a population holds.
-
-    Raises InputError when this node does not see it, or cannot read it.
-    """
+    """Return what a file of a population holds; raises InputError when this node cannot read it."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -172,8 +163,7 @@ def contents_of(path: Path) -> bytes:
 def write_shards(folder: Path, ratings: Ratings) -> ShardIndex:
     """Write ratings to a folder, unless they are there already; return their index.
 
-    Raises InputError when the folder holds other ratings, a shard is not of its size, or nothing can be
-    written there.
+    Raises InputError when the folder holds other ratings, or nothing can be written there.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

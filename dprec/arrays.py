@@ -82,11 +82,7 @@ def cut(data: bytes, sizes: NDArray[np.integer]) -> list[bytes]:
 
 
 def find(keys: NDArray[Any], wanted: NDArray[Any]) -> tuple[Ints, Bools]:
-    """Look up values in ascending keys.
-
-    Returns ``places``, shape (wanted,): place of each value among the keys; any valid place if it is not
-    among them (0 if there are no keys); ``present``, shape (wanted,): whether each value is among the keys.
-    """
+    """Return the place of each wanted value among ascending keys (any if it is none), and which are keys."""
     places = np.minimum(np.searchsorted(keys, wanted), max(keys.size - 1, 0))
     present = keys[places] == wanted if keys.size else np.zeros(wanted.size, dtype=np.bool_)
     return places, present

@@ -36,11 +36,7 @@ class LogisticRegression:
 
     @classmethod
     def fit(cls, features: NDArray[np.floating], labels: Bools, ridge: float = 1.0) -> Self:
-        """Learn to distinguish two classes.
-
-        ``features``, shape (people, features); ``labels``, shape (people,); ``ridge``: penalty on half the
-        squared weights of standardised features.
-        """
+        """Learn to distinguish two classes; the ridge is on half the squared standardised weights."""
         centre, spread = features.mean(axis=0), features.std(axis=0)
         scale = np.where(spread > 0, 1 / np.where(spread > 0, spread, 1.0), 0.0)
         design = np.column_stack([(features - centre) * scale, np.ones(len(features))]).astype(np.float64)
@@ -163,10 +159,7 @@ _ONE_DEVIATION = 0.16
 
 
 def proportion_below(successes: ArrayLike, trials: int, failure: float) -> Floats:
-    """Return a lower bound of a probability, which fails with chance ``failure`` [clopper1934].
-
-    ``successes``: from 0 to ``trials``; ``failure``: between 0 and 1.
-    """
+    """Return a lower bound of a probability, which fails with chance ``failure`` [clopper1934]."""
     counts = np.asarray(successes)
     bounds = beta.ppf(failure, np.maximum(counts, 1), trials - counts + 1)
     return np.where(counts > 0, bounds, 0.0)
@@ -204,14 +197,11 @@ class Measurement:
 def measured(pairs: Sequence[tuple[Sent, Sent]], failure: float, delta: float = 0.0) -> Measurement:
     """Bound the largest loss between pairs of profiles from below.
 
-    Everybody's reports of all rounds count as one event, so nothing is assumed about how the rounds
-    depend on each other.
+    Everybody's reports of all rounds count as one event, so nothing is assumed about how the rounds depend on
+    each other.
 
-    ``failure``: probability with which the bound may fail, between 0 and 1; ``delta``: probability beyond
-    which the loss is bounded.
-
-    People count as independent. If a server's later questions depend on earlier reports, they are so
-    only up to each person's influence on the questions that all are asked.
+    People count as independent. If a server's later questions depend on earlier reports, they are so only up
+    to each person's influence on the questions that all are asked.
     """
     best, chosen, pair = (-np.inf, 0.0), None, 0
     for number, sides in enumerate(pairs):
@@ -275,9 +265,7 @@ def power_of(curve: Floats, trials: int, promised: float, failure: float, delta:
     Clopper-Pearson bound on the loss above the promise.
 
     ``curve``, shape (events, 2): probabilities of events under the profile that they favour and under the
-    other, as measured. ``trials``: number of people per profile. ``promised``: epsilon; infinite if nothing
-    is promised. ``failure``: probability with which the bound of each of the two probabilities may fail.
-    ``delta``: probability beyond which the promise holds.
+    other.
     """
     powers = [
         detection(*doubled(one, other), trials, promised, failure, delta) for one, other in curve.tolist()
@@ -286,10 +274,7 @@ def power_of(curve: Floats, trials: int, promised: float, failure: float, delta:
 
 
 def doubled(one: float, other: float) -> tuple[float, float]:
-    """Return the probabilities of an event if its log ratio, and that of its complement, were twice as large.
-
-    ``one``, ``other``: probabilities of the event under two profiles.
-    """
+    """Return the probabilities of an event with log ratios, and its complement's, twice as large."""
     if not (0 < other < one < 1):
         return one, other
     ratio, complement = (one / other) ** 2, ((1 - one) / (1 - other)) ** 2
@@ -300,11 +285,7 @@ def doubled(one: float, other: float) -> tuple[float, float]:
 def detection(
     one: float, other: float, trials: int, promised: float, failure: float, delta: float = 0.0
 ) -> float:
-    """Return the probability that the log ratio of two probabilities is bounded above a promise.
-
-    ``one``, ``other``: true probabilities of the event; ``trials``: number of people per profile;
-    ``failure``: of each of the two Clopper-Pearson bounds; ``delta``: subtracted from the first probability.
-    """
+    """Return the probability that the log ratio of two probabilities is bounded above a promise."""
     if trials == 0 or one <= other:
         return 0.0
     low, high = binom.ppf([_REST, 1 - _REST], trials, other)

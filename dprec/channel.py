@@ -102,10 +102,7 @@ class Channel:
 
     @cached_property
     def epsilon(self) -> float:
-        """Exact local privacy loss: max over z, x, x' of log(Q[x, z] / Q[x', z]), rounded up.
-
-        Infinite if a symbol shows that some input was not the true one.
-        """
+        """Exact loss max log(Q[x, z] / Q[x', z]), rounded up; infinite if a symbol excludes an input."""
         most, fewest = self.weights.max(axis=0), self.weights.min(axis=0)
         most, fewest = most[most > 0], fewest[most > 0]
         if not fewest.all():
@@ -201,10 +198,7 @@ class Channel:
         return max(0.0, float(-(shares * np.log2(shares)).sum()))
 
     def bias(self) -> Floats:
-        """Return E[values[z] | x] - x per input, given that the symbol shows a rating, shape (inputs,).
-
-        NaN for the input "not rated".
-        """
+        """Return E[values[z] | x] - x per input, given a rating is shown; NaN for "not rated"."""
         return self._moment(1) - self.inputs
 
     def variance(self) -> Floats:
@@ -221,11 +215,9 @@ class Channel:
 def rounded_to_draws(probabilities: Floats, epsilon: float) -> Ints:
     """Return integer weights with nearly the given probabilities, whose exact loss is at most epsilon.
 
-    ``probabilities``, shape (inputs, symbols): non-negative; rows are normalised. ``epsilon``: infinite if
-    nothing is promised: symbols that cannot occur keep 0 draws. With a promise, a symbol that one input can
-    send has a draw for every input. The result has shape (inputs, symbols). Rows sum to `DRAWS`. Raises
-    ValueError when the probabilities cost more than epsilon, or integer weights are too coarse for so small
-    an one.
+    Rows are normalised and sum to `DRAWS`. With a promise, a symbol that one input can send has a draw for
+    every input. Raises ValueError when the probabilities cost more than epsilon, or integer weights are too
+    coarse for so small a one.
     """
     used = (probabilities.max(axis=0) > 0) & math.isfinite(epsilon)
     rows = np.maximum(probabilities / probabilities.sum(axis=1, keepdims=True), used / DRAWS)

@@ -9,11 +9,7 @@ if TYPE_CHECKING:
 
 
 def data_frame(table: Any, instead: str) -> pd.DataFrame:
-    """Return a table as a data frame.
-
-    ``table``: as pandas takes them; ``instead``: what has the same without pandas, for the error. Raises
-    ModuleNotFoundError when pandas is not installed; one line says what does without.
-    """
+    """Return a table as a data frame; raises ModuleNotFoundError without pandas, naming what does instead."""
     try:
         import pandas as pd
     except ImportError:

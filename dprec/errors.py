@@ -93,10 +93,7 @@ def one_line(error: BaseException) -> str:
 
 @contextmanager
 def within(prefix: str) -> Iterator[None]:
-    """Prefix the key of a part to the key of any `SettingError` raised in the block.
-
-    ``prefix``: the part's own key, as seen from its owner ("completion").
-    """
+    """Prefix the key of a part, such as "completion", to that of any `SettingError` raised in the block."""
     try:
         yield
     except SettingError as error:

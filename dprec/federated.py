@@ -152,11 +152,10 @@ class UpdateCode:
         return bool((np.abs(aggregate.total) <= aggregate.users * self._largest).all())
 
     def released(self, total: Ints, users: int, deviation: float, draws: ReleaseDraws) -> Parameters:
-        """Return the mean update of so many users.
+        """Return the mean update of all users, whose number is public, whether or not a report of each came.
 
-        ``total``, shape (size,): sum of the reports. ``users``: everybody, whether or not a report came:
-        their number is public. ``deviation``: of the noise that the server adds to each number of the sum, in
-        clips; rounded, as that hides the last bits of a deviate.
+        ``deviation``: of the noise that the server adds to each number of the sum, in clips; rounded, as that
+        hides the last bits of a deviate.
         """
         if deviation:
             deviates = draws.generator("noise of updates", total).standard_normal(total.size)

@@ -29,10 +29,7 @@ The latter are for any number of levels: each star's share is spread evenly over
 
 
 def level_shares(histogram: Histogram | None, levels: int) -> tuple[float, ...]:
-    """Return the shares of the levels, in any unit; equal ones without a histogram.
-
-    Raises SettingError when the histogram is of another number of levels.
-    """
+    """Return the shares of the levels; equal ones without a histogram, which must have as many."""
     if histogram == "netflix":
         reached = np.interp(np.linspace(0, len(NETFLIX), levels + 1), range(6), np.cumsum([0, *NETFLIX]))
         return tuple(np.diff(reached).tolist())
@@ -44,11 +41,9 @@ def level_shares(histogram: Histogram | None, levels: int) -> tuple[float, ...]:
 
 
 def cut_points(histogram: Sequence[float] | Floats, variance: float) -> Floats:
-    """Return the points at which levels with given shares change, shape (levels - 1,).
+    """Return the points at which levels with given shares change, ascending, shape (levels - 1,).
 
-    ``histogram``: shares of the levels over everybody, all above 0; they are normalised. ``variance``: of the
-    latent rating, whose distribution is Normal(0, variance); the noise on it has variance 1. Result:
-    ascending.
+    The latent rating is Normal(0, variance); the noise on it has variance 1.
     """
     shares = np.asarray(histogram, dtype=np.float64)
     below = np.cumsum(shares)[:-1] / shares.sum()
@@ -57,10 +52,7 @@ def cut_points(histogram: Sequence[float] | Floats, variance: float) -> Floats:
 
 
 def level_probabilities(latent: Floats, cuts: Floats) -> tuple[Floats, Floats]:
-    """Return Pr(level | latent rating) and its derivative by the latent rating, shape (points, levels).
-
-    ``latent``, shape (points,); ``cuts``, shape (levels - 1,).
-    """
+    """Return Pr(level | latent rating) and its derivative by the latent rating, shape (points, levels)."""
     offsets = cuts[None, :] - latent[:, None]
     beyond = np.full((latent.size, 1), np.inf)
     low, high = np.hstack([-beyond, offsets]), np.hstack([offsets, beyond])
@@ -72,11 +64,7 @@ def level_probabilities(latent: Floats, cuts: Floats) -> tuple[Floats, Floats]:
 
 
 def expected_rating(latent: Floats, variances: Floats, cuts: Floats, values: Floats) -> Floats:
-    """Return the mean rating of normally distributed latent ratings.
-
-    ``latent``, ``variances``, shape (cells,): mean and variance of each latent rating, without the noise on
-    it; ``cuts``, shape (levels - 1,); ``values``, shape (levels,): the rating of each level, ascending.
-    """
+    """Return the mean rating of latent ratings of some means and variances, without the noise on them."""
     spreads = np.sqrt(1 + variances)
     expected = np.full(latent.shape, values[0])
     for cut, gap in zip(cuts, np.diff(values), strict=True):

@@ -20,12 +20,7 @@ PredictT = TypeVar("PredictT", bound=Callable[..., Any])
 
 
 def checked_predictions(predictions: Any, shape: tuple[int, ...], component: str) -> Floats:
-    """Return predictions, or refuse what is none.
-
-    ``predictions``: what a component has returned; ``shape``: what it was asked for: (cells,), or (users,
-    items); ``component``: its name, for the error. Raises InputError when they have another shape, or one of
-    them is no finite number.
-    """
+    """Return a component's predictions, or raise InputError for another shape or no finite numbers."""
     accepted = f"one finite number for each cell, shape {shape}"
     try:
         values = np.asarray(predictions, dtype=np.float64)
@@ -149,12 +144,7 @@ def cells_of(ratings: Ratings, users: NDArray[np.integer]) -> tuple[Ints, NDArra
 def recommended(
     predict: Predict, rated: Ratings, users: NDArray[np.integer], n: int, candidates: Bools | None = None
 ) -> Ints:
-    """Return each user's best unrated items, the best first; see `best_items`.
-
-    ``predict``: from arrays of users and items to predicted ratings. ``rated``: which items are left out.
-    ``users``, shape (users,). ``n``: length of the lists, at least 1. ``candidates``, shape (items,): which
-    items may be recommended; by default all.
-    """
+    """Return each user's best unrated items, the best first; see `best_items`."""
     return best_items(predict, Unrated(rated, candidates), users, n, rated.n_items)
 
 
@@ -170,13 +160,9 @@ def best_items(
 ) -> Ints:
     """Return each user's best candidates, the best first, shape (users, min(n, items)).
 
-    Memory does not grow with the number of users, and with the number of items only by a row per user.
-
-    ``predict``: from arrays of users and items to predicted ratings; ``candidates``: from users to the items
-    that may be recommended to each; ``users``, shape (users,); ``n``: length of the lists, at least 1;
-    ``n_items``: size of the catalogue; ``predict_rows``: predicts all items of users at once, where that
-    costs less than cell by cell. Of equal predictions, the first items; `NO_ITEM` after the last item
-    of a short list.
+    Of equal predictions, the first items; `NO_ITEM` after the last item of a short list. Memory does not grow
+    with the number of users, and with the number of items only by a row per user. ``predict_rows`` predicts
+    all items of users at once, where that costs less than cell by cell.
     """
     lists = np.empty((users.size, min(n, n_items)), dtype=np.int64)
     step = max(1, _CELLS // max(1, n_items))

@@ -27,13 +27,10 @@ _HOME = Path(__file__).resolve().parents[1]
 
 
 def check_packages() -> None:
-    """Refuse to start if another module would be imported instead of one of the packages.
+    """Raise InputError if another module would be imported instead of one of the packages.
 
-    The current directory is searched even if this process does not import from it, since Ray puts it
-    first on the path of its workers.
-
-    Raises InputError when a module has the name of a package, naming its file, or the current directory was
-    deleted.
+    The current directory is searched even if this process does not import from it, since Ray puts it first on
+    the path of its workers.
     """
     try:
         Path.cwd()

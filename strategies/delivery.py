@@ -94,8 +94,7 @@ def deliver_lists(
 ) -> dict[str, int]:
     """Send everybody a list; return the bytes charged, as `RoundAccount.spent` does.
 
-    ``roster``: users with a node of their own are always sent theirs; many users of a simulation are only
-    charged. ``group``: run key. ``traffic``: charged in place.
+    Users with a node of their own are always sent theirs; many users of a simulation are only charged.
     """
     account = RoundAccount(RECOMMEND, group, traffic)
     hosted = [partition_id for partition_id, node in enumerate(roster.node_ids) if node is not None]
@@ -119,8 +118,7 @@ def broadcast_table(
 ) -> dict[str, int]:
     """Send the table to everybody; return the bytes charged, as `RoundAccount.spent` does.
 
-    ``group``: run key; ``priors``, shape (users, 1 + factors): see `Personalization`; ``traffic``: charged in
-    place: the table in full to every user, although a partition shares it.
+    It is charged in full to every user, although a partition shares it.
     """
     sent = priors.astype(PRIOR)
     own = sent.shape[1] * PRIOR.itemsize

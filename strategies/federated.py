@@ -64,10 +64,7 @@ class FederatedRounds(OwnModelRounds):
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Return the same request for every node; see Flower's `Strategy`.
-
-        Raises ValueError when there are arrays to start from.
-        """
+        """Return the same request for every node; raises ValueError for arrays to start from."""
         self.refuse_arrays(arrays)
         self._account = RoundAccount(UPDATE, self.group, self.traffic)
         payload = self.code.pack(self.parameters)

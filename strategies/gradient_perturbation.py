@@ -78,10 +78,7 @@ class GradientPerturbation(OwnModelRounds):
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Return one request per node, with the rows of its users; see Flower's `Strategy`.
-
-        Raises ValueError when there are arrays to start from.
-        """
+        """Return one request per node, with the rows of its users; raises ValueError for arrays."""
         self.refuse_arrays(arrays)
         self._account = RoundAccount(SLOPES, self.group, self.traffic)
         rows = self._encoded_rows()

@@ -49,10 +49,7 @@ class State:
 
     @classmethod
     def begin(cls, rated: Bools, n_items: int, rank: int, seed: int, start: Start = "level") -> State:
-        """Return the state before the first round.
-
-        ``rated``, shape (users,): users who have a rating to protect; ``start``: as `StepOptions`.
-        """
+        """Return the state before the first round of users who have a rating to protect."""
         factors = initial_item_factors(n_items, rank, seed, start)
         return cls(
             factors=factors,
@@ -121,10 +118,7 @@ class IterativeFactorization(TrainingRounds):
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Return one request per node that hosts users who are asked; see Flower's `Strategy`.
-
-        Raises ValueError when the arrays are not one array of item factors.
-        """
+        """Return a request per node with users who are asked; raises ValueError without item factors."""
         given = arrays.to_numpy_ndarrays()
         if len(given) != 1 or given[0].shape != self.shape:
             shapes = ", ".join(str(array.shape) for array in given)

@@ -40,10 +40,7 @@ class SamplingOptions(Options):
             raise SettingError("", "a fraction and a count", "one of the two")
 
     def size(self, n_users: int) -> int:
-        """Return how many of the users are asked.
-
-        Raises SettingError when nobody would be asked, or more than there are.
-        """
+        """Return how many of the users are asked; raises SettingError for nobody, or more than there are."""
         wanted = n_users if self.count is None else self.count
         if self.fraction is not None:
             wanted = round(self.fraction * n_users)

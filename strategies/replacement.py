@@ -62,9 +62,6 @@ class ReplacementExchange:
         """Send the users the rows of the items they rated and receive the AlterEgos.
 
         The users asked are those whose ratings arrived and include an item with candidates.
-
-        ``observed``: what the devices sent before: which items of which users are known; ``traffic``: charged
-        in place, in full for each user, although a partition receives one copy.
         """
         account = RoundAccount(REPLACE, self.group, traffic)
         needs = self._needs(observed, roster.n_users)

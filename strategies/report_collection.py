@@ -52,10 +52,7 @@ class ReportCollection:
     """Public data about the items, for the observations."""
 
     def collect(self, grid: Grid, roster: Roster) -> Collected:
-        """Ask every user for its report.
-
-        Raises RunError when not a single report was accepted.
-        """
+        """Ask every user for its report; raises RunError when not a single one was accepted."""
         traffic, n_users = TrafficLedger(roster.n_users), roster.n_users
         account = RoundAccount(REPORT, self.group, traffic)
         request = RecordDict()

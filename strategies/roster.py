@@ -43,10 +43,7 @@ class Roster:
         return range(start, min(start + self.users_per_node, self.n_users))
 
     def messages(self, message_type: str, contents: dict[int, RecordDict], group: str) -> list[Message]:
-        """Return the messages that send a request to some of the nodes.
-
-        ``contents``: what the node of each partition is sent; ``group``: run key.
-        """
+        """Return the messages that send a request, by partition, to some of the nodes."""
         return [
             Message(content, node, message_type, group_id=group)
             for partition_id, content in contents.items()
@@ -98,11 +95,7 @@ class Roster:
         return self.read(answers, asked, arrivals_of)
 
     def read(self, answers: dict[int, Message], asked: Bools, reader: Reader[ReadT]) -> Iterator[ReadT]:
-        """Yield what a reader makes of the answer of each partition, except of those that it cannot use.
-
-        ``answers``: from `by_partition`; emptied, so that no answer is kept after it is read. ``asked``,
-        shape (users,): who was asked.
-        """
+        """Yield what a reader makes of the answer of each partition, if anything; ``answers`` are emptied."""
         for partition_id in list(answers):
             partition = self.partition(partition_id)
             users = partition.start + np.flatnonzero(asked[partition.start : partition.stop])
@@ -112,10 +105,7 @@ class Roster:
 
 
 def identify(grid: Grid) -> tuple[int, ...]:
-    """Ask every node which partition it hosts; return the node ids in the order of the partitions.
-
-    Raises RunError when a partition is hosted by no node or by two.
-    """
+    """Ask every node for its partition and return their ids in that order, or raise RunError."""
     nodes = list(grid.get_node_ids())
     questions = [Message(RecordDict(), node, IDENTIFY) for node in nodes]
     partitions = {reply.metadata.src_node_id: _partition(reply) for reply in grid.send_and_receive(questions)}
@@ -189,11 +179,8 @@ def reply_record(reply: Message | None) -> ConfigRecord | None:
 def arrivals_of(reply: Message | None, first_user: int, users: Ints) -> Arrivals | None:
     """Return the reports of a partition's reply, or None when it cannot be used.
 
-    A reply for other users, or for another number of them, is rejected as a whole: nothing in it can
-    be attributed. An error is the answer of devices that refuse.
-
-    ``first_user``: first user of the partition; ``users``, shape (asked,): users of the partition who were
-    asked, ascending.
+    A reply for other users, or for another number of them, is rejected as a whole: nothing in it can be
+    attributed. An error is the answer of devices that refuse.
     """
     if reply is not None and reply.has_error():
         nobody = np.zeros(users.size, dtype=np.bool_)
@@ -255,10 +242,7 @@ class ReadSums:
         )
 
     def __call__(self, reply: Message | None, first_user: int, users: Ints) -> Sums | None:
-        """Return the sums of a reply, or None when it cannot be used; see `arrivals_of` for the parameters.
-
-        No sum is believed that valid reports of so many users cannot have.
-        """
+        """Return the sums of a reply, or None when it cannot be used; see `arrivals_of`."""
         record = reply_record(reply)
         if record is not None and "total" in record:
             if self.users_per_node == 1:

@@ -69,11 +69,7 @@ class RoundAccount:
         self.traffic.charge_downlink(users, payload, self._request_size(content), objects=objects)
 
     def charge_requests(self, users: Ints, payloads: Ints, content_of: Callable[[bytes], RecordDict]) -> None:
-        """Charge each user for a request of its own.
-
-        ``users``, ``payloads``, shape (users,): bytes of each user's payload; ``content_of``: from a payload
-        to the content of the message to a user alone on its node.
-        """
+        """Charge each user for a request of its own, whose content is made of its payload's size."""
         lengths, of_user = np.unique(payloads, return_inverse=True)
         sizes = [self._request_size(content_of(bytes(length))) for length in lengths.tolist()]
         self.traffic.charge_downlink(users, payloads, np.array(sizes, dtype=np.int64)[of_user])
@@ -105,10 +101,7 @@ class RoundAccount:
         self.traffic.charge_uplink(users, 0, size, objects=WITHOUT_RECORD)
 
     def deliver(self, grid: Grid, roster: Roster, contents: dict[int, RecordDict]) -> None:
-        """Send what asks for no report, and charge the acknowledgements that arrive.
-
-        ``contents``: what the node of each partition is sent; charged apart.
-        """
+        """Send what asks for no report, and charge the acknowledgements that arrive."""
         for partition_id, answer in roster.ask(grid, self.message_type, contents, self.group).items():
             if answer.has_error():
                 continue
@@ -121,11 +114,7 @@ class RoundAccount:
         return {name: after[name] - self._before[name] for name in after}
 
     def record(self, round_index: int, *, asked: int, accepted: int) -> RoundRecord:
-        """Return the record of the round, which ends here.
-
-        ``round_index``: from 1; ``asked``, ``accepted``: users who were asked, and those whose report was
-        accepted.
-        """
+        """Return the record of the round, which ends here, of those asked and those accepted."""
         return RoundRecord(
             round=round_index,
             replies=accepted,
@@ -176,11 +165,7 @@ def request_message(message_type: str, content: RecordDict, group: str) -> Messa
 
 
 def report_sizes(message_type: str, group: str, users: Ints, payloads: Ints) -> Ints:
-    """Return the size of every user's own reply message, shape (users,).
-
-    ``message_type``: that of the request; ``group``: group of the message; ``users``, shape (users,);
-    ``payloads``, shape (users,): bytes of each user's report.
-    """
+    """Return the size of every user's own reply message with a payload, shape (users,)."""
     # A size depends on the payload's length and on how many groups of 7 bits the user's number has.
     widths = np.ceil(np.log2(2 * users + 2) / 7).astype(np.int64)
     classes, of_user = np.unique(payloads << 4 | widths, return_inverse=True)
@@ -308,10 +293,10 @@ class OwnModelRounds(TrainingRounds):
         progress: Progress,
         evaluate: Callable[[], dict[str, float | None]] | None,
     ) -> None:
-        """Run all rounds.
+        """Run all rounds; raises RunError when no usable report arrived in any of them.
 
-        ``ended``: called with the record of every round; ``evaluate``: returns the accuracy after a round,
-        which only a simulation knows. Raises RunError when no usable report arrived in any round.
+        ``ended`` is given the record of every round; ``evaluate`` returns its accuracy, which only a
+        simulation knows.
         """
         for done in range(1, rounds + 1):
             record = self.run_round(grid)

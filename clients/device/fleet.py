@@ -139,10 +139,7 @@ class NodeKey:
 
     @classmethod
     def read(cls, path: Path) -> NodeKey:
-        """Read a private key.
-
-        Raises InputError when it cannot be read, or is no key on an elliptic curve.
-        """
+        """Read a private key; raises InputError when that cannot be, or it is on no elliptic curve."""
         accepted = "a private EC key, as PEM or in OpenSSH's format, without a password"
         try:
             data = path.read_bytes()
@@ -206,10 +203,7 @@ class Fleet:
         self._client.close()
 
     def activate(self, key: NodeKey, interval: float) -> int:
-        """Take a device online for some time; return the number under which the server knows it.
-
-        ``interval``: seconds between heartbeats, 10 to 1,800; the device stays online for two of them.
-        """
+        """Take a device online until two intervals pass without a heartbeat; return its number."""
         request = ActivateNodeRequest(public_key=key.public, heartbeat_interval=interval)
         return int(self._call(key, self._client.ActivateNode, request).node_id)
 
@@ -226,8 +220,7 @@ class Fleet:
     def pull(self, key: NodeKey, node_id: int, largest: int) -> tuple[Message, Refusal | None] | None:
         """Return the next message that waits for a device, if there is one.
 
-        ``largest``: bytes that a request may have. A message that is no request of dprec comes
-        without content, with the refusal to answer it.
+        One that is larger, or no request of dprec, comes without content, with the refusal to answer it.
         """
         node = Node(node_id=node_id)
         answer = self._call(key, self._client.PullMessages, PullMessagesRequest(node=node))

@@ -76,8 +76,7 @@ class Agreement(Options):
     ) -> Agreement:
         """Return the agreement on a protocol.
 
-        ``item_ids``: the data set's own, in the order of the catalogue; ``public``: the public key of the
-        run; ``process``: where devices predict from a table of items. Raises InputError when the setup has
+        ``process``: where devices predict from a table of items. Raises InputError when the setup has
         user-defined classes that no file describes.
         """
         own = user_defined_classes(setup)
@@ -258,10 +257,7 @@ class DeviceFolder:
 
     @cached_property
     def item_ids(self) -> list[str]:
-        """The ids of the items.
-
-        Raises InputError when the catalogue is not that of the agreement.
-        """
+        """The ids of the items; raises InputError when the catalogue is not that of the agreement."""
         *item_ids, rest = self._text(self.catalogue_file).split("\n")
         if rest or _digest_of(item_ids) != self.agreement.catalogue:
             found = f"{len(item_ids)} items that are not those of {self.protocol_file.name}"
@@ -285,10 +281,7 @@ class DeviceFolder:
         return read_profile(self.profile_file, self._positions, self.agreement.scale)
 
     def keep_profile(self, profile: Profile) -> None:
-        """Write the ratings with which a run is answered, if they are not kept already.
-
-        Raises OSError when they cannot be written.
-        """
+        """Write the ratings with which a run is answered, if they are not kept already."""
         file = self.kept_profile_file(profile.digest)
         if not file.exists():
             file.parent.mkdir(mode=0o700, exist_ok=True)
@@ -297,10 +290,7 @@ class DeviceFolder:
             sync_folder(self.path)
 
     def kept_profile(self, digest: str) -> Profile:
-        """Read the ratings with which a run was answered.
-
-        Raises InputError when they are missing or changed.
-        """
+        """Read the ratings with which a run was answered; raises InputError without them."""
         file = self.kept_profile_file(digest)
         profile = read_profile(file, self._positions, self.agreement.scale)
         if profile.digest != digest:
@@ -321,10 +311,7 @@ class DeviceFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from using the folder.
-
-        Raises InputError when another one does.
-        """
+        """Keep other processes from using the folder; raises InputError when another one does."""
         path = self.path / "lock"
         try:
             lock = os.open(path, os.O_RDWR | os.O_CREAT, OWNER_ONLY)
@@ -355,11 +342,10 @@ def write_device(
 ) -> DeviceFolder:
     """Make the folder of a device, with a new secret.
 
-    ``folder``: must not exist, or be empty; ``profile``: the positions of the rated items in the catalogue,
-    and their true ratings; ``user``: number under which the server enrols the device; ``limits``: what the
-    device may spend; ``item_ids``: those of the agreement; ``node_key``: the private key by which the server
-    knows the device; ``seeded``: what a device of a test draws from, as the simulation would. Raises
-    InputError when the folder is not empty or cannot be written, or the items are not those of the agreement.
+    It must not exist, or be empty. ``profile``: the positions of the rated items in the catalogue, and their
+    true ratings; ``node_key``: the private key by which the server knows the device; ``seeded``: what a
+    device of a test draws from, as the simulation would. Raises InputError when the folder cannot be used, or
+    the items are not those of the agreement.
     """
     _check_catalogue(item_ids, agreement)
     device, (items, values) = DeviceFolder(folder), profile

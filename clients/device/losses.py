@@ -50,10 +50,7 @@ def _of_report(partition: Partition, record: Record) -> Price:
 
 
 def _of_counts(partition: Partition, record: Record) -> Price:
-    """Return the price of what follows a report, which was charged what any profile could lose by both.
-
-    See `FollowUp.losses` and `CHARGED_WITH`.
-    """
+    """Return the price of what follows a report, which was charged what any profile could lose by both."""
     profiles, draws = held(partition)
     lost = installed_follow_up(partition.population).losses(profiles, CountRequest.of(record).groups, draws)
     return Price(COUNT_ROUND, Loss(0.0, float(lost[0])), Loss(0.0, 0.0))
@@ -115,13 +112,10 @@ PRICES: Mapping[str, PriceOf] = {
 
 
 def price_of(kind: str, partition: Partition, record: Record, name: str) -> Price:
-    """Return what an answer costs.
+    """Return what an answer to a message of a kind costs the user of a partition.
 
     Should a defect keep that from being known for some profiles, it must not be seen: the user is charged
     what the answer could cost any profile.
-
-    ``kind``: the type of the message that is answered; ``partition``: of one user; ``record``: what the
-    message asks for; ``name``: of the device, for its owner.
     """
     try:
         return PRICES[kind](partition, record)

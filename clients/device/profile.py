@@ -82,11 +82,7 @@ def profile_text(items: list[str], values: Floats) -> str:
 
 
 def read_profile(path: Path, positions: Mapping[str, int], scale: RatingScale) -> Profile:
-    """Read profile.csv.
-
-    ``positions``: from the ids of the items to their positions in the catalogue. Raises InputError when it
-    cannot be read, or a line is no rating of an item of the catalogue; it names the line.
-    """
+    """Read profile.csv; raises InputError naming a line that is no rating of an item of the catalogue."""
     try:
         rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"))))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -119,12 +115,7 @@ def _rating(text: str, scale: RatingScale, where: str) -> float:
 def write_predictions(
     path: Path, item_ids: Sequence[str], predicted: Floats, rated: NDArray[np.integer]
 ) -> None:
-    """Write predictions, as a whole.
-
-    ``predicted``, shape (items,): NaN for items of which nothing is known; they are left out. ``rated``:
-    items that the user has rated, which are left out. Raises OSError when the file cannot be written; the old
-    one remains.
-    """
+    """Write predictions of unrated items, as a whole, but NaN; if it raises OSError, the old file remains."""
     shown = np.setdiff1d(np.flatnonzero(~np.isnan(predicted)), rated)
     best_first = shown[np.argsort(-predicted[shown], kind="stable")]
     file = io.StringIO()

@@ -138,10 +138,7 @@ class PrivacyAccountant:
         return Loss(0.0 if math.isnan(per_rating) else float(per_rating), float(per_user))
 
     def per_report(self, delta: float) -> Floats | None:
-        """Return what each report loses that was shuffled as a message of its own, shape (reports,).
-
-        None if no reports were.
-        """
+        """Return what each report shuffled by itself loses, shape (reports,); None without any."""
         mechanisms = (event.mechanism for event in self.history if event.mechanism is not None)
         losses = (mechanism.per_report(delta) for mechanism in mechanisms)
         return next((each for each in losses if each is not None), None)

@@ -54,10 +54,7 @@ class EventMechanism(ABC):
     @classmethod
     @abstractmethod
     def composed(cls, events: Sequence[tuple[Self, Bools]], delta: float, adjacency: Adjacency) -> Floats:
-        """Return an epsilon of every user that holds with delta for all events of a group, shape (users,).
-
-        ``events``: in order, by what something was released, and about whom; ``delta``: above 0.
-        """
+        """Return each user's epsilon at a delta for a group's events in order, shape (users,)."""
 
     def shuffled(self, hidden: ShuffledReports | ShuffledProfiles) -> EventMechanism:
         """Return the mechanism with its reports shuffled; by default nothing of it is reports."""
@@ -87,10 +84,7 @@ class ChannelDraws(EventMechanism):
 
     @classmethod
     def composed(cls, events: Sequence[tuple[Self, Bools]], delta: float, adjacency: Adjacency) -> Floats:
-        """Return the losses of all draws; users of whom the same was drawn are composed once, shape (users,).
-
-        At most the sum of the epsilons; infinite if a channel has none.
-        """
+        """Return the losses of all draws, shape (users,); infinite if a channel has none."""
         times: dict[Self, Ints] = {}
         for mechanism, users in events:
             times[mechanism] = times.get(mechanism, 0) + users.astype(np.int64)
@@ -189,11 +183,9 @@ class Event:
 
 
 def dominating_channel(epsilon: float) -> Channel:
-    """Return a channel that dominates every mechanism with a loss of at most epsilon.
+    """Return a channel that dominates every mechanism with a loss of at most epsilon, above 0 or infinite.
 
     It is the randomised response of one bit (Kairouz, Oh and Viswanath [kairouz2015], section 3).
-
-    ``epsilon``: above 0, at most that of integer draws out of 2**60, or infinite.
     """
     # Downwards, so that the channel's loss is not below epsilon.
     lies = 0 if math.isinf(epsilon) else max(1, math.floor(DRAWS / (1 + math.exp(epsilon)) * (1 - 1e-15)))

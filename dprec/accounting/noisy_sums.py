@@ -37,22 +37,14 @@ _NEAREST, _FURTHEST = 1e-12, 1e6
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """Return the delta of one release (Balle and Wang [balle2018], Theorem 8).
-
-    ``mu``: distance of the means in standard deviations, above 0; ``epsilon``: at least 0. Result: from 0 to
-    1.
-    """
+    """Return the delta of one release, for mu above 0 (Balle and Wang [balle2018], Theorem 8)."""
     above = float(log_ndtr(mu / 2 - epsilon / mu))
     below = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
     return math.exp(above) * -math.expm1(min(below - above, 0.0))
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Return the smallest epsilon of one release at a delta, rounded up.
-
-    ``mu``: distance of the means in standard deviations, at least 0; infinite without noise. ``delta``: above
-    0 and below 1.
-    """
+    """Return the smallest epsilon of one release at a delta, rounded up; infinite without noise."""
     if math.isinf(mu):
         return math.inf
     if mu == 0 or gaussian_delta(mu, 0.0) <= delta:
@@ -63,10 +55,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def largest_mu(epsilon: float, delta: float) -> float:
-    """Return the largest distance of two means, in standard deviations, that is (epsilon, delta)-private.
-
-    ``epsilon``: at least 0; ``delta``: above 1e-12 and below 1.
-    """
+    """Return the largest mu that is (epsilon, delta)-private, for a delta from 1e-12 to 1."""
     root = brentq(
         lambda mu: gaussian_delta(mu, epsilon) - delta, _NEAREST, _FURTHEST, xtol=1e-15, rtol=_PRECISION
     )
@@ -103,12 +92,7 @@ def renyi_divergences(multiplier: float, norm: float, orders: Ints) -> Floats:
 
 
 def skellam_epsilon(multiplier: float, norm: float, delta: float) -> float:
-    """Return the epsilon of a release; infinite without noise.
-
-    From Renyi divergences by Canonne, Kamath and Steinke [canonne2020], Proposition 12.
-
-    ``multiplier``, ``norm``: see `renyi_divergences`; ``delta``: above 0 and below 1.
-    """
+    """Return the epsilon of a release; infinite without noise ([canonne2020], Proposition 12)."""
     if multiplier <= 0:
         return math.inf
     kept = delta * (1 - _SHARE_OF_SLACK)
@@ -122,12 +106,7 @@ def skellam_epsilon(multiplier: float, norm: float, delta: float) -> float:
 
 @lru_cache(maxsize=256)
 def skellam_multiplier(epsilon: float, norm: float, delta: float) -> float:
-    """Return the smallest multiplier, to nine digits, with which a release costs at most epsilon.
-
-    It is infinite where one of 2**40 would not do.
-
-    ``epsilon``: above 0. ``norm``, ``delta``: see `skellam_epsilon`; delta is at least `LEAST_DELTA`.
-    """
+    """Return the least multiplier that costs epsilon, to nine digits; infinite if 2**40 would not do."""
     low, high = 0.0, 1.0
     while skellam_epsilon(high, norm, delta) > epsilon:
         low, high = high, 2 * high

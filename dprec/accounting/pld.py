@@ -88,10 +88,7 @@ class PrivacyLossDistribution:
         return {}
 
     def spectrum(self, length: int) -> tuple[Floats, Floats]:
-        """Return the Fourier transform of the masses, wound around a circle of ``length`` points.
-
-        The result has shape (length // 2 + 1,).
-        """
+        """Return log moduli and angles of the Fourier transform, shape (length // 2 + 1,) each."""
         if length not in self._spectra:
             places = np.arange(-self.points, self.points + 1) % length
             values = rfft(np.bincount(places, weights=self.masses, minlength=length))
@@ -222,10 +219,7 @@ class ComposedLoss:
 
 
 def compose(draws: Sequence[tuple[PrivacyLossDistribution, int]]) -> ComposedLoss:
-    """Return the distribution of the loss of independent draws.
-
-    ``draws``: what is drawn from, all on the same grid, and how often, at least once.
-    """
+    """Return the distribution of the loss of independent draws, so many of each, on the same grid."""
     step = draws[0][0].step
     points = sum(times * one.points for one, times in draws)
     first, last = _window(draws, points)
@@ -266,8 +260,6 @@ def common_grid(channels: Sequence[Channel]) -> list[PrivacyLossDistribution]:
     """Return the loss distributions of channels on one grid.
 
     The grid suits the least private of them, and is coarse for those that are more than 32 times as private.
-
-    ``channels``: at least one, each with an epsilon above 0 and below infinity.
     """
     epsilons = [channel.epsilon for channel in channels]
     step = max(min(epsilons) / POINTS, max(epsilons) / _FINEST)
@@ -279,12 +271,9 @@ _AT_ONCE = 1 << 20
 
 
 def compose_many(kinds: Sequence[PrivacyLossDistribution], times: Ints, delta: float) -> Floats:
-    """Return an epsilon of every user that holds with delta for all of its draws, shape (users,).
+    """Return an epsilon of every user at delta, as by `compose`, shape (users,).
 
-    What `compose` does for one user; what depends on a kind is computed once.
-
-    ``kinds``: what is drawn from, all on the same grid; ``times``, shape (users, kinds): how often each user
-    draws from each kind; ``delta``: above 0.
+    ``times``, shape (users, kinds): how often each user draws from each kind, all on the same grid.
     """
     epsilons = np.zeros(len(times))
     drawn = np.flatnonzero(times.any(axis=1))
@@ -348,10 +337,8 @@ def largest_share(
     """Return the budget of one draw such that all draws together are (epsilon, delta)-private.
 
     ``channel``: from the budget of one draw to the channel that it is drawn from; less private for larger
-    budgets. ``draws``: number of independent draws, at least 1. ``epsilon``, ``delta``: what is kept
-    together, above 0. ``most``: largest budget of one draw. ``guess``: where the search begins. Result: from
-    ``epsilon / draws``, which basic composition allows, to ``most``. It depends on nothing but the arguments,
-    so that device and server find the same.
+    budgets. The result is at least ``epsilon / draws`` and at most ``most``. It depends on nothing but the
+    arguments, so that device and server find the same.
     """
     low, high = min(epsilon / draws, most), math.inf
     tail, deviation = _of_normal_sum(epsilon, delta)

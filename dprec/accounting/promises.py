@@ -38,10 +38,7 @@ _SPELLINGS = {"per-rating": "rating", "per-user": "user"}
 
 
 def unit_from_text(text: Any) -> Any:
-    """Return a unit by its usual name; "per-rating" and "per-user" are understood too.
-
-    ``text``: any value from a file; anything that is not such a spelling is returned unchanged.
-    """
+    """Return a unit by its usual name, or as "per-rating" or "per-user"; anything else as it is."""
     return _SPELLINGS.get(text, text) if isinstance(text, str) else text
 
 

@@ -113,8 +113,6 @@ def clones_delta(epsilon: float, reports: int, local_epsilon: float) -> float:
 
     A report is a clone of x or y, at even odds, with probability e^-local ([feldman2021], Theorem 3.1 and
     section 4): nothing but the local epsilon needs to be known of the channels, which may differ.
-
-    ``epsilon``, ``local_epsilon``: at least 0, the second finite; ``reports``: the report itself included.
     """
     return _mixture_delta(epsilon, reports, local_epsilon, math.exp(-local_epsilon))
 
@@ -126,8 +124,6 @@ def two_answers_delta(epsilon: float, reports: int, local_epsilon: float, symbol
     it is a clone with probability 2 q. Whoever sent a third symbol is taken to be known. This is the
     reduction of Feldman, McMillan and Talwar [feldman2023] in a form that holds for every k (its erratum is
     about third symbols). The privacy blanket hides a report among third symbols as well.
-
-    ``epsilon``, ``reports``, ``local_epsilon``: as in `clones_delta`; ``symbols``: k, at least 2.
     """
     lie = 1 / (math.exp(local_epsilon) + symbols - 1)
     one_of_two = lie * (math.exp(local_epsilon) + 1)
@@ -156,10 +152,7 @@ def _mixture_delta(epsilon: float, reports: int, local_epsilon: float, clone: fl
 
 
 def closed_form_epsilon(reports: int, local_epsilon: float, delta: float) -> float:
-    """Return an epsilon that holds with delta, in closed form ([feldman2021], Theorem 3.1).
-
-    ``delta``: above 0. Result: the local epsilon where there are too few reports for the theorem.
-    """
+    """Return an epsilon in closed form ([feldman2021], Theorem 3.1); the local one for too few reports."""
     grown = math.exp(local_epsilon)
     if reports < 16 * grown * math.log(2 / delta):
         return local_epsilon
@@ -184,8 +177,6 @@ def computed_for(reports: Ints) -> Ints:
     """Return the numbers of reports, at most the given ones, for which bounds are computed.
 
     Fewer reports hide less, so that their bound holds for more.
-
-    ``reports``: at least 1.
     """
     most = int(reports.max(initial=1))
     steps = np.unique((_RATIO ** np.arange(math.ceil(math.log(most, _RATIO)) + 1)).astype(np.int64))
@@ -193,11 +184,7 @@ def computed_for(reports: Ints) -> Ints:
 
 
 def least_epsilon(delta_at: Callable[[float], float], largest: float, delta: float) -> float:
-    """Return an epsilon that holds with delta, the least but for `_PRECISION`.
-
-    ``delta_at``: from an epsilon to its delta, falling; ``largest``: an epsilon that holds; ``delta``: above
-    0.
-    """
+    """Return the least epsilon, but for `_PRECISION`, up to ``largest`` that holds with delta, above 0."""
     if delta_at(0.0) <= delta:
         return 0.0
 
@@ -239,10 +226,7 @@ class ShuffledChannel:
         return min(clones_delta(epsilon, reports, self.channel.epsilon), self.blanket.alone(epsilon))
 
     def epsilon(self, reports: int, delta: float) -> float:
-        """Return an epsilon that holds with delta for one of the shuffled reports, at most the channel's.
-
-        ``reports``: the report itself included, at least 1; ``delta``: above 0.
-        """
+        """Return an epsilon that holds with delta for one of the shuffled reports, at most the channel's."""
         if (reports, delta) not in self._epsilons:
             self._epsilons[reports, delta] = least_epsilon(
                 lambda epsilon: self.delta(epsilon, reports), self.channel.epsilon, delta
@@ -254,8 +238,6 @@ class ShuffledChannel:
 
         The divergences of a pair are convex in a = e^epsilon, so that straight lines between some of them,
         the last one down to 0 at the channel's epsilon, are not below them.
-
-        ``step``: distance of two points of the grid.
         """
         if (reports, step) not in self._losses:
             self._losses[reports, step] = self._dominating(reports, step)
@@ -317,8 +299,6 @@ class ShuffledReports:
 
         The mixes are independent of each other, so that their losses add up. Infinite for users without an
         accepted report.
-
-        ``delta``: above 0.
         """
         sizes, places = self._sizes
         composed = np.full(self.n_users, np.inf)

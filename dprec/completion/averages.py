@@ -75,10 +75,8 @@ _LEVELS_OF_MEANS = 201
 def own_averages(train: Ratings, prior: float, prior_ratings: float) -> Averages:
     """Predict every rating of a user by the mean of the user's own, shrunk towards a public prior.
 
-    ``train``: what the devices hold; the ratings of both domains where there are two. ``prior``: what is
-    expected of a user without ratings, in rating units. ``prior_ratings``: how many ratings the prior counts
-    for, from 0. For user u with n ratings, ``(sum of the ratings + w prior) / (n + w)``, w being
-    ``prior_ratings``; the prior itself where n + w is 0.
+    For user u with n ratings it is ``(sum of the ratings + w prior) / (n + w)``, w being ``prior_ratings``;
+    the prior itself where n + w is 0. ``train`` holds the ratings of both domains where there are two.
     """
     sums = np.bincount(train.users, weights=train.values, minlength=train.n_users)
     weights = train.counts + prior_ratings

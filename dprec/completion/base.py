@@ -54,10 +54,7 @@ class Completed(ABC):
         """Predict the ratings of the given cells, shape (cells,); not clipped to the scale."""
 
     def predict_rows(self, users: NDArray[np.integer], n_items: int) -> Floats:
-        """Predict the ratings of all items by some users, shape (users, items).
-
-        A model that computes rows in fewer steps than cells overrides it; the last bits may then differ.
-        """
+        """Predict the ratings of all items by some users, shape (users, items)."""
         rows, items = np.repeat(users, n_items), np.tile(np.arange(n_items), users.size)
         return self.predict(rows, items).reshape(users.size, n_items)
 

@@ -96,11 +96,7 @@ def pack(matrices: Floats) -> Floats:
 
 
 def sparse_product(left: sp.csr_array, right: Sequence[NDArray[FloatT]]) -> NDArray[FloatT]:
-    """Return a sparse matrix times a dense one, given and taken in blocks of columns.
-
-    ``left``, shape (rows, inner). ``right``: from `column_blocks`. A block stays in the processor's cache, so
-    the product does not wait for memory.
-    """
+    """Return a sparse matrix times `column_blocks`, each of which stays in the processor's cache."""
     return np.hstack([left @ block for block in right])
 
 
@@ -114,11 +110,8 @@ def column_blocks(matrix: NDArray[FloatT]) -> list[NDArray[FloatT]]:
 def map_blocks(function: Callable[[slice], ResultT], rows: int, size: int) -> list[ResultT]:
     """Apply a function to blocks of rows, on all processors, and return its results in order.
 
-    The blocks depend only on the number of rows and the results keep their order, so a sum over
-    them does not depend on the number of processors.
-
-    ``function``: called with a slice of rows, in threads: NumPy and SciPy release the lock while they
-    compute; ``size``: rows per block.
+    The blocks depend only on the number of rows and the results keep their order, so a sum over them does not
+    depend on the number of processors.
     """
     slices = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
     if len(slices) < 2:
@@ -161,8 +154,6 @@ def solve_user_factors(profiles: Profiles, item_factors: Floats, ridge: float) -
     user without ratings gets zeros. Each user's result depends only on its own ratings, not on the partition
     in which it is solved. If the item factors are so large that the ridge is lost in rounding, a user may
     have no solution; that user gets zeros too, since a failure would reveal what it has rated.
-
-    ``item_factors``, shape (items, rank); ``ridge``: above 0.
     """
     rank = item_factors.shape[1]
     shape = (profiles.n_users, profiles.n_items)

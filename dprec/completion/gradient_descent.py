@@ -101,8 +101,8 @@ def solve_weighted(weights: sp.csr_array, targets: sp.csr_array, other: Floats, 
     """Return the minimum of sum w (r - x . y)^2 + ridge |x|^2 for every entity, shape (entities, rank).
 
     ``weights``, ``targets``, shape (entities, entities of the other side): ``w`` and ``w r`` of each cell.
-    ``other``, shape (entities of the other side, rank): the factors y. ``ridge``: 0 or more; without a ridge,
-    the smallest of several minima is returned. Raises numpy.linalg.LinAlgError when a solution is not finite.
+    Without a ridge, the smallest of several minima is returned. Raises numpy.linalg.LinAlgError when a
+    solution is not finite.
     """
     rank = other.shape[1]
     products = packed_outer(other)
@@ -179,10 +179,7 @@ class SgdMatrixFactorization(Completion):
 
 
 def visits(observations: Observations, random: np.random.Generator) -> Iterator[Ints]:
-    """Visit every rating once, in groups that share neither user nor item.
-
-    ``random``: lays the Latin square. Result: positions of a group's ratings.
-    """
+    """Return the positions of every rating once, in groups that share neither user nor item."""
     order = max(observations.shape)
     rows, columns = random.permutation(order), random.permutation(order)
     symbols = (rows[observations.users] + columns[observations.items]) % order
@@ -240,10 +237,7 @@ class StepOptions(Options):
 
 
 def initial_item_factors(n_items: int, rank: int, seed: int, start: Start = "level") -> Floats:
-    """Return the item factors that the first round broadcasts, shape (items, rank).
-
-    ``start``: as `StepOptions`.
-    """
+    """Return the item factors that the first round broadcasts, shape (items, rank)."""
     factors = generator(seed, "item factors").normal(0.0, 0.3, (n_items, rank))
     if start == "level":
         factors[:, 0] = 1.0
@@ -260,12 +254,9 @@ def step_item_factors(
 ) -> tuple[Floats, Floats]:
     """Take one step: V <- V - gamma_t (G + 2 lambda (V - V_0)), gamma_t = gamma / t^decay.
 
-    Shin et al. [shin2018], Algorithm 1, line 14, where V_0 is 0; here it is the resting point of the
-    options. If the reports show how many users rated an item, its row is divided by its curvature in
-    units of u^2, 2 (share + lambda), so that rarely rated items learn as fast as the others.
-
-    ``factors``, ``velocity``, ``gradient``, shape (items, rank): the gradient is the mean per user;
-    ``share_of_raters``, shape (items,); ``round_index``: from 1. The result has shape (items, rank).
+    Shin et al. [shin2018], Algorithm 1, line 14, where V_0 is 0; here it is the resting point of the options.
+    If the reports show how many users rated an item, its row is divided by its curvature in units of u^2, 2
+    (share + lambda), so that rarely rated items learn as fast as the others.
     """
     pull = factors - options.resting_point(*factors.shape)
     direction = gradient + 2.0 * options.regularization * pull

@@ -66,10 +66,7 @@ class PrincipalAxes:
         return cls(of_users, of_items, variances)
 
     def explained_variances(self, users: Side, items: Side) -> Floats:
-        """Return the variance of what each axis adds to the predictions of all cells, shape (rank,).
-
-        In squared rating units, from the posterior means alone.
-        """
+        """Return the variance, in squared ratings, that each axis adds to all cells, shape (rank,)."""
         along = users.means[:, 1:] @ self.of_users.T, items.means[:, 1:] @ self.of_items.T
         variances: Floats = np.mean(along[0] ** 2, axis=0) * np.mean(along[1] ** 2, axis=0)
         return variances

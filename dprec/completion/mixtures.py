@@ -75,8 +75,8 @@ class GaussianMixture:
     def responsibilities(self, squares: Floats) -> tuple[Floats, float]:
         """Divide every cell among the components (Neera et al. [neera2023], Eq. 8).
 
-        ``squares``, shape (cells,): squared residuals, or their expectations. Returns shape (components,
-        cells): the log-likelihood of the cells (Eq. 6, with the sum over components that a mixture has).
+        Returns shape (components, cells), and the log-likelihood of the cells (Eq. 6, with the sum over
+        components that a mixture has).
         """
         gamma = np.empty((len(self.shares), squares.size))
         with np.errstate(divide="ignore"):  # an extinct component has a share of 0
@@ -117,10 +117,7 @@ class GaussianMixture:
         }
 
     def notes(self, weight_spread: float) -> tuple[str, ...]:
-        """Note if the mixture does no more than a single Gaussian.
-
-        ``weight_spread``: standard deviation of the cells' weights over their mean.
-        """
+        """Note if the weights of the cells vary so little that the mixture does no more than one Gaussian."""
         components = len(self.shares)
         if components == 1 or weight_spread >= _COLLAPSED:
             return ()

@@ -72,10 +72,7 @@ class LowRank:
         return float(np.linalg.norm(left_triangle @ right_triangle.T))
 
     def is_near(self, other: LowRank, limit: float) -> bool:
-        """Return whether the `distance` is at most a limit, which is quicker to decide.
-
-        ``limit``: not negative.
-        """
+        """Return whether the `distance` is at most a limit, which is quicker to decide."""
         left, right = self._minus(other)
         squared = float(((left.T @ left) * (right.T @ right)).sum())
         # Digits cancel in this sum; where they could decide, the distance itself does.
@@ -113,21 +110,16 @@ class SparsePlusLowRank:
     right: Floats
 
     def leading(self, count: int, seed: int) -> LowRank:
-        """Return the ``count`` largest singular values and their vectors.
-
-        Raises numpy.linalg.LinAlgError when the algebra fails.
-        """
+        """Return the ``count`` largest singular values and their vectors."""
         if self._small:
             sides = min(self.sparse.shape)
             return self._exact(subset_by_index=[sides - count, sides - 1])
         return self._truncated(count, seed)
 
     def above(self, threshold: float, expected: int, most: int, seed: int) -> LowRank | None:
-        """Return the singular values above a threshold and their vectors.
+        """Return the singular values above a threshold and their vectors; None for more than ``most``.
 
-        ``expected``: about how many there are; ``most``: largest rank to return; ``seed``: seed of the
-        initial Lanczos vector. None when more than ``most`` lie above the threshold. Raises
-        numpy.linalg.LinAlgError when the algebra fails.
+        About ``expected`` of them. Raises numpy.linalg.LinAlgError when the algebra fails.
         """
         if self._small:
             leading = self._exact(subset_by_value=[threshold**2, np.inf])

@@ -95,11 +95,7 @@ class Side:
 
     @classmethod
     def at_zero(cls, entities: int, rank: int, spread: float, sharing: int) -> Side:
-        """Start at zero.
-
-        ``spread``: variance of the ratings; ``sharing``: factors that, together, have the prior variance of a
-        bias: all of them, or 1.
-        """
+        """Start at zero, where ``sharing`` factors together have the prior variance of a bias."""
         width = 1 + rank
         # A fifth of the spread per side is the right order of magnitude; the sweeps learn the rest.
         variances = np.full(width, max(0.2 * spread, SMALLEST_VARIANCE))
@@ -118,12 +114,8 @@ class Side:
     def solve(self, cells: WeightedCells, other: Side, noise: float = 1.0) -> tuple[Side, float]:
         """Solve this side given the other.
 
-        With x the other side's factors, a constant 1 in place of its bias c, and w the weights,
-        the normal equations of an entity are
-        (sum w E[x x^T] / noise + prior^-1) mean = sum w E[x (r - c)] / noise.
-
-        ``noise``: variance of the noise in a cell of weight 1. Returns the expected sum of weighted squared
-        residuals. Raises numpy.linalg.LinAlgError when a system is singular or its solution is not finite.
+        With x the other side's factors, a constant 1 in place of its bias c, and w the weights, the normal
+        equations of an entity are (sum w E[x x^T] / noise + prior^-1) mean = sum w E[x (r - c)] / noise.
         """
         summed, reaching = other.seen_from_the_other_side(cells.weights.dtype)
         prior_precision = np.linalg.inv(self.prior)
@@ -189,10 +181,7 @@ class Side:
         return replace(self, prior=prior)
 
     def transformed(self, matrix: Floats) -> Side:
-        """Return the side whose factors are ``matrix @ factors``.
-
-        ``matrix``, shape (new rank, rank).
-        """
+        """Return the side whose factors are ``matrix @ factors``."""
         whole = block_diag(1.0, matrix)
         means = np.empty((len(self.means), len(whole)))
         covariances = np.empty((len(means), packed_places(len(whole)).max() + 1))
@@ -242,10 +231,7 @@ class Side:
 
 
 def expected_squares(users: Side, items: Side, observations: Observations, residuals: Floats) -> Floats:
-    """Return E[(r_ui - b_u - c_i - p_u . q_i)^2] of every cell under the posterior, shape (cells,).
-
-    ``observations``: the observed cells; ``residuals``, shape (cells,): the observed values minus their mean.
-    """
+    """Return E[(r_ui - b_u - c_i - p_u . q_i)^2] of every cell under the posterior, shape (cells,)."""
     user_means, user_moments = users.extended(1)
     item_means, item_moments = items.extended(0)
     width = user_means.shape[1]
@@ -291,11 +277,7 @@ def naming_iteration(method: str, iteration: int) -> Iterator[None]:
 
 
 def check_rank(rank: int, shape: tuple[int, int]) -> None:
-    """Refuse a rank that is too large for a catalogue of ``shape`` users x items.
-
-    Raises InputError when a catalogue of one user or one item can have no factors. Raises SettingError when
-    the rank is not below both numbers.
-    """
+    """Refuse a rank that is too large for a catalogue of ``shape`` users x items, or one without factors."""
     if min(shape) < 2:
         found = f"users x items = {shape[0]} x {shape[1]}"
         raise InputError("ratings", found, "at least 2 of each, for a completion with factors")

@@ -57,8 +57,7 @@ def reference_of(component: type[Any]) -> str:
 def naming(component: object, accepted: str) -> Iterator[None]:
     """Say in one line what the code of a user-defined class has raised, and name the class.
 
-    ``component``: whose code runs; what one of this distribution raises is a defect, and passes as it is.
-    ``accepted``: what the class should do.
+    What a component of this distribution raises is a defect, and passes as it is.
     """
     try:
         yield
@@ -102,10 +101,7 @@ def is_importable(component: type[Any]) -> bool:
 
 @contextmanager
 def importing_only(references: Collection[str]) -> Iterator[None]:
-    """Let what is read here name some user-defined classes, and no others; no other module is imported.
-
-    ``references``: ``module:Class`` of each.
-    """
+    """Let what is read here name some user-defined classes, and no others; no other module is imported."""
     token = _NAMEABLE.set(references)
     try:
         yield
@@ -114,10 +110,9 @@ def importing_only(references: Collection[str]) -> Iterator[None]:
 
 
 def imported(reference: str, base: type[ClassT]) -> type[ClassT]:
-    """Import a class from the current directory or the environment.
+    """Import a class ``module:Class`` from the current directory or the environment.
 
-    ``reference``: ``module:Class``; ``base``: what it must be derived from. Raises SettingError under "kind",
-    when there is no such module or class, the module raises an exception, or the class is no component.
+    Raises SettingError under "kind" when there is none derived from ``base``, or the module raises.
     """
     nameable = _NAMEABLE.get()
     if nameable is not None and reference not in nameable:
@@ -142,10 +137,7 @@ def imported(reference: str, base: type[ClassT]) -> type[ClassT]:
 
 
 def check_class(component: type[Any], base: type[Any]) -> None:
-    """Refuse a class that is not complete.
-
-    Raises SettingError under "kind".
-    """
+    """Raise SettingError under "kind" for a class that is not complete."""
     reference = reference_of(component)
     missing = [name for name in dir(component) if _is_abstract(getattr(component, name, None))]
     if missing:
@@ -224,11 +216,7 @@ def _derived(module: ModuleType, base: type[Any], name: str) -> str:
 
 
 def imported_function(reference: str) -> Callable[..., Any]:
-    """Import a function from the current directory or the environment.
-
-    ``reference``: ``module:function``. Raises SettingError without a key, when there is no such module or
-    function, or the module raises an exception.
-    """
+    """Import a function ``module:function``; raises SettingError, without a key, when that fails."""
     if not _REFERENCE.fullmatch(reference) or "<locals>" in reference:
         raise SettingError("", repr(shown(reference)), "module:function, such as my_module:my_function")
     module_name, _, name = reference.partition(":")
@@ -251,10 +239,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
 def sources_of(components: Iterable[type[Any]]) -> dict[str, str]:
-    """Return a digest of the code of each user-defined class, by ``module:Class``.
-
-    16 hexadecimal digits each: of the class and of those that it is derived from.
-    """
+    """Return 16 digits of the code of each user-defined class and its bases, by ``module:Class``."""
     return {reference_of(component): _digest(component) for component in components}
 
 
@@ -350,11 +335,7 @@ def import_from(folders: Iterable[str]) -> None:
 
 
 def packed(value: object, what: str) -> bytes:
-    """Return an object as bytes.
-
-    ``what``: what it is, for errors. Raises InputError when it holds something that cannot travel, such as an
-    open file.
-    """
+    """Return an object as bytes; raises InputError for what cannot travel, such as an open file."""
     import cloudpickle
 
     try:
@@ -366,10 +347,7 @@ def packed(value: object, what: str) -> bytes:
 
 
 def unpacked(data: bytes, what: str) -> Any:
-    """Return the object that `packed` was given; whoever calls trusts where the bytes come from.
-
-    Raises InputError when a class cannot be imported here.
-    """
+    """Return what `packed` was given, by bytes that are trusted; raises InputError without its class."""
     folders, code = pickle.loads(data)
     import_from(folders)
     try:

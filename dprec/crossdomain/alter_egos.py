@@ -79,10 +79,7 @@ class ReplacementOptions(Options):
         return self.transfer == "deviation"
 
     def sensitivity(self, kind: SimilarityKind) -> float:
-        """Return GS for a similarity.
-
-        Raises SettingError when another sensitivity is configured.
-        """
+        """Return GS for a similarity; raises SettingError when another sensitivity is configured."""
         width = global_sensitivity(kind)
         if self.global_sensitivity not in (None, width):
             raise SettingError(
@@ -123,10 +120,6 @@ def alter_egos(
 
     The values of items replaced by the same target item are averaged, and a user's own ratings of target
     items take precedence over replacements (Guerraoui et al. [guerraoui2017], section 4.3).
-
-    ``users``, ``items``, shape (ratings,): of both domains, by user; users from 0. ``values``, shape
-    (ratings,): what a replacement inherits. ``draws``: items without candidates are not replaced.
-    ``random_words``, shape (ratings,). ``target_start``: first item of the target domain.
     """
     places, listed = find(draws.candidates.items, items)
     replaced = np.flatnonzero(listed)
@@ -201,11 +194,7 @@ class RowCodec:
         return self._rows.encode(candidates.indptr, candidates.targets, symbols)
 
     def packed_sizes(self, indptr: Ints, items: Ints, row_sizes: Ints) -> Ints:
-        """Return the bytes of messages that carry some rows each, shape (messages,).
-
-        ``indptr``, shape (messages + 1,); ``items``, shape (rows,): the source items of each message,
-        ascending; ``row_sizes``, shape (rows,): bytes of each row.
-        """
+        """Return the bytes of messages that carry some rows each, shape (messages,); items ascend in each."""
         counts = np.diff(indptr)
         set_bytes = -(-ItemSets.plan(indptr, items, self.n_items).lengths // 8)
         per_row = np.array(_WIDTHS)[_width_index(row_maxima(row_sizes, indptr))] + int(self.with_means)
@@ -226,10 +215,7 @@ class RowCodec:
         return b"".join([bytes([width]), np.packbits(bits).tobytes(), lengths, middle, *rows])
 
     def unpack(self, data: bytes) -> tuple[Candidates, Ints]:
-        """Unpack rows and the codes of their items' means.
-
-        Raises ValueError when the message is malformed; a device trusts no server to send valid rows.
-        """
+        """Unpack rows and the codes of their items' means; raises ValueError for a malformed message."""
         if not data:
             empty = np.zeros(0, dtype=np.int64)
             return Candidates(empty, np.zeros(1, dtype=np.int64), empty, empty), empty

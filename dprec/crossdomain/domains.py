@@ -45,11 +45,10 @@ class CrossDomainRatings(Ratings):
 
 
 def joined(source: Ratings, target: Ratings, names: tuple[str, str]) -> CrossDomainRatings:
-    """Put two domains side by side, over the union of their users.
+    """Put two domains of one scale side by side, over the union of their users.
 
-    ``source``, ``target``: on one scale; users with the same identifier are the same user. ``names``: names
-    of the two domains; they become part of the items' identifiers. Raises InputError when the names are the
-    same, a domain has no rating, or the scales differ.
+    Their names become part of the items' identifiers. Raises InputError when the names are the same, a domain
+    has no rating, or the scales differ.
     """
     _check(source, target, names)
     users = [domain.user_ids[domain.users] for domain in (source, target)]

@@ -32,12 +32,9 @@ def nearest_neighbors(similarities: Floats, k: int) -> Ints:
 def item_based(bases: Floats, weights: Floats, deviations: Floats, shrinkage: Floats | float = 0.0) -> Floats:
     """Predict ratings from neighbours.
 
-    r_bar_i + sum_j s_j (r_j - r_bar_j) / (sum_j |s_j| + shrinkage); just r_bar_i if the denominator
-    is 0 (Guerraoui et al. [guerraoui2017], section 4.4, who have no shrinkage).
-
-    ``bases``, shape (rows,): means of the items whose ratings are predicted; ``weights``, ``deviations``,
-    shape (rows, neighbours): similarity to each neighbour, and the user's rating of it minus its mean;
-    ``shrinkage``, shape (rows,): pulls predictions based on little similarity towards the item's mean.
+    r_bar_i + sum_j s_j (r_j - r_bar_j) / (sum_j |s_j| + shrinkage); just r_bar_i if the denominator is 0
+    (Guerraoui et al. [guerraoui2017], section 4.4, who have no shrinkage). ``weights``, ``deviations``, shape
+    (rows, neighbours): s_j and r_j - r_bar_j.
     """
     totals = np.abs(weights).sum(axis=1) + shrinkage
     moves = (weights * deviations).sum(axis=1)
@@ -48,14 +45,9 @@ def item_based(bases: Floats, weights: Floats, deviations: Floats, shrinkage: Fl
 def selection_width(k: int, candidates: int, sensitivity: float, epsilon: float, failure: float) -> float:
     """Return the width w of Theorems 3 and 4, before it is limited to the range of similarities.
 
-    w = (4 k SS / eps') ln(k (|v| - k) / rho). With probability at least 1 - rho, every selected
-    neighbour has a similarity above Sim_k - w (Theorem 3), and every item with a similarity above
-    Sim_k + w is selected (Theorem 4), where Sim_k is that of the k-th nearest (Guerraoui et al.
-    [guerraoui2017]).
-
-    ``k``: neighbours that are selected. ``candidates``: |v|; if there are no more than k, all are selected,
-    and the width is 0. ``sensitivity``: SS, the most by which one user can change a similarity. ``epsilon``:
-    eps', for selection and prediction together. ``failure``: rho, between 0 and 1.
+    w = (4 k SS / eps') ln(k (|v| - k) / rho). With probability at least 1 - rho, every selected neighbour has
+    a similarity above Sim_k - w (Theorem 3), and every item with a similarity above Sim_k + w is selected
+    (Theorem 4), where Sim_k is that of the k-th nearest (Guerraoui et al. [guerraoui2017]).
     """
     if candidates <= k:
         return 0.0
@@ -65,10 +57,8 @@ def selection_width(k: int, candidates: int, sensitivity: float, epsilon: float,
 def limited_width(width: Floats, nearest: Floats, lowest: float) -> Floats:
     """Return w = min(Sim_k - lowest, width): truncation never leaves the range of the similarity.
 
-    ``width``, shape (rows,): as returned by `selection_width`. ``nearest``, shape (rows,): Sim_k, the
-    similarity of the k-th nearest. ``lowest``: the least possible similarity. The publication prints
-    min(Sim_k, ...), which is the case of 0, for cosine; adjusted cosine goes down to -1. If this limit is the
-    one that binds, Theorem 3 holds trivially and Theorem 4 is not implied.
+    The publication prints min(Sim_k, ...), which is the case of 0, for cosine; adjusted cosine goes down to
+    -1. If this limit is the one that binds, Theorem 3 holds trivially and Theorem 4 is not implied.
     """
     return np.minimum(nearest - lowest, width)
 
@@ -81,12 +71,7 @@ _LEAST_SENSITIVITY = 2.0**-16
 def truncated_similarities(
     similarities: Floats, k: int, sensitivity: Floats, epsilon: float, failure: float, lowest: float
 ) -> Floats:
-    """Return Sim^ = max(Sim, Sim_k - w), shape (rows, candidates).
-
-    ``similarities``, shape (rows, candidates): more candidates than k; ``sensitivity``, shape (rows,): SS of
-    each row; ``epsilon``, ``failure``, ``lowest``: eps', rho and the least similarity, as in
-    `dprec.crossdomain.recommender`.
-    """
+    """Return Sim^ = max(Sim, Sim_k - w), shape (rows, candidates)."""
     candidates = similarities.shape[1]
     nearest = -np.partition(-similarities, k - 1, axis=1)[:, k - 1]
     widths = np.array(
@@ -107,13 +92,10 @@ def select_neighbors(
 ) -> Ints:
     """Draw k neighbours per row without replacement (PNSA), shape (rows, min(k, candidates)).
 
-    Each draw takes a remaining candidate with probability proportional to exp(eps' Sim^ / (4 k SS)):
-    eps' / (2 k) for a draw, eps' / 2 for all k (Guerraoui et al. [guerraoui2017], section 4.4 and
-    Theorem 3). If there are no more candidates than k, all are taken and nothing is drawn.
-
-    ``similarities``, shape (rows, candidates). ``sensitivity``, shape (rows,): SS of each row; 0 selects the
-    nearest outright. ``epsilon``: eps', for selection and prediction together. ``failure``, ``lowest``: as
-    for `truncated_similarities`. ``draws``, shape (rows, k): uniform on [0, 1).
+    Each draw takes a remaining candidate with probability proportional to exp(eps' Sim^ / (4 k SS)): eps' /
+    (2 k) for a draw, eps' / 2 for all k (Guerraoui et al. [guerraoui2017], section 4.4 and Theorem 3). If
+    there are no more candidates than k, all are taken and nothing is drawn; a sensitivity of 0 selects the
+    nearest outright.
     """
     rows, candidates = similarities.shape
     if candidates <= k:
@@ -156,11 +138,7 @@ class SimilarityNoise:
         return cls(NoiseGrid.of(1.0, epsilon / 2, 1))
 
     def added(self, similarities: Floats, sensitivity: Floats, noise: Ints) -> Floats:
-        """Round similarities to their items' grids and add noise, shape (rows, k).
-
-        ``similarities``, shape (rows, k): from -1 to 1. ``sensitivity``, shape (rows,): SS of each row; what
-        no user can move, 0, is left as it is. ``noise``, shape (rows, k): in steps, from `unit`.
-        """
+        """Round similarities to their items' grids, but those no user can move, and add noise."""
         # Rounded upwards, so that SS is never more steps than the noise covers.
         steps = np.nextafter(np.maximum(sensitivity, _LEAST_SENSITIVITY) * self.unit.step, np.inf)[:, None]
         whole = np.rint(similarities / steps).astype(np.int64) + noise
@@ -275,10 +253,7 @@ class ItemBasedRecommender:
     ) -> tuple[Ints, Floats]:
         """Return all that a private prediction learns of similarities: neighbours, and how alike they are.
 
-        ``wanted``, shape (cells,): the target items that are predicted; ``similarities``, shape (cells,
-        candidates); ``sensitivities``, shape (cells,): SS of each wanted item. Returns ``chosen``, shape
-        (cells, neighbours): places among the candidates (PNSA); ``weights``, shape (cells, neighbours): their
-        similarities with noise (PNCF).
+        Both of shape (cells, neighbours): places among the candidates (PNSA), and noisy similarities (PNCF).
         """
         options, k = self.options, min(self.options.neighbors, similarities.shape[1])
         assert options.epsilon is not None, "neighbours without a budget"

@@ -69,8 +69,6 @@ class Candidates:
         """Return the candidates with a row for each of the given items.
 
         An item without candidates gets one with an X-Sim of 0, so it does not show that it has none.
-
-        ``items``: must include every item that has candidates.
         """
         missing = np.setdiff1d(items, self.items)
         added = np.zeros_like(missing)
@@ -123,12 +121,10 @@ class ReplacementDraws:
         """Compute the probabilities of the exponential mechanism.
 
         Pr(t_j) is proportional to exp(eps X-SIM(t_i, t_j) / (2 GS)) (Guerraoui et al. [guerraoui2017],
-        Theorem 1).
-
-        ``epsilon``: budget of one replacement; 0 draws uniformly. ``sensitivity``: GS, the most by which one
-        user can change an X-Sim value. ``whole_catalogue``: whether target items without a value can be drawn
-        too, with an X-Sim of 0. Which items have a value depends on the users; the mechanism is private for
-        any ratings only over the whole catalogue, with a row for every source item (`Candidates.covering`).
+        Theorem 1), GS being the most by which one user can change a value. Target items without one can be
+        drawn too, with an X-Sim of 0, from the whole catalogue: which have a value depends on the users, so
+        that the mechanism is private for any ratings only there, with a row for every source item
+        (`Candidates.covering`).
         """
         per_step = epsilon / (2 * sensitivity) / STEPS
         rows = rows_of(candidates.counts)
@@ -158,11 +154,7 @@ class ReplacementDraws:
         return Channel(np.stack([self._draws(row), other._draws(row)]), np.array([0.0, 1.0]), positions)
 
     def draw(self, rows: Ints, random_words: NDArray[np.uint64]) -> Ints:
-        """Draw one replacement per random word, shape (draws,).
-
-        ``rows``, shape (draws,): the row of each draw; ``random_words``, shape (draws,). Result: positions in
-        the target domain.
-        """
+        """Draw one replacement, a position in the target domain, per random word, shape (draws,)."""
         table = self.candidates
         draws = integer_weights(random_words)
         # Sums run over all rows and may wrap at 2**64; differences from a row's start are still right.

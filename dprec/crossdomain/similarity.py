@@ -57,11 +57,7 @@ class RatedItems:
     def of(
         cls, ratings: sp.csr_array, kind: SimilarityKind = "adjusted-cosine", prior: float = 0.0
     ) -> RatedItems:
-        """Prepare a users x items matrix whose stored entries are the ratings, zeros included.
-
-        ``ratings``, shape (users, items); ``prior``: number of ratings at the overall mean that are added to
-        each item's own for its mean.
-        """
+        """Prepare users x items with ``prior`` ratings at the overall mean added to each item's own."""
         counts = np.diff(ratings.indptr)
         values, users = ratings.data, rows_of(counts)
         raters = np.bincount(ratings.indices, minlength=ratings.shape[1])

@@ -46,12 +46,9 @@ class LayeredGraph:
 
 
 def layered_graph(items: RatedItems, in_target: Bools, neighbors: int, significance: int) -> LayeredGraph:
-    """Find the layers and keep the strongest edges between adjacent ones.
+    """Find the layers and keep the strongest edges between adjacent ones ([guerraoui2017], section 4.2).
 
-    ``items``: of both domains; ``in_target``, shape (items,); ``neighbors``: an edge is kept if it is among
-    this many most similar ones of either end, within its two layers; ``significance``: as `edges_between`.
-
-    Layers and pruning as in Guerraoui et al. [guerraoui2017], section 4.2.
+    An edge is kept if it is among the ``neighbors`` most similar ones of either end, within its two layers.
     """
     domains = (np.flatnonzero(~in_target), np.flatnonzero(in_target))
     cross = edges_between(items, *domains, significance)

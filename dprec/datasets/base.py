@@ -212,8 +212,7 @@ def read_fold(
 ) -> tuple[Ratings, Ratings]:
     """Put two parts into one space of users and items.
 
-    ``spaces``: identifiers of users and of items that belong to the space even without a rating. Raises
-    InputError when they have no user in common, or a test rating is also a train rating.
+    Raises InputError when they have no user in common, or a test rating is also a train rating.
     """
     user_ids, train_users, test_users = _united(train.users, test.users, [users for users, _ in spaces])
     item_ids, train_items, test_items = _united(train.items, test.items, [items for _, items in spaces])
@@ -307,12 +306,9 @@ ACCEPTED = "a number, or a date such as 2005-09-06 or 2005-09-06 17:30:00"
 
 
 def times_of(column: NDArray[Any], where: str) -> Floats:
-    """Return times as numbers; dates become seconds since 1970.
+    """Return times as numbers; dates become seconds since 1970, in UTC unless they say otherwise.
 
-    A date counts as UTC, unless it says its offset from it.
-
-    ``column``, shape (rows,): numbers, dates or texts; ``where``: what the column is, for the error. Raises
-    InputError when one is neither a number nor a date.
+    Raises InputError when one is neither a number nor a date.
     """
     kind = column.dtype.kind
     try:

@@ -164,10 +164,7 @@ class RatingColumns(Options):
     )
 
     def places(self, header: Sequence[str], source: str, *, timed: bool = False) -> list[int]:
-        """Return the positions of the columns of users, items, ratings and times, from 0, in a header.
-
-        Raises SettingError under the setting of a column that is not there, or cannot be told.
-        """
+        """Return the positions of users, items, ratings and times in a header, or raise SettingError."""
         asked: dict[Role, str | int | None]
         asked = {"user": self.user_column, "item": self.item_column, "rating": self.rating_column}
         if timed:
@@ -191,10 +188,7 @@ class RatingColumns(Options):
         return ", ".join(f"{name}={_shown(value)}" for name, value in settings.items())
 
     def scale(self, values: Floats, source: str) -> RatingScale:
-        """Return the scale of some ratings.
-
-        Raises InputError naming their source, when it cannot be found, or a few of them alone would widen it.
-        """
+        """Return the scale of some ratings; raises InputError unless enough of them agree on one."""
         distinct, counts = np.unique(values, return_counts=True)
         if distinct.size == 1 and (self.low is None or self.high is None):
             raise self._constant(float(distinct[0]), values.size, source)

@@ -55,10 +55,7 @@ class MovieLensGenres(FileDataset):
 
 
 def genres_in_b(genres: Bools) -> Bools:
-    """Return which films go to domain B.
-
-    ``genres``, shape (films, genres).
-    """
+    """Return which films go to domain B."""
     by_size = np.argsort(-genres.sum(axis=0), kind="stable")
     first, second = genres[:, by_size[::2]].sum(axis=1), genres[:, by_size[1::2]].sum(axis=1)
     in_b: Bools = second > first

@@ -56,10 +56,7 @@ def _cut_cells(block: Block, mark: str, width: int, layout: Layout) -> tuple[Int
 def characters(
     block: Block, starts: Ints, ends: Ints, name: str, *, empty: bool = False
 ) -> NDArray[np.uint8]:
-    """Return the trimmed cells of a column, shape (longest cell, rows), padded with zeros.
-
-    ``empty`` says whether a cell may be empty.
-    """
+    """Return the trimmed cells of a column, shape (longest cell, rows), padded with zeros."""
     data = np.frombuffer(block.text, dtype=np.uint8)
     starts, ends = np.ascontiguousarray(starts), np.ascontiguousarray(ends)
     too_long = np.flatnonzero(ends - starts > _CELL_BYTES)
@@ -105,8 +102,6 @@ def integers(texts: NDArray[np.str_]) -> NDArray[Any]:
 
     So are written identifiers that a program took for measurements, as pandas does beside a missing one: 7.0
     is 7, whom another line may call so. Any other text stays as it is.
-
-    ``texts``, shape (rows,).
     """
     # Most columns of text are known by their first cell, before they are sorted.
     if not _WHOLE.fullmatch(str(texts[0])):
@@ -195,11 +190,10 @@ class DelimitedDataset(FileDataset):
 
 
 def read_rows(path: Path, layout: Layout, *, timed: bool = False) -> RatingRows:
-    """Read the users, items and ratings of a file.
+    """Read the users, items, ratings and perhaps times of a file.
 
-    ``timed``: whether to read their times too, which the layout must have. Raises InputError when a line has
-    too few or too many columns, an empty cell, an identifier that is not UTF-8 or a rating that is not a
-    finite number; when the file is missing, empty or binary.
+    Raises InputError when a line has too few or too many columns, an empty cell, an identifier that is not
+    UTF-8 or a rating that is not a finite number; when the file is missing, empty or binary.
     """
     wanted: list[tuple[str | int, Cells]]
     wanted = [(layout.user, "identifier"), (layout.item, "identifier"), (layout.rating, "number")]
@@ -233,12 +227,10 @@ def read_columns(
     layout: Layout,
     wanted: Sequence[tuple[str | int, Cells]],
 ) -> list[NDArray[Any]]:
-    """Read columns of a file, shape (rows,).
+    """Read columns of a file, by name or position from 1, shape (rows,).
 
-    ``layout``: its separator, header and width are used; `wanted` states which columns are read. ``wanted``:
-    a column is a name in the header or a position counted from 1. Result: float64 for times and for numbers,
-    NaN for nothing; str for text; int64 for identifiers that are all integers, else str. Raises InputError as
-    for `read_rows`.
+    As float64 for times and for numbers, NaN for nothing; str for text; int64 for identifiers that are all
+    integers, else str. Raises InputError as for `read_rows`.
     """
     first = first_cells(path, layout.separator)
     width = layout.width or len(first)

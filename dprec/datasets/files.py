@@ -179,11 +179,7 @@ class _Decoded:
 
 
 def decoded(file: _Readable, source: str) -> _Readable:
-    """Return a file as UTF-8, by the byte order mark that it begins with.
-
-    ``source``: its name, for errors. Raises InputError as it is read where it is not in the encoding
-    of its mark.
-    """
+    """Return a file as UTF-8, by its byte order mark; reading it raises InputError where it is not that."""
     beginning = file.read(_MARK_BYTES)
     begun = _Begun(beginning, file)
     encoding = next((name for mark, name in _MARKS if beginning.startswith(mark)), None)

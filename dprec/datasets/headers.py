@@ -83,9 +83,7 @@ _EARLIEST, _LATEST = 1e8, 1e14
 def check_layout(rows: Sequence[Sequence[str]], source: str) -> None:
     """Refuse first lines that are those of a matrix, or whose third column holds times.
 
-    ``rows``: the cells of the first lines, in files of which no column is configured and none named in a
-    header; ``source``: the file's name, for the error. Raises InputError with what to do; a column that is
-    configured is believed.
+    Only where no column is configured and none named in a header; a column that is configured is believed.
     """
     if _is_matrix(rows):
         found = f"{len(rows[0])} columns of few different numbers, as of a column per item"
@@ -165,21 +163,16 @@ _NAMES: dict[Role, tuple[str, ...]] = {
 
 
 def find_column(role: Role, header: Sequence[str]) -> int | None:
-    """Return the position of a role's column in a header, from 0; None if no name, or one twice, is its own.
-
-    Case, blanks and marks do not count: "User-ID" is "userid".
-    """
+    """Return the position of a role's column, whatever its case and marks; None unless just one."""
     plain = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in header]
     known = next((name for name in _NAMES[role] if name in plain), None)
     return plain.index(known) if known is not None and plain.count(known) == 1 else None
 
 
 def required_columns(asked: Mapping[Role, str | int | None], header: Sequence[str], source: str) -> list[int]:
-    """Return the positions of columns in a header, from 0.
+    """Return the positions of columns in a header, from 0; raises SettingError under the setting of one.
 
-    ``asked``: the name of each role's column, or its position from 1; None if it is to be found by its name.
-    ``source``: the table's name in errors. Raises SettingError under the setting that names a column, such as
-    "user_column", which is not there or has another role.
+    Each is asked for by name, by its position from 1, or, if None, by the usual names of its role.
     """
     places = {role: _place(role, column, header, source) for role, column in asked.items()}
     unclear: list[Role] = [role for role, place in places.items() if place is None]
@@ -217,11 +210,7 @@ def _place(role: Role, column: str | int | None, header: Sequence[str], source: 
 
 
 def column_place(column: str | int, header: Sequence[str], source: str) -> int:
-    """Return the position of a column in a header, from 0.
-
-    ``column``: its name, or its position from 1; ``source``: where the header is, for the error. Raises
-    InputError when there is no such column, or several have its name.
-    """
+    """Return the position, from 0, of a column by name or position from 1, or raise InputError."""
     if isinstance(column, int):
         if not 1 <= column <= len(header):
             raise InputError(source, f"no column {column} among {len(header)}", f"1 to {len(header)}")

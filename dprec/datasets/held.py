@@ -63,13 +63,11 @@ class _Table:
 def ratings_from(
     ratings: HeldRatings, test: HeldRatings | None, columns: RatingColumns, duplicates: Duplicates
 ) -> tuple[Ratings, ...]:
-    """Return ratings that are held in Python, or their train and test part.
+    """Return ratings that are held in Python, or their train and test part in one space of users and items.
 
-    ``ratings``: all ratings, or the train part: a data frame of pandas or polars with one row per rating; a
-    SciPy matrix of shape (users, items), whose stored entries are the ratings; three arrays (users, items,
-    ratings) of one length, or four with the times. ``test``: the test part. ``columns``: the columns of a
-    frame, and the scale of what comes without. Result: all ratings alone, or both parts in one space of users
-    and items. Raises InputError under "dataset" or "test", when they cannot be used as ratings.
+    Each is a data frame of pandas or polars with one row per rating; a SciPy matrix of shape (users, items),
+    whose stored entries are the ratings; or three arrays (users, items, ratings) of one length, or four with
+    the times. Raises InputError under "dataset" or "test", when they cannot be used as ratings.
     """
     if test is None and isinstance(ratings, Ratings):
         return (_filled(ratings, "dataset"),)
@@ -177,10 +175,7 @@ def _present(column: Any, where: str) -> NDArray[Any]:
 
 
 def table_rows(columns: Sequence[ArrayLike], source: str) -> RatingRows:
-    """Return columns of users, items, ratings and perhaps times as rows, identifiers as int64 or text.
-
-    Raises InputError when there are none, they are not of one length, or one is not what it should be.
-    """
+    """Return columns of users, items, ratings and perhaps times as rows, or raise InputError."""
     try:
         users, items, values, *times = map(_whole, columns)
     except ValueError:
@@ -235,10 +230,7 @@ def _identifiers(column: ArrayLike, where: str) -> NDArray[Any]:
 
 
 def as_texts(values: NDArray[Any], where: str) -> NDArray[np.str_]:
-    """Return texts as an array of them, which loses zeros at their ends and has room for the longest.
-
-    Raises InputError when one is too long, holds a zero character or is no Unicode.
-    """
+    """Return texts as an array with room for the longest, or raise InputError if one cannot be stored."""
     texts = values.ravel().tolist()
     longest = max(map(len, texts), default=0)
     if longest > _LONGEST_IDENTIFIER:
@@ -301,13 +293,7 @@ class InMemory(Dataset):
         duplicates: Duplicates = "error",
         **settings: Any,
     ) -> Self:
-        """Return the data set of ratings that are in memory.
-
-        ``ratings``: as for `dprec.datasets.held.ratings_from`; all ratings, or the train part. ``test``: the
-        test part. ``duplicates``: what to do if a user rated an item twice: refuse, or keep the last row.
-        ``**settings``: those of `RatingColumns`: the columns of a frame, and the scale. Raises InputError
-        when they cannot be used as ratings, or the parts have no user, or a rating, in common.
-        """
+        """Return the data set of ratings that are in memory."""
         columns = RatingColumns(**settings)
         parts = ratings_from(ratings, test, columns, duplicates)
         sha256 = _digest(parts)

@@ -54,18 +54,12 @@ def _film_rows(path: Path) -> ItemRows:
 
 
 def film_titles(path: Path) -> dict[int, str]:
-    """Return the titles of the films of u.item, movies.dat or movies.csv, by identifier.
-
-    Raises InputError naming the line of what is not a film.
-    """
+    """Return the titles of the films of u.item, movies.dat or movies.csv, by identifier."""
     return {film: title for film, title, _, _ in _read(path)}
 
 
 def film_genres(path: Path) -> tuple[Ints, Bools]:
-    """Return the films of u.item, and which of all 19 genres each has.
-
-    Returns ``films``, shape (films,); ``genres``, shape (films, 19).
-    """
+    """Return the films of u.item, and which of all 19 genres each has, shape (films, 19)."""
     films = _read(path)
     flags = [[genre in genres for genre in GENRES] for *_, genres in films]
     return np.array([film for film, *_ in films]), np.array(flags)

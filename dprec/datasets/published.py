@@ -44,10 +44,7 @@ class Douban(FileDataset):
         return _SCALE
 
     def load(self) -> Ratings:
-        """Return all ratings, of both domains if a source and a target are named.
-
-        Raises InputError naming the file and line of what cannot be read, or the setting that does not fit.
-        """
+        """Return all ratings, of both domains if a source and a target are named."""
         if self.source is None and self.target is None:
             return self._read(self.domain, "domain")
         if self.source is None or self.target is None:

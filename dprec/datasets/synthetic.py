@@ -190,10 +190,7 @@ class OneBitSynthetic(Dataset):
         return binary_scale()
 
     def load(self) -> Ratings:
-        """Return the sign of every cell; a split decides which of them are observed.
-
-        Raises SettingError when there are too many cells.
-        """
+        """Return the sign of every cell, of which a split observes some; raises SettingError for too many."""
         matrix = self.hidden()
         chances = link_of(self.link, self.sigma).probability(matrix)
         plus = generator(self.seed, "one-bit signs").random(matrix.shape) < chances

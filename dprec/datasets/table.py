@@ -124,11 +124,7 @@ class ItemColumns(Options):
             raise SettingError("has_header", f"false, with column {named[0]!r}", accepted)
 
     def read(self) -> ItemRows:
-        """Read the file.
-
-        Raises InputError naming the line of what cannot be read; when no columns are asked for, or there are
-        more than 500 categories.
-        """
+        """Read the file; raises InputError for a line that cannot be, no columns, or over 500 categories."""
         if not self.numbers and not self.categories:
             raise SettingError("numbers", "no columns", "columns here, under categories, or both")
         path = locate(self.path)
@@ -157,11 +153,9 @@ class ItemColumns(Options):
 
 
 def categories_of(rows: Iterable[Sequence[str]], column: str, source: str) -> tuple[Bools, tuple[str, ...]]:
-    """Return which category each row is in, and their names.
+    """Return which category each row is in, shape (rows, categories), and their names: "genres: Drama".
 
-    ``rows``: the categories of each row; empty names are ignored. ``column``: what the categories are, for
-    their names. ``source``: the file's name. Returns ``table``, shape (rows, categories): in the order of the
-    names; ``names``: such as "genres: Drama". Raises InputError when there are more than 500.
+    Empty ones are ignored. Raises InputError when there are more than 500.
     """
     labels = [{label.strip() for label in row} - {""} for row in rows]
     names = sorted(set().union(*labels))

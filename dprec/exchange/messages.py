@@ -224,18 +224,12 @@ Request = (
 
 
 def bitmap_of(asked: Bools) -> bytes | None:
-    """Return how a request states which users of a partition are asked, from a mask of shape (users,).
-
-    None if everybody is asked, as is a user who is alone on its node.
-    """
+    """Return how a request states who of a partition is asked, from shape (users,); None for everybody."""
     return None if asked.all() else np.packbits(asked).tobytes()
 
 
 def asked_users(bitmap: bytes | None, users: int) -> Bools:
-    """Return which users of a partition are asked, shape (users,).
-
-    Raises ValueError when the bitmap is for a partition of another size.
-    """
+    """Return which users of a partition are asked, shape (users,); raises ValueError for another size."""
     if bitmap is None:
         return np.ones(users, dtype=np.bool_)
     if len(bitmap) != -(-users // 8):
@@ -402,10 +396,7 @@ class Refusal(ValueError):  # noqa: N818 (nothing went wrong)
 
 @contextmanager
 def refusing_malformed() -> Iterator[None]:
-    """Refuse a request in which the block cannot read what it has to read.
-
-    Raises Refusal in place of any other ValueError of the block.
-    """
+    """Raise Refusal in place of any other ValueError of the block, which reads a request."""
     try:
         yield
     except Refusal:

@@ -247,9 +247,7 @@ def drawn_as(installed: Options) -> str:
 def from_json(kind: type[InstalledT], text: str, where: str) -> InstalledT:
     """Read what `to_json` returned, and check every value of it.
 
-    ``kind``: class of what was installed: a setup, or options with a field of type `AnySetup`; ``text``:
-    possibly damaged; ``where``: the file, for errors. Raises InputError when it is damaged; the error names
-    the file and the first invalid key.
+    Raises InputError when it is damaged; the error names the file and the first invalid key.
     """
     try:
         return parse_json(kind, text)

@@ -42,12 +42,7 @@ class SummedReports:
 
     @classmethod
     def of(cls, record: Record, asked: int, numbers: int, items: int | None) -> SummedReports:
-        """Read the reply.
-
-        ``asked``: users of the partition who were asked. ``numbers``: size of the sum. ``items``: size of
-        `raters`; None if reports do not reveal them. Raises ValueError when the reply is malformed or for
-        other numbers.
-        """
+        """Read a reply of so many numbers about those who were asked; raises ValueError for any other."""
         if _count(record, "asked") != asked:
             raise ValueError("a reply for another number of users")
         return cls(

@@ -36,10 +36,9 @@ _HALF = DRAWS // 2
 
 
 def randomize(coordinates: Floats, epsilon: float, random_words: NDArray[np.uint64]) -> Bools:
-    """Answer each coordinate in [-1, 1] with one bit.
+    """Answer each coordinate, clipped to [-1, 1], with one bit.
 
-    ``coordinates``, shape (users,): clipped to [-1, 1] first. NaN counts as 0: whatever a device computes
-    from hostile item factors, its answer stays within the budget. ``random_words``, shape (users,).
+    NaN counts as 0: whatever a device computes from hostile item factors, its answer stays within the budget.
     """
     inside = np.clip(np.where(np.isnan(coordinates), 0.0, coordinates), -1.0, 1.0)
     return coins(_thresholds(inside, epsilon), random_words)
@@ -74,11 +73,7 @@ def pack_answers(coordinates: Ints, answers: Bools, n_coordinates: int) -> list[
 
 
 def unpack_answers(reports: Sequence[bytes], n_coordinates: int) -> tuple[Bools, Ints, Bools]:
-    """Decode and validate the reports that `pack_answers` returns.
-
-    Returns ``valid``, shape (users,): false for a wrong length, a coordinate out of range or padding that is
-    not zero; ``coordinates``, shape (users,); ``answers``, shape (users,).
-    """
+    """Return which reports of `pack_answers` are valid, their coordinates and answers, (users,) each."""
     size = _report_bytes(n_coordinates)
     sound = np.fromiter((len(report) == size for report in reports), dtype=np.bool_, count=len(reports))
     blank = bytes(size)

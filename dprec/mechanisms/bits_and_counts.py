@@ -42,10 +42,7 @@ class BitsAndCounts(Mechanism):
     )
 
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
-        """Return the channel of the first part: the two values of a bit, and "left for the counts".
-
-        Raises SettingError when the threshold does not split the scale.
-        """
+        """Return the channel of the first part: the two values of a bit, and "left for the counts"."""
         bit = ThresholdBit(threshold=self.threshold).channel(scale, epsilon)
         left = np.full((scale.levels, 1), 1 - self.bits)
         return Channel.from_probabilities(

@@ -44,8 +44,6 @@ class FisherOptimal(Mechanism):
 
         Values are the linear reading of the symbols with the least squared error of the mean at each level,
         levels weighted by the histogram.
-
-        Raises SettingError when the histogram is not one positive share per level.
         """
         shares = level_shares(self.histogram, scale.levels)
         probabilities = _best(shares, self.variance, epsilon)
@@ -89,10 +87,9 @@ def patterns(levels: int) -> Bools:
 
 
 def information(columns: Floats, shares: tuple[float, ...], variance: float) -> Floats:
-    """Return the mean Fisher information of columns about a latent rating drawn from Normal(0, variance).
+    """Return columns' mean Fisher information about a latent rating drawn from Normal(0, variance).
 
-    ``columns``, shape (levels, columns): Q[:, z] of each symbol z. The result has shape (columns,). The mean
-    over the latent rating of (Q[:, z] . p')^2 / (Q[:, z] . p).
+    The mean of (Q[:, z] . p')^2 / (Q[:, z] . p) over the latent rating, shape (columns,).
     """
     nodes, masses = np.polynomial.hermite_e.hermegauss(_NODES)
     probabilities, slopes = level_probabilities(nodes * np.sqrt(variance), cut_points(shares, variance))

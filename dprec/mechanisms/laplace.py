@@ -24,12 +24,11 @@ TAIL = 1e-3
 
 
 def wide_grid(low: float, high: float, b: float, symbols: int) -> tuple[Floats, Floats]:
-    """Return the inner edges and the values of a grid that covers nearly all of the noise.
+    """Return the inner edges and the values of a grid of at least 3 cells that covers nearly all noise.
 
-    ``low``, ``high``: range of the inputs; ``b``: scale of the noise; ``symbols``: number of cells, at least
-    3. Returns ``edges``, shape (symbols - 1,): they reach ``log(1 / (2 TAIL)) b`` beyond the inputs, evenly
-    spaced; ``values``, shape (symbols,): the middle of each cell; for the two end cells the mean of the tail,
-    which lies ``b`` beyond the last edge for any input, since the exponential distribution is memoryless.
+    The edges reach ``log(1 / (2 TAIL)) b`` beyond the inputs, evenly spaced. The values are the middles of
+    the cells; for the two end cells the mean of the tail, which lies ``b`` beyond the last edge for any
+    input, since the exponential distribution is memoryless.
     """
     reach = np.log(0.5 / TAIL) * b
     edges = np.linspace(low - reach, high + reach, symbols - 1)
@@ -38,11 +37,7 @@ def wide_grid(low: float, high: float, b: float, symbols: int) -> tuple[Floats, 
 
 
 def cell_probabilities(edges: Floats, centres: ArrayLike, b: float) -> Floats:
-    """Return the probability that Laplace(centre, b) falls into each cell, shape (centres, cells).
-
-    ``edges``, shape (cells - 1,): inner edges, ascending; the first and the last cell are unbounded.
-    ``centres``, shape (centres,). ``b``: scale of the noise.
-    """
+    """Return the probability that Laplace(centre, b) falls into each cell, shape (centres, cells)."""
     bounds = np.concatenate([[-np.inf], edges, [np.inf]])
     offsets = (bounds[None, :] - np.asarray(centres, dtype=np.float64)[:, None]) / b
     left, right = offsets[:, :-1], offsets[:, 1:]

@@ -18,11 +18,7 @@ from dprec.errors import InputError
 
 
 def normalisation(ratings: ArrayLike, low: float, high: float, b: float) -> Floats:
-    """Return C(r), the mass that Laplace(r, b) has on [low, high] (Neera et al. [neera2023], Lemma 1).
-
-    ``ratings``: ratings on [low, high]; ``low``, ``high``: ends of the scale; ``b``: scale of the noise, in
-    rating units.
-    """
+    """Return C(r), the mass that Laplace(r, b) has on [low, high] (Neera et al. [neera2023], Lemma 1)."""
     r = np.asarray(ratings, dtype=np.float64)
     mass: Floats = -(np.expm1(-(r - low) / b) + np.expm1(-(high - r) / b)) / 2
     return mass
@@ -37,12 +33,8 @@ def normalisation_ratio(low: float, high: float, b: float, sensitivity: float) -
 def least_scale(low: float, high: float, epsilon: float, sensitivity: float | None = None) -> float:
     """Return the least b >= sensitivity / (epsilon - log Delta C) (Neera et al. [neera2023], Theorem 1).
 
-    Delta C depends on b, so this is the root of an equation, unless the sensitivity is the whole
-    scale, where Delta C = 1.
-
-    ``low``, ``high``: ends of the scale. ``epsilon``: budget. ``sensitivity``: largest difference between two
-    ratings that must stay indistinguishable; by default, the whole scale. Raises InputError when the budget
-    is not positive or the sensitivity does not fit the scale.
+    Delta C depends on b, so this is the root of an equation, unless the sensitivity is the whole scale, where
+    Delta C = 1. Raises InputError when the budget is not positive or the sensitivity does not fit the scale.
     """
     width = high - low
     distance = width if sensitivity is None else sensitivity
@@ -67,10 +59,6 @@ def interval_probabilities(
     """Return the probability of the noise between adjacent edges (Neera et al. [neera2023], Eqs. 4 and 5).
 
     The paper's intervals have the differences between levels as their edges.
-
-    ``edges``, shape (intervals + 1,): ascending, in rating units. ``ratings``, shape (levels,): the values
-    that true ratings take, on [low, high]. ``shares``, shape (levels,): how often they occur; normalised
-    here. ``low``, ``high``: ends of the scale. ``b``: scale of the noise. The result has shape (intervals,).
     """
     r, weights = _mixture(ratings, shares, low, high)
     n = np.clip(np.asarray(edges, dtype=np.float64)[:, None], low - r, high - r)
@@ -95,14 +83,10 @@ def modified_laplace_bound(
 ) -> float:
     """Bound the error of the modified Laplace mechanism's reports (Zheng [zheng2016], Theorem 3, Eq. 6).
 
-    The error is rho = ||P(Theta - Z)||_F over the cells that are shown, with Theta the true ratings of
-    all cells, rated or not, and Z what is sent.
-
-    ``users``, ``items``, ``ratings``: size of the catalogue and number of cells that are rated; ``epsilon``:
-    budget per cell; ``tolerance``: probability with which the bound may fail, between 0 and 1 (gamma in the
-    paper); ``rating_noise``: root mean square difference between the ratings given and the true ones (rho_0).
-    Result: in the units of ratings scaled to [-1, 1]; multiply by half the width of a scale for others.
-    Raises InputError when an argument is out of range.
+    The error is rho = ||P(Theta - Z)||_F over the cells that are shown, with Theta the true ratings of all
+    cells, rated or not, and Z what is sent; in the units of ratings scaled to [-1, 1]. ``tolerance``:
+    probability with which the bound may fail (gamma); ``rating_noise``: root mean square difference between
+    the ratings given and the true ones (rho_0). Raises InputError when an argument is out of range.
     """
     _check(users, items, ratings, epsilon, tolerance)
     m, n, s, gamma = users, items, ratings, tolerance
@@ -120,12 +104,9 @@ def randomized_response_bound(
     tolerance: float,
     rating_noise: float = 0.0,
 ) -> float:
-    """Bound the error of randomized response's reports (Zheng [zheng2016], Theorem 3, Eq. 7).
+    """Bound the error of randomized response's reports, in levels (Zheng [zheng2016], Theorem 3, Eq. 7).
 
-    ``levels``: number of levels of the scale, d; they are 1, 2, ..., d. ``users``, ``items``, ``ratings``,
-    ``epsilon``, ``tolerance``, ``rating_noise``: as for `modified_laplace_bound`. Result: in levels; multiply
-    by the step of an evenly spaced scale for rating units. Raises InputError when an argument is out of
-    range.
+    The levels are 1, 2, ..., d; all else is as for `modified_laplace_bound`.
     """
     _check(users, items, ratings, epsilon, tolerance)
     if levels < 2:

@@ -51,10 +51,7 @@ class BinaryFlip(Mechanism):
     p2: float = option("Probability that a -1 is sent as +1.", gt=0, lt=1)
 
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
-        """Return the two probabilities as a channel.
-
-        Raises InputError when ratings are not binary, or the probabilities cost more than epsilon.
-        """
+        """Return the channel; raises InputError unless ratings are binary and it costs epsilon."""
         check_binary(scale)
         if not flips_keep(self.p1, self.p2, epsilon):
             raise SettingError(

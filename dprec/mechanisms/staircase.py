@@ -28,10 +28,7 @@ class Staircase(Mechanism):
     steps: int = option("Most steps of the noise on each side; the tail is cut off.", 256, ge=2, le=2048)
 
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
-        """Return the channel to the steps of all ratings' densities.
-
-        A noisy rating beyond the last step reads as the mean of the tail.
-        """
+        """Return the channel to the steps of all ratings' densities."""
         epsilon = min(epsilon, MOST_EPSILON)
         noise = Steps(scale.high - scale.low, epsilon)
         count = min(self.steps, 1 + math.ceil(-math.log(_TAIL) / epsilon))

@@ -34,9 +34,8 @@ def edges_of(*places: Floats) -> Floats:
 def wave(left: Floats, right: Floats, low: float, high: float, epsilon: float) -> tuple[Floats, Floats]:
     """Return the steps of a density that is e^epsilon times as high within an interval as outside.
 
-    ``left``, ``right``, shape (inputs,): ends of each input's interval; all are equally long and lie within
-    the range. ``low``, ``high``: the range of the noisy value. Returns ``probabilities``, shape (inputs,
-    steps): rows sum to 1; ``middles``, shape (steps,).
+    The intervals are equally long. Returns the probabilities, shape (inputs, steps), and the middles of the
+    steps.
     """
     edges = edges_of(left, right, np.array([low, high]))
     middles = (edges[1:] + edges[:-1]) / 2

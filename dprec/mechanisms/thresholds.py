@@ -38,11 +38,9 @@ class ThresholdBit(Mechanism):
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
         """Return the channel of the bit, or of all pairs of a threshold and its bit.
 
-        A fixed threshold, and each other one, splits the scale in two, and the values of its bit are
-        unbiased for ratings at the means of the two parts. A drawn one is each level with a probability
-        proportional to the gap below it; the bit is then unbiased for every rating.
-
-        Raises SettingError when the threshold does not split the scale, or there are no others to ask about.
+        A fixed threshold, and each other one, splits the scale in two, and the values of its bit are unbiased
+        for ratings at the means of the two parts. A drawn one is each level with a probability proportional
+        to the gap below it; the bit is then unbiased for every rating.
         """
         thresholds, chosen = self._thresholds(scale)
         if self.threshold == "drawn":
@@ -78,10 +76,7 @@ class ThresholdBit(Mechanism):
 
 
 def fixed_threshold(scale: RatingScale, threshold: float | Literal["middle"]) -> float:
-    """Return the least rating that reaches a threshold; "middle" is the first level above the scale's middle.
-
-    Raises SettingError when the threshold does not split the scale.
-    """
+    """Return the least rating that reaches a threshold; "middle" is the first above the middle."""
     if threshold == "middle":
         return float(scale.values[scale.values > (scale.low + scale.high) / 2][0])
     if not scale.low < threshold <= scale.high:
@@ -118,8 +113,6 @@ class HiddenThreshold(Mechanism):
         """Return Q[x, z] = e^(epsilon [z is the class of x]) / (e^epsilon + 2), with the symbol "?" first.
 
         The other two symbols read as the means of the levels on their side of the threshold.
-
-        Raises SettingError when the threshold does not split the scale.
         """
         high = scale.values >= fixed_threshold(scale, self.threshold)
         classes = np.concatenate([[0], np.where(high, 2, 1)])

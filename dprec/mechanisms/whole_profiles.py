@@ -42,8 +42,6 @@ class ResidualBits(Mechanism):
 
         A bit at a loss e says tanh(e/2)^2 of what it says in clear, so that bits at small losses are worth
         less together than one at their sum.
-
-        ``epsilon``: per user.
         """
         if self.bits is not None:
             return self.bits

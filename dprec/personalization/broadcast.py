@@ -164,10 +164,7 @@ def _item_biases_broadcast(model: ItemBiasesModel, n_users: int) -> Broadcast:
 def broadcast_of(
     completed: Completed, observations: Observations, options: TableOptions, seed: int
 ) -> Broadcast:
-    """Return what devices are sent: a model's own biases, or what predictions say of them.
-
-    ``observations``: what it was completed from; ``options``: for a completion that is not calibrated.
-    """
+    """Return what devices are sent: a model's own biases, or what predictions say of them."""
     if isinstance(completed, CalibratedModel):
         return calibrated_broadcast(completed)
     if isinstance(completed, ItemBiasesModel):

@@ -56,10 +56,7 @@ class _Batch:
 
 
 def batches(ratings: Ratings, users: NDArray[np.integer]) -> Iterator[_Batch]:
-    """Yield the users who are asked about.
-
-    ``users``, shape (questions,): the user that each question is about, in any order.
-    """
+    """Yield the users who are asked about, of all questions in any order."""
     order = np.argsort(users, kind="stable")
     asked, first, counts = np.unique(users[order], return_index=True, return_counts=True)
     begin, lengths = ratings.indptr[asked], ratings.counts[asked]

@@ -62,17 +62,11 @@ class Aggregation(Options):
     """Whether devices and server can do it on a deployment."""
 
     def among(self, users: int) -> Self:
-        """Return the aggregation of a run with so many users, as it is installed on their devices.
-
-        Raises SettingError when they are too few.
-        """
+        """Return the aggregation as installed on so many devices; raises SettingError for too few."""
         return self
 
     def check(self, layout: StatisticsLayout, multiplier: float) -> None:
-        """Refuse settings that do not suit a release, once they are for a number of users; see `among`.
-
-        Raises SettingError when there is one; it names the setting.
-        """
+        """Raise SettingError for settings that do not suit a release, once they are `among` so many."""
 
     def notes(self) -> tuple[str, ...]:
         """Return what else a reader of the figures must know."""
@@ -89,8 +83,8 @@ class Aggregation(Options):
     def can_release(self, present: Bools, added_up: int, round_index: int, public_seed: int) -> bool:
         """Return whether a release succeeds; if it fails, its budget is spent all the same.
 
-        ``present``, shape (users,): whose whole report arrived, of all who were to take part; ``added_up``:
-        how many reports are in the sum; ``round_index``, ``public_seed``: see `RoundDraws`.
+        ``present``, shape (users,): whose whole report arrived; ``added_up``: how many reports are in the
+        sum.
         """
         return True
 
@@ -116,21 +110,13 @@ class Aggregation(Options):
     def encode(
         self, contributions: Contributions, layout: StatisticsLayout, multiplier: float, draws: RoundDraws
     ) -> list[bytes]:
-        """Return every user's report.
-
-        ``multiplier``: noise of the release, of which devices may have to add a share; 0 if nothing is
-        protected.
-        """
+        """Return every user's report, with the devices' share of the release's noise, if they have one."""
 
     @abstractmethod
     def decode(
         self, reports: Sequence[bytes], layout: StatisticsLayout, multiplier: float
     ) -> tuple[Bools, Aggregate]:
-        """Validate and add up the reports of a partition.
-
-        Returns ``valid``, shape (reports,): malformed reports are rejected without an exception and
-        contribute nothing; ``aggregate``: sum of the valid ones, of the shape `sum_shape`.
-        """
+        """Return which reports of a partition are valid, shape (reports,), and the sum of these."""
 
     def sum_shape(self, layout: StatisticsLayout) -> tuple[int, ...]:
         """Return the shape of a sum of reports."""
@@ -148,11 +134,9 @@ class Aggregation(Options):
     def release(
         self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float, draws: ReleaseDraws
     ) -> Floats:
-        """Return the sums with noise, shape (items, width).
+        """Return the sums with noise in the units of the statistics, shape (items, width).
 
-        ``aggregate``: of everybody who takes part. ``multiplier``: at least 0; without noise, 0. ``draws``:
-        the server's, for this release alone. Result: in the units of the statistics; the noise of each number
-        has the standard deviation ``multiplier * layout.scales``.
+        The noise of each number has the standard deviation ``multiplier * layout.scales``.
         """
 
     @abstractmethod

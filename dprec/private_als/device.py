@@ -140,8 +140,6 @@ class ItemModel:
         Later rounds of item biases need no counts: these are of the same ratings, or of as many chosen at
         random, so those of the first round serve all, and what was released costs nothing to use again. Gram
         matrices of factors change with the users' factors, so every round releases them.
-
-        ``round_index``: from 1; ``span``: of the rating scale.
         """
         limit = options.ratings_per_user if options.weights == "uniform" else None
         clip = (options.rating_clip if round_index == 1 else options.residual_clip) * span
@@ -164,10 +162,7 @@ class ItemModel:
 
     @classmethod
     def decode(cls, data: bytes, n_items: int, rank: int) -> ItemModel:
-        """Read what `encode` returned; devices do not trust the server.
-
-        Raises ValueError when it is of another length, or holds numbers that are out of range or not finite.
-        """
+        """Read what `encode` returned; raises ValueError, as devices do not trust the server."""
         first = (_HEADER + n_items) * _NUMBER.itemsize
         second = first + n_items * _WEIGHT.itemsize
         if len(data) < second:
@@ -197,11 +192,7 @@ def contributions_of(
     round_index: int,
     random_words: NDArray[np.uint64],
 ) -> Contributions:
-    """Return what the users of a partition contribute to a round.
-
-    ``model``: what the devices were sent; ``layout``: of the round; ``round_index``: from 1;
-    ``random_words``, shape (ratings,): the devices' own, by which they choose ratings.
-    """
+    """Return what the users of a partition contribute to a round."""
     # Biases are estimated as a whole in each of their rounds, factors from what biases leave.
     users = profiles.users
     residuals = profiles.values - model.mean - model.biases[profiles.items]
@@ -233,9 +224,6 @@ def chosen_ratings(
 
     They are drawn one after the other in proportion to their weights, which gives the ``limit`` smallest of
     exponential variables of these rates (Efraimidis and Spirakis [efraimidis2006]).
-
-    ``candidates``, shape (ratings,): what may be drawn; ``weights``, shape (ratings,): 0 counts as 1;
-    ``random_words``, shape (ratings,).
     """
     users, cells = profiles.users, np.flatnonzero(candidates)
     counts = np.bincount(users[cells], minlength=profiles.n_users)

@@ -21,10 +21,6 @@ def shrunken_biases(
 
     A sum is s = n c + e, where e holds the residuals of n ratings and the noise of the release. Negative
     counts, which noise makes, are taken as 0.
-
-    ``counts``, ``sums``, shape (items,): weighted; ``noise``: standard deviation of the noise of a sum;
-    ``residual``: variance of a residual, times the weight of a rating; ``prior``: prior variance of a bias,
-    above 0; ``count_noise``: standard deviation of the noise of a count, which makes a small one worth less.
     """
     n = np.maximum(counts, 0.0)
     below = n**2 + count_noise**2 + (noise**2 + residual * n) / prior
@@ -48,12 +44,6 @@ def shrunken_factors(
     makes, are set to 0 (Chien et al. [chien2021], Algorithm 2). The ridge of that step is here that of
     Wiener's filter, in every direction of the matrix its own, as in `shrunken_biases`: where noise exceeds
     what ratings say, the factors are small.
-
-    ``matrices``, shape (items, rank, rank): symmetric; ``sides``, shape (items, rank); ``noise``: standard
-    deviation of the noise of a right-hand side; ``residual``, shape (items,): variance of a residual, times
-    the weight of a rating; ``prior``: prior variance of a factor, above 0; ``matrix_noise``: standard
-    deviation of the noise of a matrix's entries, which makes small eigenvalues worth less; ``largest``: bound
-    of the eigenvalues.
     """
     values, vectors = np.linalg.eigh(matrices)
     values = np.clip(values, 0.0, largest)
@@ -136,11 +126,7 @@ class ItemLearner:
     def learn(
         self, round_index: int, released: Floats, layout: StatisticsLayout, multiplier: float, users: int
     ) -> None:
-        """Take the item step of a round.
-
-        ``released``, shape (items, width): the sums with noise; ``multiplier``: of the noise; ``users``: how
-        many took part.
-        """
+        """Take the item step of a round, from sums with noise of shape (items, width)."""
         noise = multiplier * layout.scales
         if round_index == 1:
             self._begin(released, noise, users)

@@ -109,10 +109,7 @@ class VectorPlan:
     def vectors(
         self, contributions: Contributions, layout: StatisticsLayout, keys: Sequence[bytes]
     ) -> NDArray[np.int32]:
-        """Return each device's contribution in whole steps, shape (users, size).
-
-        ``keys``: the devices' keys, by which they round.
-        """
+        """Return each device's contribution in whole steps, shape (users, size)."""
         cells, values = self._numbers(contributions, layout)
         rows = np.zeros((contributions.n_users, self.size), dtype=np.int32)
         if self.rotation:

@@ -116,11 +116,7 @@ class Contributions:
         return UNIT_WEIGHT / np.sqrt(np.maximum(squares, 1))
 
     def scaled(self, layout: StatisticsLayout) -> tuple[Ints, Ints]:
-        """Return every user's part of its numbers, which all its items share.
-
-        Returns ``matrices``, shape (users, matrix_width); ``sides``, shape (users, columns): rounded towards
-        0, which makes no contribution longer.
-        """
+        """Return every user's part of its numbers, rounded towards 0, which makes no contribution longer."""
         factors = self.factors.astype(np.float64)
         weights = self.user_weights(layout)[:, None]
         scales = layout.scales
@@ -186,11 +182,10 @@ def encode_contributions(contributions: Contributions, layout: StatisticsLayout)
 
 
 def decode_contributions(reports: Sequence[bytes], layout: StatisticsLayout) -> tuple[Bools, Contributions]:
-    """Read the reports of a partition; the server does not trust the devices.
+    """Return which reports are valid, and the contributions of those that are not empty.
 
-    Returns ``valid``, shape (reports,): false for a report that is cut short or too long, or that holds a
-    target or factors beyond their bounds, or more items than the limit; ``contributions``: of the valid
-    reports that are not empty.
+    A report is rejected if it is cut short or too long, or holds a target or factors beyond their bounds, or
+    more items than the limit.
     """
     lengths = sizes_of(reports)
     longest = -(-longest_item_set(layout.n_items) // 8)

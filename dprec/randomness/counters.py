@@ -35,10 +35,9 @@ _WORDS_PER_BLOCK = 4
 def words(seed: int, purpose: str, start: int, count: int, *, round_index: int = 0) -> NDArray[np.uint64]:
     """Return the random words of ``count`` global indices from ``start`` on, shape (count,).
 
-    ``seed``: of the experiment, the server or the network; see `dprec.randomness.keys`. ``purpose``: what the
-    draws are for; different purposes have independent draws. ``start``, ``count``: first global index and
-    number of indices. ``round_index``: the round of the protocol. Result: independent and uniform on all 64
-    bits (Salmon et al. [salmon2011]).
+    They are independent and uniform on all 64 bits (Salmon et al. [salmon2011]). ``seed``: of the experiment,
+    the server or the network; see `dprec.randomness.keys`. ``purpose``: what the draws are for; different
+    purposes have independent draws.
     """
     digest = hashlib.blake2b(f"{seed}/{purpose}/{round_index}".encode(), digest_size=16).digest()
     block, skipped = divmod(start, _WORDS_PER_BLOCK)
@@ -58,18 +57,12 @@ def integer_weights(random_words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def coins(heads: NDArray[np.uint64], random_words: NDArray[np.uint64]) -> Bools:
-    """Return True with probability ``heads / DRAWS``, one coin per word.
-
-    ``heads``, shape (words,): from 0 (never) to `DRAWS` (always); ``random_words``, shape (words,).
-    """
+    """Return True with probability ``heads / DRAWS``, one coin per word."""
     return integer_weights(random_words) < heads
 
 
 def uniform_below(limit: int, random_words: NDArray[np.uint64]) -> Ints:
-    """Return integers uniform on 0 to ``limit`` - 1, up to 2**31, one per word.
-
-    No number is more likely than another by more than 2**-32.
-    """
+    """Return integers uniform on 0 to ``limit`` - 1, up to 2**31, one per word."""
     return ((random_words >> np.uint64(32)) * np.uint64(limit) >> np.uint64(32)).astype(np.int64)
 
 
@@ -79,11 +72,7 @@ def uniforms(random_words: NDArray[np.uint64]) -> Floats:
 
 
 def categories(cumulative: Floats, draws: Floats) -> Ints:
-    """Return the category of each draw; the number of categories if it is past the last sum.
-
-    ``cumulative``, shape (categories,): sums of the probabilities, in the units of the draws; ``draws``:
-    uniform on [0, 1), or on any range from 0.
-    """
+    """Return the category of each draw; the number of categories if it is past the last sum."""
     return np.searchsorted(cumulative, draws, side="right")
 
 
@@ -108,11 +97,7 @@ _LARGEST = 50.0
 
 
 def loss_of_draws(most: int, fewest: int) -> float:
-    """Return log(most / fewest), rounded up to the next floating-point number.
-
-    ``most``, ``fewest``: draws of an answer in the two cases that are compared, most >= fewest >= 0; infinite
-    for 0 of the fewest.
-    """
+    """Return log(most / fewest), rounded up to the next float; infinite for 0 of the fewest."""
     if most == fewest:
         return 0.0
     if fewest == 0:
@@ -127,8 +112,6 @@ def most_draws(fewest: Ints, epsilon: float) -> Ints:
     """Return the most draws that lose no more than epsilon against the fewest, shape (answers,).
 
     They are e^epsilon times the fewest, rounded down, or `DRAWS` if that is less.
-
-    ``fewest``, shape (answers,): from 0 to `DRAWS`; ``epsilon``: may be infinite.
     """
     if math.isinf(epsilon):
         return np.full_like(fewest, DRAWS)
@@ -139,10 +122,7 @@ def most_draws(fewest: Ints, epsilon: float) -> Ints:
 
 
 def fewest_draws(epsilon: float) -> int:
-    """Return the draws of a coin's unlikelier side that lose no more than epsilon, at least 1.
-
-    They are `DRAWS` / (e^epsilon + 1), rounded up.
-    """
+    """Return the draws of a coin's unlikelier side, `DRAWS` / (e^epsilon + 1) rounded up, at least 1."""
     growth = Decimal(min(epsilon, _LARGEST)).exp(_UPWARDS).next_minus(_UPWARDS)
     return math.ceil(_UPWARDS.divide(Decimal(DRAWS), growth + 1))
 

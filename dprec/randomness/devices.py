@@ -52,12 +52,7 @@ class SecretDraws:
 
     @classmethod
     def of(cls, secret: bytes, items: NDArray[np.integer], values: Floats, purpose: str) -> SecretDraws:
-        """Derive the key of a user.
-
-        ``secret``: `SECRET_BYTES` from the operating system. ``items``, ``values``, shape (ratings,): the
-        profile, in any order. ``purpose``: identifies the run, the protocol and what the words are for;
-        others have independent words.
-        """
+        """Derive the key of a user from its secret and its ratings in any order, for one run and purpose."""
         return cls(_step(secret, b"purpose", purpose.encode())).given(
             np.array([0, items.size]), items, values
         )
@@ -114,11 +109,7 @@ _BLOCK = 1 << 14
 
 
 def threefry(keys: Pairs, low: NDArray[np.integer] | int, high: NDArray[np.integer] | int) -> Pairs:
-    """Return 128 random bits for each key and its counter, shape (2, count).
-
-    ``keys``, shape (2, count). ``low``, ``high``, shape (count,): the two words of each counter, or of all;
-    at least 0.
-    """
+    """Return 128 random bits for each key and the two words of its counter, shape (2, count)."""
     count = keys.shape[1]
     result = np.empty((2, count), dtype=np.uint64)
     spare = np.empty((2, min(count, _BLOCK)), dtype=np.uint64)
@@ -198,10 +189,8 @@ class DeviceDraws:
     ) -> DeviceDraws:
         """Derive the keys of some users.
 
-        ``master``: 16 bytes that stand in for the secrets of all devices. ``first_user``: global index of the
-        first user. ``indptr``, shape (users + 1,): where each user's ratings begin, from 0. ``items``,
-        ``values``, shape (ratings,): the profiles, in any order within a user. ``purpose``: identifies the
-        run and what the words are for; other purposes have independent words.
+        ``master``: 16 bytes that stand in for the secrets of all devices. ``purpose``: identifies the run and
+        what the words are for; other purposes have independent words.
         """
         users = np.arange(first_user, first_user + indptr.size - 1)
         secrets = threefry(np.broadcast_to(_pair(master), (2, users.size)), users, 0)
@@ -223,21 +212,14 @@ class DeviceDraws:
         return DeviceDraws(threefry(self.keys, *_hashed(question)))
 
     def per_user(self, index: int, round_index: int) -> NDArray[np.uint64]:
-        """Return one word for each user, shape (users,).
-
-        ``index``: which of the user's words of a round, from 0.
-        """
+        """Return one word for each user, shape (users,)."""
         words: NDArray[np.uint64] = threefry(self.keys, index, round_index)[0]
         return words
 
     def per_cell(
         self, counts: NDArray[np.integer], items: NDArray[np.integer], round_index: int
     ) -> NDArray[np.uint64]:
-        """Return one word for each of some cells, shape (cells,).
-
-        ``counts``, shape (users,): number of cells of each user; ``items``, shape (cells,): the items of the
-        cells, by user.
-        """
+        """Return one word for each of some cells, given by user, shape (cells,)."""
         words: NDArray[np.uint64] = threefry(np.repeat(self.keys, counts, axis=1), items, round_index)[0]
         return words
 

@@ -36,9 +36,9 @@ class NoiseGrid:
     def of(cls, sensitivity: float, epsilon: float, rounded: int) -> NoiseGrid:
         """Return a grid on which the noise costs at most epsilon.
 
-        ``sensitivity``: most by which what is released can move (L1), above 0; ``epsilon``: above 0;
-        ``rounded``: how many numbers are rounded to the grid: rounding may move each of them by one more
-        step. Raises ValueError when so small an epsilon leaves no step for the sensitivity.
+        ``sensitivity``: most by which what is released can move (L1); ``rounded``: how many numbers are
+        rounded to the grid: rounding may move each of them by one more step. Raises ValueError when so small
+        an epsilon leaves no step for the sensitivity.
         """
         bits = int(np.clip(_VALUE_BITS - math.ceil(math.log2(epsilon)), 1, _MOST_BITS))
         affordable = math.floor(min(epsilon * 2.0**bits, 2.0**_VALUE_BITS)) - rounded
@@ -74,11 +74,9 @@ class NoiseGrid:
 def discrete_laplace(seed: int, purpose: str, indices: Ints, bits: int) -> Ints:
     """Draw integers z with Pr(z) proportional to ``exp(-|z| / 2**bits)``, exactly, shape (draws,).
 
-    Canonne, Kamath and Steinke [canonne2020], Algorithms 1 and 2. Every index takes word after word of
-    its own, round by round, until its draw is accepted, whatever other indices do.
-
-    ``seed``, ``purpose``: as of `dprec.randomness.counters.words`. ``indices``, shape (draws,): global
-    indices, in any order; best when they lie close together. ``bits``: from 1 to 32.
+    Canonne, Kamath and Steinke [canonne2020], Algorithms 1 and 2. Every index takes word after word of its
+    own, round by round, until its draw is accepted, whatever other indices do; best when they lie close
+    together.
     """
     result = np.zeros(indices.size, dtype=np.int64)
     draws = _Draws.begin(indices.size, bits)

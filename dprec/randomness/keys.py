@@ -50,12 +50,7 @@ class Keys(Protocol):
         purpose: str,
         protocol: str,
     ) -> Draws:
-        """Return the random words of some users in this run.
-
-        ``first_user``, ``indptr``, ``items``, ``values``: see `DeviceDraws.of`; ``purpose``: what the words
-        are for; ``protocol``: all that is installed on the devices: under another protocol, the words are
-        others.
-        """
+        """Return the random words of some users in this run, for a purpose and all that is installed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,11 +101,9 @@ class RunKeys:
 
     @classmethod
     def derive(cls, seed: int, run: str = "", entropy: bytes | None = None) -> RunKeys:
-        """Derive the keys.
+        """Derive the keys of a seed and a run, described by its protocol with all settings.
 
-        ``seed``: seed of the experiment, at least 0. ``run``: describes the run: its protocol with all
-        settings. The server's draws change with it too. ``entropy``: what devices and server draw from
-        instead of the seed.
+        ``entropy``: what devices and server draw from instead of the seed.
         """
         seeded = str(seed).encode()
         secret = seeded if entropy is None else entropy
@@ -138,10 +131,7 @@ class ReleaseDraws:
     """The round of the release, from 1."""
 
     def generator(self, purpose: str, released: NDArray[np.generic]) -> np.random.Generator:
-        """Return a generator of noise; another round, purpose or number to be released gets other noise.
-
-        ``purpose``: what the noise is for; ``released``: what the noise is added to.
-        """
+        """Return a generator of noise; another round, purpose or number to be released gets other noise."""
         return generator(seed_for(self.seed, released), f"{purpose}/{self.round_index}")
 
 

@@ -132,10 +132,7 @@ class FollowUp(ABC):
 
     @abstractmethod
     def losses(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> Floats:
-        """Return what answers add to the loss of whole profiles, shape (users,).
-
-        A single rating, and any profile at all, must lose nothing beyond what the report may cost.
-        """
+        """Return what answers add to the loss of whole profiles, shape (users,)."""
 
 
 @dataclass(frozen=True, eq=False)

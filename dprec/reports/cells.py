@@ -204,11 +204,7 @@ class CellFamily(IndependentDraws):
     def perturb(
         self, cells: Ints, levels: NDArray[np.uint8], random_words: NDArray[np.uint64]
     ) -> NDArray[np.uint16]:
-        """Send the cells of some users through each user's channel, shape (sum of cells,).
-
-        ``cells``, shape (users,): cells of each user. ``levels``, shape (sum of cells,): by user; 0 is "not
-        rated". ``random_words``, shape (sum of cells,).
-        """
+        """Send users' cells, of level 0 if "not rated", through their channels, shape (sum of cells,)."""
         symbols = np.empty(levels.size, dtype=np.uint16)
         for channel, which in self._by_channel(cells):
             symbols[which] = channel.sample(levels[which], random_words[which])
@@ -219,31 +215,21 @@ class CellFamily(IndependentDraws):
         return CellReader(self, n_users, wanted)
 
     def read(self, cells: Ints, symbols: NDArray[np.uint16]) -> Floats:
-        """Return the value that each symbol stands for, undoing the encoding of `perturb`, not its noise.
-
-        ``cells``, shape (users,): cells with a symbol, by user; ``symbols``, shape (sum of cells,).
-        """
+        """Return the value that each symbol stands for, undoing the encoding of `perturb`, not its noise."""
         values = np.empty(symbols.size)
         for channel, which in self._by_channel(cells):
             values[which] = channel.values[symbols[which]]
         return values
 
     def likelihood(self, cells: Ints, symbols: NDArray[np.uint16]) -> Floats:
-        """Return the probability of each symbol given each level of the scale, shape (cells, levels).
-
-        ``cells``, shape (users,): cells with a symbol, by user; ``symbols``, shape (sum of cells,).
-        """
+        """Return the probability of each symbol given each level of the scale, shape (cells, levels)."""
         given = np.empty((symbols.size, self.scale.levels))
         for channel, which in self._by_channel(cells):
             given[which] = channel.probabilities[:, symbols[which]].T
         return given
 
     def evidence_of(self, cells: Ints, symbols: NDArray[np.uint16], accepted: Bools) -> Evidence:
-        """Return symbols with the channels through which they were sent.
-
-        ``cells``, shape (users,): cells with a symbol, by user; ``symbols``, shape (sum of cells,);
-        ``accepted``, shape (users,): whose report was accepted.
-        """
+        """Return symbols with the channels through which they were sent."""
         of_cell, channels = np.zeros(symbols.size, dtype=np.int64), []
         for number, (channel, which) in enumerate(self._by_channel(cells)):
             channels.append(channel.probabilities)
@@ -252,11 +238,7 @@ class CellFamily(IndependentDraws):
         return SymbolReports(tuple(channels), symbols.astype(np.int64), of_cell)
 
     def noise_variance(self, cells: Ints) -> float | None:
-        """Return the mean variance of the value read for a rating, over the levels and the users' reports.
-
-        ``cells``, shape (users,): cells that each user's report shows as rated. Result: None if nothing is
-        reported, or no noise is added to the ratings.
-        """
+        """Return the mean variance of the value read for a rating; None without reports or noise."""
         if self.budget is None or not cells.any():
             return None
         sizes, users = np.unique(cells[cells > 0], return_counts=True)

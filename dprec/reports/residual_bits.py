@@ -98,12 +98,7 @@ class ResidualBitFamily(CellFamily):
     def answers(
         self, counts: Ints, levels: NDArray[np.uint8], choice: NDArray[np.uint64], noise: NDArray[np.uint64]
     ) -> NDArray[np.uint16]:
-        """Draw some ratings of every user and answer about them, shape (ratings,).
-
-        ``counts``, shape (users,): ratings of each user; ``levels``, shape (ratings,): by user; ``choice``,
-        ``noise``, shape (ratings,): independent random words: for which ratings are drawn, and for the
-        answers.
-        """
+        """Draw some ratings of every user and answer about them, shape (ratings,)."""
         drawn = drawn_ratings(counts, self.most, choice)
         symbols = np.full(levels.size, self._silent, dtype=np.uint16)
         sides = sides_of_the_mean(counts, levels, self.scale)
@@ -143,10 +138,7 @@ class ResidualBitFamily(CellFamily):
         return super().noise_variance(self.cells(cells))
 
     def losses(self, counts: Ints, asked: Ints | None = None) -> tuple[Floats, Floats]:
-        """Return the exact losses, per rating and per user, of users with ``counts`` ratings.
-
-        They are the same: one rating can move the mean past all that are answered about.
-        """
+        """Return the exact losses, per rating and per user, of users with ``counts`` ratings."""
         per_answer, per_user = super().losses(counts)
         return np.where(np.isnan(per_answer), np.nan, per_user), per_user
 
@@ -162,11 +154,7 @@ class ResidualBitFamily(CellFamily):
 
 
 def sides_of_the_mean(counts: Ints, levels: NDArray[np.uint8], scale: RatingScale) -> NDArray[np.uint8]:
-    """Return the highest level for ratings above the mean of their user's, the lowest for the others.
-
-    ``counts``, shape (users,): ratings of each user; ``levels``, shape (ratings,): by user. The result has
-    shape (ratings,).
-    """
+    """Return the highest level for ratings above the mean of their user's, the lowest for the others."""
     ratings, users = scale.values[levels - 1], np.repeat(np.arange(counts.size), counts)
     sums = np.bincount(users, weights=ratings, minlength=counts.size)
     above = ratings * counts[users] > sums[users]
@@ -174,10 +162,7 @@ def sides_of_the_mean(counts: Ints, levels: NDArray[np.uint8], scale: RatingScal
 
 
 def drawn_ratings(counts: Ints, most: int, random_words: NDArray[np.uint64]) -> Bools:
-    """Draw up to ``most`` ratings of each user, all choices equally likely; return a mask, shape (ratings,).
-
-    ``counts``, shape (users,): ratings of each user; ``random_words``, shape (ratings,): by user.
-    """
+    """Draw up to ``most`` ratings of each user, all choices equally likely, shape (ratings,)."""
     order = shuffled_within(np.repeat(np.arange(counts.size), counts), random_words)
     drawn = np.zeros(random_words.size, dtype=np.bool_)
     drawn[order[places_of(counts) < most]] = True

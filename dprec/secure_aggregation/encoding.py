@@ -33,21 +33,14 @@ OVERFLOW = 2.0**-40
 
 
 def modulus_bits(largest_sum: int, noise_variance: float, totals: int) -> int:
-    """Return the bits of the smallest modulus that holds sums of either sign and their noise.
-
-    ``largest_sum``: largest absolute value of a sum without noise, whatever the data; ``noise_variance``: of
-    the Skellam noise of one total, without dropouts; ``totals``: how many totals there are in a run.
-    """
+    """Return the bits of the smallest modulus that holds sums of either sign and their noise."""
     largest = largest_sum + skellam_tail(noise_variance, OVERFLOW / totals)
     # From -2**(bits - 1) to 2**(bits - 1) - 1.
     return largest.bit_length() + 1
 
 
 def check_modulus(bits: int | None, needed: int) -> int:
-    """Return the bits of the modulus: as many as are asked for, or as are needed.
-
-    Raises SettingError when sums could overflow.
-    """
+    """Return the bits of the modulus, asked for or needed; raises SettingError if sums could overflow."""
     if needed > MOST_BITS:
         raise SettingError("modulus_bits", f"sums of {needed} bits", f"sums of at most {MOST_BITS} bits")
     if bits is not None and bits < needed:
@@ -108,22 +101,14 @@ def steps_of_unit(norm: int, numbers: int) -> float:
 
     Rounding makes a vector of c steps longer: with probability 1 - exp(-1/2) or more, its squared norm stays
     within c^2 + d / 4 + c + sqrt(d) / 2 for d numbers that are rounded [kairouz2021]. The result is the
-    largest c at which that is within the bound.
-
-    ``norm``: bound on the norm of a rounded vector, in steps; ``numbers``: largest number of a vector's
-    entries other than 0. Result: not above 0 if the bound is too small for so many numbers.
+    largest c at which that is within the bound, and not above 0 if the bound is too small.
     """
     spent = numbers / 4 + math.sqrt(numbers) / 2
     return (math.sqrt(max(0.0, 1 + 4 * (norm**2 - spent))) - 1) / 2
 
 
 def rounded_rows(values: Floats, counts: Ints, norm: int, keys: Sequence[bytes]) -> Ints:
-    """Round the numbers of every device to whole ones, shape (cells,).
-
-    ``values``, shape (cells,): in steps; the norm of a device's numbers is at most the bound. ``counts``,
-    shape (devices,): how many of them are each device's. ``norm``: bound on the norm of a device's rounded
-    numbers. ``keys``: a key of each device.
-    """
+    """Round the numbers of every device, in steps, to integers of a norm within the bound, shape (cells,)."""
     # Towards 0, which makes no vector longer: what a device sends that finds no other in all its attempts.
     result = np.trunc(values).astype(np.int64)
     waiting = np.flatnonzero(counts)
@@ -184,8 +169,6 @@ def largest_number(norm: float, size: int, probability: float) -> float:
 
     A number is a sum of all with random signs, so Hoeffding's inequality bounds it; the bound holds for one
     number of one vector that does not depend on the signs.
-
-    ``norm``: of the vector; ``size``: numbers of the turned vector.
     """
     return norm * min(1.0, math.sqrt(2 * math.log(2 / probability) / size))
 

@@ -98,8 +98,7 @@ class MaskingDevice:
     def unmask(self, presence_of_neighbours: bytes) -> bytes:
         """Return of every neighbour a share of its seed if it is present, and of its mask key if it is not.
 
-        Raises ValueError when it is asked again, or when fewer neighbours than the threshold are said to be
-        present.
+        Raises ValueError when it is asked again, or fewer than the threshold are said to be present.
         """
         present = unpack_presence(presence_of_neighbours, self._size.degree)
         if self._answered:
@@ -150,11 +149,7 @@ class MaskedSum:
         return reduced(masked, self._context.bits)
 
     def total(self, masked: Words, present: Bools) -> Words:
-        """Unmask the sum of what those present sent, with the shares that they reveal.
-
-        ``masked``, shape (size,); ``present``, shape (users,). Raises TooFewSharesError when more dropped out
-        than the threshold bears; nothing is unmasked.
-        """
+        """Unmask the sum of what those present sent; raises TooFewSharesError if too many dropped out."""
         check_threshold(self.graph, self._threshold, present)
         degree = self.graph.neighbours.shape[1]
         of_seeds = shamir.shares(self._secrets.self_seeds, degree)

@@ -115,10 +115,7 @@ class MaskGraph:
 
     @classmethod
     def of(cls, order: Ints, degree: int) -> MaskGraph:
-        """Return the graph of an order on the circle.
-
-        ``order``, shape (users,): a permutation; ``degree``: even and below users - 1, or users - 1.
-        """
+        """Return the graph of an order on the circle."""
         users = order.size
         half = np.arange(1, degree // 2 + 1)
         steps = np.arange(1, users) if degree == users - 1 else np.concatenate([half, users - half])

@@ -70,10 +70,7 @@ class SumContext:
         return stream(key, self.size, word_type(self.bits))
 
     def pair_masks(self, user: int, private: bytes, neighbours: Ints, public: Sequence[bytes]) -> Words:
-        """Return the sum of the masks that a device shares with some neighbours, as it adds them.
-
-        ``public``: the neighbours' public keys.
-        """
+        """Return the sum of the masks that a device shares with some neighbours, as it adds them."""
         total = np.zeros(self.size, dtype=word_type(self.bits))
         for neighbour, key in zip(neighbours.tolist(), public, strict=True):
             mask = self.pair_mask(private, key)
@@ -92,11 +89,7 @@ def masked_vector(
     public: Sequence[bytes],
     context: SumContext,
 ) -> Words:
-    """Return what a device sends in place of its vector.
-
-    ``vector``, shape (size,); ``secrets_of_user``: the private key behind its masks with neighbours, and the
-    seed of its own mask; ``neighbours``, shape (degree,); ``public``: the neighbours' public keys.
-    """
+    """Return what a device sends in place of its vector."""
     private, seed = secrets_of_user
     pairs = context.pair_masks(user, private, neighbours, public)
     masked: Words = vector.astype(word_type(context.bits)) + context.self_mask(seed) + pairs
@@ -121,11 +114,9 @@ class RevealedShares:
         threshold: int,
         present: Bools,
     ) -> RevealedShares:
-        """Choose the shares of the first neighbours that are present, as many as the threshold.
+        """Choose as many shares as the threshold, of the first neighbours that are present.
 
         ``of_seeds``, ``of_keys``, shape (users, degree, elements): all shares that neighbours hold.
-        ``present``, shape (users,): who sent a masked vector; only they answer. At least the threshold of
-        every device's neighbours; see `check_threshold`.
         """
         first = np.argsort(~present[graph.neighbours], axis=1, kind="stable")[:, :threshold]
         of_one = np.where(present[:, None, None], of_seeds, of_keys)
@@ -133,10 +124,7 @@ class RevealedShares:
 
 
 def check_threshold(graph: MaskGraph, threshold: int, present: Bools) -> None:
-    """Refuse to unmask unless every device has enough neighbours who answer.
-
-    Raises TooFewSharesError when one has not.
-    """
+    """Raise TooFewSharesError unless a threshold of every device's neighbours answer."""
     fewest = int(graph.answers(present).min())
     if fewest < threshold:
         raise TooFewSharesError(f"a device with {fewest} neighbours left, of whom {threshold} must answer")
@@ -150,11 +138,7 @@ def unmasked_total(
     public: Sequence[bytes],
     context: SumContext,
 ) -> Words:
-    """Return the sum of the vectors of those present, from the sum of what they sent.
-
-    ``masked``, shape (size,): sum of the masked vectors; ``present``, shape (users,); ``public``: all public
-    keys behind the masks with neighbours.
-    """
+    """Return the sum of the vectors of those present, from the sum of what they sent."""
     whole = secrets(revealed.points, revealed.held)
     total = masked.astype(word_type(context.bits))
     for seed in as_bytes(whole[present]):
@@ -212,10 +196,7 @@ def pack_vector(words: NDArray[np.unsignedinteger], bits: int) -> bytes:
 
 
 def unpack_vector(data: bytes, size: int, bits: int) -> NDArray[np.unsignedinteger]:
-    """Read a packed vector, shape (size,).
-
-    Raises ValueError when it has another size, or bits that are set after its end.
-    """
+    """Read a packed vector, shape (size,), or raise ValueError."""
     if len(data) != -(-size * bits // 8):
         raise ValueError(f"a masked vector of {len(data)} bytes")
     width = word_type(bits).itemsize
@@ -234,20 +215,14 @@ def pack_presence(present: Bools) -> bytes:
 
 
 def unpack_presence(data: bytes, degree: int) -> Bools:
-    """Read which neighbours sent a vector.
-
-    Raises ValueError when there are not as many.
-    """
+    """Read which neighbours sent a vector; raises ValueError when there are not as many."""
     if len(data) != -(-degree // 8):
         raise ValueError(f"presence of neighbours in {len(data)} bytes")
     return np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=degree).view(np.bool_)
 
 
 def pieces(data: bytes, count: int, size: int) -> Sequence[bytes]:
-    """Cut a message into equal pieces.
-
-    Raises ValueError when it has another length.
-    """
+    """Cut a message into equal pieces; raises ValueError when it has another length."""
     if len(data) != count * size:
         raise ValueError(f"a message of {len(data)} bytes in place of {count} x {size}")
     return [data[start : start + size] for start in range(0, len(data), size)]

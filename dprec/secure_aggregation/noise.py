@@ -54,8 +54,8 @@ class SkellamTable:
     ) -> NDArray[np.int32]:
         """Map words to Skellam numbers, shape (draws,).
 
-        ``random_words``, shape (draws,); ``second_words``: given the draws that their first word does not
-        decide, less than one in 2**32, returns a word for each of them.
+        ``second_words`` gives a further word for the draws, less than one in 2**32, that their first does not
+        decide.
         """
         rest_bits = np.uint64(_WORD_BITS - self.column_bits)
         column = (random_words >> rest_bits).astype(np.intp)
@@ -71,10 +71,7 @@ class SkellamTable:
 
 @lru_cache(maxsize=4)
 def skellam_table(variance: float) -> SkellamTable:
-    """Return the table of one variance.
-
-    ``variance``: above 0 and at most 2**29. Raises ValueError when it is not.
-    """
+    """Return the table of one variance, above 0 and at most 2**29; raises ValueError for another."""
     if not 0 < variance <= MOST_VARIANCE:
         raise ValueError(f"Skellam noise of variance {variance:g}")
     weights = _weights(Fraction(variance))
@@ -149,11 +146,7 @@ def honest_shares(users: int, dropouts: float, colluders: int) -> int:
 
 
 def noise_rows(keys: Sequence[bytes], size: int, variance: float) -> NDArray[np.int32]:
-    """Return each device's share of the noise of a total, shape (devices, size).
-
-    ``keys``: the devices' keys of the sum; ``size``: numbers of a vector; ``variance``: of a share, at least
-    0.
-    """
+    """Return each device's share of the noise of a total, shape (devices, size)."""
     rows = np.zeros((len(keys), size), dtype=np.int32)
     if variance == 0:
         return rows

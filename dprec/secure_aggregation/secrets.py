@@ -35,11 +35,7 @@ SECRET_BYTES = ELEMENTS * _ELEMENT.itemsize
 
 
 def field_elements(random_words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Map pairs of random words to numbers modulo the prime, shape (...).
-
-    ``random_words``, shape (..., 2). Result: no number is likelier than another by more than a factor of 1 +
-    2**-96.
-    """
+    """Map pairs of words to numbers modulo the prime, within 1 + 2**-96 of equally likely, shape (...)."""
     # Words modulo a prime p: 2**64 = 4 (mod 2**31 - 1), since 2**62 = 1.
     high, low = random_words[..., 0] % PRIME, random_words[..., 1] % PRIME
     elements: NDArray[np.uint64] = (4 * high + low) % PRIME
@@ -47,10 +43,10 @@ def field_elements(random_words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def shares(polynomials: NDArray[np.uint64], points: int) -> NDArray[np.uint64]:
-    """Return the shares of many secrets, by Horner's rule, shape (secrets, points, elements).
+    """Return the shares of secrets at 1, 2, ..., by Horner's rule, shape (secrets, points, elements).
 
     ``polynomials``, shape (secrets, threshold, elements): the secret first, then the uniform coefficients of
-    higher powers. ``points``: number of holders; they stand at 1, 2, and so on.
+    higher powers.
     """
     x = np.arange(1, points + 1, dtype=np.uint64)[:, None]
     values = np.zeros((len(polynomials), points, polynomials.shape[2]), dtype=np.uint64)
@@ -60,10 +56,9 @@ def shares(polynomials: NDArray[np.uint64], points: int) -> NDArray[np.uint64]:
 
 
 def secrets(points: NDArray[np.integer], held: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Put secrets together from as many shares as the threshold: the polynomials' values at 0 (Lagrange).
+    """Put secrets together: the polynomials' values at 0 (Lagrange), shape (secrets, elements).
 
-    ``points``, shape (secrets, threshold): distinct for each secret, from 1 on; ``held``, shape (secrets,
-    threshold, elements). The result has shape (secrets, elements).
+    ``points``, shape (secrets, threshold), are distinct; ``held``, shape (secrets, threshold, elements).
     """
     x = points.astype(np.uint64)
     above, below = np.ones_like(x), np.ones_like(x)
@@ -85,10 +80,7 @@ def as_bytes(elements: NDArray[np.uint64]) -> list[bytes]:
 
 
 def from_bytes(data: bytes) -> NDArray[np.uint64]:
-    """Read secrets or shares that stand one after the other, shape (count, elements).
-
-    Raises ValueError when they are damaged.
-    """
+    """Read secrets or shares that stand one after the other, shape (count, elements), or raise ValueError."""
     if len(data) % SECRET_BYTES:
         raise ValueError(f"{len(data)} bytes of shares, which have {SECRET_BYTES} each")
     elements = np.frombuffer(data, dtype=_ELEMENT).astype(np.uint64).reshape(-1, ELEMENTS)
@@ -115,19 +107,12 @@ _NONCE = bytes(16)
 
 
 def derived_key(secret: bytes, purpose: str, context: bytes = b"") -> bytes:
-    """Return the key that a secret yields for one purpose and context.
-
-    ``secret``: at most 64 bytes; ``purpose``: at most 16 characters; ``context``: what else the key is bound
-    to.
-    """
+    """Return the key that a secret of up to 64 bytes yields for a purpose and context."""
     return hashlib.blake2b(context, key=secret, person=purpose.encode(), digest_size=KEY_BYTES).digest()
 
 
 def stream(key: bytes, count: int, dtype: np.dtype[np.unsignedinteger]) -> NDArray[np.unsignedinteger]:
-    """Return the first integers of a key's stream, uniform on all of their bits, shape (count,).
-
-    A key has one stream; for two, derive two keys.
-    """
+    """Return the first integers of a key's stream, uniform on all of their bits, shape (count,)."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
     cipher = Cipher(algorithms.ChaCha20(key, _NONCE), mode=None).encryptor()
@@ -151,11 +136,9 @@ def public_key(private: bytes) -> bytes:
 
 
 def agreed_key(private: bytes, other: bytes, purpose: str, context: bytes) -> bytes:
-    """Return the key that two devices agree on, each from its own private and the other's public key.
+    """Return the key of two devices for a purpose and context, from one's private and the other's public key.
 
-    ``private``: the device's own key; ``other``: the other's public key; ``purpose``: at most 16 characters;
-    ``context``: the sum that it is for: another sum has other keys. Raises ValueError when the public key is
-    none that X25519 accepts.
+    Raises ValueError when the public key is none that X25519 accepts.
     """
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 

@@ -18,11 +18,7 @@ MAX_FIELD_BITS = 24
 def put(
     bits: NDArray[np.uint8], positions: Ints, values: NDArray[np.integer], widths: NDArray[np.integer]
 ) -> None:
-    """Write each value into the field of its width that begins at its position, in place.
-
-    The positions ascend, the fields must hold zeros, and each value must fit into its field, of up to
-    `MAX_FIELD_BITS` bits.
-    """
+    """Write each value into the field of its width, of up to `MAX_FIELD_BITS`, at ascending positions."""
     if not positions.size:
         return
     # A field reaches over at most two words: it is moved to where it begins in the first, in both at once.
@@ -100,10 +96,7 @@ class FixedFields:
         return [row.tobytes() for row in packed]
 
     def decode(self, pieces: Sequence[bytes]) -> tuple[Bools, Ints]:
-        """Decode rows; one of another size, with a larger number or with padding other than 0 is rejected.
-
-        Returns ``valid``, shape (rows,); ``rows``, shape (rows, fields): zeros where they are rejected.
-        """
+        """Return which rows are valid, and all rows, zeros where they are rejected, shape (rows, fields)."""
         fits = sizes_of(pieces) == self.size
         whole = [piece if ok else bytes(self.size) for piece, ok in zip(pieces, fits.tolist(), strict=True)]
         bits = np.unpackbits(

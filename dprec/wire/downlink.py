@@ -48,11 +48,7 @@ class BroadcastOptions(Options):
 
 
 def encode_broadcast(factors: Factors, held: Factors | None = None) -> bytes:
-    """Encode rounded item factors.
-
-    ``factors``, shape (items, rank). ``held``: what the receiving device already holds; only the changes are
-    sent if that is shorter.
-    """
+    """Encode rounded item factors, or only the changes to what the device holds if that is shorter."""
     whole = _WHOLE + factors.tobytes()
     if held is None or factors.size > 1 << MAX_FIELD_BITS:
         return whole
@@ -67,11 +63,7 @@ def encode_broadcast(factors: Factors, held: Factors | None = None) -> bytes:
 def decode_broadcast(
     data: bytes, options: BroadcastOptions, shape: tuple[int, int], held: Factors | None
 ) -> Factors:
-    """Decode item factors; the device does not trust the server, as the server does not trust the device.
-
-    Raises ValueError when the broadcast is malformed, not finite, or contains changes to factors that are not
-    held.
-    """
+    """Decode item factors; raises ValueError, as the device does not trust the server."""
     dtype = np.dtype("<f2" if options.dtype == "float16" else "<f4")
     kind, body = data[:1], data[1:]
     if kind == _WHOLE and len(body) == shape[0] * shape[1] * dtype.itemsize:
@@ -148,10 +140,7 @@ class ItemTable:
         return directions
 
     def encode(self) -> bytes:
-        """Return the table in bytes.
-
-        Raises InputError when it says more of an item than devices take.
-        """
+        """Encode the table; raises InputError when it says more of an item than devices take."""
         parts = self.embeddings, self.item_factors, self.numbers
         wide = 2 + sum(part.shape[1] for part in (*parts, self.categories))
         if wide > _MOST_COLUMNS:
@@ -168,11 +157,7 @@ class ItemTable:
 
     @classmethod
     def decode(cls, data: bytes, *, n_levels: int, n_items: int) -> ItemTable:
-        """Read a table; the device does not trust the server.
-
-        Raises ValueError when it is malformed, of another size, or holds numbers that are not finite or out
-        of order.
-        """
+        """Decode a table; raises ValueError, as the device does not trust the server."""
         what = f"a table of {len(data)} bytes for {n_items} items"
         start = _WIDTHS.itemsize
         if len(data) < start:
@@ -237,11 +222,7 @@ class ItemListCodec:
         return (bits + 7) // 8 + lengths * RATING.itemsize
 
     def encode(self, items: Ints, ratings: Floats) -> list[bytes]:
-        """Encode the lists of users.
-
-        ``items``, shape (users, longest): `NO_ITEM` after the last item of a short list; ``ratings``, shape
-        (users, longest): of no meaning where there is no item.
-        """
+        """Encode the lists of users, shape (users, longest); `NO_ITEM` after the last item of a short one."""
         lengths = np.count_nonzero(items != NO_ITEM, axis=1)
         lists = [b""] * len(items)
         for length in np.unique(lengths).tolist():
@@ -253,11 +234,10 @@ class ItemListCodec:
         return lists
 
     def decode(self, lists: Sequence[bytes]) -> tuple[Ints, Floats]:
-        """Decode the lists of users.
+        """Return items, with `NO_ITEM` at the ends of short lists, and ratings, shape (users, longest).
 
-        Returns ``items``, shape (users, longest): `NO_ITEM` after the last item of a short list; ``ratings``,
-        shape (users, longest): NaN where there is no item. Raises ValueError when a list is of no possible
-        length, names an item that is not in the catalogue or one twice, or has a rating that is not finite.
+        Raises ValueError when a list is of no possible length, names an item that is not in the catalogue or
+        one twice, or has a rating that is not finite.
         """
         sizes = sizes_of(lists)
         lengths = 8 * sizes // (self._fields(1).width + 8 * RATING.itemsize)

@@ -44,11 +44,7 @@ class ItemSets:
 
     @classmethod
     def plan(cls, indptr: Ints, items: NDArray[np.integer], n_items: int) -> ItemSets:
-        """Choose the code of every set: the shortest of a bitmap and gaps with three parameters.
-
-        ``indptr``, shape (users + 1,); ``items``, shape (cells,): ascending within a user; ``n_items``: size
-        of the catalogue.
-        """
+        """Choose the code of every set: the shortest of a bitmap and gaps with three parameters."""
         counts = np.diff(indptr)
         filled = np.flatnonzero(counts)
         wide = items.astype(np.int64)
@@ -113,12 +109,11 @@ def longest_item_set(n_items: int) -> int:
 def read_item_sets(
     stream: BitStream, users: Ints, n_items: int
 ) -> tuple[Bools, Ints, NDArray[np.int32], Ints]:
-    """Read the item set at the start of each user's report.
+    """Read the item set at the start of each user's report, none of them empty.
 
-    ``users``, shape (users,): the reports to read, none of them empty. Returns ``valid``, shape (users,):
-    false if the set is cut short or contains an item outside the catalogue; ``counts``, shape (users,): size
-    of each set; 0 if it is not valid; ``items``: the sets of the valid users, by user, ascending; ``ends``,
-    shape (users,): the bit after each valid set.
+    Returns which are valid, the size of each, 0 if it is not, the items of the valid ones by user, ascending,
+    and the bit after each valid set. A set that is cut short or contains an item outside the catalogue is
+    not.
     """
     starts, limits = stream.starts[users] + _PARAMETER_BITS, stream.ends[users]
     parameters = stream.peek(stream.starts[users], _PARAMETER_BITS)

@@ -103,12 +103,7 @@ class ReportCodec:
         return symbol_bits + float(ItemSets.plan(np.array([0, cells]), items, self.n_items).lengths[0])
 
     def encode(self, indptr: Ints, items: NDArray[np.integer], symbols: NDArray[np.integer]) -> list[bytes]:
-        """Encode the reports of a partition.
-
-        ``indptr``, shape (users + 1,): the cells of each user that the report shows as rated; ``items``,
-        shape (cells,): ascending within a user; ``symbols``, shape (cells,): symbols of the channel, except
-        the one that means "not rated".
-        """
+        """Encode the reports of a partition."""
         counts: Ints = np.diff(indptr)
         sizes = np.full_like(counts, self.n_items) if self._whole_row else counts
         reports: list[bytes] = []

@@ -81,12 +81,10 @@ class PrefixCode:
         )
 
     def read(self, stream: BitStream, positions: Ints, counts: Ints) -> tuple[NDArray[np.uint16], Ints]:
-        """Read a number of symbols for each user.
+        """Read ``counts`` symbols for each user from its first code word on.
 
-        ``positions``, shape (users,): where the first code word of each user begins; ``counts``, shape
-        (users,). Returns ``symbols``, shape (sum of counts,): by user. The code is complete, so any bits
-        decode; the caller checks where they end; ``ends``, shape (users,): the bit after each user's last
-        code word.
+        Returns the symbols, and the bit after each user's last code word. The code is complete, so any bits
+        decode; the caller checks where they end.
         """
         table, lengths = self._table
         first = offsets(counts)[:-1]
@@ -164,10 +162,7 @@ class SymbolRows:
         self._code = PrefixCode.for_distribution(channel.marginal())
 
     def encode(self, counts: Ints, symbols: NDArray[np.integer]) -> list[bytes]:
-        """Encode the symbols of a partition.
-
-        ``counts``, shape (users,); ``symbols``, shape (sum of counts,): by user.
-        """
+        """Encode the symbols of a partition."""
         code_starts, cells = offsets(self._code.lengths[symbols]), offsets(counts)
         sizes = (np.diff(code_starts[cells]) + 7) // 8
         bits = np.zeros(int(sizes.sum()) * 8, dtype=np.uint8)
@@ -176,10 +171,9 @@ class SymbolRows:
         return cut(np.packbits(bits).tobytes(), sizes)
 
     def decode(self, reports: Sequence[bytes], counts: Ints) -> tuple[Bools, NDArray[np.uint16]]:
-        """Decode the reports of users from whom ``counts`` symbols are expected.
+        """Return which reports are valid, and the symbols of these.
 
-        Returns ``valid``, shape (users,): a report that does not end with its last symbol, apart from padding
-        zeros, is rejected without an exception; ``symbols``, shape (sum of the valid users' counts,).
+        A report that does not end with its last symbol, apart from padding zeros, is rejected.
         """
         stream = BitStream(reports)
         symbols, ends = self._code.read(stream, stream.starts, counts)

@@ -138,8 +138,6 @@ class NetworkOptions(Options):
         """Return how often each user's device connects and asks.
 
         A device picks up each message in a visit of its own, in which the last poll finds nothing.
-
-        ``requests``, shape (users,): messages to each user.
         """
         seconds = self.minutes_per_round * _SECONDS_A_MINUTE
         polls = max(1, math.floor(seconds / self.poll_seconds))
@@ -161,10 +159,7 @@ class Contacts:
 def network_bytes(
     traffic: TrafficLedger, contacts: Contacts, constants: NetworkConstants = MEASURED
 ) -> tuple[Ints, Ints]:
-    """Return the bytes that a network carries for every user, up and down, shape (users,).
-
-    ``traffic``: the messages. Result: from the device and to it.
-    """
+    """Return the bytes that a network carries from and to every user's device, shape (users,) each."""
     counts = (
         (constants.handshake, contacts.connections),
         (constants.poll, contacts.polls),
@@ -190,8 +185,5 @@ def record_bytes(n_items: int, symbols: int) -> int:
 
 
 def onion_bytes(content: int, hops: int) -> int:
-    """Return the size of a message with ``content`` bytes as it leaves the device.
-
-    ``hops``: shufflers that it passes on its way to the server.
-    """
+    """Return the size of a message as it leaves the device, on its way through so many shufflers."""
     return content + (hops + 1) * (KEY_BYTES + TAG_BYTES)

@@ -48,10 +48,7 @@ class Experiment:
     """
 
     def population(self, people: int, scale: RatingScale, fewest_items: int = 1) -> Ratings:
-        """Return so many people of each profile; the profiles take turns.
-
-        ``fewest_items``: of the catalogue; those that are missing are rated by nobody.
-        """
+        """Return so many people of each profile; the profiles take turns."""
         levels = np.array([profile.levels for profile in self.profiles], dtype=np.uint8)
         return _population(np.tile(levels, (people, 1)), scale, fewest_items)
 
@@ -72,9 +69,7 @@ def _population(levels: NDArray[np.uint8], scale: RatingScale, fewest_items: int
 def of_one_rating(levels: int, worst: tuple[int, int], *, hides: bool) -> Experiment:
     """Compare all levels of one rating, and no rating if that is hidden.
 
-    ``levels``: of the scale. Of many, a few are compared, with the worst pair among them. ``worst``: the pair
-    of levels that the mechanism's matrix separates most; 0 is "not rated". ``hides``: whether it is hidden
-    which items are rated.
+    Of many levels, a few are compared, with the pair that the mechanism's matrix separates most.
     """
     spread = np.linspace(1, levels, min(levels, _MOST_LEVELS)).round().astype(int).tolist()
     rated = sorted({*spread, *(level for level in worst if level)})
@@ -88,10 +83,7 @@ def of_one_rating(levels: int, worst: tuple[int, int], *, hides: bool) -> Experi
 
 
 def of_profiles(worst: tuple[int, int]) -> Experiment:
-    """Compare profiles of three ratings that differ in one of them, and in all.
-
-    ``worst``: two levels.
-    """
+    """Compare profiles of three ratings that differ in one of them, and in all, by two levels."""
     low, high = worst
     profiles = (Profile((low, high, low)), Profile((high, high, low)), Profile((high, low, high)))
     questions = (

@@ -64,10 +64,7 @@ class Overheard:
 
 
 def reduced(config: RunConfig) -> RunConfig:
-    """Return a configuration with as little work as possible, but the same reports.
-
-    Raises SettingError when the devices do not protect what they send.
-    """
+    """Return a configuration of the least work with the same reports; raises SettingError without noise."""
     place = config.simulation.population_dir
     alone = SimulationOptions(backend="local", workers=1, users_per_node="all", population_dir=place)
     small = {"protocol": config.protocol.audited(), "dataset": Synthetic(), "simulation": alone}
@@ -114,10 +111,7 @@ def _decoded(rounds: list[list[bytes]], protocol: Protocol, people: Ratings) -> 
 
 
 def numbered(reports: list[bytes], numbers: dict[bytes, int]) -> Ints:
-    """Return one number per report, equal for equal bytes.
-
-    ``numbers``: the numbers that reports have already; new ones are added.
-    """
+    """Return one number per report, equal for equal bytes; new numbers are added to the given ones."""
     return np.array([numbers.setdefault(report, len(numbers)) for report in reports], dtype=np.int64)
 
 
@@ -142,10 +136,7 @@ _NO_QUESTION = frozenset({"asked"})
 
 
 def findings_of_questions(config: RunConfig, promise: Promise, people: Ratings) -> Iterator[Finding]:
-    """Yield what the devices of a few people charge themselves, and what they answer besides.
-
-    ``config``: reduced; see `simulation.auditing.listening.reduced`.
-    """
+    """Yield what a few people's devices charge in a reduced run, and what they answer besides."""
     config = _fitting(config, people)
     with open_overheard_session(config.simulation.population_dir) as heard:
         result = run_in(heard.session, config, people, people.select(np.arange(people.count) == 0))

@@ -64,8 +64,7 @@ def output_findings(
 ) -> Iterator[Finding]:
     """Yield how well what is let out tells values apart by as much as one user can move them.
 
-    ``given``: with private replacement, private neighbours or both; ``trials``: number of draws for each of
-    two neighbours; ``failure``: probability with which one of the bounds may fail.
+    All bounds hold together but with probability ``failure``, for so many draws for each of two neighbours.
     """
     private = [given.replacement.private, given.recommendation.epsilon is not None]
     failure /= sum(private)
@@ -230,8 +229,7 @@ def release_findings(
 ) -> Iterator[Finding]:
     """Yield how well the completed matrices of neighbouring data sets could be distinguished.
 
-    ``scale``: of the signs. ``trials``: number of completions of each data set; at most `MOST_RELEASES` are
-    made. ``failure``: probability with which one of the bounds may fail.
+    Each is completed ``trials`` times, at most `MOST_RELEASES`; one of the bounds may fail with ``failure``.
     """
     count, sets = min(trials, MOST_RELEASES), len(_PROBES) + 1
     base = _released(complete, (1.0, 1.0, 1.0, 1.0), scale, range(seed, seed + sets * count, sets))

@@ -49,10 +49,7 @@ def audit_presets(
     confidence: float = 0.99,
     progress: Progress = silent,
 ) -> tuple[PresetAudit, ...]:
-    """Audit every preset of a run; see `audit`.
-
-    In order of names; presets that promise nothing have a reason instead of an audit.
-    """
+    """Audit every preset by name, or give the reason why it promises nothing; see `audit`."""
     check_options(trials, confidence)
     names = _runs()
     known: dict[str, PresetAudit] = {}

@@ -39,10 +39,7 @@ class Suspicion:
     """Pairs of reports that could share noise, each with pairs that cannot."""
 
     def finding(self, failure: float) -> Finding:
-        """Return how reliably the two kinds of pairs could be distinguished.
-
-        ``failure``: probability with which independent reports may be found dependent.
-        """
+        """Return how reliably the two kinds of pairs could be distinguished, but with chance ``failure``."""
         sides = [sent for close, apart in self.comparisons for sent in _views(close, apart)]
         result = measured(sides, failure)
         by_chance = min(float(np.mean(one == other)) for _, (one, other) in self.comparisons)

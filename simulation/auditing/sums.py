@@ -65,9 +65,6 @@ def sum_findings(
     """Yield how well sums with a user and without can be told apart, and whether noise is used again.
 
     Noise of different items is independent, so every item is a trial.
-
-    ``trials``: number of items with the user, and without; ``failure``: probability with which one of the
-    bounds may fail.
     """
     loss = released.epsilon(promise.delta, _longest_contribution(released, seed))
     test = "the longest of some contributions"
@@ -104,10 +101,7 @@ class _Sums(ABC):
 
     @abstractmethod
     def releases(self, items: int, seed: int, total: int = 0) -> list[Numbers]:
-        """Return the noise of each release, in units of a contribution, shape (items, width).
-
-        ``total``: what each sum is without noise, in the units of sums.
-        """
+        """Return the noise of each release, in units of a contribution, shape (items, width)."""
 
     def suspicions(self, trials: int, seed: int) -> Iterator[Suspicion]:
         """Yield where noise could be used again."""

@@ -48,11 +48,10 @@ _DEEPEST = 50
 
 
 def validated(model: type[_ModelT], values: Mapping[str, Any], source: str) -> _ModelT:
-    """Validate plain values against a model.
+    """Validate plain values against a model; those made in Python may hold components.
 
-    ``values``: as read from YAML; those made in Python may hold components and numbers of NumPy. ``source``:
-    where they come from, for the error. Raises InputError with one line for the first error: the source and
-    key, what was found and what is accepted.
+    Raises InputError with one line for the first error: the source and key, what was found and what is
+    accepted.
     """
     instances = Instances()
     try:
@@ -204,10 +203,7 @@ class RunConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     def __init__(self, **values: Any) -> None:
-        """Check the values of a configuration, plain or components, as those of a file are checked.
-
-        Raises InputError naming the first key at fault.
-        """
+        """Check plain values or components as those of a file are; raises InputError naming the first key."""
         self.__setstate__(parse_config(values).__getstate__())
 
     # For pydantic: reading a file does not call this method.

@@ -22,10 +22,9 @@ def presets() -> dict[str, Path]:
 
 
 def find_configuration(config: str | Path) -> Path:
-    """Return the file that a path or the name of a preset stands for.
+    """Return the file that a path, which takes precedence, or the name of a preset stands for.
 
-    ``config``: an existing file takes precedence over a preset of the same name. Raises InputError when there
-    is neither; the error suggests the presets with the most similar names.
+    Raises InputError when there is neither, with the presets that have the most similar names.
     """
     path, known = Path(config), presets()
     if str(config) in known and not path.is_file():

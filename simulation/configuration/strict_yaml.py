@@ -14,10 +14,7 @@ from dprec.errors import MAPPING, InputError
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """Read a YAML file that holds one mapping.
-
-    Raises InputError when it cannot be read, is not YAML, or holds something else.
-    """
+    """Read a YAML file that holds one mapping; raises InputError for anything else."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -117,10 +114,7 @@ def at(values: Any, *keys: str) -> Any:
 
 
 def replace_value(values: dict[str, Any], key: str, value: Any, source: str) -> None:
-    """Replace the value under a dotted key, in place.
-
-    Missing mappings on the way are created, and components on the way become mappings.
-    """
+    """Replace the value under a dotted key, in place, through mappings that are made on the way."""
     *parents, last = key.split(".")
     target: Any = values
     for position, part in enumerate(parents):

@@ -62,10 +62,10 @@ def new_node_key() -> NodeKeyPair:
 
 
 def issue(hosts: list[str], days: int) -> tuple[Issued, Issued]:
-    """Make an authority and a server's certificate that it has signed, both on the curve P-256.
+    """Make an authority and a server's certificate, valid for some days, both on the curve P-256.
 
-    ``hosts``: names and addresses of the server; the first is its common name. ``days``: how long both are
-    valid. The key of the authority is needed for nothing else but further certificates.
+    The authority's key is needed for nothing else but further certificates. The first host is the common
+    name.
     """
     authority, server = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     issuer = _name("dprec pilot authority")
@@ -139,11 +139,10 @@ def _pem(key: EllipticCurvePrivateKey) -> bytes:
 
 
 def registered_nodes(address: str, certificate: bytes, keys: Iterable[str]) -> dict[str, int]:
-    """Register public keys that are not registered yet; return the node ids of all of them.
+    """Register public keys, as lines of OpenSSH, that are not yet; return the node ids of all of them.
 
-    ``address``: host and port of the SuperLink; ``certificate``: of the authority that signed the
-    SuperLink's, as PEM; ``keys``: lines in the format of OpenSSH. Raises RunError when the SuperLink cannot
-    be reached, or refuses.
+    ``certificate``: of the authority that signed the SuperLink's, as PEM. Raises RunError when the SuperLink
+    cannot be reached, or refuses.
     """
 
     def pem(key: str) -> bytes:

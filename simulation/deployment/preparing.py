@@ -85,10 +85,9 @@ class _Pilot:
 def prepare(
     config: RunConfig, folder: Path, options: PilotOptions, progress: Progress = silent
 ) -> ServerFolder:
-    """Prepare a pilot of a configuration; return what its server is given.
+    """Prepare a pilot of a configuration in a new folder, as a whole; return what its server is given.
 
-    ``folder``: must not exist. It appears whole or not at all. Raises InputError when the protocol does not
-    deploy, the ratings cannot be used, or the folder exists.
+    Raises InputError when the protocol does not deploy, the ratings cannot be used, or the folder exists.
     """
     if folder.exists():
         raise InputError(str(folder), "it exists", "a new directory")

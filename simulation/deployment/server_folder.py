@@ -50,10 +50,7 @@ def write_enrolment(path: Path, enrolled: list[Enrolled]) -> None:
 
 
 def read_enrolment(path: Path) -> list[Enrolled]:
-    """Read the list.
-
-    Raises InputError naming the line with a node or key that is none, or that another line has.
-    """
+    """Read the list; raises InputError naming a line with a node or key that is none or has one before."""
     try:
         rows = list(csv.reader(io.StringIO(read_text(path, _ENROLMENT))))
     except csv.Error as error:
@@ -120,10 +117,7 @@ class ServerFolder:
 
     @property
     def certificate(self) -> bytes:
-        """The authority's certificate, as PEM.
-
-        Raises InputError when it cannot be read.
-        """
+        """The authority's certificate, as PEM; raises InputError when it cannot be read."""
         return read_text(self.path / "ca.crt", _PREPARED).encode()
 
     @property
@@ -172,10 +166,7 @@ class ServerFolder:
             raise InputError(str(self._public_data_file), str(error), _PREPARED) from None
 
     def protocol(self) -> Protocol:
-        """Return the protocol, after checking that devices have agreed to it.
-
-        Raises InputError when files of the folder were changed, so that it is not the one that was prepared.
-        """
+        """Return the protocol, as prepared and agreed on; raises InputError when files were changed."""
         protocol = deployable(self.config)
         found = agreement_of(protocol, self.deployment.scale, self.item_ids, self.deployment.public)
         if found.fingerprint != self.deployment.fingerprint:
@@ -196,10 +187,7 @@ class ServerFolder:
 
 
 def deployable(config: RunConfig) -> Protocol:
-    """Return the protocol that is deployed for a configuration.
-
-    Raises SettingError when its server needs more than a server knows.
-    """
+    """Return the protocol that is deployed, or raise SettingError if its server needs to know more."""
     protocol = config.protocol.picked
     with within("protocol"):
         protocol.check_deployed()

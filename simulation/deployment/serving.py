@@ -77,11 +77,10 @@ def _places(given: Mapping[str, Any], run_id: int) -> tuple[ServerFolder, Path]:
 
 
 def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
-    """Run the protocol of a folder with the enrolled devices, and write the run directory.
+    """Run the protocol of a folder with the enrolled devices, and write the new run directory.
 
-    ``grid``: that of a SuperLink; ``output``: the run directory, which must be new. Raises InputError
-    when a file of the folder is damaged, or the directory holds something, and RunError when no usable report
-    came.
+    Raises InputError when a file of the folder is damaged, or the directory holds something, and RunError
+    when no usable report came.
     """
     began = time.perf_counter()
     known, enrolled = folder.deployment, folder.enrolled()

@@ -29,10 +29,9 @@ _PROCESSOR_SECONDS = 120.0
 
 @contextmanager
 def pool_of_at_most(workers: int) -> Iterator[Callable[[], None]]:
-    """Replace the pool of the simulation that starts meanwhile by an `ActorPool`.
+    """Replace the pool of the simulation that starts meanwhile; yield what kills its actors.
 
-    ``workers``: actors at most; Flower would fill a cluster that others use. Yields what kills the actors:
-    Flower waits for them without end, even for one that never gets a processor.
+    Flower would fill a cluster that others use, and waits for actors without end.
     """
     from flwr.server.superlink.fleet.vce.backend import raybackend
 
@@ -107,18 +106,14 @@ class ActorPool:
         return bool(self._idle)
 
     def submit(self, actor_fn: Callable[..., Any], job: tuple[Any, ...]) -> Asked:
-        """Ask an actor, as soon as one is idle.
-
-        Raises RunError when no actor runs for too long, or the pool was terminated.
-        """
+        """Ask an actor, once one is idle; raises RunError if none runs for too long, or the pool ended."""
         actor = self._take()
         return Asked(actor_fn, job, actor, actor_fn(actor, *job))
 
     def fetch_result_and_return_actor_to_pool(self, asked: Asked) -> tuple[Any, Any]:
         """Wait for an answer, from another actor if the one that was asked dies.
 
-        Raises RunError when the answer is an exception, naming the node if the cluster has several, or when
-        one actor after the other died.
+        Raises RunError when it is an exception, naming the node, or one actor after the other died.
         """
         import ray
 

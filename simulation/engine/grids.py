@@ -182,10 +182,7 @@ class SupervisedGrid(_WaitingGrid):
         self._check, self._patience = check, _FIRST_ANSWER_SECONDS
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        """Return the replies that have arrived.
-
-        Raises RunError when a node failed, with its reason.
-        """
+        """Return the replies that have arrived; raises RunError, with its reason, when a node failed."""
         replies = list(super().pull_messages(message_ids))
         _refuse_failures(replies)
         return replies
@@ -193,10 +190,7 @@ class SupervisedGrid(_WaitingGrid):
     def send_and_receive(
         self, messages: Iterable[Message], *, timeout: float | None = None
     ) -> Iterable[Message]:
-        """Send messages and return the replies.
-
-        Raises RunError when a node failed, with its reason, or no node answered for too long.
-        """
+        """Send messages and return the replies; raises RunError when a node failed, or none answered."""
         waiting = set(self.push_messages(messages))
         replies: list[Message] = []
         started = last_answer = time.monotonic()
@@ -270,10 +264,7 @@ class DeadlineGrid(_WaitingGrid):
     def send_and_receive(
         self, messages: Iterable[Message], *, timeout: float | None = None
     ) -> Iterable[Message]:
-        """Ask the devices that are online until the deadline; return the replies, late ones marked.
-
-        ``timeout``: a deadline that is earlier than the grid's.
-        """
+        """Ask the devices that are online until the deadline; return the replies, late ones marked."""
         began = time.monotonic()
         deadline = self._deadline if timeout is None else min(timeout, self._deadline)
         unasked = {message.metadata.dst_node_id: message for message in messages}

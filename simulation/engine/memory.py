@@ -42,11 +42,7 @@ OTHER_NEEDS = Bytes(170, 2_700, 1_600)
 def needed_memory(
     users: int, items: int, cells: int, *, completion: str, simulation: SimulationOptions
 ) -> float:
-    """Return the most bytes that a run needs on this machine, all processes together.
-
-    ``cells``: that the server sees as rated: the ratings, or more if reports hide them; ``completion``: its
-    name, as in the summary.
-    """
+    """Return the most bytes that a run needs on this machine, all processes together."""
     needs = NEEDS.get(completion, OTHER_NEEDS)
     fixed = _PROCESS
     # The workers of a cluster may all be on other machines.
@@ -58,10 +54,7 @@ def needed_memory(
 def check_memory(
     users: int, items: int, cells: int, *, completion: str, simulation: SimulationOptions
 ) -> None:
-    """Refuse a run for which this machine has too little memory; see `needed_memory`.
-
-    Raises InputError with what it needs, what there is, and what to lower.
-    """
+    """Raise InputError, with what to lower, for a run that needs more memory than this machine has."""
     needed = needed_memory(users, items, cells, completion=completion, simulation=simulation)
     available = available_memory()
     if available is not None and needed > available:
@@ -73,11 +66,7 @@ def check_memory(
 
 
 def available_memory(system: Path = Path("/")) -> float | None:
-    """Return the bytes that this process and its children may still use; None where the system does not say.
-
-    ``system``: where the files of the system are: Linux's /proc/meminfo, and the limit of a control group
-    (v2).
-    """
+    """Return the bytes that this process and its children may still use; None if unknown."""
     try:
         lines = (system / "proc/meminfo").read_text().splitlines()
         available = next(1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))

@@ -53,9 +53,7 @@ def installation() -> dict[str, str]:
 def check_nodes(folder: Path | None, accepted: str) -> None:
     """Check all nodes that have a processor.
 
-    ``folder``: from `place_of`; must be seen by all nodes. ``accepted``: which folder would be seen, for the
-    error. Raises InputError when a node does not see the folder. Raises RunError when a node runs something
-    else, or does not answer, naming it.
+    Raises InputError when one does not see the folder, and RunError, naming it, when it runs something else.
     """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -152,10 +150,7 @@ _VERSIONS = re.compile(r"Ray: (\S+)\s+Python: (\S+)")
 
 
 def cluster_address() -> str | None:
-    """Return the address of the cluster to join; None for a Ray of our own.
-
-    Ray, too, takes an empty address for none.
-    """
+    """Return the address of the cluster to join; None for a Ray of our own."""
     address = os.environ.get(ADDRESS, "").strip()
     return None if address in ("", "local") else address
 
@@ -166,13 +161,10 @@ def connected_to_ray(
 ) -> Iterator[int]:
     """Join the cluster that RAY_ADDRESS names, or start a Ray of our own; leave it at the end.
 
-    A process that is connected already stays as it is; another thread waits until this one has left.
-
-    ``workers``: processors that are wanted; a Ray of our own has as many. ``folder``: every node of a cluster
-    must see it. ``accepted``: how to choose the folder, for the error. Result: processors that can be used:
-    in a cluster, at most those that are free, and at least 1. Raises InputError when the address is none,
-    nothing listens there, or a node does not see the folder. Raises RunError when Ray refuses, or a node of
-    the cluster has other versions.
+    A process that is connected already stays as it is; another thread waits until this one has left. Yields
+    the processors that can be used: in a cluster, at most those that are free, and at least 1. Raises
+    InputError when the address is none, nothing listens there, or a node does not see the folder. Raises
+    RunError when Ray refuses, or a node of the cluster has other versions.
     """
     import ray
 

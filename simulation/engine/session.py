@@ -193,10 +193,7 @@ class Session:
     def install(
         self, train: Ratings, *, users_per_node: int, keys: InstalledKeys, faults: FaultOptions, setup: Setup
     ) -> str:
-        """Give the devices their ratings and settings; return the run key that names them.
-
-        Raises InputError when the ratings or a user-defined component cannot be given to them.
-        """
+        """Give the devices their ratings and settings, or raise InputError; return the run key."""
         self._runs += 1
         key = f"{self._runs:08d}"
         brought = Brought.for_setup(setup)
@@ -226,11 +223,10 @@ class Session:
 
 @contextmanager
 def open_session(options: SimulationOptions, nodes: int) -> Iterator[Session]:
-    """Start a simulation and stop it afterwards.
+    """Start a simulation of so many nodes, and stop it afterwards.
 
-    ``nodes``: number of Flower nodes, enough for the largest of the runs. Raises InputError when RAY_ADDRESS
-    names no cluster, or one of its nodes does not see the folder. Raises RunError when Ray or Flower's
-    simulation runtime cannot be started.
+    Raises InputError when RAY_ADDRESS names no cluster, or one of its nodes does not see the folder. Raises
+    RunError when Ray or Flower's simulation runtime cannot be started.
     """
     started = time.perf_counter()
     shards = None if options.population_dir is None else place_of(options.population_dir)
@@ -267,11 +263,7 @@ class Overhearing:
 
 @contextmanager
 def open_overheard_session(population_dir: str | None = None) -> Iterator[Overhearing]:
-    """Start a session with one node in this process, and yield it with all that is said.
-
-    ``population_dir``: directory or URL for the populations, which are deleted at the end; by default, a
-    temporary one.
-    """
+    """Start a session with one node in this process, and yield it with all that is said."""
     requests: list[Message] = []
     replies: list[Message] = []
 

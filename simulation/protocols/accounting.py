@@ -27,11 +27,7 @@ _FAULTS = ("absent", "late", "malformed")
 def budget_at(
     privacy: PrivacyBudget | None, budget: MatchedBudget, per: PrivacyUnit, *, composes: bool = True
 ) -> PrivacyBudget:
-    """Return a protocol's own budget with the epsilon, and the delta if there is one, of another.
-
-    ``privacy``: the protocol's own; ``per``: what the protocol promises it for; ``composes``: whether the
-    draws about a user can share a budget by composition.
-    """
+    """Return a protocol's own budget with the epsilon, and the delta if there is one, of another."""
     own: dict[str, Any] = {"epsilon": budget.epsilon, "per": per}
     if budget.delta is not None and per == "user":
         own |= {"composition": "pld", "delta": budget.delta} if composes else {"composition": "sum"}
@@ -50,10 +46,7 @@ def mechanism_budget(
 def cell_reports(
     mechanism: Mechanism, privacy: PrivacyBudget | None, scale: RatingScale, n_items: int
 ) -> ReportFamily:
-    """Return what a mechanism reports that treats each cell by itself.
-
-    Raises SettingError when it is another mechanism, or its budget is incompatible.
-    """
+    """Return what a mechanism reports by cell; raises SettingError for another, or for its budget."""
     if not mechanism.report_family.by_cell:
         accepted = "a mechanism that treats each rating by itself, or protocol one-shot"
         raise SettingError("mechanism", mechanism.kind, accepted)
@@ -74,10 +67,7 @@ def check_unit(privacy: PrivacyBudget, accepted: PrivacyUnit, reason: str) -> No
 
 
 def notes_on_failures(records: Sequence[RoundRecord], reports: str = "reports") -> tuple[str, ...]:
-    """Note how many of the requested reports could not be used; empty if all could.
-
-    ``reports``: what was requested, in the plural.
-    """
+    """Note how many of the requested reports, in the plural, could not be used; empty if all could."""
     failures = sum(record.failures for record in records)
     asked = failures + sum(record.replies for record in records)
     if not failures:

@@ -27,18 +27,12 @@ def declaring(protocol: Protocol) -> tuple[type[Options], ...]:
 
 
 def guarantee_of(protocol: Protocol, shape: tuple[int, int]) -> Guarantee:
-    """Return what a protocol promises, which is declared if it rests on code from outside.
-
-    ``shape``: users and items.
-    """
+    """Return what a protocol promises, which is declared if it rests on code from outside."""
     return _as_declared(protocol.guarantee(shape), declaring(protocol))
 
 
 def with_declared_losses(outcome: OutcomeT, protocol: Protocol) -> OutcomeT:
-    """Return an outcome whose accountant holds what is proved: losses only declared stand as claims.
-
-    Raises InputError when a protocol of one's own charges nothing to somebody who has sent something.
-    """
+    """Return an outcome whose accountant holds what is proved: losses only declared stand as claims."""
     own = declaring(protocol)
     if type(protocol) in own:
         _check_charged(outcome, protocol)

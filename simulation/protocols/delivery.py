@@ -41,10 +41,8 @@ class TopN(Options):
     ) -> dict[str, int]:
         """Send everybody a list; return the bytes charged, as `RoundAccount.spent` does.
 
-        ``completed``: what predicts. ``seen``: users and items of the cells that the server has seen as
-        rated, by user; None if reports hide them. A device leaves out what it has rated by itself.
-        ``traffic``: charged in place. ``name``: of the completion, for the error if it predicts no finite
-        numbers.
+        ``seen``: users and items of the cells that the server has seen as rated, by user; None if reports
+        hide them. A device leaves out what it has rated by itself.
         """
         from strategies.delivery import Lists, Seen, deliver_lists
 

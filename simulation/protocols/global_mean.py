@@ -140,11 +140,7 @@ class GlobalMeanProtocol(Protocol):
 
 
 def _without_bias(received: float, channel: DeviceChannel) -> float:
-    """Return the mean whose expectation after the channel is what was received, by the channel's best line.
-
-    ``received``: mean of the values read from the reports. Result: within the scale; exact for channels whose
-    expectation is linear in what they are given.
-    """
+    """Return the mean, within the scale, whose expectation after the channel, by its best line, came in."""
     slope, start = np.polyfit(channel.ratings, channel.expected, 1)
     low, high = channel.ratings[[0, -1]]
     return float(np.clip((received - start) / slope, low, high))

@@ -191,10 +191,7 @@ class IterativeProtocol(Protocol):
             raise SettingError("early_stopping", found, "none, in a deployment")
 
     def serve(self, grid: Grid, task: ServerTask, between: BetweenRounds = _NOTHING_BETWEEN) -> State:
-        """Run the rounds and deliver the result.
-
-        ``between``: what happens between the rounds; by default nothing.
-        """
+        """Run the rounds, with what happens between them, and deliver the result."""
         from strategies.iterative import State
 
         everybody = np.ones(task.n_users, dtype=np.bool_)

@@ -139,10 +139,7 @@ class PrivateAlsProtocol(Protocol):
         )
 
     def serve(self, grid: Grid, task: ServerTask, evaluate: Evaluate | None = None) -> PrivateAls:
-        """Run the rounds and deliver the result.
-
-        ``evaluate``: from what was learned so far to its accuracy, which only a simulation knows.
-        """
+        """Run the rounds and deliver the result; ``evaluate`` knows the accuracy in a simulation."""
         from dprec.private_als import ItemLearner
         from strategies.private_als import PrivateAls
 

@@ -7,11 +7,7 @@ from dprec.observations import EmbeddingRelease
 
 
 def note_on_reading(*, on_device: bool, sends_values: bool) -> str:
-    """Say that the predictions rest on the set of rated items, and where nothing of this holds.
-
-    ``on_device``: whether devices predict, from their own ratings too; ``sends_values``: whether anything
-    that is sent depends on how an item was rated.
-    """
+    """Say that the predictions rest on the set of rated items, and where nothing of this holds."""
     who = "Devices predict" if on_device else "The server predicts"
     sources = ["what is reported"] * sends_values + ["which items were rated"]
     sources += ["their own ratings"] * on_device
@@ -27,11 +23,7 @@ def note_on_reading(*, on_device: bool, sends_values: bool) -> str:
 def notes_on_table(
     embedding_release: EmbeddingRelease, *, has_biases: bool, groups_items: bool
 ) -> tuple[str, ...]:
-    """Say what the table of items tells all users of everybody's item sets.
-
-    ``has_effects``: whether items have effects in the table that follow from reports; ``groups_items``:
-    whether devices are also told which items are rated about as often.
-    """
+    """Say what the table of items tells all users of everybody's item sets."""
     least = embedding_release.least_raters
     groups = "Which items are rated about as often is told everybody without noise. " * groups_items
     if embedding_release.epsilon is None:

@@ -47,10 +47,7 @@ class Sent:
 
 
 def sent_through(channel: Channel, example: Example, *, protected: bool, reports: int = 1) -> Sent:
-    """Return reports on the rated items, each through a channel.
-
-    ``channel``: that of the example's user; ``protected``: whether the channel adds noise.
-    """
+    """Return reports on the rated items, each through a channel."""
     return Sent(
         reports=reports,
         symbols=channel.symbols,

@@ -81,10 +81,7 @@ class ServedReports:
         return np.bincount(observed.users, minlength=observed.shape[0])
 
     def facts(self, counts: Ints) -> dict[str, Any]:
-        """Return the entries of a `ServerOutcome`, without its guarantee and distance.
-
-        ``counts``, shape (users,): number of ratings of each user, as far as it is known.
-        """
+        """Return the entries of a `ServerOutcome`, without its guarantee and distance."""
         sent, embedding_release = self.collected.sent, self.embedding_release
         accountant = self.family.accountant(counts, sent, self.after.asked)
         if embedding_release.epsilon is not None:

@@ -95,10 +95,7 @@ class Shuffler(Options):
     def check(
         self, mechanism: Mechanism, privacy: PrivacyBudget | None, completion: Completion, on_device: bool
     ) -> None:
-        """Refuse what no shuffler makes more private, and what needs to know which reports are of one user.
-
-        ``on_device``: whether devices predict.
-        """
+        """Refuse what no shuffler makes more private, or what needs each user's reports together."""
         name = mechanism.kind
         if privacy is None or not mechanism.sends_values:
             found = f"mechanism {name}, which draws nothing at random"
@@ -137,10 +134,7 @@ class Shuffler(Options):
     def shuffled(
         self, family: ReportFamily, collected: Collected, losses: Floats
     ) -> ShuffledReports | ShuffledProfiles:
-        """Return the accepted reports with those that they are hidden among.
-
-        ``losses``, shape (users,): what all of a user's reports lose if they are not shuffled.
-        """
+        """Return the accepted reports with those that they are hidden among."""
         observed = collected.observations
         n_users, n_items = observed.shape
         if self.unlinks:
@@ -166,9 +160,6 @@ class Shuffler(Options):
 
         A report that was not accepted stays charged as it came. Messages of whole reports are filled up to
         the longest of them.
-
-        ``collected``: its traffic is changed in place; nothing but the reports has been sent up. ``group``:
-        group of the messages. Result: bytes that were added, under the names that a `RoundRecord` uses.
         """
         from strategies.rounds import report_sizes, traffic_totals
 

@@ -41,8 +41,6 @@ def validation_parts(config: RunConfig, seed: int) -> tuple[Ratings, Ratings]:
 
     The configuration's split is applied once more, to its training ratings; of a predefined split, a random
     tenth of these is held back. The test ratings are left out of both.
-
-    ``seed``: of the second split. Raises InputError when nothing would be left.
     """
     train, _ = load_ratings(config)
     again = config.split if isinstance(config.split, RandomSplit) else Holdout(test_fraction=_SHARE)

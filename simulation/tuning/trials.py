@@ -106,11 +106,7 @@ class TuningDirectory(ClaimedDirectory):
 
     @classmethod
     def claim(cls, path: str | Path, request: str, names: Iterable[str], *, resume: bool) -> TuningDirectory:
-        """Claim a directory for what is asked for, as YAML; see `claim_for`.
-
-        Raises InputError also when one of the configurations, after which files are named, has the name of
-        another file.
-        """
+        """Claim a directory for a request, as YAML, and files of other names; see `claim_for`."""
         written = [_file_of(name) for name in names]
         if TUNING in written:
             accepted = f"another name, as {TUNING} is what was asked for"
@@ -118,10 +114,7 @@ class TuningDirectory(ClaimedDirectory):
         return cls.claim_for(path, request, resume=resume, others=written)
 
     def read(self) -> dict[str, list[Trial]]:
-        """Return the trials that were carried out, by the names of the configurations.
-
-        Raises InputError when the file is damaged.
-        """
+        """Return the trials that were carried out, by configuration; raises InputError for a damaged file."""
         path = self.path / TRIALS
         if not path.is_file():
             return {}
@@ -129,10 +122,7 @@ class TuningDirectory(ClaimedDirectory):
         return {name: list(trials) for name, trials in stored.trials.items()}
 
     def write(self, trials: Mapping[str, Sequence[Trial]]) -> None:
-        """Write all trials, as JSON and as a table.
-
-        Raises InputError, RunError when the directory cannot be written to.
-        """
+        """Write all trials, as JSON and as a table."""
         stored = _StoredTrials(trials={name: tuple(own) for name, own in trials.items()})
         text = stored.model_dump_json(indent=2) + "\n"
         table = "".join(csv_of_rows(list(_rows(trials))))

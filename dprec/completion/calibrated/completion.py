@@ -269,12 +269,9 @@ class Calibrated(Completion):
 def fitted_to(
     evidence: Evidence, completion: Calibrated, seen: Observations, seed: int, progress: Progress
 ) -> CalibratedModel:
-    """Return what a calibrated completion fits to a kind of evidence.
+    """Return what a calibrated completion fits to a kind of evidence; raises InputError for an unknown one.
 
     Evidence of a user-defined class registers its own: ``fitted_to.register(Mine, function)``.
-
-    ``evidence``: by whose class the function is chosen; ``completion``: its settings. Raises InputError when
-    nothing is registered for the class.
     """
     found = f"{completion.kind!r}, which reads no {type(evidence).__name__}"
     raise InputError("completion.kind", found, "a completion that reads what is reported")

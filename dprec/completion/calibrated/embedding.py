@@ -83,10 +83,6 @@ class ItemSetEmbedding:
         """Embed the users and items of rated cells.
 
         Items with fewer raters than the least stay at the origin, and say nothing about other embeddings.
-
-        ``users``, ``items``, shape (cells,); ``shape``: users and items of the whole catalogue;
-        ``dimensions``: those for which the matrix has no singular vectors are 0; ``seed``: seed of the
-        initial Lanczos vector of large matrices.
         """
         all_counts = _counted((users, items), shape)
         known = all_counts[1][items] >= least_raters
@@ -177,9 +173,9 @@ class NoisySets:
     ) -> NoisySets:
         """Release the sums.
 
-        ``rated``, shape (users, items). ``distance``: what both releases together cost: how many standard
-        deviations apart they are, as two means, with and without a profile; see `dprec.accounting`.
-        ``least_raters``: least count, noise included, of an item that is kept. ``random``: of the noise.
+        ``distance``: what both releases together cost: how many standard deviations apart they are, as two
+        means, with and without a profile; see `dprec.accounting`. ``least_raters``: least count, noise
+        included, of an item that is kept.
         """
         count_noise = _MARGIN * np.sqrt(RATINGS_PER_USER / _SHARE_OF_COUNTS) / distance
         counts = weighted_counts(rated) + count_noise * random.standard_normal(rated.shape[1])
@@ -193,10 +189,7 @@ class NoisySets:
 
 
 def weighted_counts(rated: sp.csr_array) -> Floats:
-    """Return how often each item is rated, by users of many ratings less, shape (items,); the first sum.
-
-    ``rated``, shape (users, items).
-    """
+    """Return how often each item is rated, by users of many ratings less, shape (items,); the first sum."""
     sizes = np.asarray(rated.sum(axis=1)).ravel()
     weights = np.minimum(1.0, np.sqrt(RATINGS_PER_USER / np.maximum(sizes, 1)))
     counts: Floats = rated.T @ weights
@@ -204,10 +197,7 @@ def weighted_counts(rated: sp.csr_array) -> Floats:
 
 
 def sums_of_squares(rated: sp.csr_array, counts: Floats) -> Floats:
-    """Return the sum over users of y_u y_u^T, shape (kept, kept); the second sum.
-
-    ``rated``, shape (users, kept); ``counts``, shape (kept,): of the items that are kept, above 0.
-    """
+    """Return the sum over users of y_u y_u^T, shape (kept, kept); the second sum."""
     shares = counts / max(float(counts.sum()), np.finfo(float).tiny)
     sizes = np.asarray(rated.sum(axis=1)).ravel()
     squares = sizes - 2 * sizes * (rated @ shares) + sizes**2 * (shares @ shares)
@@ -235,11 +225,9 @@ _POINTS = 500
 def noise_edge(row_weights: Floats, column_weights: Floats) -> float:
     """Return the largest singular value to be expected of independent noise, in the limit of large matrices.
 
-    With entries a_i b_j g_ij and g_ij of variance 1, squared singular values beyond the noise are
-    t / (p q), where sum_i a_i^2 p / (1 - a_i^2 p) = t = sum_j b_j^2 q / (1 - b_j^2 q); the edge is the least
-    of them over t (Paul and Silverstein [paul2009]).
-
-    ``row_weights``, ``column_weights``: the factors a and b.
+    With entries a_i b_j g_ij and g_ij of variance 1, squared singular values beyond the noise are t / (p q),
+    where sum_i a_i^2 p / (1 - a_i^2 p) = t = sum_j b_j^2 q / (1 - b_j^2 q); the edge is the least of them
+    over t (Paul and Silverstein [paul2009]).
     """
     curves = []
     for weights in (row_weights, column_weights):
@@ -261,8 +249,6 @@ def expected_cosines(values: Floats, edge: float) -> Floats:
     A value s = edge (x + 1 / x) / 2 comes from a signal x times as strong as the least that can be seen, and
     its vector has cosine^2 = 1 - 1 / x^2 (Benaych-Georges and Nadakuditi [benaych2012], section 3.1, square
     matrices). The same holds of eigenvalues above the noise of a symmetric matrix.
-
-    ``values``, shape (values,). ``edge``: see `noise_edge`; above 0. Values have to exceed it by 2 %.
     """
     ratios = np.maximum(values / (_EDGE_MARGIN * edge), 1.0)
     strengths = ratios + np.sqrt(ratios**2 - 1)
@@ -282,8 +268,6 @@ def embedded(
 
     With noise, embeddings and counts of the items, and the axes of the users' embeddings, follow from
     `NoisySets` alone. A user's own embedding follows from these and its own items.
-
-    ``users``, ``items``, shape (cells,); ``seed``: of the server.
     """
     if embedding_release.epsilon is None:
         return ItemSetEmbedding.of(users, items, shape, dimensions, seed, embedding_release.least_raters)

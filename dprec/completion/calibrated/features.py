@@ -20,10 +20,7 @@ _POPULARITY, _ITS_SQUARE = 5.0, 0.3
 def prior_biases(
     embedding: ItemSetEmbedding, catalogue: Catalogue | None, width: int
 ) -> tuple[Regressed, Regressed]:
-    """Return the prior of user and item biases, regressed on the features of this module.
-
-    ``width``: dimensions of the embeddings, the first, that are among the features.
-    """
+    """Return the prior of user and item biases, regressed on ``width`` dimensions and the other features."""
     of_users, of_items = user_features(embedding, width), item_features(embedding, catalogue, width)
     return (
         Regressed.prior(of_users, Expected(spread=(_USER_SPREAD,), intercepts=None)),
@@ -61,8 +58,6 @@ def expected_coefficients(width: int) -> Floats:
 
     Popularity tells most about how an item is rated, and its square, which is large for items that hardly
     anyone rates, least. This matters where the reports of few users tell hardly more.
-
-    ``width``: number of features. The result has shape (width,). Ratios of variances.
     """
     ratios = np.ones(width)
     ratios[1:3] = _POPULARITY, _ITS_SQUARE

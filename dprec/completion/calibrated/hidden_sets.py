@@ -154,11 +154,8 @@ def hidden_embeddings(
     """Embed items that the same people rate next to each other, shape (items, dimensions).
 
     Rows and columns are weighted by the fourth root of their mean information, so that users and items of
-    whom little is known add less noise. Over the ratings, a dimension has mean 0, and its standard
-    deviation is the cosine of the angle to be expected between the singular vector and that without noise.
-
-    ``users``, ``items``: as fitted; ``cuts``, shape (levels - 1,); ``seed``: seed of the initial Lanczos
-    vector of large matrices.
+    whom little is known add less noise. Over the ratings, a dimension has mean 0, and its standard deviation
+    is the cosine of the angle to be expected between the singular vector and that without noise.
     """
     sizes = (reports.reported.size, reports.n_items)
     kept = max(0, min(dimensions, min(sizes) - 1))
@@ -252,9 +249,8 @@ class HiddenSetFit:
     ) -> HiddenSetFit:
         """Fit both sides, embed the items by what the fit does not explain, and fit again given that.
 
-        ``cuts``, shape (levels - 1,). ``dimensions``: of the embeddings; those that do not stand out from the
-        noise are 0. ``regressed``: dimensions, the first, on which propensities and biases of items are
-        regressed. ``sweeps``: before the items are embedded; a third as many follow.
+        The first ``regressed`` dimensions are those on which propensities and biases of items are regressed;
+        ``sweeps`` come before the items are embedded, and a third as many follow.
         """
         reports = HiddenReports.of(observations, received)
         users = Regressed.prior(np.zeros((reports.reported.size, 0)), _USERS)

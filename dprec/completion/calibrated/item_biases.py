@@ -80,10 +80,7 @@ class SymbolTables:
         return between(self.slopes, self.first[channel_of] + symbols), between(self.information, channel_of)
 
     def everywhere(self, latent: Floats) -> tuple[Floats, Floats]:
-        """Return the slopes of all symbols and the information of all channels at latent ratings.
-
-        ``latent``, shape (latents,).
-        """
+        """Return the slopes of all symbols and the information of all channels at latent ratings."""
         lower, share = _grid_points(latent)
         slopes, information = (
             table[lower] + share[:, None] * (table[lower + 1] - table[lower])

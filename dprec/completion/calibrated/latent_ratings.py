@@ -141,10 +141,7 @@ class Cells:
     """Users and items of the whole catalogue."""
 
     def by_user(self, weights: Floats, of_items: Floats) -> Floats:
-        """Return for each user the sum of weight times what belongs to the item, over the user's cells.
-
-        ``weights``, shape (cells,); ``of_items``, shape (items, ...). The result has shape (users, ...).
-        """
+        """Return for each user the sum of weight times what belongs to the item, over the user's cells."""
         return _cells_times(self._matrix(weights), of_items)
 
     def by_item(self, weights: Floats, of_users: Floats) -> Floats:

@@ -74,10 +74,7 @@ class ProfileFit:
     def of(
         cls, reports: ProfileReports, catalogue: Catalogue | None, sweeps: int, progress: Progress
     ) -> ProfileFit:
-        """Fit the model; see the module.
-
-        ``reports``: of at least one answer; ``sweeps``: steps of EM.
-        """
+        """Fit the model by so many steps of EM to at least one answer; see the module."""
         n_items, most = reports.above.size, reports.rated - reports.unrated[0]
         features = np.ones((n_items, 1))
         if catalogue is not None:

@@ -104,9 +104,8 @@ class Regressed:
     def posterior(self, precision: Floats, target: Floats) -> Regressed:
         """Return the posterior given observations of the vectors, with the regression as it is.
 
-        ``precision``, shape (entities, dimensions, dimensions): sum of the weights of an entity's
-        observations times the second moments of their designs; ``target``, shape (entities, dimensions): sum
-        of weight times observation times design.
+        ``precision`` and ``target`` sum weight times second moments of the designs, and weight times
+        observation times design; shapes (entities, dimensions, dimensions) and (entities, dimensions).
         """
         inverse = _inverse(self.spread)
         covariances = _inverse(precision + inverse)
@@ -233,10 +232,7 @@ class PropensityBins:
 
     @classmethod
     def by_rank(cls, side: Regressed, counting: Bools) -> PropensityBins:
-        """Return bins of nearly equal sizes, by propensity and then by bias.
-
-        ``counting``, shape (entities,): who counts; the others are in bins all the same.
-        """
+        """Return bins of nearly equal sizes of those who count, by propensity and then by bias."""
         propensity, bias = side.means.T
         entities = propensity.size
         outer = np.empty(entities, dtype=np.int64)

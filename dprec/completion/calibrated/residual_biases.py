@@ -51,10 +51,7 @@ class ResidualAnswers:
 
     @classmethod
     def of(cls, seen: Observations, reports: ResidualReports, features: Floats) -> ResidualAnswers:
-        """Read answers.
-
-        ``features``, shape (items, features).
-        """
+        """Read answers about items with features of shape (items, features)."""
         users, items, n_users = seen.users, seen.items, seen.shape[0]
         counts = np.bincount(users, minlength=n_users)
         means = (
@@ -93,11 +90,7 @@ class _Posterior:
 def fitted_to_residuals(
     start: Regressed, seen: Observations, reports: ResidualReports, sweeps: int, progress: Progress
 ) -> Regressed:
-    """Return the posterior of the item biases.
-
-    ``start``: the prior. An intercept stays 0, as residuals do not depend on it. ``sweeps``: steps of Fisher
-    scoring.
-    """
+    """Return the posterior of the item biases, by Fisher scoring; an intercept stays 0."""
     answers = ResidualAnswers.of(seen, reports, start.features)
     n_items, width = start.features.shape
     expected = start.expected.spread[0]

@@ -71,12 +71,7 @@ class Biases:
         curvature: float,
         ridge: float,
     ) -> tuple[Biases, Floats]:
-        """Minimise a quadratic model of the objective in the biases.
-
-        ``users``, ``items``, shape (cells,); ``slopes``, shape (cells,): derivative of the objective in each
-        cell; ``curvature``: its second derivative, the same in every cell. Returns shape (cells,): the slopes
-        that the model predicts afterwards.
-        """
+        """Minimise a quadratic model in the biases; return the slopes that it predicts then."""
         biases, left = self, slopes.copy()
         if not slopes.size:
             return biases, left
@@ -102,11 +97,7 @@ def fit_biases(
     shape: tuple[int, int],
     ridge: float,
 ) -> Biases:
-    """Return the biases that minimise a likelihood's objective plus ridge / 2 x their squares.
-
-    ``users``, ``items``, shape (cells,). ``shape``: users and items. ``ridge``: above 0; the mean is not
-    penalised.
-    """
+    """Return the biases that minimise an objective plus ridge / 2 x their squares but the mean's."""
     biases = Biases.zero(shape)
     value, slopes = likelihood.value_and_slopes(biases.at(users, items))
     if not slopes.size:
@@ -276,10 +267,7 @@ class OneBit(Completion):
     def domain(
         self, users: NDArray[np.int32], items: NDArray[np.int32], shape: tuple[int, int], seed: int
     ) -> Domain[Any]:
-        """Return the set to which the low-rank part is constrained.
-
-        ``users``, ``items``, shape (cells,): the observed cells, by user.
-        """
+        """Return the set to which the low-rank part is constrained."""
         if self.bounded:
             return BoundedNuclearBall(users, items, shape, self.radius(shape), self.alpha)
         return NuclearBall(users, items, shape, self.radius(shape), self.max_rank, seed)
@@ -297,10 +285,7 @@ class OneBit(Completion):
     def fit_perturbed(
         self, observations: Observations, linear: Floats | None, seed: int, progress: Progress = silent
     ) -> HiddenMatrix:
-        """Complete the matrix with a linear term added to the objective (Li et al. [li2021], Eq. 5).
-
-        ``linear``, shape (cells,): the noise H at the observed cells.
-        """
+        """Complete the matrix with noise per cell added to the objective (Li et al. [li2021], Eq. 5)."""
         check_binary(observations.scale)
         if not np.all(np.isfinite(observations.values)):
             raise RunError("one-bit completion cannot start: values that are not finite")

@@ -131,10 +131,7 @@ class Gaussian(Link):
 
 
 def link_of(kind: LinkKind, sigma: float) -> Link:
-    """Return a link by its name; ``sigma`` is the Gaussian's.
-
-    Raises InputError when there is no such link or sigma is not above 0.
-    """
+    """Return a link by its name; raises InputError for another, or a sigma that is not above 0."""
     if kind == "logistic":
         return Logistic()
     if kind != "gaussian":
@@ -146,8 +143,6 @@ def link_of(kind: LinkKind, sigma: float) -> Link:
 
 def steepness(link: Link, alpha: float) -> float:
     """Return L = sup over |x| <= alpha of |h'(x)| / (h(x) (1 - h(x))) (Li et al. [li2021], section 3.1).
-
-    ``alpha``: largest entry of the hidden matrix, above 0.
 
     The supremum is attained at alpha; it is 1 for the logistic link.
     """
@@ -165,11 +160,8 @@ _LEVELS = 129
 def slope_channel(clamp: float, symbols: int, epsilon: float) -> Channel:
     """Return the channel of one gradient entry at the budget of one round.
 
-    Laplace noise of scale 2 C / epsilon, where epsilon is a K-th of the whole budget: the 2 C K / epsilon
-    of Li et al. [li2021], section 4.3, in terms of the whole. Cut into cells, its loss is exactly epsilon.
-
-    ``clamp``: c, the largest entry that is sent; ``symbols``: cells of the grid on which the noisy entry is
-    sent.
+    Laplace noise of scale 2 C / epsilon, where epsilon is a K-th of the whole budget: the 2 C K / epsilon of
+    Li et al. [li2021], section 4.3, in terms of the whole. Cut into cells, its loss is exactly epsilon.
     """
     levels = np.linspace(-clamp, clamp, _LEVELS)
     b = 2 * clamp / epsilon

@@ -81,11 +81,7 @@ class CalibratedNoise:
 
 
 def output_sensitivity(shape: tuple[int, int], alpha: float, radius: float | None) -> float:
-    """Return an upper bound on the L1 distance between any two estimates.
-
-    ``shape``: m users and n items; ``alpha``: bound of every entry; ``radius``: bound tau of the nuclear
-    norm, if there is one.
-    """
+    """Return an upper bound on the L1 distance between any two estimates with entries within +-alpha."""
     m, n = shape
     bound = 2 * alpha * m * n
     return bound if radius is None else min(bound, 2 * radius * math.sqrt(m * n))
@@ -120,11 +116,7 @@ def curvature_ratio(link: Link, alpha: float) -> float:
 
 
 def slope_bound_of(link: Link, alpha: float, slope_bound: SlopeBound) -> float:
-    """Return Delta, a bound of h' / (h (1 - h)) on [-alpha, alpha] (Li et al. [li2021], section 4.2).
-
-    ``slope_bound``: the paper's, 1 for the logistic link and 2 h'(0) / h(-alpha) for the Gaussian one, or the
-    maximum.
-    """
+    """Return Delta, a bound of h' / (h (1 - h)) on [-alpha, alpha] (Li et al. [li2021], section 4.2)."""
     if slope_bound == "tight":
         return steepness(link, alpha)
     if isinstance(link, Logistic):
@@ -145,10 +137,9 @@ def objective_noise(
 ) -> CalibratedNoise:
     """Return the noise of objective perturbation (Li et al. [li2021], Theorem 2).
 
-    ``link``, ``alpha``, ``slope_bound``: as `slope_bound_of`; what is proved follows from the maximum in
-    either case. ``bounded``: whether only the constrained problem is solved, with entries held within
-    +-alpha. Raises SettingError when the sound calibration has no proof, or epsilon is too small for it; its
-    keys are relative to the owner of both the perturbation and the budget.
+    ``bounded``: whether only the constrained problem is solved, with entries held within +-alpha. Raises
+    SettingError when the sound calibration has no proof, or epsilon is too small for it; its keys are
+    relative to the owner of both the perturbation and the budget.
     """
     delta = slope_bound_of(link, alpha, slope_bound)
     if isinstance(link, Logistic):
@@ -191,10 +182,7 @@ class Perturbation(Options):
 
     @abstractmethod
     def noise(self, completion: OneBit, shape: tuple[int, int], epsilon: float) -> CalibratedNoise:
-        """Return the noise for a completion of a matrix of ``shape`` users x items.
-
-        Raises InputError when the calibration cannot guarantee epsilon.
-        """
+        """Return the noise for a matrix of ``shape``; raises InputError when it cannot guarantee epsilon."""
 
     @abstractmethod
     def complete(

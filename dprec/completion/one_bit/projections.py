@@ -36,10 +36,7 @@ _ADMM_TOLERANCE = 1e-5
 
 
 def singular_value_threshold(values: Floats, radius: float) -> float:
-    """Return the threshold t at which sum(max(value - t, 0)) = radius; 0 if the sum is never that large.
-
-    ``values``, shape (k,): not negative, descending; ``radius``: above 0.
-    """
+    """Return the threshold t at which sum(max(value - t, 0)) = radius; 0 if the sum is never that large."""
     sums = np.cumsum(values) - radius
     if not values.size or sums[-1] <= 0:
         return 0.0

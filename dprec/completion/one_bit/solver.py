@@ -120,11 +120,7 @@ def minimise(
     tolerance: float,
     progress: Progress = silent,
 ) -> Solution[PointT]:
-    """Minimise the likelihood's objective over a convex set, from zero.
-
-    ``iterations``: steps at most; ``tolerance``: residual at which the iterate counts as optimal. Raises
-    RunError when the objective is not finite.
-    """
+    """Minimise the likelihood's objective over a convex set, from zero, to within ``tolerance``."""
     iterate = best = _Iterate.at(domain.zero(), likelihood, domain)
     objectives = [iterate.value]
     length, residual = 1 / likelihood.link.largest_curvature, np.inf
@@ -206,8 +202,7 @@ def minimise_bounded(
 ) -> Solution[Floats]:
     """Minimise the objective from zero; return Z, scaled so that both constraints hold exactly.
 
-    ``iterations``: alternations at most; ``tolerance``: the copies' distance, and the gradient that is left,
-    over the matrix's norm, of an optimum. Raises RunError when the objective is not finite.
+    ``tolerance``: the copies' distance, and the gradient left, over the matrix's norm, of an optimum.
     """
     observed = (ball.rows, ball.columns)
     within, inside, dual = ball.zero(), ball.zero(), ball.zero()

@@ -87,11 +87,7 @@ class CountFamily(CellFamily):
         return CountNoise.of(epsilon, self.n_items)
 
     def losses(self, counts: Ints, asked: Ints | None = None) -> tuple[Floats, Floats]:
-        """Return the exact losses, per rating and per user.
-
-        ``counts``, shape (users,). ``asked``, shape (users, groups): ratings in each count, 0 where none was
-        asked for; by default, every rating has a symbol.
-        """
+        """Return the exact losses; ``asked``, shape (users, groups), has the ratings in each count."""
         if asked is None:
             return super().losses(counts)
         per_rating, draws = self.epsilons(counts), counts - asked.sum(axis=1)
@@ -183,11 +179,7 @@ class Counts(FollowUp):
         return bool(self.group_codec.decode([question])[0].all())
 
     def grouped(self, cells: Ints, groups: Ints, counted: Bools) -> Ints:
-        """Count cells by user and group, shape (users, groups).
-
-        ``cells``, shape (users,): cells of each user; ``groups``, shape (sum of cells,): the group of each
-        cell's item; ``counted``, shape (sum of cells,).
-        """
+        """Count cells by user and group, shape (users, groups)."""
         places = (rows_of(cells) * self.groups + groups)[counted]
         shape = cells.size, self.groups
         return np.bincount(places, minlength=cells.size * self.groups).reshape(shape)
@@ -220,12 +212,7 @@ class Counts(FollowUp):
         return self.family.added(profiles.counts, self.grouped(profiles.counts, of_rating, left))
 
     def perturb(self, cells: Ints, counts: Ints, sizes: Ints, random_words: NDArray[np.uint64]) -> Ints:
-        """Add each user's noise to its counts.
-
-        ``cells``, shape (users,): cells of each user's first part, counted or not; ``counts``, ``sizes``,
-        shape (users, groups): ratings that reach the least level, and all that are counted; ``random_words``,
-        shape (users, groups).
-        """
+        """Add each user's noise to its counts of the ratings that reach the least level, and clamp them."""
         noisy = np.zeros_like(counts)
         epsilons = self.family.epsilons(cells)
         for epsilon in np.unique(epsilons).tolist():
@@ -242,9 +229,8 @@ class Counts(FollowUp):
     ) -> NoisyCounts:
         """Return the counts that a server has received of at least one rating.
 
-        ``users``, ``groups``, shape (observed cells,): the user of each cell, and the group of its item;
-        ``counted``, shape (observed cells,): which cells are in a count that arrived; ``cells``, shape
-        (users,); ``values``, shape (users, groups): the noisy counts.
+        ``values``, shape (users, groups): the noisy counts; ``counted``, shape (observed cells,): which cells
+        are in one.
         """
         width, places = self.groups, np.flatnonzero(counted)
         owners = users[places].astype(np.int64) * width + groups[places]
@@ -296,11 +282,7 @@ class CountsAsked(Asking):
 
 
 def popularity_groups(ratings: Ints, groups: int) -> Ints:
-    """Return the group of every item, such that each group has about the same number of ratings.
-
-    ``ratings``, shape (items,): how often each item is rated; ``groups``: at least 1. The result has shape
-    (items,). From 0, the items that are rated most often; of equally popular items, the first come first.
-    """
+    """Return the group of every item, from 0 for the most rated; each has about as many ratings."""
     order = np.argsort(-ratings, kind="stable")
     before = np.cumsum(ratings[order]) - ratings[order]
     result = np.empty(ratings.size, dtype=np.int64)

@@ -42,10 +42,10 @@ class CountNoise:
 
     @classmethod
     def of(cls, epsilon: float, most: int) -> CountNoise:
-        """Return noise for which a count loses at most epsilon when it changes by 1.
+        """Return noise for which a count of up to ``most`` loses at most epsilon when it changes by 1.
 
-        ``epsilon``: at least `LEAST_EPSILON`; ``most``: ratings of the longest count, at least 1. Raises
-        ValueError when epsilon is smaller, or integer weights are too coarse for so long a count.
+        Raises ValueError when epsilon is below `LEAST_EPSILON`, or integer weights are too coarse for so long
+        a count.
         """
         if epsilon < LEAST_EPSILON:
             raise ValueError(f"epsilon {epsilon:g} for a count")
@@ -83,11 +83,7 @@ class CountNoise:
         return loss_of_draws(*max(set(found), key=lambda pair: Fraction(*pair)))
 
     def perturb(self, counts: Ints, sizes: Ints, random_words: NDArray[np.uint64]) -> Ints:
-        """Add noise to counts and clamp them.
-
-        ``counts``, ``sizes``: how many ratings are counted, and of how many; sizes are at most `most`.
-        ``random_words``: one uniform word per count. Result: from 0 to the sizes.
-        """
+        """Add noise to counts, and clamp them to 0 and to the sizes, which are at most `most`."""
         ends = np.concatenate([self.tails[::-1], DRAWS - self.tails])
         draws = integer_weights(random_words).astype(np.int64)
         noise = np.searchsorted(ends, draws, side="right") - self.most

@@ -66,9 +66,6 @@ class ProfileCode:
         """Return the code of an answer at a budget.
 
         About e^epsilon + 1 times as many blocks as marked ones say most; a small catalogue has fewer.
-
-        ``epsilon``: of one answer, above 0; ``profile``: ratings of a profile that count at most. Raises
-        SettingError when blocks would be too large, for a catalogue of so many items.
         """
         epsilon = min(epsilon, _MOST_EPSILON)
         elements, wanted = 2 * n_items, _wanted_blocks(epsilon, profile)
@@ -140,11 +137,9 @@ class ProfileCode:
     def answers(
         self, counts: Ints, elements: Ints, choice: NDArray[np.uint64], noise: NDArray[np.uint64]
     ) -> Ints:
-        """Answer about the profiles of a partition, shape (users,).
+        """Answer about the profiles of a partition by a multiplier and a block each, shape (users,).
 
-        ``counts``, shape (users,): elements of each user, `marked` at most; ``elements``, shape (sum of
-        counts,): by user; ``choice``, ``noise``, shape (users,): independent random words: for the
-        multipliers, and for the answers. Result: numbers that stand for a multiplier and a block.
+        ``choice`` and ``noise`` are independent words, for the multipliers and for the answers.
         """
         multipliers = 1 + uniform_below(self.multipliers, choice)
         owners = rows_of(counts)
@@ -171,10 +166,7 @@ class ProfileCode:
         return sent
 
     def counted(self, answers: Ints) -> Ints:
-        """Return how many answers name a block of which each element is one, shape (elements,).
-
-        ``answers``, shape (answers,).
-        """
+        """Return how many answers name a block of which each element is one, shape (elements,)."""
         if self.size == 1:
             return np.bincount(answers, minlength=self.elements)
         total = np.zeros(self.modulus, dtype=np.int64)

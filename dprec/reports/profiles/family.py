@@ -150,10 +150,7 @@ class ProfileFamily(IndependentDraws):
         return self.answers
 
     def audited_symbols(self, exchange: int, reports: list[bytes], items: Ints) -> Ints:
-        """Return a symbol for each answer: which elements it names, and how it divides all into blocks.
-
-        The elements are those of all items that anybody has rated.
-        """
+        """Return a symbol for each answer: which elements it names, and how it divides all into blocks."""
         code, answers = self.code, self.numbers.decode(reports)[1]
         if code.size == 1:
             return answers + 1
@@ -199,9 +196,7 @@ def profile_elements(
 ) -> tuple[Ints, Ints]:
     """Return the elements of every profile: 2 i, or 2 i + 1 if item i is rated above the user's mean.
 
-    ``counts``, shape (users,): ratings of each user; ``items``, shape (ratings,): by user; ``levels``, shape
-    (ratings,); ``most``: elements of a user at most: of its ratings farthest from the mean, the first ones if
-    equally far. Returns ``counts``, shape (users,); ``elements``, shape (sum of counts,).
+    At most ``most`` of a user: of its ratings farthest from the mean, the first ones if equally far.
     """
     ratings, users = scale.values[levels - 1], rows_of(counts)
     residuals = ratings * counts[users] - np.bincount(users, weights=ratings, minlength=counts.size)[users]
