@@ -3,8 +3,6 @@
 None of their failures says more to the server than its code.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Mapping
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Where the devices of a partition take their random words from; see `dprec.randomness.devices`."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from clients.population import Partition, Population

@@ -1,7 +1,5 @@
 """Simulated faults: devices that never answer, answer too late or send damaged reports."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

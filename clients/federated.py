@@ -5,8 +5,6 @@ update of bounded length whatever its ratings, with its own noise if it adds any
 Model, clip, noise and number of rounds are installed on it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 

@@ -5,8 +5,6 @@ its budget allows. Budget, number of rounds and clamp are installed on it, and i
 for a single row of values (see `clients.memory`). Which items are rated is sent in the clear.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 

@@ -8,8 +8,6 @@ rounds than its budget was divided by, each within one round's share. This holds
 - for any finite item factors every user has a report, and its length does not depend on the ratings.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from functools import partial

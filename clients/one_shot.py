@@ -5,8 +5,6 @@ request for it carries nothing. What follows is answered for one question only. 
 repeats what it sent, since it draws the same noise whenever it computes an answer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import lru_cache, partial
 

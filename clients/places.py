@@ -1,7 +1,5 @@
 """Folders that every node sees: a local path, or a URL that fsspec opens, used in the same way."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import uuid

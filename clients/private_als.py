@@ -5,8 +5,6 @@ in no other; number of rounds, noise, and how ratings are chosen and clipped are
 is answered once. Who adds up, and the noise that is added on the way, are those of the installed aggregation.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

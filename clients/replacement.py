@@ -6,8 +6,6 @@ replaces its items for one table of candidates only. It draws the same random wo
 asking again with the same table reveals nothing more, and another table is refused.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from flwr.app import Context
 

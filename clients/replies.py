@@ -1,7 +1,5 @@
 """The reply of a partition after simulated faults: its users' reports in one message, or their sum."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

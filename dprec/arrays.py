@@ -5,8 +5,6 @@ either ``counts`` (cells of each row) or ``indptr`` (`offsets` of the counts, as
 delimits the rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Generic, TypeVar, overload

@@ -10,8 +10,6 @@ favours a profile, in several ways (`scores_of`), the second to choose profiles,
 third to bound the probabilities of the event that was chosen. So a bound holds whatever was chosen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self

@@ -4,8 +4,6 @@ One-bit methods work on signs. The threshold is part of a run's configuration an
 anything else, so devices hold signs, and accuracy is measured on signs.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Literal

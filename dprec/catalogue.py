@@ -1,7 +1,5 @@
 """Public data about the items: numbers such as a year, and categories such as genres."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

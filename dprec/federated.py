@@ -6,8 +6,6 @@ and noise are done here, whatever a model computes, so that the loss follows fro
 [abadi2016], Algorithm 1, with everybody in every round).
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A completion of ratings that a notebook holds: without devices, a server or a configuration."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Ordinal probit: levels are a latent rating and normal noise, cut at points (McCullagh [mccullagh1980])."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Literal
 

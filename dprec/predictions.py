@@ -1,7 +1,5 @@
 """Predictions as they must be, one finite number for each cell, and the lists that follow from them."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass

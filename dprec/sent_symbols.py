@@ -1,7 +1,5 @@
 """The symbols in what devices send, as any server can read them, and the matrices behind them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 

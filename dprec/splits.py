@@ -1,7 +1,5 @@
 """Division of a data set into ratings to learn from and ratings to predict."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Literal

@@ -4,8 +4,6 @@ The command line is named here as a string, as in the metadata of an installed s
 package imports the simulation.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from importlib import import_module

@@ -5,8 +5,6 @@ use; from then on it sends the user the entries at these items and gets back one
 This is a Flower `Strategy` that keeps its matrix to itself; see `strategies.rounds`.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass

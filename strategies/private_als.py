@@ -3,8 +3,6 @@
 This is a Flower `Strategy` that starts from a model of its own; see `strategies.rounds`.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Each is a single query, not a training round, so no Flower `Strategy` is involved.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,8 +5,6 @@ payload if it were alone on its node. The identifiers that Flower draws at rando
 so that sizes do not change from run to run.
 """
 
-from __future__ import annotations
-
 import time
 from abc import abstractmethod
 from collections import Counter

@@ -15,8 +15,6 @@ round that was answered, and draw the same noise for the same one. So one charge
 and round covers every answer that can leave.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable

@@ -6,8 +6,6 @@ item factors of the last round, the last line that the ledger must have, and a r
 arrived.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """What each kind of answer costs, from what is installed on the device alone."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Callable, Mapping

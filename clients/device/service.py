@@ -5,8 +5,6 @@ fetched together is answered a fixed time later (`Service.answer_after`). What a
 alone is done after that, in a thread for which nothing that the server sees has to wait.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import sys

@@ -17,8 +17,6 @@ and 3 / (2 m^2). As a sum of m_t^-4 is at most the square of that of m_t^-2, sev
 than one with the multiplier (sum of m_t^-2)^-1/2.
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 

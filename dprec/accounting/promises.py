@@ -1,7 +1,5 @@
 """What is promised: units of privacy loss, budgets, and the guarantee of a protocol."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

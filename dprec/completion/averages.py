@@ -1,7 +1,5 @@
 """The simplest completions: averages of the item, of the user, or of what a device has itself."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

@@ -7,8 +7,6 @@ Shin et al. [shin2018] keep every user's factors on the device. Given the item f
 broadcasts, a user's factors solve a small ridge regression; whole partitions are solved at once.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

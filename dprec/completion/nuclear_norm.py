@@ -8,8 +8,6 @@ found between the last two. Each problem is solved by accelerated proximal gradi
 decomposes a matrix that is sparse plus low rank (Toh and Yun [toh2010]).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """One registry per kind of component: where a component gets its name in configurations."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from importlib.metadata import entry_points

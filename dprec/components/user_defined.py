@@ -11,8 +11,6 @@ A class of a module travels by its name, together with the folders that this pro
 of a notebook or script, which no other process can import, travels as its code.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import importlib

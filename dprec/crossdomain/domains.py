@@ -1,7 +1,5 @@
 """Ratings of items from two domains by overlapping users, in one matrix."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

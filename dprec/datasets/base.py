@@ -1,7 +1,5 @@
 """What every data set is: settings that state where ratings come from, and a way to load them."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import warnings

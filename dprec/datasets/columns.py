@@ -1,7 +1,5 @@
 """Settings that say where ratings stand in a table, and on which scale they are."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

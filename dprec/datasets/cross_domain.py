@@ -1,7 +1,5 @@
 """Data sets with two item domains and shared users, for recommendation across domains."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -9,8 +9,6 @@ A column becomes a table of characters, with one row per position in a cell, whi
 numbers or strings at once.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ A data set is in the cache completely or not at all: it is downloaded and unpack
 place, and moved there by a single rename.
 """
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import stat

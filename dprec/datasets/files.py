@@ -4,8 +4,6 @@ Anything else (quoted cells, separators of several characters) is rewritten into
 block.
 """
 
-from __future__ import annotations
-
 import bz2
 import codecs
 import csv

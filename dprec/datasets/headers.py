@@ -1,7 +1,5 @@
 """How a text file is laid out, by its first lines, and which of its columns hold what, by their names."""
 
-from __future__ import annotations
-
 import csv
 import math
 import re

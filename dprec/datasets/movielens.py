@@ -1,7 +1,5 @@
 """The MovieLens data sets of GroupLens (Harper and Konstan [harper2015])."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Callable

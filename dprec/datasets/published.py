@@ -4,8 +4,6 @@ Jester (Goldberg et al. [goldberg2001]), libimseti.cz (Brozovsky and Petricek [b
 restaurants and consumers of UCI (Vargas-Govea et al. [vargas2011]), and books and music on douban.com.
 """
 
-from __future__ import annotations
-
 import importlib
 import io
 from collections.abc import Callable, Iterable, Sequence

@@ -5,8 +5,6 @@ rating is a latent opinion (the sum of a user bias, an item bias, an inner produ
 noise) cut into stars so that the histogram matches that of MovieLens 100K.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Ratings in any delimited text file or Parquet table, and public data about items in one."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

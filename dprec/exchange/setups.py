@@ -4,8 +4,6 @@ A device takes its budget, its mechanism and the number of rounds from here and 
 so its guarantee holds against any server. A setup is stored as JSON and checked when it is read.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -13,8 +13,6 @@ no part of epsilon, which holds against a server that sees whose they are. Feedb
 here the gradient is that of the ratings, as in the other kinds of report.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What every mechanism is: a recipe for a channel, given a rating scale and a privacy budget."""
 
-from __future__ import annotations
-
 import functools
 import math
 from abc import abstractmethod

@@ -7,8 +7,6 @@ costs the epsilon of the one or of the other. What a count tells about a user's 
 of its size, what bits tell with their number.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """The channel that says most about a latent rating, by linear programming (Kairouz et al. [kairouz2014])."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product

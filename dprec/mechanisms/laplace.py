@@ -4,8 +4,6 @@ The pmf of bounded noise is proportional to the density at the points of the gri
 unbounded noise, each cell integrates the density, and the cells at the ends collect the tails.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

@@ -5,8 +5,6 @@ probabilities printed under Eqs. (4) and (5) lack the scale inside the exponent 
 rating; here they are integrals of the density of Definition 5. Zheng's mechanisms: [zheng2016], Theorem 3.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

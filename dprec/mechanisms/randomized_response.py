@@ -1,7 +1,5 @@
 """Randomised response over the levels, and binary flips of signs."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal

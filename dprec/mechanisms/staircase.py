@@ -1,7 +1,5 @@
 """The staircase mechanism: additive noise whose density falls in steps (Geng et al. [geng2015])."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal

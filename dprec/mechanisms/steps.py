@@ -4,8 +4,6 @@ Where the density is the same for every rating, the place within a step tells no
 the device sends the number of the step, and its middle has the expectation of the noisy rating itself.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

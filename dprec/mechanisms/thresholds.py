@@ -1,7 +1,5 @@
 """Whether a rating reaches a threshold, by randomised response; also over "not rated"."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

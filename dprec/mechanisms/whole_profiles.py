@@ -4,8 +4,6 @@ A bit compares a rating with the whole profile, so only a promise per user is po
 even share of the user's budget; which ratings bits are about is drawn whatever their values.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal

@@ -1,7 +1,5 @@
 """Zheng's mechanisms: noisy ratings or randomised response, with "not rated" as one more answer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """What the server tells the devices of a completion, whether it has item factors or predictions alone."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

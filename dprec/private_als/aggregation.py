@@ -9,8 +9,6 @@ mechanism, rounded afterwards: rounding costs nothing, and hides the deviate's l
 in floating point can be distinguished.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass

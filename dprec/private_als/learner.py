@@ -1,7 +1,5 @@
 """The server's part of a round: from sums with noise to user-independent biases and factors of the items."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 import numpy as np

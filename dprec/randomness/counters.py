@@ -11,8 +11,6 @@ ratio of two integers: irrational, unless it is 0. What is reported is the next 
 what is drawn follows from the next one below, so no loss is ever larger than the one asked for.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from decimal import ROUND_CEILING, Context, Decimal

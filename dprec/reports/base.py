@@ -6,8 +6,6 @@ what it loses (`losses`, `draws_about`), what it costs (`size`), and whether a f
 (`follow_up`). A mechanism names its family once, as `Mechanism.report_family`, which may be user-defined.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

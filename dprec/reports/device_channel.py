@@ -1,7 +1,5 @@
 """The channel that the devices of a run applied to their ratings, and how far it shrinks what is read."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -6,8 +6,6 @@ depend on values. Each answer costs at most an even share of the budget, whateve
 them together cost at most the budget.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Protocol

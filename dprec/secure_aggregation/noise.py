@@ -6,8 +6,6 @@ add up to the noise that the accounting assumes, however many devices there are 
 integers of 128 bits: what floating point would do to the probabilities does not arise.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

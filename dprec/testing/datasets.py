@@ -1,7 +1,5 @@
 """What every data set must do, and what those that read a file of ratings must do."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What every kind of gradient report must do."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

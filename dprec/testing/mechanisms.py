@@ -1,7 +1,5 @@
 """What every mechanism must do."""
 
-from __future__ import annotations
-
 import functools
 import json
 import math

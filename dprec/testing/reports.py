@@ -1,7 +1,5 @@
 """What every family of reports must do, on a tiny catalogue."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

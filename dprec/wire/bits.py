@@ -1,7 +1,5 @@
 """Bit fields of many users at once, the most significant bit first, as in `numpy.packbits`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -7,8 +7,6 @@ channel. Every layout and code follows from the channel and the catalogue alone,
 report that shows nothing has no bytes, unless whole rows are sent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

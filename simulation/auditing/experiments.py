@@ -1,7 +1,5 @@
 """What an audit compares: small profiles, and which of them must be hard to distinguish."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations

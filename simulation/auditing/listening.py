@@ -1,7 +1,5 @@
 """Runs protocols on the people of experiments: what devices send, charge themselves, and answer besides."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Audits all presets, each protocol once."""
 
-from __future__ import annotations
-
 import json
 import time
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ noise are compared with pairs that cannot: if an event distinguishes the two kin
 report belongs to two pairs of a kind, so that pairs count as independent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

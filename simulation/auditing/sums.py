@@ -1,7 +1,5 @@
 """Audits sums with noise: what a server that colludes with some devices reads, or a trusted one releases."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Presets: the configurations that ship with the project, found by name from anywhere."""
 
-from __future__ import annotations
-
 from difflib import get_close_matches
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Plain values: YAML read strictly, and nested values under dotted keys."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path

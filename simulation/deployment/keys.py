@@ -1,7 +1,5 @@
 """The keys of a deployment: made, certified by an authority of its own, and registered with a SuperLink."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Prepares a pilot: keys, certificates, what the server is given, and a folder for each device."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """The folder that the server of a deployment is given: who takes part, what else it knows, and no rating."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Serves a deployment: a ServerApp that runs a protocol with the devices of a SuperLink."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Iterator, Mapping

@@ -6,8 +6,6 @@ the message's context, which stays in this process, and their draws depend on wh
 answer has the same bits.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator

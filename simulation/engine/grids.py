@@ -5,8 +5,6 @@ arrives as an ordinary reply. An error reply is therefore a failure of the simul
 worker, and ends the run rather than that it goes on without its users.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence

@@ -4,8 +4,6 @@ The constants are rounded up from the measurements of `benchmarks/memory_model.p
 hold for the largest moment of a run: with the ratings loaded, the reports decoded and the completion at work.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -5,8 +5,6 @@ The same bits need the same sources, libraries and files on every node: one that
 anything is computed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import os

@@ -5,8 +5,6 @@ thread, with a ServerApp that only lends its grid. The caller's thread talks to 
 start of Ray can serve many runs and an exception stays in the run that caused it.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import threading

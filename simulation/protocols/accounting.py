@@ -1,7 +1,5 @@
 """What the protocols share: matched budgets, what they refuse, and notes on failures."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What an audit asks of a protocol, and what a protocol may have it do."""
 
-from __future__ import annotations
-
 import typing
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

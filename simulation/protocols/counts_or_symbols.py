@@ -6,8 +6,6 @@ ratings tells about the user's bias alone, and that grows with the square of m. 
 variances is compared, in the mean over ratings as they are spread over users and items.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, Self
 

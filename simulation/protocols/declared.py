@@ -4,8 +4,6 @@ A mechanism of one's own is a matrix, from which its loss follows whoever made i
 aggregation, a perturbation or a protocol of one's own sends what its code sends, and its loss is its word.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """What protocols say about what is read beside reports: which items were rated, and public data."""
 
-from __future__ import annotations
-
 from dprec.catalogue import Catalogue
 from dprec.observations import EmbeddingRelease
 

@@ -1,7 +1,5 @@
 """What a device sends, as far as the configuration alone says, before anything runs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from dprec.accounting import PrivacyUnit

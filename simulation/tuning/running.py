@@ -1,7 +1,5 @@
 """Tunes configurations: as many trials for each, judged on a validation part of the training ratings."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Calibrated completion: an ordinal model fitted to the likelihood of the reports, not to noisy numbers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any, ClassVar, Literal

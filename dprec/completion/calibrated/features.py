@@ -1,7 +1,5 @@
 """What is known before any rating is read: features of users and items, and the prior that rests on them."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -4,8 +4,6 @@ Every rating is reported once whether or not the shares are learned, so that lea
 beyond what the ledger charges. What the reports cannot distinguish stays as the public histogram has it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -7,8 +7,6 @@ Entries are rounded to fixed levels on [-C, C], so that noise and clamping toget
 with an exact privacy loss, as for ratings.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Literal

@@ -21,8 +21,6 @@ boundary of the constraints, and it omits the Jacobian of the map between the no
   ball that bounds the entries.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ ratings and the rank. Its intersection with the infinity ball needs every entry,
 that fit into memory densely.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Generic, TypeVar
