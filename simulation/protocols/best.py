@@ -5,10 +5,8 @@ ratings (`suited_to`), information decides beyond the table: counts serve a serv
 where items have many ratings, and a bit may say more than symbols about levels whose shares are not public.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyBudget
 from dprec.completion import Calibrated
@@ -32,10 +30,7 @@ from simulation.protocols.counts_or_symbols import PUBLIC, Sizes
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.sent import Example, Sent
-from simulation.protocols.task import Task
-
-if TYPE_CHECKING:
-    from flwr.serverapp import Grid
+from simulation.protocols.task import Grid, Task
 
 COUNTS_UP_TO = {"device": 0.15, "server": 0.9}
 """The largest epsilon per rating at which bits and counts serve a device or a server better than symbols.

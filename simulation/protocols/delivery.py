@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 from dprec.completion import Completed
 from dprec.components import Options, option
 from dprec.predictions import checked, checked_rows
-from simulation.protocols.task import ServerTask
+from simulation.protocols.task import Grid, ServerTask
 
 if TYPE_CHECKING:
-    from flwr.serverapp import Grid
-
     from dprec.wire import TrafficLedger
 
 NOT_DELIVERED = (

@@ -36,11 +36,9 @@ from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyModel
 from simulation.protocols.outcome import Outcome, ServerOutcome
 from simulation.protocols.sent import Example, Sent
-from simulation.protocols.task import ServerTask, Sizes, Task
+from simulation.protocols.task import Grid, ServerTask, Sizes, Task
 
 if TYPE_CHECKING:
-    from flwr.serverapp import Grid
-
     from strategies.federated import FederatedRounds
 
 LARGEST_DEVIATION = 1e4

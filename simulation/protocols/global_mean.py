@@ -1,9 +1,7 @@
 """The baseline of one number per user: every device sends its mean, and the mean of these is predicted."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 
@@ -28,10 +26,7 @@ from simulation.protocols.components import AnyMechanism
 from simulation.protocols.delivery import NOT_DELIVERED
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.sent import Example, Sent, sent_ratings
-from simulation.protocols.task import Task
-
-if TYPE_CHECKING:
-    from flwr.serverapp import Grid
+from simulation.protocols.task import Grid, Task
 
 _NO_MECHANISM = Raw()
 

@@ -1,9 +1,7 @@
 """Gradient perturbation for one-bit completion: noisy slopes over rounds, sent to an untrusted server."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from dprec.accounting import (
     LARGEST_CELL_EPSILON,
@@ -29,10 +27,7 @@ from simulation.protocols.base import Protocol
 from simulation.protocols.delivery import DELIVERY, TopN
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.sent import Example, Sent, sent_through
-from simulation.protocols.task import Task
-
-if TYPE_CHECKING:
-    from flwr.serverapp import Grid
+from simulation.protocols.task import Grid, Task
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,12 +32,10 @@ from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyGradient
 from simulation.protocols.outcome import Outcome, ServerOutcome
 from simulation.protocols.sent import Example, Sent
-from simulation.protocols.task import ServerTask, Sizes, Task
+from simulation.protocols.task import Grid, ServerTask, Sizes, Task
 from strategies.participation import SamplingOptions
 
 if TYPE_CHECKING:
-    from flwr.serverapp import Grid
-
     from strategies.iterative import IterativeFactorization, State
 
 

@@ -1,9 +1,7 @@
 """The baseline of every comparison: devices predict alone, from their own ratings."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Literal, Self
 
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant
 from dprec.completion import Averages, own_averages
@@ -15,10 +13,7 @@ from dprec.wire import TrafficLedger
 from simulation.protocols.base import Protocol
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.sent import Example
-from simulation.protocols.task import Task
-
-if TYPE_CHECKING:
-    from flwr.serverapp import Grid
+from simulation.protocols.task import Grid, Task
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,11 +28,9 @@ from simulation.protocols.seen_set import note_on_reading, notes_on_table
 from simulation.protocols.sent import Example, Sent, sent_ratings
 from simulation.protocols.served_reports import AfterReports, SentTable, ServedReports
 from simulation.protocols.shuffler import Shuffler, notes_on_ratings
-from simulation.protocols.task import ServerTask, Sizes, Task
+from simulation.protocols.task import Grid, ServerTask, Sizes, Task
 
 if TYPE_CHECKING:
-    from flwr.serverapp import Grid
-
     from strategies.report_collection import Collected
 
 

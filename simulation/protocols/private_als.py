@@ -22,11 +22,9 @@ from simulation.protocols.components import AnyAggregation
 from simulation.protocols.iterative import OwnFactors
 from simulation.protocols.outcome import Outcome, ServerOutcome
 from simulation.protocols.sent import Example, Sent
-from simulation.protocols.task import ServerTask, Sizes, Task
+from simulation.protocols.task import Grid, ServerTask, Sizes, Task
 
 if TYPE_CHECKING:
-    from flwr.serverapp import Grid
-
     from strategies.private_als import PrivateAls
 
 LARGEST_MULTIPLIER = 1e6

@@ -14,12 +14,10 @@ from dprec.reports import ReportFamily
 from dprec.wire import ItemTable
 from simulation.protocols.accounting import notes_on_failures
 from simulation.protocols.seen_set import notes_on_catalogue
-from simulation.protocols.task import ServerTask
+from simulation.protocols.task import Grid, ServerTask
 from strategies.participation import RoundRecord
 
 if TYPE_CHECKING:
-    from flwr.serverapp import Grid
-
     from strategies.report_collection import Collected
 
 

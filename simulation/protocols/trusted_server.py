@@ -30,11 +30,9 @@ from simulation.protocols.components import AnyPerturbation
 from simulation.protocols.delivery import DELIVERY, TopN
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.sent import Example, Sent, sent_ratings
-from simulation.protocols.task import Task
+from simulation.protocols.task import Grid, Task
 
 if TYPE_CHECKING:
-    from flwr.serverapp import Grid
-
     from strategies.report_collection import Collected
 
 _MECHANISM = Raw()

@@ -54,11 +54,9 @@ from simulation.protocols.delivery import NOT_DELIVERED
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.sent import Example, Sent, sent_ratings
-from simulation.protocols.task import Task
+from simulation.protocols.task import Grid, Task
 
 if TYPE_CHECKING:
-    from flwr.serverapp import Grid
-
     from strategies.replacement import Exchanged
     from strategies.report_collection import Collected
 
