@@ -22,12 +22,11 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 from flwr.app import Context, Message
-from numpy.typing import NDArray
 
 from clients.faults import FaultOptions
 from clients.places import place_of, write_whole
 from clients.shards import HeldRatings, ShardedRatings, StoredProfiles, contents_of, write_shards
-from dprec.arrays import Floats, Ints
+from dprec.arrays import Floats, Int32s, Ints, Uint8s
 from dprec.components import (
     Options,
     import_folders,
@@ -214,12 +213,12 @@ class Partition:
         return self._profiles.counts
 
     @property
-    def items(self) -> NDArray[np.int32]:
+    def items(self) -> Int32s:
         """Rated items, by user."""
         return self._profiles.items
 
     @property
-    def levels(self) -> NDArray[np.uint8]:
+    def levels(self) -> Uint8s:
         """Levels of the ratings, by user."""
         return self._profiles.levels
 

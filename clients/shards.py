@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clients.places import READABLE_BY_ALL, place_of, write_whole
-from dprec.arrays import Floats, Ints, blocks, offsets
+from dprec.arrays import Floats, Int32s, Ints, Uint8s, blocks, offsets
 from dprec.components import Options, option
 from dprec.errors import InputError
 from dprec.exchange import from_json, to_json
@@ -63,9 +62,9 @@ class StoredProfiles:
 
     counts: Ints
     """Shape (users,)."""
-    items: NDArray[np.int32]
+    items: Int32s
     """Shape (ratings,)."""
-    levels: NDArray[np.uint8]
+    levels: Uint8s
     """Shape (ratings,)."""
     exact: Floats | None
     """The unrounded ratings of a continuous scale; shape (ratings,)."""

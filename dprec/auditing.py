@@ -12,14 +12,14 @@ third to bound the probabilities of the event that was chosen. So a bound holds 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from scipy.stats import beta, binom
 
-from dprec.arrays import Bools, Floats, Ints
+from dprec.arrays import AnyArray, Bools, Floats, Ints
 
 _NEWTON_STEPS = 12
 
@@ -85,22 +85,22 @@ class Sent:
         return len(self.features)
 
 
-def learning(values: NDArray[Any]) -> NDArray[Any]:
+def learning(values: AnyArray) -> AnyArray:
     """Return the part of the people from which evidence is learned."""
     return values[::_PARTS]
 
 
-def choosing(values: NDArray[Any]) -> NDArray[Any]:
+def choosing(values: AnyArray) -> AnyArray:
     """Return the part of the people by which event and threshold are chosen."""
     return values[1::_PARTS]
 
 
-def bounding(values: NDArray[Any]) -> NDArray[Any]:
+def bounding(values: AnyArray) -> AnyArray:
     """Return the part of the people, half of them, from which bounds follow."""
     return values[np.arange(len(values)) % _PARTS >= _PARTS // 2]
 
 
-def class_edges(values: NDArray[Any], classes: int) -> Floats:
+def class_edges(values: AnyArray, classes: int) -> Floats:
     """Return where classes with equal shares of the values meet, shape (classes - 1, ...)."""
     edges: Floats = np.quantile(values, np.linspace(0, 1, classes + 1)[1:-1], axis=0)
     return edges

@@ -1,12 +1,10 @@
 """Public data about the items: numbers such as a year, and categories such as genres."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Floats, find
+from dprec.arrays import AnyArray, Bools, Floats, find
 from dprec.errors import InputError
 
 
@@ -48,7 +46,7 @@ class Catalogue:
 class ItemRows:
     """Data about items as they come from a file, in any order."""
 
-    item_ids: NDArray[Any]
+    item_ids: AnyArray
     """The data set's identifiers, numbers or strings; shape (rows,)."""
     numbers: Floats
     """NaN where unknown; shape (rows, numbers)."""
@@ -62,7 +60,7 @@ class ItemRows:
     first_line: int = 1
     """Line number of the first row, for error messages."""
 
-    def catalogue(self, item_ids: NDArray[Any]) -> Catalogue:
+    def catalogue(self, item_ids: AnyArray) -> Catalogue:
         """Return the data of the items with the given identifiers, in their order.
 
         An item without a row has no known number and no category; rows of other items are ignored. Columns

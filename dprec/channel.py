@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dprec.arrays import Bools, Floats, Ints
+from dprec.arrays import Bools, Floats, Ints, Uint16s, Uint64s
 from dprec.randomness import DRAW_BITS, DRAWS, integer_weights, loss_of_draws, most_draws
 
 _TABLE_BITS = 12
@@ -40,7 +40,7 @@ _TOLERANCE = 1e-7
 class Channel:
     """A row-stochastic matrix from true levels to symbols."""
 
-    weights: NDArray[np.uint64]
+    weights: Uint64s
     """Draws out of 2**60 that turn each input into each symbol; rows sum to 2**60; shape (inputs, symbols).
     """
     inputs: Floats
@@ -114,12 +114,10 @@ class Channel:
         return loss_of_draws(*max(set(pairs), key=lambda pair: Fraction(*pair)))
 
     @cached_property
-    def _thresholds(self) -> NDArray[np.uint64]:
+    def _thresholds(self) -> Uint64s:
         return np.cumsum(self.weights, axis=1, dtype=np.uint64)[:, :-1]
 
-    def sample(
-        self, levels: NDArray[np.unsignedinteger], random_words: NDArray[np.uint64]
-    ) -> NDArray[np.uint16]:
+    def sample(self, levels: NDArray[np.unsignedinteger], random_words: Uint64s) -> Uint16s:
         """Send each level through the channel.
 
         Parameters
@@ -146,7 +144,7 @@ class Channel:
             symbols[block] = look_up(rows, draws)
         return symbols
 
-    def _searched(self, rows: Ints, draws: NDArray[np.uint64]) -> NDArray[np.uint16]:
+    def _searched(self, rows: Ints, draws: Uint64s) -> Uint16s:
         """Return how many thresholds of its row each draw has reached."""
         symbols = np.empty(rows.size, dtype=np.uint16)
         for row, thresholds in enumerate(self._thresholds):
@@ -154,18 +152,18 @@ class Channel:
             symbols[cells] = np.searchsorted(thresholds, draws[cells], side="right")
         return symbols
 
-    def _looked_up(self, rows: Ints, draws: NDArray[np.uint64]) -> NDArray[np.uint16]:
+    def _looked_up(self, rows: Ints, draws: Uint64s) -> Uint16s:
         """Return what `_searched` does: from a table where there is one threshold to compare with at most."""
         table, crowded, thresholds = self._table
         places = (rows << _TABLE_BITS) + (draws >> np.uint64(DRAW_BITS - _TABLE_BITS)).view(np.int64)
-        symbols: NDArray[np.uint16] = table[places]
+        symbols: Uint16s = table[places]
         symbols += thresholds[rows * self.symbols + symbols] <= draws
         cells = np.flatnonzero(crowded[places])
         symbols[cells] = self._searched(rows[cells], draws[cells])
         return symbols
 
     @cached_property
-    def _table(self) -> tuple[NDArray[np.uint16], Bools, NDArray[np.uint64]]:
+    def _table(self) -> tuple[Uint16s, Bools, Uint64s]:
         """What is known of draws by their first bits, row by row.
 
         How many thresholds they have reached at least, and whether more than one follows up to the next such

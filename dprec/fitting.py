@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from dprec.arrays import Floats, Ints
+from dprec.arrays import AnyArray, Floats, Ints
 from dprec.channel import Channel
 from dprec.completion import Completed, Completion
 from dprec.datasets import HeldRatings, RatingColumns, ratings_from
@@ -121,7 +121,7 @@ def _observed(ratings: Ratings, channel: Channel, symbols: Ints, *, private: boo
     )
 
 
-def _places(ids: ArrayLike, known: NDArray[Any], what: str) -> Ints:
+def _places(ids: ArrayLike, known: AnyArray, what: str) -> Ints:
     """Return the positions of identifiers among those of the data, which ascend."""
     asked = np.atleast_1d(np.asarray(ids))
     if (asked.dtype.kind == "U") != (known.dtype.kind == "U"):

@@ -21,9 +21,8 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Floats, Ints, find, places_of
+from dprec.arrays import AnyArray, AnyInts, Bools, Floats, Ints, find, places_of
 from dprec.components import imported_function
 from dprec.errors import InputError, RunError, SettingError, one_line
 from dprec.randomness import generator
@@ -34,7 +33,7 @@ from dprec.ratings import Ratings
 class RankedHits:
     """Where the relevant items are in the users' lists."""
 
-    lists: NDArray[np.integer]
+    lists: AnyInts
     """Recommended items, the best first; negative after the last one of a short list; shape (users, length).
     """
     hits: Bools
@@ -43,7 +42,7 @@ class RankedHits:
     """Relevant items of each user, listed or not; at least 1; shape (users,)."""
 
     @classmethod
-    def of(cls, lists: NDArray[np.integer], users: NDArray[np.integer], relevant: Ratings) -> RankedHits:
+    def of(cls, lists: AnyInts, users: AnyInts, relevant: Ratings) -> RankedHits:
         """Compare lists with the relevant test ratings.
 
         Parameters
@@ -139,7 +138,7 @@ def ranking_figures(
     return figures
 
 
-def _listed_cells(lists: NDArray[np.integer], users: NDArray[np.integer], ratings: Ratings) -> Bools:
+def _listed_cells(lists: AnyInts, users: AnyInts, ratings: Ratings) -> Bools:
     """Return which places of users' lists hold an item that the user has a rating for, shape of the lists."""
     listed = lists >= 0
     _, present = find(ratings.cells, (users.astype(np.int64)[:, None] * ratings.n_items + lists)[listed])
@@ -206,11 +205,7 @@ def ranking_accuracy(
 
 
 def recommendation_accuracy(
-    lists: NDArray[np.integer],
-    users: NDArray[np.integer],
-    test: Ratings,
-    train: Ratings,
-    relevant_from: float | None = None,
+    lists: AnyInts, users: AnyInts, test: Ratings, train: Ratings, relevant_from: float | None = None
 ) -> RankingAccuracy:
     """Compare recommended items with the relevant test items.
 
@@ -246,7 +241,7 @@ def _relevant(test: Ratings, train: Ratings, relevant_from: float | None) -> Boo
     return relevant
 
 
-def _ranking(hits: NDArray[Any], recommended: NDArray[Any], wanted: NDArray[Any]) -> RankingAccuracy:
+def _ranking(hits: AnyArray, recommended: AnyArray, wanted: AnyArray) -> RankingAccuracy:
     """Return the means over users of what their hits are a share of."""
     precision = _mean_ratio(hits, recommended)
     recall = _mean_ratio(hits, wanted)
@@ -256,7 +251,7 @@ def _ranking(hits: NDArray[Any], recommended: NDArray[Any], wanted: NDArray[Any]
     return RankingAccuracy(precision, recall, f_score)
 
 
-def _mean_ratio(numerators: NDArray[Any], denominators: NDArray[Any]) -> float | None:
+def _mean_ratio(numerators: AnyArray, denominators: AnyArray) -> float | None:
     defined = denominators > 0
     if not defined.any():
         return None

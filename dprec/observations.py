@@ -13,10 +13,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from dprec.accounting import NoisySum, gaussian_epsilon, largest_mu
-from dprec.arrays import Bools, Floats, Ints, offsets
+from dprec.arrays import Bools, Floats, Int32s, Ints, offsets
 from dprec.catalogue import Catalogue
 from dprec.components import Options, option
 from dprec.ratings import RatingScale
@@ -171,8 +170,8 @@ class ProfileReports(Evidence):
 class RatedSets:
     """Which items each user rated, where that is known apart from how."""
 
-    users: NDArray[np.int32]
-    items: NDArray[np.int32]
+    users: Int32s
+    items: Int32s
     """By user, items ascending within a user; shape (cells,)."""
     n_users: int
 
@@ -181,8 +180,8 @@ class RatedSets:
 class Observations:
     """The cells that the server saw as rated, by user, items ascending within a user."""
 
-    users: NDArray[np.int32]
-    items: NDArray[np.int32]
+    users: Int32s
+    items: Int32s
     """Shape (cells,)."""
     values: Floats
     """The ratings that the published decoder reads from the reports; may lie outside the scale;

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Floats, Ints, segments
+from dprec.arrays import AnyInts, Bools, Floats, Ints, segments
 from dprec.errors import InputError
 from dprec.progress import Progress, silent
 from dprec.randomness import threefry
@@ -40,7 +39,7 @@ def checked(predict: PredictT, component: str) -> PredictT:
     """Return a function that predicts cells, given users and items, and checks its predictions."""
 
     @functools.wraps(predict)
-    def predicting(users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
+    def predicting(users: AnyInts, items: AnyInts) -> Floats:
         return checked_predictions(predict(users, items), users.shape, component)
 
     return predicting  # type: ignore[return-value]
@@ -50,7 +49,7 @@ def checked_rows(predict_rows: PredictT, component: str) -> PredictT:
     """Return a function that predicts all items of users, and checks its predictions."""
 
     @functools.wraps(predict_rows)
-    def predicting(users: NDArray[np.integer], n_items: int) -> Floats:
+    def predicting(users: AnyInts, n_items: int) -> Floats:
         return checked_predictions(predict_rows(users, n_items), (users.size, n_items), component)
 
     return predicting  # type: ignore[return-value]
@@ -65,13 +64,13 @@ _ITEMS = 4096
 NO_ITEM = -1
 """What ends the list of a user with fewer items to recommend."""
 
-Predict = Callable[[NDArray[np.integer], NDArray[np.integer]], Floats]
+Predict = Callable[[AnyInts, AnyInts], Floats]
 """From arrays of users and items to predicted ratings, not clipped, shape (cells,)."""
 
-PredictRows = Callable[[NDArray[np.integer], int], Floats]
+PredictRows = Callable[[AnyInts, int], Floats]
 """From an array of users and the number of items to predicted ratings of all items, shape (users, items)."""
 
-Candidates = Callable[[NDArray[np.integer]], Bools]
+Candidates = Callable[[AnyInts], Bools]
 """From an array of users to which items may be recommended to each, shape (users, items)."""
 
 
@@ -84,7 +83,7 @@ class Unrated:
     allowed: Bools | None = None
     """Which items may be recommended to anybody; by default all; shape (items,)."""
 
-    def __call__(self, users: NDArray[np.integer]) -> Bools:
+    def __call__(self, users: AnyInts) -> Bools:
         """Return which items are candidates of each user, shape (users, items)."""
         allowed = np.ones(self.rated.n_items, dtype=np.bool_) if self.allowed is None else self.allowed
         wanted = np.repeat(allowed[None, :], users.size, axis=0)
@@ -110,7 +109,7 @@ class Sampled:
     seed: int
     """The draws depend on it, on the user and on the item alone."""
 
-    def __call__(self, users: NDArray[np.integer]) -> Bools:
+    def __call__(self, users: AnyInts) -> Bools:
         """Return which items are candidates of each user, shape (users, items)."""
         drawable = self.unrated(users)
         drawable[cells_of(self.tested, users)] = False
@@ -131,7 +130,7 @@ _LAST = np.uint64((1 << 64) - 1)
 """Comes after every draw of 63 bits."""
 
 
-def cells_of(ratings: Ratings, users: NDArray[np.integer]) -> tuple[Ints, NDArray[np.integer]]:
+def cells_of(ratings: Ratings, users: AnyInts) -> tuple[Ints, AnyInts]:
     """Return the rated cells of some users: each one's place among the users, and the item."""
     asked = users.astype(np.int64)
     counts = ratings.counts[asked]
@@ -140,7 +139,7 @@ def cells_of(ratings: Ratings, users: NDArray[np.integer]) -> tuple[Ints, NDArra
 
 
 def recommended(
-    predict: Predict, rated: Ratings, users: NDArray[np.integer], n: int, candidates: Bools | None = None
+    predict: Predict, rated: Ratings, users: AnyInts, n: int, candidates: Bools | None = None
 ) -> Ints:
     """Return each user's best unrated items, the best first; see `best_items`."""
     return best_items(predict, Unrated(rated, candidates), users, n, rated.n_items)
@@ -149,7 +148,7 @@ def recommended(
 def best_items(
     predict: Predict,
     candidates: Candidates,
-    users: NDArray[np.integer],
+    users: AnyInts,
     n: int,
     n_items: int,
     *,

@@ -11,13 +11,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from dprec.arrays import Bools, Floats, Ints, find, offsets, rows_of, segments
+from dprec.arrays import (
+    AnyArray,
+    AnyInts,
+    Bools,
+    Floats,
+    Int32s,
+    Ints,
+    Uint8s,
+    find,
+    offsets,
+    rows_of,
+    segments,
+)
 from dprec.data_frames import data_frame
 from dprec.errors import InputError
 
@@ -31,8 +43,8 @@ Duplicates = Literal["error", "last"]
 class RatingRows:
     """One (user, item, rating) row per rating, in any order."""
 
-    users: NDArray[Any]
-    items: NDArray[Any]
+    users: AnyArray
+    items: AnyArray
     """The data set's identifiers, numbers or strings; shape (rows,)."""
     values: Floats
     """Shape (rows,)."""
@@ -90,8 +102,8 @@ class RatingRows:
         return RatingRows(*columns, self.source, self.first_line, self.unit, places=kept, times=times)
 
     def placed(
-        self, user_ids: NDArray[Any] | None, item_ids: NDArray[Any] | None
-    ) -> tuple[tuple[NDArray[Any], Ints], tuple[NDArray[Any], Ints]]:
+        self, user_ids: AnyArray | None, item_ids: AnyArray | None
+    ) -> tuple[tuple[AnyArray, Ints], tuple[AnyArray, Ints]]:
         """Return the identifiers of users and of items, ascending, each with the place of every row in them.
 
         Parameters
@@ -138,7 +150,7 @@ class RatingRows:
         return np.delete(order, repeated)
 
 
-def _placed(identifiers: NDArray[Any], space: NDArray[Any] | None, where: str) -> tuple[NDArray[Any], Ints]:
+def _placed(identifiers: AnyArray, space: AnyArray | None, where: str) -> tuple[AnyArray, Ints]:
     if space is None:
         try:
             distinct, places = np.unique(identifiers, return_inverse=True)
@@ -218,7 +230,7 @@ class RatingScale:
         """Largest rating."""
         return float(self.values[-1])
 
-    def level_of(self, values: ArrayLike) -> NDArray[np.uint8]:
+    def level_of(self, values: ArrayLike) -> Uint8s:
         """Return the nearest level, 1 to `levels`, of each value."""
         midpoints = (self.values[1:] + self.values[:-1]) / 2
         return (np.searchsorted(midpoints, np.asarray(values, dtype=np.float64)) + 1).astype(np.uint8)
@@ -246,13 +258,13 @@ class Ratings:
 
     indptr: Ints
     """The ratings of user ``u`` are at ``indptr[u]:indptr[u + 1]``; shape (users + 1,)."""
-    items: NDArray[np.int32]
+    items: Int32s
     """Shape (ratings,)."""
-    levels: NDArray[np.uint8]
+    levels: Uint8s
     """Levels of the scale, from 1; shape (ratings,)."""
     scale: RatingScale
-    user_ids: NDArray[Any]
-    item_ids: NDArray[Any]
+    user_ids: AnyArray
+    item_ids: AnyArray
     """The data set's own identifiers; shapes (users,) and (items,)."""
     exact: Floats | None = field(default=None)
     times: Floats | None = field(default=None)
@@ -267,8 +279,8 @@ class Ratings:
         scale: RatingScale,
         *,
         duplicates: Duplicates = "error",
-        user_ids: NDArray[Any] | None = None,
-        item_ids: NDArray[Any] | None = None,
+        user_ids: AnyArray | None = None,
+        item_ids: AnyArray | None = None,
     ) -> Ratings:
         """Build from one row per rating; see `from_triples` for the arguments and errors."""
         if duplicates not in ("error", "last"):
@@ -300,8 +312,8 @@ class Ratings:
         scale: RatingScale,
         *,
         duplicates: Duplicates = "error",
-        user_ids: NDArray[Any] | None = None,
-        item_ids: NDArray[Any] | None = None,
+        user_ids: AnyArray | None = None,
+        item_ids: AnyArray | None = None,
         source: str = "ratings",
     ) -> Ratings:
         """Build from columns with one (user, item, rating) per rating, in any order.
@@ -412,7 +424,7 @@ class Ratings:
         return np.diff(self.indptr)
 
     @cached_property
-    def users(self) -> NDArray[np.int32]:
+    def users(self) -> Int32s:
         """The user of each rating, shape (ratings,)."""
         return rows_of(self.counts, np.int32)
 
@@ -426,7 +438,7 @@ class Ratings:
         """The true ratings, shape (ratings,)."""
         return self.values_at(slice(None))
 
-    def values_at(self, cells: slice | NDArray[np.integer]) -> Floats:
+    def values_at(self, cells: slice | AnyInts) -> Floats:
         """Return some of the true ratings, by their places in `items`."""
         return self.exact[cells] if self.exact is not None else self.scale.values[self.levels[cells] - 1]
 
@@ -440,7 +452,7 @@ class Ratings:
         counts = np.bincount(self.levels, minlength=self.scale.levels + 1)[1:]
         return counts / max(1, self.count)
 
-    def user_means(self, users: NDArray[np.integer] | None = None) -> Floats:
+    def user_means(self, users: AnyInts | None = None) -> Floats:
         """Return the mean rating of some users, by default all; the overall mean for one without ratings."""
         chosen = np.arange(self.n_users) if users is None else users
         counts = self.counts[chosen]

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from flwr.app import RecordDict
 from flwr.serverapp import Grid
-from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Floats, Ints, offsets, rows_of, segments
+from dprec.arrays import AnyInts, Bools, Floats, Ints, offsets, rows_of, segments
 from dprec.exchange import PERSONALIZE, PRIOR, RECOMMEND, Personalization, Recommendations
 from dprec.predictions import NO_ITEM, Predict, PredictRows, best_items
 from dprec.ratings import RatingScale
@@ -31,13 +30,13 @@ class Seen:
 
     counts: Ints
     """Shape (users,)."""
-    items: NDArray[np.integer]
+    items: AnyInts
     """By user; shape (cells,)."""
     n_items: int
     """Items of the catalogue."""
 
     @classmethod
-    def of(cls, users: NDArray[np.integer], items: NDArray[np.integer], shape: tuple[int, int]) -> Seen:
+    def of(cls, users: AnyInts, items: AnyInts, shape: tuple[int, int]) -> Seen:
         """Return what is seen, from cells in the order of the users."""
         return cls(np.bincount(users, minlength=shape[0]), items, shape[1])
 
@@ -46,7 +45,7 @@ class Seen:
         """Return that nothing is seen, where reports hide the rated items."""
         return cls(np.zeros(shape[0], dtype=np.int64), np.zeros(0, dtype=np.int64), shape[1])
 
-    def __call__(self, users: NDArray[np.integer]) -> Bools:
+    def __call__(self, users: AnyInts) -> Bools:
         """Return which items may be recommended to each of some users, shape (users, items)."""
         wanted = np.ones((users.size, self.n_items), dtype=np.bool_)
         counts = self.counts[users]

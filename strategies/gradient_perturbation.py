@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
-from numpy.typing import NDArray
 
 from dprec.accounting import ChannelDraws, PrivacyAccountant
-from dprec.arrays import Floats, Ints, cut, offsets, segments, sizes_of
+from dprec.arrays import Floats, Int32s, Ints, cut, offsets, segments, sizes_of
 from dprec.channel import Channel
 from dprec.completion import Biases, Domain, HiddenMatrix, OneBit
 from dprec.exchange import ROW_ENTRY, SLOPES, SlopesRequest
@@ -69,7 +68,7 @@ class GradientPerturbation(OwnModelRounds):
         return self.roster.n_users, self.n_items
 
     @property
-    def observed(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def observed(self) -> tuple[Int32s, Int32s]:
         """Users and items of the cells that are known to be rated, by user."""
         return self._users_and_items(self._cells)
 
@@ -154,9 +153,9 @@ class GradientPerturbation(OwnModelRounds):
         self._cells = np.union1d(self._cells, cells)
         self._counts = np.bincount(self._cells // self.n_items, minlength=self.roster.n_users)
 
-    def _domain(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> Domain[Any]:
+    def _domain(self, users: Int32s, items: Int32s) -> Domain[Any]:
         return self.completion.domain(users, items, self.shape, self.seed)
 
-    def _users_and_items(self, cells: Ints) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def _users_and_items(self, cells: Ints) -> tuple[Int32s, Int32s]:
         users, items = np.divmod(cells, self.n_items)
         return users.astype(np.int32), items.astype(np.int32)

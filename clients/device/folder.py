@@ -18,12 +18,11 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clients.device.durable import OWNER_ONLY, PART, State, sync_folder, write_durably, write_state
 from clients.device.ledger import DeviceOptions, Limits
 from clients.device.profile import Profile, profile_text, read_profile
-from dprec.arrays import Floats, Ints
+from dprec.arrays import AnyInts, Floats, Ints
 from dprec.components import (
     Options,
     as_values,
@@ -151,13 +150,7 @@ class SecretKeys:
     """Draws no faults: those of a real network happen."""
 
     def draws(
-        self,
-        first_user: int,
-        indptr: Ints,
-        items: NDArray[np.integer],
-        values: Floats,
-        purpose: str,
-        protocol: str,
+        self, first_user: int, indptr: Ints, items: AnyInts, values: Floats, purpose: str, protocol: str
     ) -> Draws:
         """Return the random words of the user in this run."""
         of = f"{purpose} {self.run} {self.fingerprint} {protocol}"
@@ -332,7 +325,7 @@ class DeviceFolder:
 def write_device(
     folder: Path,
     *,
-    profile: tuple[NDArray[np.integer], Floats],
+    profile: tuple[AnyInts, Floats],
     user: int,
     limits: Limits,
     agreement: Agreement,

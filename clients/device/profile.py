@@ -11,12 +11,11 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clients.device.durable import write_durably
 from clients.population import Partition
 from clients.shards import StoredProfiles
-from dprec.arrays import Floats
+from dprec.arrays import AnyInts, Floats, Int32s
 from dprec.errors import InputError
 from dprec.ratings import RatingScale
 
@@ -27,7 +26,7 @@ _COLUMNS = ["item", "rating"]
 class Profile:
     """The ratings of one user; `HeldRatings` of one."""
 
-    items: NDArray[np.int32]
+    items: Int32s
     """Ascending positions in the catalogue; shape (ratings,)."""
     values: Floats
     """Shape (ratings,)."""
@@ -35,7 +34,7 @@ class Profile:
     n_items: int
 
     @classmethod
-    def of(cls, items: NDArray[np.integer], values: Floats, scale: RatingScale, n_items: int) -> Profile:
+    def of(cls, items: AnyInts, values: Floats, scale: RatingScale, n_items: int) -> Profile:
         """Return a profile from ratings in any order."""
         order = np.argsort(items)
         ordered = np.asarray(values, dtype=np.float64)[order]
@@ -112,9 +111,7 @@ def _rating(text: str, scale: RatingScale, where: str) -> float:
     return value
 
 
-def write_predictions(
-    path: Path, item_ids: Sequence[str], predicted: Floats, rated: NDArray[np.integer]
-) -> None:
+def write_predictions(path: Path, item_ids: Sequence[str], predicted: Floats, rated: AnyInts) -> None:
     """Write predictions of unrated items, as a whole, but NaN; if it raises OSError, the old file remains."""
     shown = np.setdiff1d(np.flatnonzero(~np.isnan(predicted)), rated)
     best_first = shown[np.argsort(-predicted[shown], kind="stable")]

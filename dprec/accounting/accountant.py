@@ -13,15 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting.events import Adjacency, Epsilon, Event, EventMechanism, Loss
 from dprec.accounting.promises import PrivacyUnit
 from dprec.accounting.shuffling import ShuffledProfiles, ShuffledReports
-from dprec.arrays import Bools, Floats, Ints
+from dprec.arrays import AnyArray, Bools, Floats, Ints
 
 _SAME_FOR_ALL = -1
 """Instead of a row of an array: the loss is the same for all participants."""
@@ -168,7 +167,7 @@ class PrivacyAccountant:
         ]
         return replace(self, history=unbounded, claimed=self.claimed or self)
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
+    def to_arrays(self) -> dict[str, AnyArray]:
         """Return the history as arrays, for files, without mechanisms; shared arrays are stored once.
 
         Returns
@@ -202,7 +201,7 @@ class PrivacyAccountant:
         }
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> PrivacyAccountant:
+    def from_arrays(cls, arrays: Mapping[str, AnyArray]) -> PrivacyAccountant:
         """Return the accountant from which `to_arrays` made some arrays, its events without mechanisms.
 
         Raises
@@ -264,9 +263,7 @@ def _sharing(event: Event, before: Event) -> Event:
     return replace(event, **same)
 
 
-def _distinct(
-    arrays: Sequence[NDArray[Any]], width: int, dtype: type[np.generic]
-) -> tuple[NDArray[Any], Ints]:
+def _distinct(arrays: Sequence[AnyArray], width: int, dtype: type[np.generic]) -> tuple[AnyArray, Ints]:
     """Return the distinct arrays as rows, and the row of each; a shared array is one row."""
     rows = {id(array): array for array in arrays}
     places = {identity: row for row, identity in enumerate(rows)}

@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting.noisy_sums import gaussian_epsilon
 from dprec.accounting.pld import PrivacyLossDistribution, common_grid, compose
 from dprec.accounting.shuffling import ShuffledProfiles, ShuffledReports
-from dprec.arrays import Bools, Floats, Ints
+from dprec.arrays import Bools, Floats, Ints, Uint8s
 from dprec.channel import Channel
 from dprec.randomness import DRAWS
 
@@ -164,7 +163,7 @@ class Event:
 
     round_index: int
     """The round that it belongs to, from 1; 0 for none, where nothing is sent."""
-    users: NDArray[np.uint8]
+    users: Uint8s
     """Who took part: one bit per user, in user order, the highest bit of a byte first;
     shape (ceil(users / 8),).
     """

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
-from dprec.arrays import Floats, Ints
+from dprec.arrays import Floats, Ints, Uint64s
 from dprec.channel import Channel
 
 POINTS = 128
@@ -128,7 +128,7 @@ def _divergences(channel: Channel, step: float, points: int) -> Floats:
     return largest
 
 
-def pairwise_losses(weights: NDArray[np.uint64]) -> Floats:
+def pairwise_losses(weights: Uint64s) -> Floats:
     """Return the largest log ratio of every two rows over all symbols, shape (levels, levels).
 
     ``weights``, shape (levels, symbols): whole draws that turn each level into each symbol. Result: entry (x,
@@ -143,7 +143,7 @@ def pairwise_losses(weights: NDArray[np.uint64]) -> Floats:
     return losses
 
 
-def worst_pair(weights: NDArray[np.uint64]) -> tuple[float, tuple[int, int]]:
+def worst_pair(weights: Uint64s) -> tuple[float, tuple[int, int]]:
     """Return the largest loss between two levels, and the two rows, ascending."""
     losses = pairwise_losses(weights)
     one, other = np.unravel_index(int(np.argmax(losses)), losses.shape)

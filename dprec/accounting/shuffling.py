@@ -22,12 +22,11 @@ from functools import cached_property
 from itertools import permutations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from dprec.accounting.expected_excess import expected_excess
 from dprec.accounting.pld import POINTS, PrivacyLossDistribution, compose_many, points_up_to
-from dprec.arrays import Floats, Ints, cut
+from dprec.arrays import AnyInts, Floats, Ints, cut
 from dprec.channel import Channel
 
 _BLANKET_MARGIN = 1 + 1e-8
@@ -273,7 +272,7 @@ class ShuffledReports:
 
     channel: Channel
     """With a finite epsilon above 0."""
-    users: NDArray[np.integer]
+    users: AnyInts
     """Who sent each report, ascending; shape (reports,)."""
     mixed: Ints
     """Among how many reports each is shuffled, itself included; shape (reports,)."""
@@ -320,7 +319,7 @@ class ShuffledReports:
         return composed
 
 
-def with_the_same_items(counts: Ints, items: NDArray[np.integer]) -> Ints:
+def with_the_same_items(counts: Ints, items: AnyInts) -> Ints:
     """Return how many users report on exactly the items of each user, itself included, shape (users,).
 
     ``counts``, shape (users,): items of each user; ``items``, shape (sum of counts,): by user, ascending.

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Floats, offsets
+from dprec.arrays import AnyInts, Floats, Int32s, offsets
 from dprec.completion.base import Completed, Completion
 from dprec.observations import Observations
 from dprec.progress import Progress, silent
@@ -21,12 +20,12 @@ class Averages(Completed):
     """Shape (users,) or (items,)."""
     by_item: bool
 
-    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
+    def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Predict the ratings of the given cells, shape (cells,)."""
         predictions: Floats = self.means[items if self.by_item else users]
         return predictions
 
-    def predict_rows(self, users: NDArray[np.integer], n_items: int) -> Floats:
+    def predict_rows(self, users: AnyInts, n_items: int) -> Floats:
         """Predict the ratings of all items by some users, shape (users, items)."""
         means = self.means if self.by_item else self.means[users][:, None]
         return np.broadcast_to(means, (users.size, n_items))
@@ -59,7 +58,7 @@ class UserAverage(Completion):
         return Averages(means, False, diagnostics={"users_without_ratings": unseen})
 
 
-def _means(observations: Observations, owners: NDArray[np.int32], size: int) -> tuple[Floats, int]:
+def _means(observations: Observations, owners: Int32s, size: int) -> tuple[Floats, int]:
     counts = np.bincount(owners, minlength=size)
     sums = np.bincount(owners, weights=observations.values, minlength=size)
     means = np.where(counts > 0, sums / np.maximum(counts, 1), observations.mean)

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Floats
+from dprec.arrays import AnyInts, Floats
 from dprec.catalogue import Catalogue
 from dprec.components import Options, is_ours, naming, reference_of
 from dprec.errors import InputError, SettingError
@@ -50,10 +49,10 @@ class Completed(ABC):
         return None
 
     @abstractmethod
-    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
+    def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Predict the ratings of the given cells, shape (cells,); not clipped to the scale."""
 
-    def predict_rows(self, users: NDArray[np.integer], n_items: int) -> Floats:
+    def predict_rows(self, users: AnyInts, n_items: int) -> Floats:
         """Predict the ratings of all items by some users, shape (users, items)."""
         rows, items = np.repeat(users, n_items), np.tile(np.arange(n_items), users.size)
         return self.predict(rows, items).reshape(users.size, n_items)
@@ -147,7 +146,7 @@ class Completion(Options):
 
 def _checked_predict(predict: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(predict)
-    def checked(self: Completed, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
+    def checked(self: Completed, users: AnyInts, items: AnyInts) -> Floats:
         with naming(self, "one finite number for each cell"):
             predictions = predict(self, users, items)
         return checked_predictions(predictions, users.shape, reference_of(type(self)))

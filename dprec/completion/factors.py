@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.arrays import Floats, Ints, rows_of
+from dprec.arrays import AnyInts, Floats, Int32s, Ints, rows_of
 from dprec.completion.base import Completed
 
 FloatT = TypeVar("FloatT", bound=np.floating)
@@ -42,13 +42,13 @@ class BiasedFactors(Completed):
     item_factors: Floats
     """Shapes (users, rank) and (items, rank)."""
 
-    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
+    def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Predict the ratings of the given cells, shape (cells,)."""
         predictions = inner_products(self.user_factors, self.item_factors, users, items)
         predictions += self.mean + self.user_biases[users] + self.item_biases[items]
         return predictions
 
-    def predict_rows(self, users: NDArray[np.integer], n_items: int) -> Floats:
+    def predict_rows(self, users: AnyInts, n_items: int) -> Floats:
         """Predict the ratings of all items by some users, shape (users, items)."""
         predictions: Floats = self.user_factors[users] @ self.item_factors.T
         predictions += self.mean + self.user_biases[users][:, None]
@@ -56,9 +56,7 @@ class BiasedFactors(Completed):
         return predictions
 
 
-def inner_products(
-    left: Floats, right: Floats, rows: NDArray[np.integer], columns: NDArray[np.integer]
-) -> Floats:
+def inner_products(left: Floats, right: Floats, rows: AnyInts, columns: AnyInts) -> Floats:
     """Return left[rows] . right[columns], one factor at a time: no cells x rank temporary."""
     total = np.zeros(rows.size)
     for factor in range(left.shape[1]):
@@ -124,7 +122,7 @@ class Profiles:
 
     indptr: Ints
     """Shape (users + 1,)."""
-    items: NDArray[np.int32]
+    items: Int32s
     """Ascending within a user; shape (ratings,)."""
     values: Floats
     """Shape (ratings,)."""

@@ -23,9 +23,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Floats, Ints, offsets
+from dprec.arrays import AnyInts, Bools, Floats, Ints, offsets
 from dprec.completion.base import Completed, Completion
 from dprec.completion.factors import BLOCK, inner_products, map_blocks, packed_outer, unpack
 from dprec.completion.variational import check_rank
@@ -73,12 +72,12 @@ class PlainFactors(Completed):
             notes=notes,
         )
 
-    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
+    def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Predict the ratings of the given cells, shape (cells,)."""
         products = inner_products(self.user_factors, self.item_factors, users, items)
         return np.where(self.rated_by[users] & self.rated[items], products, self.mean)
 
-    def predict_rows(self, users: NDArray[np.integer], n_items: int) -> Floats:
+    def predict_rows(self, users: AnyInts, n_items: int) -> Floats:
         """Predict the ratings of all items by some users, shape (users, items)."""
         products = self.user_factors[users] @ self.item_factors.T
         return np.where(self.rated_by[users][:, None] & self.rated, products, self.mean)

@@ -16,10 +16,9 @@ from typing import ClassVar, Literal
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackError, LinearOperator, svds
 
-from dprec.arrays import Floats
+from dprec.arrays import AnyInts, Floats, Int32s
 from dprec.completion.base import Completion
 from dprec.completion.factors import BiasedFactors, inner_products
 from dprec.completion.variational import check_rank, naming_iteration
@@ -86,7 +85,7 @@ class LowRank:
         left = np.hstack([self.left * self.values, -other.left * other.values])
         return left, np.hstack([self.right, other.right])
 
-    def cells(self, rows: NDArray[np.integer], columns: NDArray[np.integer]) -> Floats:
+    def cells(self, rows: AnyInts, columns: AnyInts) -> Floats:
         """Return the entries at the given cells, shape (cells,)."""
         scaled = self.left * self.values
         if len(self.left) * len(self.right) <= DENSE_CELLS:
@@ -215,7 +214,7 @@ class TruncatedSvd(Completion):
         )
 
 
-def _means(entities: NDArray[np.int32], observations: Observations, count: int) -> Floats:
+def _means(entities: Int32s, observations: Observations, count: int) -> Floats:
     """Return the mean value of every user or item; the overall mean for one without values."""
     seen = np.bincount(entities, minlength=count)
     sums = np.bincount(entities, weights=observations.values, minlength=count)

@@ -11,10 +11,21 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import LARGEST_CELL_EPSILON
-from dprec.arrays import Bools, Floats, Ints, cut, find, offsets, row_maxima, row_sums, sizes_of
+from dprec.arrays import (
+    AnyInts,
+    Bools,
+    Floats,
+    Ints,
+    Uint64s,
+    cut,
+    find,
+    offsets,
+    row_maxima,
+    row_sums,
+    sizes_of,
+)
 from dprec.channel import Channel
 from dprec.components import Options, option
 from dprec.crossdomain.replacement import STEPS, Candidates, ReplacementDraws
@@ -108,12 +119,12 @@ class AlterEgos:
 
 
 def alter_egos(
-    users: NDArray[np.integer],
-    items: NDArray[np.integer],
+    users: AnyInts,
+    items: AnyInts,
     values: Floats,
     n_users: int,
     draws: ReplacementDraws,
-    random_words: NDArray[np.uint64],
+    random_words: Uint64s,
     target_start: int,
 ) -> AlterEgos:
     """Replace the source items of profiles by target items.
@@ -164,7 +175,7 @@ class ValueCode:
         parts = (values - self.low) / (self.high - self.low) * (CODES - 1)
         return np.clip(np.rint(parts), 0, CODES - 1).astype(np.int64)
 
-    def decode(self, codes: NDArray[np.integer]) -> Floats:
+    def decode(self, codes: AnyInts) -> Floats:
         """Return the values that the codes stand for."""
         share = codes.astype(np.float64) / (CODES - 1)
         return self.low + share * (self.high - self.low)

@@ -8,10 +8,9 @@ from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from dprec.accounting import LARGEST_CELL_EPSILON
-from dprec.arrays import Floats, Ints
+from dprec.arrays import AnyInts, Floats, Ints
 from dprec.components import Options, option
 from dprec.crossdomain.similarity import (
     LOWEST,
@@ -219,7 +218,7 @@ class ItemBasedRecommender:
             return np.full(self.items.n_items, width_of(self.kind))
         return largest_sensitivities(self.items)
 
-    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
+    def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Predict ratings of target items, shape (cells,); the item's mean for a user without a profile."""
         predictions: Floats = self.items.means[items].copy()
         order = np.argsort(users, kind="stable")
@@ -231,9 +230,7 @@ class ItemBasedRecommender:
                 predictions[cells] = self._for_user(user, items[cells], rated, deviations)
         return predictions
 
-    def _for_user(
-        self, user: int, wanted: NDArray[np.integer], rated: NDArray[np.integer], deviations: Floats
-    ) -> Floats:
+    def _for_user(self, user: int, wanted: AnyInts, rated: AnyInts, deviations: Floats) -> Floats:
         options, k = self.options, min(self.options.neighbors, rated.size)
         similarities = dense_similarities(self.items, wanted, rated)
         shrinkage = np.full(wanted.size, options.shrinkage)
@@ -249,7 +246,7 @@ class ItemBasedRecommender:
         return item_based(self.items.means[wanted], weights, deviations[chosen], shrinkage)
 
     def private_neighbors(
-        self, user: int, wanted: NDArray[np.integer], similarities: Floats, sensitivities: Floats
+        self, user: int, wanted: AnyInts, similarities: Floats, sensitivities: Floats
     ) -> tuple[Ints, Floats]:
         """Return all that a private prediction learns of similarities: neighbours, and how alike they are.
 
@@ -266,12 +263,12 @@ class ItemBasedRecommender:
         steps = noise.unit.noise(self.seed, "similarities", indices.ravel()).reshape(indices.shape)
         return chosen, noise.added(near, sensitivities, steps)
 
-    def _indices(self, user: int, wanted: NDArray[np.integer]) -> Ints:
+    def _indices(self, user: int, wanted: AnyInts) -> Ints:
         """Return the global indices of the draws of a user's predictions, shape (cells, neighbours)."""
         cells = user * self.items.n_items + wanted.astype(np.int64)
         return cells[:, None] * self._most + np.arange(self._most)
 
-    def _selection_draws(self, user: int, wanted: NDArray[np.integer]) -> Floats:
+    def _selection_draws(self, user: int, wanted: AnyInts) -> Floats:
         """Return the draws of a user's neighbours, uniform on [0, 1), shape (cells, neighbours)."""
         indices = self._indices(user, wanted)
         start = int(indices.min())

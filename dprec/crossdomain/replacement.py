@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Floats, Ints, offsets, places_of, row_maxima, rows_of, segments
+from dprec.arrays import Bools, Floats, Ints, Uint64s, offsets, places_of, row_maxima, rows_of, segments
 from dprec.channel import Channel
 from dprec.randomness import DRAWS, integer_weights
 
@@ -99,9 +98,9 @@ class ReplacementDraws:
     """The exponential mechanism over the candidates of each row, in integer weights."""
 
     candidates: Candidates
-    weights: NDArray[np.uint64]
+    weights: Uint64s
     """Draws out of 2**60 that select each candidate; shape (candidates,)."""
-    unlisted_weight: NDArray[np.uint64]
+    unlisted_weight: Uint64s
     """Draws that select each target item that is not listed; 0 if only listed ones can be drawn;
     shape (rows,).
     """
@@ -153,7 +152,7 @@ class ReplacementDraws:
         positions = np.arange(self.n_targets, dtype=np.float64)
         return Channel(np.stack([self._draws(row), other._draws(row)]), np.array([0.0, 1.0]), positions)
 
-    def draw(self, rows: Ints, random_words: NDArray[np.uint64]) -> Ints:
+    def draw(self, rows: Ints, random_words: Uint64s) -> Ints:
         """Draw one replacement, a position in the target domain, per random word, shape (draws,)."""
         table = self.candidates
         draws = integer_weights(random_words)
@@ -178,7 +177,7 @@ class ReplacementDraws:
         passed = _search(lambda at: table.targets[at] - (at - first) > order, first, last) - first
         return order + passed
 
-    def _draws(self, row: int) -> NDArray[np.uint64]:
+    def _draws(self, row: int) -> Uint64s:
         cells = slice(self.candidates.indptr[row], self.candidates.indptr[row + 1])
         draws = np.full(self.n_targets, self.unlisted_weight[row], dtype=np.uint64)
         draws[self.candidates.targets[cells]] = self.weights[cells]

@@ -15,9 +15,8 @@ from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Floats, Ints, find, places_of, rows_of, segments
+from dprec.arrays import AnyInts, Bools, Floats, Ints, find, places_of, rows_of, segments
 
 SimilarityKind = Literal["adjusted-cosine", "cosine"]
 
@@ -123,7 +122,7 @@ class Edges:
         )
 
 
-def dense_similarities(items: RatedItems, left: NDArray[np.integer], right: NDArray[np.integer]) -> Floats:
+def dense_similarities(items: RatedItems, left: AnyInts, right: AnyInts) -> Floats:
     """Return the similarities of two sets of items, shape (left, right).
 
     sum_u a_ui a_uj / (|a_i| |a_j|), where a are the deviations and the norms run over all raters of an

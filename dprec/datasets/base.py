@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Floats
+from dprec.arrays import AnyArray, Floats
 from dprec.catalogue import Catalogue
 from dprec.components import Options, option
 from dprec.errors import InputError, SettingError, shown
@@ -86,7 +85,7 @@ class Dataset(Options):
         """Return the matrix from which the signs were drawn, shape (users, items), if it is known."""
         return None
 
-    def catalogue(self, item_ids: NDArray[Any]) -> Catalogue | None:
+    def catalogue(self, item_ids: AnyArray) -> Catalogue | None:
         """Return the public data about the items; None without any.
 
         Parameters
@@ -206,7 +205,7 @@ def read_fold(
     test: RatingRows,
     scale: RatingScale,
     duplicates: Duplicates,
-    spaces: Sequence[tuple[NDArray[Any], NDArray[Any]]] = (),
+    spaces: Sequence[tuple[AnyArray, AnyArray]] = (),
 ) -> tuple[Ratings, Ratings]:
     """Put two parts into one space of users and items.
 
@@ -251,8 +250,8 @@ def without_times(ratings: Ratings) -> Ratings:
 
 
 def _united(
-    first: NDArray[Any], second: NDArray[Any], more: Sequence[NDArray[Any]]
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    first: AnyArray, second: AnyArray, more: Sequence[AnyArray]
+) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Return the identifiers in any column, and the first two columns in a common type."""
     columns = [first, second, *more]
     if len({column.dtype.kind for column in columns}) > 1:
@@ -303,7 +302,7 @@ class Layout:
 ACCEPTED = "a number, or a date such as 2005-09-06 or 2005-09-06 17:30:00"
 
 
-def times_of(column: NDArray[Any], where: str) -> Floats:
+def times_of(column: AnyArray, where: str) -> Floats:
     """Return times as numbers; dates become seconds since 1970, in UTC unless they say otherwise.
 
     Raises InputError when one is neither a number nor a date.
@@ -318,7 +317,7 @@ def times_of(column: NDArray[Any], where: str) -> Floats:
     return times
 
 
-def _seconds(column: NDArray[Any]) -> Floats:
+def _seconds(column: AnyArray) -> Floats:
     if column.dtype.kind != "M":
         distinct, places = np.unique(column.astype(np.str_), return_inverse=True)
         with warnings.catch_warnings():

@@ -13,12 +13,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import Floats, Ints
+from dprec.arrays import AnyArray, Floats, Ints, Uint8s
 from dprec.datasets.base import WHITESPACE, FileDataset, Layout, locate, times_of
 from dprec.datasets.files import Block, blocks, separated
 from dprec.datasets.headers import column_place
@@ -51,9 +51,7 @@ def _cut_cells(block: Block, mark: str, width: int, layout: Layout) -> tuple[Int
     return starts.reshape(rows, width), marks.reshape(rows, width)
 
 
-def characters(
-    block: Block, starts: Ints, ends: Ints, name: str, *, empty: bool = False
-) -> NDArray[np.uint8]:
+def characters(block: Block, starts: Ints, ends: Ints, name: str, *, empty: bool = False) -> Uint8s:
     """Return the trimmed cells of a column, shape (longest cell, rows), padded with zeros."""
     data = np.frombuffer(block.text, dtype=np.uint8)
     starts, ends = np.ascontiguousarray(starts), np.ascontiguousarray(ends)
@@ -75,7 +73,7 @@ def characters(
     return table
 
 
-def identifiers(table: NDArray[np.uint8]) -> NDArray[Any]:
+def identifiers(table: Uint8s) -> AnyArray:
     """Return a column as int64 if every cell is an integer in its shortest form, else as strings."""
     if len(table) <= _INT64_DIGITS:
         numbers = np.zeros(table.shape[1], dtype=np.int64)
@@ -95,7 +93,7 @@ def identifiers(table: NDArray[np.uint8]) -> NDArray[Any]:
     return numbers if np.array_equal(numbers.astype(np.str_), texts) else texts
 
 
-def integers(texts: NDArray[np.str_]) -> NDArray[Any]:
+def integers(texts: NDArray[np.str_]) -> AnyArray:
     """Return identifiers as int64 if all are integers, some of them with decimals that are zero.
 
     So are written identifiers that a program took for measurements, as pandas does beside a missing one: 7.0
@@ -111,13 +109,13 @@ def integers(texts: NDArray[np.str_]) -> NDArray[Any]:
     return np.array([int(match[1]) for match in matches if match], dtype=np.int64)[places]
 
 
-def words(table: NDArray[np.uint8]) -> NDArray[np.str_]:
+def words(table: Uint8s) -> NDArray[np.str_]:
     """Return a column as strings."""
     cells = _as_bytes(table, len(table))
     return np.asarray(cells.astype(np.str_) if np.all(table < 128) else np.char.decode(cells, "utf-8"))
 
 
-def numbers(block: Block, table: NDArray[np.uint8], name: str) -> Floats:
+def numbers(block: Block, table: Uint8s, name: str) -> Floats:
     """Return a column as numbers, NaN for an empty cell; each distinct text is converted once."""
     # Most ratings fit into eight characters, which are compared as one integer.
     short = len(table) <= 8
@@ -135,7 +133,7 @@ def numbers(block: Block, table: NDArray[np.uint8], name: str) -> Floats:
     return column
 
 
-def _cell_times(block: Block, table: NDArray[np.uint8], name: str) -> Floats:
+def _cell_times(block: Block, table: Uint8s, name: str) -> Floats:
     """Return a column as times; see `dprec.datasets.base.times_of`."""
     try:
         return numbers(block, table, name)
@@ -152,7 +150,7 @@ def _finite(text: bytes) -> float:
     return number if np.isfinite(number) else np.nan
 
 
-def _as_bytes(table: NDArray[np.uint8], width: int) -> NDArray[np.bytes_]:
+def _as_bytes(table: Uint8s, width: int) -> NDArray[np.bytes_]:
     padded = np.zeros((table.shape[1], width), dtype=np.uint8)
     padded[:, : len(table)] = table.T
     return padded.view(f"S{width}")[:, 0]
@@ -220,11 +218,7 @@ def first_lines(path: Path, most: int = 20) -> list[str]:
     return []
 
 
-def read_columns(
-    path: Path,
-    layout: Layout,
-    wanted: Sequence[tuple[str | int, Cells]],
-) -> list[NDArray[Any]]:
+def read_columns(path: Path, layout: Layout, wanted: Sequence[tuple[str | int, Cells]]) -> list[AnyArray]:
     """Read columns of a file, by name or position from 1, shape (rows,).
 
     As float64 for times and for numbers, NaN for nothing; str for text; int64 for identifiers that are all
@@ -235,7 +229,7 @@ def read_columns(
     if width == 1:
         raise _unseparated(first[0], path, layout)
     columns = [_position(column, first, width, layout.header, str(path)) for column, _ in wanted]
-    parts: list[list[NDArray[Any]]] = [[] for _ in wanted]
+    parts: list[list[AnyArray]] = [[] for _ in wanted]
     for stretch in blocks(path):
         block = stretch
         if layout.header and stretch.line == 1:
@@ -254,7 +248,7 @@ def read_columns(
     return [_joined(values, kind) for values, (_, kind) in zip(parts, wanted, strict=True)]
 
 
-def _read(block: Block, table: NDArray[np.uint8], kind: Cells, name: str) -> NDArray[Any]:
+def _read(block: Block, table: Uint8s, kind: Cells, name: str) -> AnyArray:
     """Return the cells of a column."""
     if kind == "identifier":
         return identifiers(table)
@@ -272,12 +266,12 @@ def _unseparated(line: str, path: Path, layout: Layout) -> InputError:
     return InputError(f"{path}, line 1", "1 column", accepted)
 
 
-def _joined(parts: list[NDArray[Any]], kind: Cells) -> NDArray[Any]:
+def _joined(parts: list[AnyArray], kind: Cells) -> AnyArray:
     """Return a column from its parts: all strings if any identifier is not a number."""
     if any(part.dtype.kind == "U" for part in parts):
         # This restores what was read, as only integers in their shortest form became numbers.
         parts = [part.astype(np.str_) for part in parts]
-    whole: NDArray[Any] = np.concatenate(parts)
+    whole: AnyArray = np.concatenate(parts)
     return integers(whole) if kind == "identifier" and whole.dtype.kind == "U" else whole
 
 

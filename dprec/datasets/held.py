@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from dprec.arrays import Floats
+from dprec.arrays import AnyArray, Floats
 from dprec.components import option
 from dprec.crossdomain import CrossDomainRatings
 from dprec.datasets.base import GIVEN, Dataset, read_fold, times_of, united, without_times
@@ -37,7 +37,7 @@ class Frame(Protocol):
         """Return a column."""
 
 
-HeldRatings: TypeAlias = "Ratings | Frame | sp.sparray | sp.spmatrix | Sequence[ArrayLike] | NDArray[Any]"
+HeldRatings: TypeAlias = "Ratings | Frame | sp.sparray | sp.spmatrix | Sequence[ArrayLike] | AnyArray"
 """What people hold their ratings in."""
 
 _LARGEST_SHAPE = 2**31 - 1
@@ -55,7 +55,7 @@ class _Table:
     """Rows of ratings, with what else their holder knows."""
 
     rows: RatingRows
-    spaces: tuple[NDArray[Any], NDArray[Any]] | None = None
+    spaces: tuple[AnyArray, AnyArray] | None = None
     """Identifiers of all users and of all items, ascending."""
     scale: RatingScale | None = None
 
@@ -141,7 +141,7 @@ def _filled(ratings: Ratings, source: str) -> Ratings:
     return ratings
 
 
-def _columns(frame: Frame, settings: RatingColumns, source: str) -> list[NDArray[Any]]:
+def _columns(frame: Frame, settings: RatingColumns, source: str) -> list[AnyArray]:
     """Return the columns of users, items and ratings of a frame."""
     names = list(frame.columns)
     header = list(map(str, names))
@@ -163,7 +163,7 @@ def _times(column: Any, where: str, settings: RatingColumns) -> list[Floats]:
         return []
 
 
-def _present(column: Any, where: str) -> NDArray[Any]:
+def _present(column: Any, where: str) -> AnyArray:
     """Return a column as an array, after checking that nothing is missing."""
     missing = np.flatnonzero(np.asarray(column.isna() if hasattr(column, "isna") else column.is_null()))
     if missing.size:
@@ -197,7 +197,7 @@ def table_rows(columns: Sequence[ArrayLike], source: str) -> RatingRows:
     return replace(rows, times=when)
 
 
-def _whole(column: ArrayLike) -> NDArray[Any]:
+def _whole(column: ArrayLike) -> AnyArray:
     """Return a column as an array; ValueError if its rows differ in length, or a mask hides some of them."""
     if np.ma.is_masked(column):
         raise ValueError("masked")
@@ -207,7 +207,7 @@ def _whole(column: ArrayLike) -> NDArray[Any]:
     return np.round(values.astype(np.float64), 6) if single else values
 
 
-def _identifiers(column: ArrayLike, where: str) -> NDArray[Any]:
+def _identifiers(column: ArrayLike, where: str) -> AnyArray:
     """Return identifiers as int64 or text, so that the same ones are equal wherever they come from."""
     values = np.asarray(column)
     if values.dtype.kind == "O":
@@ -229,7 +229,7 @@ def _identifiers(column: ArrayLike, where: str) -> NDArray[Any]:
     raise InputError(where, f"identifiers of type {values.dtype}", "integers or text, none missing")
 
 
-def as_texts(values: NDArray[Any], where: str) -> NDArray[np.str_]:
+def as_texts(values: AnyArray, where: str) -> NDArray[np.str_]:
     """Return texts as an array with room for the longest, or raise InputError if one cannot be stored."""
     texts = values.ravel().tolist()
     longest = max(map(len, texts), default=0)

@@ -5,12 +5,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Ints
+from dprec.arrays import AnyArray, Bools, Ints
 from dprec.catalogue import Catalogue, ItemRows
 from dprec.components import option
 from dprec.datasets.base import Layout, Source, locate, read_fold
@@ -138,7 +137,7 @@ class MovieLens(DelimitedDataset):
     films: ClassVar[str]
     items: bool = option("Whether years and genres of the films are read, as public data about them.", False)
 
-    def catalogue(self, item_ids: NDArray[Any]) -> Catalogue | None:
+    def catalogue(self, item_ids: AnyArray) -> Catalogue | None:
         """Return year and genres if they are asked for; see `Dataset.catalogue`."""
         if not self.items:
             return None
@@ -222,7 +221,7 @@ def _codes(ratings: Ratings) -> Ints:
     return ratings.cells * (ratings.scale.levels + 1) + ratings.levels
 
 
-def _rows(ratings: Ratings) -> NDArray[Any]:
+def _rows(ratings: Ratings) -> AnyArray:
     """Return the ratings as records of user, item and value."""
     columns = ratings.user_ids[ratings.users], ratings.item_ids[ratings.items], ratings.values
     return np.rec.fromarrays(columns)

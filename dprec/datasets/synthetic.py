@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Floats, Ints, offsets, rows_of
+from dprec.arrays import Bools, Floats, Int32s, Ints, Uint8s, offsets, rows_of
 from dprec.binarization import binary_scale
 from dprec.completion import LinkKind, link_of
 from dprec.components import option
@@ -116,7 +115,7 @@ class Synthetic(Dataset):
         whole.sort()
         return whole
 
-    def _levels(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.uint8]:
+    def _levels(self, users: Int32s, items: Int32s) -> Uint8s:
         """Return the level of each rating, from the rank of its opinion among all opinions."""
         random = generator(self.seed, "synthetic opinions")
         user_biases = random.normal(0, _USER_BIAS, self.users)

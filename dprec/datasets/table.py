@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
-from dprec.arrays import Bools, Floats
+from dprec.arrays import AnyArray, Bools, Floats
 from dprec.catalogue import Catalogue, ItemRows
 from dprec.components import Options, as_tuple, option
 from dprec.datasets.base import GIVEN, FileDataset, Layout, locate, read_fold, typed, united
@@ -37,7 +36,7 @@ def _column_names(path: Path) -> list[str]:
     return [str(name) for name in _file(path).schema_arrow.names]
 
 
-def _read_table(path: Path, places: Sequence[int]) -> list[NDArray[Any]]:
+def _read_table(path: Path, places: Sequence[int]) -> list[AnyArray]:
     """Return columns of a table, by their positions from 0."""
     file = _file(path)
     names = [file.schema_arrow.names[place] for place in places]
@@ -60,7 +59,7 @@ def _file(path: Path) -> Any:
         raise _damaged(path, error) from error
 
 
-def _values(column: Any, where: str) -> NDArray[Any]:
+def _values(column: Any, where: str) -> AnyArray:
     """Return a column as an array; each distinct text is converted once."""
     import pyarrow as pa
 
@@ -336,7 +335,7 @@ class DelimitedTable(DelimitedColumns):
             raise SettingError(missing, "missing", "train_path and test_path, or path alone")
         return ()
 
-    def catalogue(self, item_ids: NDArray[Any]) -> Catalogue | None:
+    def catalogue(self, item_ids: AnyArray) -> Catalogue | None:
         """Return the data about the items if there is a file of them; see `Dataset.catalogue`."""
         if self.items is None:
             return None

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Ints
+from dprec.arrays import AnyArray, Bools, Ints
 from dprec.exchange.messages import Entries, Record, is_integer
 
 _PLACE = np.dtype("<u4")
@@ -120,7 +119,7 @@ def _bits(record: Record, name: str, users: int) -> Bools:
     return np.unpackbits(packed, count=users).view(np.bool_)
 
 
-def _array(record: Record, name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _array(record: Record, name: str, dtype: np.dtype[Any]) -> AnyArray:
     data = record.get(name)
     if not isinstance(data, bytes) or len(data) % dtype.itemsize:
         raise ValueError(f"a reply without {name}")

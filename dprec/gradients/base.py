@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Floats, Ints, cut, offsets, rows_of, sizes_of
+from dprec.arrays import Bools, Floats, Ints, Uint64s, cut, offsets, rows_of, sizes_of
 from dprec.completion import Profiles
 from dprec.components import Options
 from dprec.randomness import Draws
@@ -33,7 +32,7 @@ class RoundDraws:
     public_seed: int
     """Seed of what devices and server draw alike."""
 
-    def words(self, index: int) -> NDArray[np.uint64]:
+    def words(self, index: int) -> Uint64s:
         """Return one random word for each user, shape (users,); every index has words of its own."""
         return self.devices.per_user(index, self.round_index)
 

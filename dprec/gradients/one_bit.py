@@ -20,9 +20,8 @@ from functools import lru_cache
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Floats, Ints, find
+from dprec.arrays import Bools, Floats, Ints, Uint64s, find
 from dprec.completion import Profiles
 from dprec.components import option
 from dprec.errors import SettingError
@@ -33,7 +32,7 @@ from dprec.wire import FixedFields
 _HALF = DRAWS // 2
 
 
-def randomize(coordinates: Floats, epsilon: float, random_words: NDArray[np.uint64]) -> Bools:
+def randomize(coordinates: Floats, epsilon: float, random_words: Uint64s) -> Bools:
     """Answer each coordinate, clipped to [-1, 1], with one bit.
 
     NaN counts as 0: whatever a device computes from hostile item factors, its answer stays within the budget.
@@ -53,12 +52,12 @@ def exact_epsilon(epsilon: float) -> float:
     return loss_of_draws(heads, DRAWS - heads)
 
 
-def _thresholds(coordinates: Floats, epsilon: float) -> NDArray[np.uint64]:
+def _thresholds(coordinates: Floats, epsilon: float) -> Uint64s:
     # (x (e - 1) + e + 1) / (2 (e + 1)) is one half and x times the largest distance from it.
     largest = _HALF - fewest_draws(epsilon)
     # In floating point, the product with 1 can exceed the integer.
     distances = np.minimum(np.floor(np.abs(coordinates) * largest).astype(np.int64), largest)
-    heads: NDArray[np.uint64] = (_HALF + np.where(coordinates < 0, -distances, distances)).astype(np.uint64)
+    heads: Uint64s = (_HALF + np.where(coordinates < 0, -distances, distances)).astype(np.uint64)
     return heads
 
 
@@ -165,7 +164,7 @@ def _draw_coordinates(n_coordinates: int, draws: RoundDraws) -> Ints:
     return uniform_below(n_coordinates, draws.words(_COORDINATE))
 
 
-def answer_words(draws: RoundDraws) -> NDArray[np.uint64]:
+def answer_words(draws: RoundDraws) -> Uint64s:
     """Return the random word that decides each user's bit."""
     return draws.words(_ANSWER)
 

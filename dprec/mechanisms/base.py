@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dprec.accounting import PrivacyBudget
-from dprec.arrays import Floats
+from dprec.arrays import Floats, Uint8s
 from dprec.channel import Channel
 from dprec.components import Options, is_ours, naming, reference_of
 from dprec.errors import InputError, shown
@@ -168,7 +168,7 @@ class Mechanism(Options):
         return read
 
 
-def _levels(ratings: Floats, scale: RatingScale) -> NDArray[np.uint8]:
+def _levels(ratings: Floats, scale: RatingScale) -> Uint8s:
     """Return the level of each rating; 0 for NaN."""
     rated = ~np.isnan(ratings)
     wrong = ratings[rated][~scale.accepts(ratings[rated])]

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Floats
+from dprec.arrays import Bools, Floats, Int32s
 from dprec.catalogue import Catalogue
 from dprec.completion import (
     CalibratedModel,
@@ -116,7 +115,7 @@ def _latent_predictions(predictions: Floats, seen: Observations, cuts: Floats) -
     return latent, float(slope**2 / spread) if spread > 0 else 0.0
 
 
-def _solved(side: Regressed, owners: NDArray[np.int32], weight: float, own: Floats) -> Regressed:
+def _solved(side: Regressed, owners: Int32s, weight: float, own: Floats) -> Regressed:
     """Solve one side given each cell's observation of its bias."""
     counts = np.bincount(owners, minlength=len(side.means)).astype(np.float64)
     sums = np.bincount(owners, weights=own, minlength=len(side.means)).astype(np.float64)

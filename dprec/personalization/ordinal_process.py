@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Floats, Ints, places_of, rows_of
+from dprec.arrays import AnyInts, Bools, Floats, Ints, places_of, rows_of
 from dprec.completion import SymbolTables
 from dprec.components import Options, option
 from dprec.ordinal import expected_rating
@@ -55,7 +54,7 @@ class _Batch:
     """Positions in the list of questions, and which are not padding; shape (batch, questions)."""
 
 
-def batches(ratings: Ratings, users: NDArray[np.integer]) -> Iterator[_Batch]:
+def batches(ratings: Ratings, users: AnyInts) -> Iterator[_Batch]:
     """Yield the users who are asked about, of all questions in any order."""
     order = np.argsort(users, kind="stable")
     asked, first, counts = np.unique(users[order], return_index=True, return_counts=True)
@@ -71,12 +70,12 @@ def batches(ratings: Ratings, users: NDArray[np.integer]) -> Iterator[_Batch]:
             yield _Batch(asked[chunk].astype(np.int64), rated, is_rating, order[questions], is_question)
 
 
-def _padded(sizes: NDArray[np.integer]) -> Ints:
+def _padded(sizes: AnyInts) -> Ints:
     padded: Ints = np.maximum(-(-sizes // _MULTIPLE), 1) * _MULTIPLE
     return padded
 
 
-def _grid(starts: NDArray[np.integer], lengths: NDArray[np.integer], width: int) -> tuple[Ints, Bools]:
+def _grid(starts: AnyInts, lengths: AnyInts, width: int) -> tuple[Ints, Bools]:
     """Return positions from each start on, one row each, and which belong to it; the others are 0."""
     columns = np.arange(width)
     inside = columns < lengths[:, None]
@@ -116,7 +115,7 @@ class Devices:
     ratings: Ratings
     """The users' own, each on its device."""
 
-    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
+    def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Predict ratings, each on its user's device, shape (cells,).
 
         A user's predictions do not depend on whose else are computed.
@@ -126,7 +125,7 @@ class Devices:
             predictions[batch.questions[batch.is_question]] = self._predicted(batch, items)
         return predictions
 
-    def recommend(self, users: NDArray[np.integer], n: int) -> Ints:
+    def recommend(self, users: AnyInts, n: int) -> Ints:
         """Return the n unrated items that each user is predicted to rate highest; see `recommended`."""
         return recommended(self.predict, self.ratings, users, n)
 
@@ -156,7 +155,7 @@ class Devices:
             ]
         )
 
-    def _predicted(self, batch: _Batch, items: NDArray[np.integer]) -> Floats:
+    def _predicted(self, batch: _Batch, items: AnyInts) -> Floats:
         """Return the predictions of a batch, in the order of its questions."""
         used = self._used
         rated = used.items[batch.ratings] if used.count else np.zeros_like(batch.ratings)
@@ -174,14 +173,14 @@ class Devices:
         shown = batch.is_question
         return expected_rating(latent[shown], variance[shown], self.table.cuts, used.scale.values)
 
-    def _prior(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
+    def _prior(self, users: AnyInts, items: AnyInts) -> Floats:
         """Return the means of latent ratings before any rating is read, shape (batch, items)."""
         priors = self.priors[users]
         through_factors = (self.table.item_factors[items] @ priors[:, 1:, None])[:, :, 0]
         prior: Floats = self.table.means[items] + priors[:, :1] + through_factors
         return prior
 
-    def _covariance(self, rows: NDArray[np.integer], columns: NDArray[np.integer]) -> Floats:
+    def _covariance(self, rows: AnyInts, columns: AnyInts) -> Floats:
         """Return the covariance of levels and preferences, shape (batch, rows, columns)."""
         linear = self._weighted[rows] @ self._weighted[columns].swapaxes(1, 2)
         ends = self._directions[rows], self._directions[columns]

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Floats, Ints, offsets, places_of
+from dprec.arrays import Bools, Floats, Ints, Uint64s, offsets, places_of
 from dprec.completion import Profiles, solve_user_factors
 from dprec.components import Options, option
 from dprec.private_als.statistics import TARGET_BITS, UNIT_WEIGHT, Contributions, StatisticsLayout
@@ -190,7 +190,7 @@ def contributions_of(
     options: FactorizationOptions,
     layout: StatisticsLayout,
     round_index: int,
-    random_words: NDArray[np.uint64],
+    random_words: Uint64s,
 ) -> Contributions:
     """Return what the users of a partition contribute to a round."""
     # Biases are estimated as a whole in each of their rounds, factors from what biases leave.
@@ -218,7 +218,7 @@ def contributions_of(
 
 
 def chosen_ratings(
-    profiles: Profiles, candidates: Bools, weights: Ints, limit: int, random_words: NDArray[np.uint64]
+    profiles: Profiles, candidates: Bools, weights: Ints, limit: int, random_words: Uint64s
 ) -> Ints:
     """Return the positions of at most ``limit`` ratings of each user, ascending.
 

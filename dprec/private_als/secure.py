@@ -15,10 +15,9 @@ from functools import lru_cache
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import LEAST_DELTA, Trust, skellam_epsilon, skellam_multiplier
-from dprec.arrays import Bools, Floats, Ints, rows_of
+from dprec.arrays import Bools, Floats, Int32s, Ints, rows_of
 from dprec.components import option
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
@@ -108,7 +107,7 @@ class VectorPlan:
 
     def vectors(
         self, contributions: Contributions, layout: StatisticsLayout, keys: Sequence[bytes]
-    ) -> NDArray[np.int32]:
+    ) -> Int32s:
         """Return each device's contribution in whole steps, shape (users, size)."""
         cells, values = self._numbers(contributions, layout)
         rows = np.zeros((contributions.n_users, self.size), dtype=np.int32)

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Floats, Ints, cut, offsets, rows_of, sizes_of
+from dprec.arrays import Bools, Floats, Int32s, Ints, cut, offsets, rows_of, sizes_of
 from dprec.completion import packed_outer
 from dprec.wire import BitStream, ItemSets, longest_item_set, read_item_sets
 
@@ -90,7 +90,7 @@ class Contributions:
 
     indptr: Ints
     """Shape (users + 1,)."""
-    items: NDArray[np.int32]
+    items: Int32s
     """Positions of the chosen items in the layout, ascending within a user; shape (cells,)."""
     targets: Ints
     """Clipped targets, in units of ``clip / 2**TARGET_BITS``; shape (cells,)."""

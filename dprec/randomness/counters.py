@@ -17,9 +17,8 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Floats, Ints
+from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint64s
 
 DRAW_BITS = 60
 """Bits of a word that are used to choose a draw."""
@@ -30,7 +29,7 @@ DRAWS = 1 << DRAW_BITS
 _WORDS_PER_BLOCK = 4
 
 
-def words(seed: int, purpose: str, start: int, count: int, *, round_index: int = 0) -> NDArray[np.uint64]:
+def words(seed: int, purpose: str, start: int, count: int, *, round_index: int = 0) -> Uint64s:
     """Return the random words of ``count`` global indices from ``start`` on, shape (count,).
 
     They are independent and uniform on all 64 bits (Salmon et al. [salmon2011]). ``seed``: of the experiment,
@@ -49,22 +48,22 @@ def generator(seed: int, purpose: str) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=np.frombuffer(digest, dtype="<u8")))
 
 
-def integer_weights(random_words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def integer_weights(random_words: Uint64s) -> Uint64s:
     """Map words to integers uniform on 0 to `DRAWS` - 1."""
     return random_words >> np.uint64(64 - DRAW_BITS)
 
 
-def coins(heads: NDArray[np.uint64], random_words: NDArray[np.uint64]) -> Bools:
+def coins(heads: Uint64s, random_words: Uint64s) -> Bools:
     """Return True with probability ``heads / DRAWS``, one coin per word."""
     return integer_weights(random_words) < heads
 
 
-def uniform_below(limit: int, random_words: NDArray[np.uint64]) -> Ints:
+def uniform_below(limit: int, random_words: Uint64s) -> Ints:
     """Return integers uniform on 0 to ``limit`` - 1, up to 2**31, one per word."""
     return ((random_words >> np.uint64(32)) * np.uint64(limit) >> np.uint64(32)).astype(np.int64)
 
 
-def uniforms(random_words: NDArray[np.uint64]) -> Floats:
+def uniforms(random_words: Uint64s) -> Floats:
     """Map words to floating-point numbers uniform on [0, 1), 53 bits each."""
     return (random_words >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
@@ -74,14 +73,14 @@ def categories(cumulative: Floats, draws: Floats) -> Ints:
     return np.searchsorted(cumulative, draws, side="right")
 
 
-def subset(size: int, random_words: NDArray[np.uint64]) -> Bools:
+def subset(size: int, random_words: Uint64s) -> Bools:
     """Choose ``size`` of all indices, all subsets equally likely; return a mask, shape (words,)."""
     chosen = np.ones(random_words.size, dtype=np.bool_)
     chosen[np.argsort(random_words, kind="stable")[size:]] = False
     return chosen
 
 
-def shuffled_within(groups: NDArray[np.integer], random_words: NDArray[np.uint64]) -> Ints:
+def shuffled_within(groups: AnyInts, random_words: Uint64s) -> Ints:
     """Return all indices ordered by group, in random order within a group."""
     return np.lexsort((random_words, groups))
 

@@ -33,9 +33,8 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Floats, Ints
+from dprec.arrays import AnyInts, Floats, Ints, Uint64s
 
 SECRET_BYTES = 32
 """Bytes of a device's secret."""
@@ -51,13 +50,13 @@ class SecretDraws:
     """32 bytes."""
 
     @classmethod
-    def of(cls, secret: bytes, items: NDArray[np.integer], values: Floats, purpose: str) -> SecretDraws:
+    def of(cls, secret: bytes, items: AnyInts, values: Floats, purpose: str) -> SecretDraws:
         """Derive the key of a user from its secret and its ratings in any order, for one run and purpose."""
         return cls(_step(secret, b"purpose", purpose.encode())).given(
             np.array([0, items.size]), items, values
         )
 
-    def given(self, indptr: Ints, items: NDArray[np.integer], values: Floats) -> SecretDraws:
+    def given(self, indptr: Ints, items: AnyInts, values: Floats) -> SecretDraws:
         """Return draws that change with the user's own numbers; see `DeviceDraws.given`."""
         cells = np.empty((2, items.size), dtype=_WORD)
         cells[0], cells[1] = items, values.view(np.uint64)
@@ -68,18 +67,16 @@ class SecretDraws:
         """Return draws that change with what the user is asked."""
         return SecretDraws(_step(self.key, b"asked", question))
 
-    def per_user(self, index: int, round_index: int) -> NDArray[np.uint64]:
+    def per_user(self, index: int, round_index: int) -> Uint64s:
         """Return one word, shape (1,); see `DeviceDraws.per_user`."""
         return self._stream(b"user", 1, index, round_index)
 
-    def per_cell(
-        self, counts: NDArray[np.integer], items: NDArray[np.integer], round_index: int
-    ) -> NDArray[np.uint64]:
+    def per_cell(self, counts: AnyInts, items: AnyInts, round_index: int) -> Uint64s:
         """Return one word for each of some cells, shape (cells,); see `DeviceDraws.per_cell`."""
         stream = self._stream(b"cell", int(items.max(initial=-1)) + 1, round_index)
         return stream[items.astype(np.intp)]
 
-    def _stream(self, kind: bytes, count: int, *numbers: int) -> NDArray[np.uint64]:
+    def _stream(self, kind: bytes, count: int, *numbers: int) -> Uint64s:
         """Return the first words of the stream of a kind and some numbers."""
         place = b"".join(number.to_bytes(8, "little") for number in numbers)
         stream = hashlib.shake_256(self.key + kind + place)
@@ -91,7 +88,7 @@ def _step(key: bytes, kind: bytes, data: bytes) -> bytes:
     return hmac.digest(key, kind + b"\0" + data, "sha256")
 
 
-Pairs = NDArray[np.uint64]
+Pairs = Uint64s
 """Numbers of 128 bits, shape (2, count): one row of low words and one of high words."""
 
 _ROUNDS, _ROUNDS_PER_KEY = 20, 4
@@ -108,7 +105,7 @@ _BLOCK = 1 << 14
 """Counters that are worked on together: their arrays stay in the processor's cache."""
 
 
-def threefry(keys: Pairs, low: NDArray[np.integer] | int, high: NDArray[np.integer] | int) -> Pairs:
+def threefry(keys: Pairs, low: AnyInts | int, high: AnyInts | int) -> Pairs:
     """Return 128 random bits for each key and the two words of its counter, shape (2, count)."""
     count = keys.shape[1]
     result = np.empty((2, count), dtype=np.uint64)
@@ -122,13 +119,7 @@ def threefry(keys: Pairs, low: NDArray[np.integer] | int, high: NDArray[np.integ
     return result
 
 
-def _encrypt(
-    keys: Pairs,
-    first: NDArray[np.uint64],
-    second: NDArray[np.uint64],
-    third_key: NDArray[np.uint64],
-    turned: NDArray[np.uint64],
-) -> None:
+def _encrypt(keys: Pairs, first: Uint64s, second: Uint64s, third_key: Uint64s, turned: Uint64s) -> None:
     """Replace the words of some counters by random ones; the last two arrays are working space."""
     np.bitwise_xor(keys[0], keys[1], out=third_key)
     np.bitwise_xor(third_key, _PARITY, out=third_key)
@@ -155,18 +146,16 @@ _DIGEST = b"digest"
 class Draws(Protocol):
     """The random words of consecutive users, for one purpose in one run; see `DeviceDraws`."""
 
-    def given(self, indptr: Ints, items: NDArray[np.integer], values: Floats) -> Self:
+    def given(self, indptr: Ints, items: AnyInts, values: Floats) -> Self:
         """Return draws that change with each user's own numbers."""
 
     def asked(self, question: bytes) -> Self:
         """Return draws that change with what all the users are asked."""
 
-    def per_user(self, index: int, round_index: int) -> NDArray[np.uint64]:
+    def per_user(self, index: int, round_index: int) -> Uint64s:
         """Return one word for each user, shape (users,)."""
 
-    def per_cell(
-        self, counts: NDArray[np.integer], items: NDArray[np.integer], round_index: int
-    ) -> NDArray[np.uint64]:
+    def per_cell(self, counts: AnyInts, items: AnyInts, round_index: int) -> Uint64s:
         """Return one word for each of some cells, shape (cells,)."""
 
 
@@ -179,13 +168,7 @@ class DeviceDraws:
 
     @classmethod
     def of(
-        cls,
-        master: bytes,
-        first_user: int,
-        indptr: Ints,
-        items: NDArray[np.integer],
-        values: Floats,
-        purpose: str,
+        cls, master: bytes, first_user: int, indptr: Ints, items: AnyInts, values: Floats, purpose: str
     ) -> DeviceDraws:
         """Derive the keys of some users.
 
@@ -196,7 +179,7 @@ class DeviceDraws:
         secrets = threefry(np.broadcast_to(_pair(master), (2, users.size)), users, 0)
         return cls(threefry(secrets, *_hashed(purpose.encode()))).given(indptr, items, values)
 
-    def given(self, indptr: Ints, items: NDArray[np.integer], values: Floats) -> DeviceDraws:
+    def given(self, indptr: Ints, items: AnyInts, values: Floats) -> DeviceDraws:
         """Return draws that change with each user's own numbers; see `of` for the parameters."""
         counts = np.diff(indptr)
         keys = np.repeat(threefry(self.keys, *_hashed(_DIGEST)), counts, axis=1)
@@ -211,16 +194,14 @@ class DeviceDraws:
         """Return draws that change with what all the users are asked."""
         return DeviceDraws(threefry(self.keys, *_hashed(question)))
 
-    def per_user(self, index: int, round_index: int) -> NDArray[np.uint64]:
+    def per_user(self, index: int, round_index: int) -> Uint64s:
         """Return one word for each user, shape (users,)."""
-        words: NDArray[np.uint64] = threefry(self.keys, index, round_index)[0]
+        words: Uint64s = threefry(self.keys, index, round_index)[0]
         return words
 
-    def per_cell(
-        self, counts: NDArray[np.integer], items: NDArray[np.integer], round_index: int
-    ) -> NDArray[np.uint64]:
+    def per_cell(self, counts: AnyInts, items: AnyInts, round_index: int) -> Uint64s:
         """Return one word for each of some cells, given by user, shape (cells,)."""
-        words: NDArray[np.uint64] = threefry(np.repeat(self.keys, counts, axis=1), items, round_index)[0]
+        words: Uint64s = threefry(np.repeat(self.keys, counts, axis=1), items, round_index)[0]
         return words
 
 

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Floats, Ints
+from dprec.arrays import Bools, Floats, Ints, Uint64s
 from dprec.randomness.counters import words
 
 _MOST_BITS = 32
@@ -137,7 +136,7 @@ class _Draws:
         magnitude = self.remainder + (self.whole << self.bits)
         return np.where(self.negative, -magnitude, magnitude)
 
-    def take(self, random_words: NDArray[np.uint64]) -> None:
+    def take(self, random_words: Uint64s) -> None:
         """Let every draw use a word: the high half as a number below 2**bits, the low for 1 in `toss`."""
         high = (random_words >> np.uint64(32)).astype(np.int64)
         below = high >> (32 - self.bits)

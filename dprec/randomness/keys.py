@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import StringConstraints
 
-from dprec.arrays import Floats, Ints
+from dprec.arrays import AnyInts, Floats, Ints
 from dprec.components import Options, option
 from dprec.randomness.counters import generator
 from dprec.randomness.devices import DeviceDraws, Draws
@@ -42,13 +42,7 @@ class Keys(Protocol):
         """The seed of the simulated faults."""
 
     def draws(
-        self,
-        first_user: int,
-        indptr: Ints,
-        items: NDArray[np.integer],
-        values: Floats,
-        purpose: str,
-        protocol: str,
+        self, first_user: int, indptr: Ints, items: AnyInts, values: Floats, purpose: str, protocol: str
     ) -> Draws:
         """Return the random words of some users in this run, for a purpose and all that is installed."""
 
@@ -78,13 +72,7 @@ class InstalledKeys(Options):
         return int(self.network, 16)
 
     def draws(
-        self,
-        first_user: int,
-        indptr: Ints,
-        items: NDArray[np.integer],
-        values: Floats,
-        purpose: str,
-        protocol: str,
+        self, first_user: int, indptr: Ints, items: AnyInts, values: Floats, purpose: str, protocol: str
     ) -> Draws:
         """Return the random words of some users in this run; see `Keys`."""
         words = f"{purpose} {self.run} {protocol}"

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import LARGEST_CELL_EPSILON, ChannelDraws, PrivacyAccountant, PrivacyBudget, PrivacyUnit
-from dprec.arrays import Bools, Floats, Ints
+from dprec.arrays import Bools, Floats, Int32s, Ints, Uint8s
 from dprec.catalogue import Catalogue
 from dprec.channel import Channel
 from dprec.errors import SettingError
@@ -50,8 +49,8 @@ class Profiles:
 
     counts: Ints
     """Ratings of each user; shape (users,)."""
-    items: NDArray[np.int32]
-    levels: NDArray[np.uint8]
+    items: Int32s
+    levels: Uint8s
     """By user, items ascending within a user; levels from 1; shape (sum of counts,)."""
 
 

@@ -16,10 +16,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import LARGEST_CELL_EPSILON, ChannelDraws, PrivacyBudget, worst_pair
-from dprec.arrays import Bools, Floats, GrowingArray, Ints, offsets, rows_of
+from dprec.arrays import Bools, Floats, GrowingArray, Ints, Uint8s, Uint16s, Uint64s, offsets, rows_of
 from dprec.catalogue import Catalogue
 from dprec.channel import Channel
 from dprec.errors import InputError, SettingError, within
@@ -196,14 +195,12 @@ class CellFamily(IndependentDraws):
         """Return the set of rated items of every user, with a symbol for each."""
         return self.codec.encode(offsets(profiles.counts), profiles.items, self.drawn(profiles, draws))
 
-    def drawn(self, profiles: Profiles, draws: DrawsFor) -> NDArray[np.uint16]:
+    def drawn(self, profiles: Profiles, draws: DrawsFor) -> Uint16s:
         """Return the symbols of the rated items, the same whenever they are computed, shape (ratings,)."""
         noise = draws("report").per_cell(profiles.counts, profiles.items, REPORT_ROUND)
         return self.perturb(profiles.counts, profiles.levels, noise)
 
-    def perturb(
-        self, cells: Ints, levels: NDArray[np.uint8], random_words: NDArray[np.uint64]
-    ) -> NDArray[np.uint16]:
+    def perturb(self, cells: Ints, levels: Uint8s, random_words: Uint64s) -> Uint16s:
         """Send users' cells, of level 0 if "not rated", through their channels, shape (sum of cells,)."""
         symbols = np.empty(levels.size, dtype=np.uint16)
         for channel, which in self._by_channel(cells):
@@ -214,21 +211,21 @@ class CellFamily(IndependentDraws):
         """Return what reads the reports of so many users."""
         return CellReader(self, n_users, wanted)
 
-    def read(self, cells: Ints, symbols: NDArray[np.uint16]) -> Floats:
+    def read(self, cells: Ints, symbols: Uint16s) -> Floats:
         """Return the value that each symbol stands for, undoing the encoding of `perturb`, not its noise."""
         values = np.empty(symbols.size)
         for channel, which in self._by_channel(cells):
             values[which] = channel.values[symbols[which]]
         return values
 
-    def likelihood(self, cells: Ints, symbols: NDArray[np.uint16]) -> Floats:
+    def likelihood(self, cells: Ints, symbols: Uint16s) -> Floats:
         """Return the probability of each symbol given each level of the scale, shape (cells, levels)."""
         given = np.empty((symbols.size, self.scale.levels))
         for channel, which in self._by_channel(cells):
             given[which] = channel.probabilities[:, symbols[which]].T
         return given
 
-    def evidence_of(self, cells: Ints, symbols: NDArray[np.uint16], accepted: Bools) -> Evidence:
+    def evidence_of(self, cells: Ints, symbols: Uint16s, accepted: Bools) -> Evidence:
         """Return symbols with the channels through which they were sent."""
         of_cell, channels = np.zeros(symbols.size, dtype=np.int64), []
         for number, (channel, which) in enumerate(self._by_channel(cells)):

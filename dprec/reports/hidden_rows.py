@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import PrivacyUnit
-from dprec.arrays import Bools, Floats, Ints, offsets, rows_of
+from dprec.arrays import Bools, Floats, Ints, Uint8s, Uint16s, offsets, rows_of
 from dprec.observations import Evidence, Observations, RowReports
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports.base import REPORT_ROUND, DrawsFor, HasChannel, Profiles, ReportSize
@@ -75,7 +74,7 @@ class HiddenRowFamily(CellFamily):
         """Return the symbols of all items of the catalogue, rated or not."""
         n_users, n_items = profiles.counts.size, self.n_items
         cells = self.cells(profiles.counts)
-        levels: NDArray[np.uint8] = np.zeros((n_users, n_items), dtype=np.uint8)
+        levels: Uint8s = np.zeros((n_users, n_items), dtype=np.uint8)
         levels[rows_of(profiles.counts), profiles.items] = profiles.levels
         noise = draws("report").per_cell(cells, np.tile(np.arange(n_items), n_users), REPORT_ROUND)
         symbols = self.perturb(cells, levels.ravel(), noise)
@@ -83,15 +82,15 @@ class HiddenRowFamily(CellFamily):
         counts = np.bincount(shown // n_items, minlength=n_users)
         return self.codec.encode(offsets(counts), shown % n_items, symbols[shown])
 
-    def read(self, cells: Ints, symbols: NDArray[np.uint16]) -> Floats:
+    def read(self, cells: Ints, symbols: Uint16s) -> Floats:
         """Return the value that each symbol stands for; see the base class."""
         return self.reference_channel.values[symbols]
 
-    def likelihood(self, cells: Ints, symbols: NDArray[np.uint16]) -> Floats:
+    def likelihood(self, cells: Ints, symbols: Uint16s) -> Floats:
         """Return the probability of each symbol given each level; see the base class."""
         return self.reference_channel.probabilities[1:, symbols].T
 
-    def evidence_of(self, cells: Ints, symbols: NDArray[np.uint16], accepted: Bools) -> RowReports:
+    def evidence_of(self, cells: Ints, symbols: Uint16s, accepted: Bools) -> RowReports:
         """Return the symbols that are shown, and what is known of all others."""
         channel = self.reference_channel
         return RowReports(

@@ -11,10 +11,9 @@ from functools import cached_property
 from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import PrivacyUnit
-from dprec.arrays import Bools, Floats, Ints, places_of
+from dprec.arrays import Bools, Floats, Ints, Uint8s, Uint16s, Uint64s, places_of
 from dprec.channel import Channel
 from dprec.observations import Evidence, ResidualReports
 from dprec.randomness import shuffled_within
@@ -86,16 +85,14 @@ class ResidualBitFamily(CellFamily):
         coded = Channel.from_probabilities(rows, channel.inputs, np.append(channel.values, middle), np.inf)
         return ReportCodec(coded, self.n_items)
 
-    def drawn(self, profiles: Profiles, draws: DrawsFor) -> NDArray[np.uint16]:
+    def drawn(self, profiles: Profiles, draws: DrawsFor) -> Uint16s:
         """Return an answer, or none, about every rated item, shape (ratings,)."""
         counts, items = profiles.counts, profiles.items
         choice = draws("choice").per_cell(counts, items, REPORT_ROUND)
         noise = draws("report").per_cell(counts, items, REPORT_ROUND)
         return self.answers(counts, profiles.levels, choice, noise)
 
-    def answers(
-        self, counts: Ints, levels: NDArray[np.uint8], choice: NDArray[np.uint64], noise: NDArray[np.uint64]
-    ) -> NDArray[np.uint16]:
+    def answers(self, counts: Ints, levels: Uint8s, choice: Uint64s, noise: Uint64s) -> Uint16s:
         """Draw some ratings of every user and answer about them, shape (ratings,)."""
         drawn = drawn_ratings(counts, self.most, choice)
         symbols = np.full(levels.size, self._silent, dtype=np.uint16)
@@ -107,7 +104,7 @@ class ResidualBitFamily(CellFamily):
         """Return what reads the reports; the answers are kept, as there is no likelihood of a level."""
         return super().reader(n_users, replace(wanted, likelihood=False, symbols=True))
 
-    def read(self, cells: Ints, symbols: NDArray[np.uint16]) -> Floats:
+    def read(self, cells: Ints, symbols: Uint16s) -> Floats:
         """Return the value that each symbol stands for; the middle of the scale without an answer."""
         values = np.full(symbols.size, (self.scale.low + self.scale.high) / 2)
         answered = self._answered(cells, symbols)
@@ -115,7 +112,7 @@ class ResidualBitFamily(CellFamily):
         values[answered] = super().read(given, symbols[answered])
         return values
 
-    def evidence_of(self, cells: Ints, symbols: NDArray[np.uint16], accepted: Bools) -> ResidualReports:
+    def evidence_of(self, cells: Ints, symbols: Uint16s, accepted: Bools) -> ResidualReports:
         """Return the answers in the reports of users with so many ratings."""
         answered = self._answered(cells, symbols)
         sizes, of_user = np.unique(np.maximum(self.cells(cells), 1), return_inverse=True)
@@ -123,7 +120,7 @@ class ResidualBitFamily(CellFamily):
         above, lying = symbols[answered] == 1, np.repeat(lies[of_user], cells)[answered]
         return ResidualReports(np.flatnonzero(answered), above, lying)
 
-    def _answered(self, counts: Ints, symbols: NDArray[np.uint16]) -> Bools:
+    def _answered(self, counts: Ints, symbols: Uint16s) -> Bools:
         """Return which cells have an answer, without users who give another number than they should."""
         answered = symbols != self._silent
         users = np.repeat(np.arange(counts.size), counts)
@@ -151,7 +148,7 @@ class ResidualBitFamily(CellFamily):
         return int(self.cells(np.array([entries]))[0])
 
 
-def sides_of_the_mean(counts: Ints, levels: NDArray[np.uint8], scale: RatingScale) -> NDArray[np.uint8]:
+def sides_of_the_mean(counts: Ints, levels: Uint8s, scale: RatingScale) -> Uint8s:
     """Return the highest level for ratings above the mean of their user's, the lowest for the others."""
     ratings, users = scale.values[levels - 1], np.repeat(np.arange(counts.size), counts)
     sums = np.bincount(users, weights=ratings, minlength=counts.size)
@@ -159,7 +156,7 @@ def sides_of_the_mean(counts: Ints, levels: NDArray[np.uint8], scale: RatingScal
     return np.where(above, scale.levels, 1).astype(np.uint8)
 
 
-def drawn_ratings(counts: Ints, most: int, random_words: NDArray[np.uint64]) -> Bools:
+def drawn_ratings(counts: Ints, most: int, random_words: Uint64s) -> Bools:
     """Draw up to ``most`` ratings of each user, all choices equally likely, shape (ratings,)."""
     order = shuffled_within(np.repeat(np.arange(counts.size), counts), random_words)
     drawn = np.zeros(random_words.size, dtype=np.bool_)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import Floats, Ints, offsets, rows_of, segments
+from dprec.arrays import AnyInts, Floats, Ints, offsets, rows_of, segments
 from dprec.errors import SettingError
 from dprec.randomness import generator
 from dprec.secure_aggregation.secrets import derived_key, stream
@@ -77,7 +77,7 @@ def word_type(bits: int) -> np.dtype[np.unsignedinteger]:
     return np.dtype(next(f"u{size // 8}" for size in (16, 32, 64) if bits <= size))
 
 
-def reduced(values: NDArray[np.integer], bits: int) -> NDArray[np.unsignedinteger]:
+def reduced(values: AnyInts, bits: int) -> NDArray[np.unsignedinteger]:
     """Return integers modulo 2**bits, from 0 on."""
     mask = (1 << bits) - 1
     words: NDArray[np.unsignedinteger] = values.astype(word_type(bits)) & word_type(bits).type(mask)

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dprec.arrays import Bools, Ints
+from dprec.arrays import AnyInts, Bools, Ints
 from dprec.secure_aggregation import secrets as shamir
 from dprec.secure_aggregation.encoding import reduced, word_type
 from dprec.secure_aggregation.graph import GraphSize, MaskGraph
@@ -83,7 +80,7 @@ class MaskingDevice:
         ]
         return b"".join(sealed)
 
-    def mask(self, shares_of_neighbours: bytes, vector: NDArray[np.integer]) -> bytes:
+    def mask(self, shares_of_neighbours: bytes, vector: AnyInts) -> bytes:
         """Keep the shares that neighbours encrypted for this device, and return the masked vector."""
         sealed = pieces(shares_of_neighbours, self._size.degree, SEALED_BYTES)
         self._held = [
@@ -140,7 +137,7 @@ class MaskedSum:
         self._private, self._seeds = self._secrets.private_keys(), self._secrets.seeds()
         self._public = public_keys(self._private)
 
-    def masked(self, user: int, vector: NDArray[np.integer]) -> Words:
+    def masked(self, user: int, vector: AnyInts) -> Words:
         """Return what a device sends in place of its vector, modulo the modulus, shape (size,)."""
         neighbours = self.graph.neighbours[user]
         public = [self._public[other] for other in neighbours.tolist()]
@@ -159,7 +156,7 @@ class MaskedSum:
         return reduced(total, self._context.bits)
 
 
-def plain_total(vectors: NDArray[np.integer], present: Bools, bits: int) -> Words:
+def plain_total(vectors: AnyInts, present: Bools, bits: int) -> Words:
     """Return the sum of the vectors of those present with the masks that cancel left out, shape (size,)."""
     total = vectors[present].astype(word_type(bits)).sum(axis=0, dtype=word_type(bits))
     return reduced(total, bits)

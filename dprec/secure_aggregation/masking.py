@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Ints
+from dprec.arrays import AnyInts, Bools, Ints, Uint64s
 from dprec.secure_aggregation.encoding import reduced, word_type
 from dprec.secure_aggregation.graph import MaskGraph
 from dprec.secure_aggregation.secrets import (
@@ -82,7 +82,7 @@ class SumContext:
 
 
 def masked_vector(
-    vector: NDArray[np.integer],
+    vector: AnyInts,
     user: int,
     secrets_of_user: tuple[bytes, bytes],
     neighbours: Ints,
@@ -102,17 +102,12 @@ class RevealedShares:
 
     points: Ints
     """Where the neighbours' shares are, from 1; shape (users, threshold)."""
-    held: NDArray[np.uint64]
+    held: Uint64s
     """Shape (users, threshold, elements)."""
 
     @classmethod
     def of(
-        cls,
-        of_seeds: NDArray[np.uint64],
-        of_keys: NDArray[np.uint64],
-        graph: MaskGraph,
-        threshold: int,
-        present: Bools,
+        cls, of_seeds: Uint64s, of_keys: Uint64s, graph: MaskGraph, threshold: int, present: Bools
     ) -> RevealedShares:
         """Choose as many shares as the threshold, of the first neighbours that are present.
 

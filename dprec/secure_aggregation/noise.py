@@ -13,9 +13,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Ints
+from dprec.arrays import Int32s, Ints, Uint64s
 from dprec.secure_aggregation.encoding import skellam_tail
 from dprec.secure_aggregation.secrets import derived_key, stream
 
@@ -38,18 +37,16 @@ class SkellamTable:
 
     column_bits: int
     """The table has 2**column_bits columns."""
-    high: NDArray[np.uint64]
-    low: NDArray[np.uint64]
+    high: Uint64s
+    low: Uint64s
     """The draws of a column, of 2**(128 - column_bits), that yield its own value: the part that is compared
     with the rest of a draw's first word, and the part for its second; shape (columns,).
     """
-    own: NDArray[np.int32]
-    other: NDArray[np.int32]
+    own: Int32s
+    other: Int32s
     """The value of these draws, and of the others; shape (columns,)."""
 
-    def draw(
-        self, random_words: NDArray[np.uint64], second_words: Callable[[Ints], NDArray[np.uint64]]
-    ) -> NDArray[np.int32]:
+    def draw(self, random_words: Uint64s, second_words: Callable[[Ints], Uint64s]) -> Int32s:
         """Map words to Skellam numbers, shape (draws,).
 
         ``second_words`` gives a further word for the draws, less than one in 2**32, that their first does not
@@ -63,7 +60,7 @@ class SkellamTable:
         undecided = np.flatnonzero(rest == limit)
         if undecided.size:
             is_own[undecided] = second_words(undecided) < self.low[column[undecided]]
-        drawn: NDArray[np.int32] = np.where(is_own, self.own[column], self.other[column])
+        drawn: Int32s = np.where(is_own, self.own[column], self.other[column])
         return drawn
 
 
@@ -143,7 +140,7 @@ def honest_shares(users: int, dropouts: float, colluders: int) -> int:
     return users - math.floor(dropouts * users) - colluders
 
 
-def noise_rows(keys: Sequence[bytes], size: int, variance: float) -> NDArray[np.int32]:
+def noise_rows(keys: Sequence[bytes], size: int, variance: float) -> Int32s:
     """Return each device's share of the noise of a total, shape (devices, size)."""
     rows = np.zeros((len(keys), size), dtype=np.int32)
     if variance == 0:
@@ -151,7 +148,7 @@ def noise_rows(keys: Sequence[bytes], size: int, variance: float) -> NDArray[np.
     table = skellam_table(variance)
     for key, row in zip(keys, rows, strict=True):
 
-        def second_words(positions: Ints, key: bytes = key) -> NDArray[np.uint64]:
+        def second_words(positions: Ints, key: bytes = key) -> Uint64s:
             return stream(derived_key(key, "noise, second"), size, _WORD).astype(np.uint64)[positions]
 
         row[:] = table.draw(stream(derived_key(key, "noise"), size, _WORD).astype(np.uint64), second_words)

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import AnyInts, Uint64s
 from dprec.randomness import Draws
 
 PRIME = 2**31 - 1
@@ -34,15 +35,15 @@ SECRET_BYTES = ELEMENTS * _ELEMENT.itemsize
 """Bytes of a secret, and of a share of it."""
 
 
-def field_elements(random_words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def field_elements(random_words: Uint64s) -> Uint64s:
     """Map pairs of words to numbers modulo the prime, within 1 + 2**-96 of equally likely, shape (...)."""
     # Words modulo a prime p: 2**64 = 4 (mod 2**31 - 1), since 2**62 = 1.
     high, low = random_words[..., 0] % PRIME, random_words[..., 1] % PRIME
-    elements: NDArray[np.uint64] = (4 * high + low) % PRIME
+    elements: Uint64s = (4 * high + low) % PRIME
     return elements
 
 
-def shares(polynomials: NDArray[np.uint64], points: int) -> NDArray[np.uint64]:
+def shares(polynomials: Uint64s, points: int) -> Uint64s:
     """Return the shares of secrets at 1, 2, ..., by Horner's rule, shape (secrets, points, elements).
 
     ``polynomials``, shape (secrets, threshold, elements): the secret first, then the uniform coefficients of
@@ -55,7 +56,7 @@ def shares(polynomials: NDArray[np.uint64], points: int) -> NDArray[np.uint64]:
     return values
 
 
-def secrets(points: NDArray[np.integer], held: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def secrets(points: AnyInts, held: Uint64s) -> Uint64s:
     """Put secrets together: the polynomials' values at 0 (Lagrange), shape (secrets, elements).
 
     ``points``, shape (secrets, threshold), are distinct; ``held``, shape (secrets, threshold, elements).
@@ -70,16 +71,16 @@ def secrets(points: NDArray[np.integer], held: NDArray[np.uint64]) -> NDArray[np
         below = np.where(itself, below, below * difference % PRIME)
     weights = above * _inverses(below) % PRIME
     # Sums of fewer than 2**33 products, each reduced before it is added.
-    whole: NDArray[np.uint64] = (weights[:, :, None] * held % PRIME).sum(axis=1, dtype=np.uint64) % PRIME
+    whole: Uint64s = (weights[:, :, None] * held % PRIME).sum(axis=1, dtype=np.uint64) % PRIME
     return whole
 
 
-def as_bytes(elements: NDArray[np.uint64]) -> list[bytes]:
+def as_bytes(elements: Uint64s) -> list[bytes]:
     """Return secrets or shares as bytes, from shape (count, elements)."""
     return [row.tobytes() for row in elements.astype(_ELEMENT)]
 
 
-def from_bytes(data: bytes) -> NDArray[np.uint64]:
+def from_bytes(data: bytes) -> Uint64s:
     """Read secrets or shares that stand one after the other, shape (count, elements), or raise ValueError."""
     if len(data) % SECRET_BYTES:
         raise ValueError(f"{len(data)} bytes of shares, which have {SECRET_BYTES} each")
@@ -89,7 +90,7 @@ def from_bytes(data: bytes) -> NDArray[np.uint64]:
     return elements
 
 
-def _inverses(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _inverses(values: Uint64s) -> Uint64s:
     """Return values ** (PRIME - 2), modulo the prime."""
     result, power, exponent = np.ones_like(values), values, PRIME - 2
     while exponent:
@@ -164,8 +165,8 @@ def device_keys(draws: Draws, round_index: int) -> list[bytes]:
 class SharedSecrets:
     """The secrets of some devices as polynomials, of which neighbours are given values."""
 
-    mask_keys: NDArray[np.uint64]
-    self_seeds: NDArray[np.uint64]
+    mask_keys: Uint64s
+    self_seeds: Uint64s
     """The secrets are the constants; shape (users, threshold, elements)."""
 
     @classmethod
@@ -186,7 +187,7 @@ class SharedSecrets:
         return as_bytes(self.self_seeds[:, 0])
 
 
-def mask_private_keys(mask_keys: NDArray[np.uint64]) -> list[bytes]:
+def mask_private_keys(mask_keys: Uint64s) -> list[bytes]:
     """Return the private keys that mask keys yield, from shape (users, elements)."""
     return [private_key(secret, "mask key") for secret in as_bytes(mask_keys)]
 

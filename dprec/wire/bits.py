@@ -7,15 +7,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Ints, offsets, sizes_of
+from dprec.arrays import AnyInts, Bools, Ints, Uint8s, offsets, sizes_of
 
 MAX_FIELD_BITS = 24
 """The widest field that one look-up can read, at whichever bit of a byte it starts."""
 
 
-def put(
-    bits: NDArray[np.uint8], positions: Ints, values: NDArray[np.integer], widths: NDArray[np.integer]
-) -> None:
+def put(bits: Uint8s, positions: Ints, values: AnyInts, widths: AnyInts) -> None:
     """Write each value into the field of its width, of up to `MAX_FIELD_BITS`, at ascending positions."""
     if not positions.size:
         return

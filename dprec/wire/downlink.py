@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Floats, Ints, sizes_of
+from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, sizes_of
 from dprec.components import Options, option
 from dprec.errors import InputError
 from dprec.predictions import NO_ITEM
@@ -79,7 +79,7 @@ def decode_broadcast(
     return factors
 
 
-def _read_changes(body: bytes, size: int, dtype: np.dtype[Any]) -> tuple[NDArray[np.int32], Factors]:
+def _read_changes(body: bytes, size: int, dtype: np.dtype[Any]) -> tuple[Int32s, Factors]:
     if not body:
         return np.zeros(0, dtype=np.int32), np.zeros(0, dtype=dtype)
     if size > 1 << MAX_FIELD_BITS:
@@ -216,7 +216,7 @@ class ItemListCodec:
     def _fields(self, length: int) -> FixedFields:
         return FixedFields(length, self.n_items - 1)
 
-    def sizes(self, lengths: NDArray[np.integer]) -> Ints:
+    def sizes(self, lengths: AnyInts) -> Ints:
         """Return the bytes of lists of some lengths, shape (lists,)."""
         bits = lengths.astype(np.int64) * self._fields(1).width
         return (bits + 7) // 8 + lengths * RATING.itemsize

@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Ints, offsets, places_of, segments
+from dprec.arrays import AnyInts, Bools, Int32s, Ints, Uint8s, offsets, places_of, segments
 from dprec.wire.bits import MAX_FIELD_BITS, BitStream, put
 
 _PARAMETER_BITS = 5
@@ -43,7 +42,7 @@ class ItemSets:
     n_items: int
 
     @classmethod
-    def plan(cls, indptr: Ints, items: NDArray[np.integer], n_items: int) -> ItemSets:
+    def plan(cls, indptr: Ints, items: AnyInts, n_items: int) -> ItemSets:
         """Choose the code of every set: the shortest of a bitmap and gaps with three parameters."""
         counts = np.diff(indptr)
         filled = np.flatnonzero(counts)
@@ -68,7 +67,7 @@ class ItemSets:
         parameters[filled], lengths[filled] = choice, shortest
         return cls(wide, gaps, indptr, parameters, lengths, n_items)
 
-    def write(self, bits: NDArray[np.uint8], positions: Ints) -> None:
+    def write(self, bits: Uint8s, positions: Ints) -> None:
         """Write each set into ``bits``, starting at its position."""
         counts = np.diff(self.indptr)
         filled = counts > 0
@@ -79,7 +78,7 @@ class ItemSets:
         as_gaps = filled & ~as_bitmap
         self._write_gaps(bits, positions[as_gaps] + _PARAMETER_BITS, as_gaps, counts[as_gaps])
 
-    def _write_gaps(self, bits: NDArray[np.uint8], positions: Ints, which: Bools, counts: Ints) -> None:
+    def _write_gaps(self, bits: Uint8s, positions: Ints, which: Bools, counts: Ints) -> None:
         if not counts.size:
             return
         width = count_bits(self.n_items)
@@ -106,9 +105,7 @@ def longest_item_set(n_items: int) -> int:
     return _PARAMETER_BITS + n_items
 
 
-def read_item_sets(
-    stream: BitStream, users: Ints, n_items: int
-) -> tuple[Bools, Ints, NDArray[np.int32], Ints]:
+def read_item_sets(stream: BitStream, users: Ints, n_items: int) -> tuple[Bools, Ints, Int32s, Ints]:
     """Read the item set at the start of each user's report, none of them empty.
 
     Returns which are valid, the size of each, 0 if it is not, the items of the valid ones by user, ascending,

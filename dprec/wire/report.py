@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Ints, blocks, cut, offsets, rows_of, sizes_of
+from dprec.arrays import AnyInts, Bools, Int32s, Ints, Uint16s, blocks, cut, offsets, rows_of, sizes_of
 from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.wire.bits import MAX_FIELD_BITS, BitStream
@@ -35,9 +34,9 @@ class DecodedReports:
     """Shape (users,)."""
     indptr: Ints
     """Cells of each user; a rejected report has none; shape (users + 1,)."""
-    items: NDArray[np.int32]
+    items: Int32s
     """Shape (cells,)."""
-    symbols: NDArray[np.uint16]
+    symbols: Uint16s
     """Shape (cells,)."""
 
 
@@ -100,7 +99,7 @@ class ReportCodec:
         items = np.linspace(0, self.n_items - 1, cells).astype(np.int64)
         return symbol_bits + float(ItemSets.plan(np.array([0, cells]), items, self.n_items).lengths[0])
 
-    def encode(self, indptr: Ints, items: NDArray[np.integer], symbols: NDArray[np.integer]) -> list[bytes]:
+    def encode(self, indptr: Ints, items: AnyInts, symbols: AnyInts) -> list[bytes]:
         """Encode the reports of a partition."""
         counts: Ints = np.diff(indptr)
         sizes = np.full_like(counts, self.n_items) if self._whole_row else counts
@@ -111,15 +110,13 @@ class ReportCodec:
             reports += self._encode_block(block, items[cells], symbols[cells])
         return reports
 
-    def _encode_block(
-        self, indptr: Ints, items: NDArray[np.integer], symbols: NDArray[np.integer]
-    ) -> list[bytes]:
+    def _encode_block(self, indptr: Ints, items: AnyInts, symbols: AnyInts) -> list[bytes]:
         counts: Ints = np.diff(indptr)
         sets = None if self._whole_row else ItemSets.plan(indptr, items, self.n_items)
         if sets is None:
             rows = np.full((counts.size, self.n_items), self._blank, dtype=np.int64)
             rows[rows_of(counts), items] = symbols
-            coded: NDArray[np.integer] = rows.ravel()
+            coded: AnyInts = rows.ravel()
             cell_counts = np.full(counts.size, self.n_items)
         else:
             coded, cell_counts = self._without_blank(symbols), counts
@@ -193,11 +190,11 @@ class ReportCodec:
             rows[shown],
         )
 
-    def _without_blank(self, symbols: NDArray[np.integer]) -> NDArray[np.integer]:
+    def _without_blank(self, symbols: AnyInts) -> AnyInts:
         """Close the gap that the symbol "not rated" leaves in the alphabet of shown cells."""
         return symbols if self._blank is None else symbols - (symbols > self._blank)
 
-    def _with_blank(self, symbols: NDArray[np.uint16]) -> NDArray[np.uint16]:
+    def _with_blank(self, symbols: Uint16s) -> Uint16s:
         if self._blank is None:
             return symbols
         return symbols + (symbols >= self._blank).astype(np.uint16)

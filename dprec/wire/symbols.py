@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Floats, Ints, cut, offsets
+from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint8s, Uint16s, cut, offsets
 from dprec.channel import Channel
 from dprec.wire.bits import BitStream, put
 
@@ -66,12 +65,12 @@ class PrefixCode:
         """Bits of the shortest code word."""
         return int(self.lengths.min())
 
-    def write(self, bits: NDArray[np.uint8], positions: Ints, symbols: NDArray[np.integer]) -> None:
+    def write(self, bits: Uint8s, positions: Ints, symbols: AnyInts) -> None:
         """Write the code word of each symbol at its position."""
         put(bits, positions, self.words[symbols], self.lengths[symbols])
 
     @cached_property
-    def _table(self) -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
+    def _table(self) -> tuple[Uint16s, Uint8s]:
         """Symbol and length of the code word that each window of `longest` bits begins with."""
         order = np.argsort(self.words << (self.longest - self.lengths))
         repeats = 1 << (self.longest - self.lengths[order])
@@ -80,7 +79,7 @@ class PrefixCode:
             np.repeat(self.lengths[order].astype(np.uint8), repeats),
         )
 
-    def read(self, stream: BitStream, positions: Ints, counts: Ints) -> tuple[NDArray[np.uint16], Ints]:
+    def read(self, stream: BitStream, positions: Ints, counts: Ints) -> tuple[Uint16s, Ints]:
         """Read ``counts`` symbols for each user from its first code word on.
 
         Returns the symbols, and the bit after each user's last code word. The code is complete, so any bits
@@ -107,7 +106,7 @@ class PrefixCode:
             ends[reading] += lengths[windows]
         return symbols, ends
 
-    def _read_row(self, stream: BitStream, position: int, symbols: NDArray[np.uint16]) -> int:
+    def _read_row(self, stream: BitStream, position: int, symbols: Uint16s) -> int:
         """Fill in the symbols of one user from a position on; return the position of the bit after them.
 
         A step per symbol would be slow, so the code word at every bit is looked up at once. From where
@@ -161,7 +160,7 @@ class SymbolRows:
     def __init__(self, channel: Channel) -> None:
         self._code = PrefixCode.for_distribution(channel.marginal())
 
-    def encode(self, counts: Ints, symbols: NDArray[np.integer]) -> list[bytes]:
+    def encode(self, counts: Ints, symbols: AnyInts) -> list[bytes]:
         """Encode the symbols of a partition."""
         code_starts, cells = offsets(self._code.lengths[symbols]), offsets(counts)
         sizes = (np.diff(code_starts[cells]) + 7) // 8
@@ -170,7 +169,7 @@ class SymbolRows:
         self._code.write(bits, code_starts[:-1] + np.repeat(bases, counts), symbols)
         return cut(np.packbits(bits).tobytes(), sizes)
 
-    def decode(self, reports: Sequence[bytes], counts: Ints) -> tuple[Bools, NDArray[np.uint16]]:
+    def decode(self, reports: Sequence[bytes], counts: Ints) -> tuple[Bools, Uint16s]:
         """Return which reports are valid, and the symbols of these.
 
         A report that does not end with its last symbol, apart from padding zeros, is rejected.

@@ -19,12 +19,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Ints
+from dprec.arrays import AnyInts, Bools, Ints
 from dprec.components import Options, option
 
-Users = NDArray[np.integer] | Bools | slice
+Users = AnyInts | Bools | slice
 
 WITHOUT_RECORD, WITH_RECORD = 2, 3
 """Objects of a message: an envelope and its contents, which may be a record."""

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import offsets
+from dprec.arrays import Uint8s, offsets
 from dprec.ratings import Ratings, RatingScale
 
 _MOST_LEVELS = 8
@@ -51,7 +50,7 @@ class Experiment:
         return _population(np.tile(levels, (people, 1)), scale, fewest_items)
 
 
-def _population(levels: NDArray[np.uint8], scale: RatingScale, fewest_items: int) -> Ratings:
+def _population(levels: Uint8s, scale: RatingScale, fewest_items: int) -> Ratings:
     """Return people with the given levels, shape (people, items); 0 is "not rated"."""
     rated = levels > 0
     return Ratings(

@@ -9,10 +9,9 @@ from itertools import pairwise
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import PrivacyAccountant
-from dprec.arrays import Floats, offsets
+from dprec.arrays import Floats, Uint64s, offsets
 from dprec.auditing import Sent, measured
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
@@ -130,7 +129,7 @@ class _Sums(ABC):
         return Sent((binned,), tails, np.zeros((binned.size, 0), dtype=np.float32))
 
     def _released(
-        self, contributions: Contributions, items: int, multiplier: float, keys: NDArray[np.uint64]
+        self, contributions: Contributions, items: int, multiplier: float, keys: Uint64s
     ) -> Numbers:
         """Return the sums of what devices send, with the noise that is theirs, shape (items, width)."""
         layout = _layout(items)

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Floats
+from dprec.arrays import AnyInts, Floats
 from dprec.mechanisms import BitsAndCounts, Mechanism, ThresholdBit
 from dprec.mechanisms.fisher_optimal import information
 from dprec.ordinal import level_shares
@@ -85,7 +84,7 @@ class Sizes:
         return float(biases + _FACTORS * (1 - _learned(of_users).mean() * _learned(of_items).mean()))
 
 
-def _of_a_rating(counts: NDArray[np.integer]) -> Floats:
+def _of_a_rating(counts: AnyInts) -> Floats:
     """Return quantiles of counts, each as often as it counts."""
     ordered = np.sort(counts)
     reached = np.cumsum(ordered)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from dprec.arrays import AnyInts
 from dprec.completion import Completed
 from dprec.components import Options, option
 from dprec.predictions import checked, checked_rows
@@ -33,7 +31,7 @@ class TopN(Options):
         grid: Grid,
         task: ServerTask,
         completed: Completed,
-        seen: tuple[NDArray[np.integer], NDArray[np.integer]] | None,
+        seen: tuple[AnyInts, AnyInts] | None,
         traffic: TrafficLedger,
         name: str,
     ) -> dict[str, int]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import (
     Guarantee,
@@ -16,7 +15,7 @@ from dprec.accounting import (
     PrivacyBudget,
     dominating_channel,
 )
-from dprec.arrays import Bools, Floats, offsets, segments
+from dprec.arrays import AnyInts, Bools, Floats, offsets, segments
 from dprec.channel import Channel
 from dprec.completion import Profiles, StepOptions, check_rank, inner_products, solve_user_factors
 from dprec.components import Options, option
@@ -385,7 +384,7 @@ class OwnFactors:
     base: Floats | None = None
     """What is predicted without factors; 0 by default; shape (items,)."""
 
-    def __call__(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
+    def __call__(self, users: AnyInts, items: AnyInts) -> Floats:
         """Return the predictions of some cells, in any order, shape (cells,)."""
         predictions = np.empty(users.size)
         order = np.argsort(users, kind="stable")
@@ -399,7 +398,7 @@ class OwnFactors:
             predictions[cells] = inner_products(factors, self.item_factors, rows, items[cells])
         return predictions if self.base is None else predictions + self.base[items]
 
-    def _profiles(self, users: NDArray[np.integer]) -> Profiles:
+    def _profiles(self, users: AnyInts) -> Profiles:
         """Return the ratings of some users."""
         starts = self.ratings.indptr[users]
         counts = self.ratings.indptr[users + 1] - starts

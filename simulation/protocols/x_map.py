@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant, PrivacyBudget
-from dprec.arrays import Floats, Ints, rows_of
+from dprec.arrays import AnyArray, AnyInts, Floats, Ints, rows_of
 from dprec.completion import ItemAverage, Observations
 from dprec.components import Options, option
 from dprec.crossdomain import (
@@ -409,7 +408,7 @@ def _target_recommender(
 def _predictor(recommender: ItemBasedRecommender, means: Floats, train: CrossDomainRatings) -> Predict:
     """Return a predictor for all items; a source item is predicted by its mean."""
 
-    def predict(users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
+    def predict(users: AnyInts, items: AnyInts) -> Floats:
         predictions: Floats = means[items].copy()
         wanted = np.flatnonzero((items >= train.target_start) & (items < train.target_stop))
         predictions[wanted] = recommender.predict(users[wanted], items[wanted] - train.target_start)
@@ -590,7 +589,7 @@ def _example(
     }
 
 
-def _named(identifiers: NDArray[Any], values: Floats) -> list[list[Any]]:
+def _named(identifiers: AnyArray, values: Floats) -> list[list[Any]]:
     """Return the first few items with their ratings."""
     pairs = zip(identifiers.tolist(), np.round(values, 2).tolist(), strict=True)
     return [[str(identifier), value] for identifier, value in pairs][:_EXAMPLE_ITEMS]

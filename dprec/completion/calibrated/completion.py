@@ -5,9 +5,8 @@ from functools import singledispatch
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Floats
+from dprec.arrays import AnyInts, Floats
 from dprec.catalogue import Catalogue
 from dprec.completion.base import Completed, Completion
 from dprec.completion.calibrated.embedding import ItemSetEmbedding, embedded
@@ -74,7 +73,7 @@ class CalibratedModel(Completed):
         """The catalogue."""
         return self.catalogue
 
-    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
+    def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Predict the expected ratings of the given cells, shape (cells,)."""
         latent, variances = self.latent.means(users, items), self.latent.variances(users, items)
         return expected_rating(latent, variances, self.cuts, self.scale.values)

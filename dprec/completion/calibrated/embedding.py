@@ -32,9 +32,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from dprec.arrays import Floats, Ints
+from dprec.arrays import AnyInts, Floats, Ints
 from dprec.completion.spectral import SparsePlusLowRank
 from dprec.observations import EmbeddingRelease
 from dprec.randomness import generator, seed_for
@@ -73,8 +72,8 @@ class ItemSetEmbedding:
     @classmethod
     def of(
         cls,
-        users: NDArray[np.integer],
-        items: NDArray[np.integer],
+        users: AnyInts,
+        items: AnyInts,
         shape: tuple[int, int],
         dimensions: int,
         seed: int,
@@ -108,9 +107,7 @@ class ItemSetEmbedding:
         )
 
 
-def _counted(
-    cells: tuple[NDArray[np.integer], NDArray[np.integer]], shape: tuple[int, int]
-) -> tuple[Ints, Ints]:
+def _counted(cells: tuple[AnyInts, AnyInts], shape: tuple[int, int]) -> tuple[Ints, Ints]:
     """Return how often each user occurs in some cells, and each item."""
     users, items = cells
     return np.bincount(users, minlength=shape[0]), np.bincount(items, minlength=shape[1])
@@ -257,8 +254,8 @@ def expected_cosines(values: Floats, edge: float) -> Floats:
 
 
 def embedded(
-    users: NDArray[np.integer],
-    items: NDArray[np.integer],
+    users: AnyInts,
+    items: AnyInts,
     shape: tuple[int, int],
     embedding_release: EmbeddingRelease,
     dimensions: int,

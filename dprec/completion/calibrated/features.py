@@ -1,9 +1,8 @@
 """What is known before any rating is read: features of users and items, and the prior that rests on them."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Floats
+from dprec.arrays import AnyInts, Bools, Floats
 from dprec.catalogue import Catalogue
 from dprec.completion.calibrated.embedding import ItemSetEmbedding, standardised_logarithms
 from dprec.completion.calibrated.regressions import Expected, Regressed
@@ -45,7 +44,7 @@ def item_features(embedding: ItemSetEmbedding, catalogue: Catalogue | None, widt
     return np.hstack([*columns, embedding.items[:, :width]])
 
 
-def catalogue_features(catalogue: Catalogue, counts: NDArray[np.integer]) -> Floats:
+def catalogue_features(catalogue: Catalogue, counts: AnyInts) -> Floats:
     """Return public numbers, each also squared, and the categories, which have mean 0 over the ratings."""
     numbers = _bent(catalogue.numbers, catalogue.numbers != 0)
     return np.hstack([numbers, _centred_categories(catalogue, counts)])
@@ -62,7 +61,7 @@ def expected_coefficients(width: int) -> Floats:
     return ratios
 
 
-def _centred_categories(catalogue: Catalogue, counts: NDArray[np.integer]) -> Floats:
+def _centred_categories(catalogue: Catalogue, counts: AnyInts) -> Floats:
     """Return the categories with mean 0 over the ratings, shape (items, categories)."""
     shares = counts / max(int(counts.sum()), 1)
     centred: Floats = catalogue.categories - shares @ catalogue.categories

@@ -30,10 +30,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.special import expit
 
-from dprec.arrays import Bools, Floats, Ints
+from dprec.arrays import Bools, Floats, Int32s, Ints
 from dprec.completion.calibrated.embedding import ItemSetEmbedding, expected_cosines, noise_edge
 from dprec.completion.calibrated.features import catalogue_features
 from dprec.completion.calibrated.regressions import Expected, PropensityBins, Regressed
@@ -54,8 +53,8 @@ class HiddenReports:
     from but by telling less.
     """
 
-    users: NDArray[np.int32]
-    items: NDArray[np.int32]
+    users: Int32s
+    items: Int32s
     """The cells with a symbol other than 0; shape (cells,)."""
     symbols: Ints
     """Shape (cells,)."""
@@ -102,7 +101,7 @@ class HiddenReports:
         counts = self._counted(self.users, self.reported.size, bin_of_item[self.items], sizes)
         return counts * self.reported[:, None, None]
 
-    def _counted(self, owners: NDArray[np.int32], n_owners: int, bin_of_cell: Ints, sizes: Ints) -> Floats:
+    def _counted(self, owners: Int32s, n_owners: int, bin_of_cell: Ints, sizes: Ints) -> Floats:
         """Return counts of symbols per owner and bin, those that are not sent being the rest of the bin."""
         shape = (n_owners, sizes.size, self.unrated.size)
         embeddings = (owners * np.int64(sizes.size) + bin_of_cell) * self.unrated.size + self.symbols

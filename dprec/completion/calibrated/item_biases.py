@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Floats, Ints
+from dprec.arrays import AnyInts, Floats, Ints
 from dprec.catalogue import Catalogue
 from dprec.completion.base import Completed, Completion
 from dprec.completion.calibrated.embedding import ItemSetEmbedding, embedded
@@ -117,7 +116,7 @@ class ItemBiasesModel(Completed):
         """The catalogue."""
         return self.catalogue
 
-    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
+    def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Predict the expected ratings of the given cells, shape (cells,): the same for every user."""
         latent, variances = self.biases.biases[items], self.biases.variances[items] + self.user_variance
         return expected_rating(latent, variances, self.cuts, self.scale.values)

@@ -20,10 +20,9 @@ from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-from dprec.arrays import Floats, Ints, offsets
+from dprec.arrays import AnyInts, Floats, Ints, offsets
 from dprec.completion.calibrated.regressions import Regressed
 from dprec.observations import NoisyCounts
 
@@ -134,8 +133,8 @@ def _scores(residuals: Floats, variances: Floats) -> Floats:
 class Cells:
     """Rated cells, by user."""
 
-    users: NDArray[np.integer]
-    items: NDArray[np.integer]
+    users: AnyInts
+    items: AnyInts
     """Users ascending; shape (cells,)."""
     shape: tuple[int, int]
     """Users and items of the whole catalogue."""
@@ -188,7 +187,7 @@ class LatentRatings:
         of_items = Regressed.at(np.zeros((n_items, 0)), items.features, variance=1.0, spread=1.0)
         return cls(users, items, of_users, np.zeros((n_items, 0)), of_users, of_items)
 
-    def means(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
+    def means(self, users: AnyInts, items: AnyInts) -> Floats:
         """Return the means of the latent ratings of cells, shape (cells,)."""
         latent: Floats = (
             self.users.biases[users]
@@ -198,7 +197,7 @@ class LatentRatings:
         )
         return latent
 
-    def variances(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
+    def variances(self, users: AnyInts, items: AnyInts) -> Floats:
         """Return the variances of the latent ratings of cells, shape (cells,)."""
         embeddings, item_factors = self.embeddings[items], self.item_factors.second_moments[items]
         user_factors = self.user_factors.means[users]
@@ -277,9 +276,7 @@ class LatentRatings:
         return _dots(self.user_factors.means[cells.users], self.item_factors.means[cells.items])
 
 
-def _sums(
-    side: Regressed, owners: NDArray[np.integer], latent: Floats, looked_up: LookedUp
-) -> tuple[Floats, Floats]:
+def _sums(side: Regressed, owners: AnyInts, latent: Floats, looked_up: LookedUp) -> tuple[Floats, Floats]:
     """Return the precision and the target of each bias of a side."""
     score, information = _scored(latent, looked_up, side.biases[owners])
     precision, target = (

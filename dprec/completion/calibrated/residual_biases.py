@@ -17,10 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from dprec.arrays import Floats
+from dprec.arrays import AnyInts, Floats
 from dprec.completion.calibrated.features import expected_coefficients
 from dprec.completion.calibrated.regressions import Regressed
 from dprec.observations import Observations, ResidualReports
@@ -42,7 +41,7 @@ class ResidualAnswers:
     """Answers, and how the probability of a yes depends on what is to be learned."""
 
     reports: ResidualReports
-    items: NDArray[np.integer]
+    items: AnyInts
     """Shape (answers,)."""
     design: Floats
     """F_i - Fbar_u, in units of the residual's standard deviation; shape (answers, features)."""

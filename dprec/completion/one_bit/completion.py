@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import Floats
+from dprec.arrays import AnyInts, Floats, Int32s
 from dprec.binarization import check_binary
 from dprec.completion.base import Completed, Completion
 from dprec.completion.factors import inner_products
@@ -54,7 +54,7 @@ class Biases:
         """Return biases of 0."""
         return cls(0.0, np.zeros(shape[0]), np.zeros(shape[1]))
 
-    def at(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
+    def at(self, users: AnyInts, items: AnyInts) -> Floats:
         """Return the entries of the given cells, shape (cells,)."""
         entries: Floats = self.mean + self.users[users] + self.items[items]
         return entries
@@ -64,12 +64,7 @@ class Biases:
         return float(ridge * ((self.users**2).sum() + (self.items**2).sum())) / 2
 
     def stepped(
-        self,
-        users: NDArray[np.integer],
-        items: NDArray[np.integer],
-        slopes: Floats,
-        curvature: float,
-        ridge: float,
+        self, users: AnyInts, items: AnyInts, slopes: Floats, curvature: float, ridge: float
     ) -> tuple[Biases, Floats]:
         """Minimise a quadratic model in the biases; return the slopes that it predicts then."""
         biases, left = self, slopes.copy()
@@ -91,11 +86,7 @@ class Biases:
 
 
 def fit_biases(
-    likelihood: SignLikelihood,
-    users: NDArray[np.integer],
-    items: NDArray[np.integer],
-    shape: tuple[int, int],
-    ridge: float,
+    likelihood: SignLikelihood, users: AnyInts, items: AnyInts, shape: tuple[int, int], ridge: float
 ) -> Biases:
     """Return the biases that minimise an objective plus ridge / 2 x their squares but the mean's."""
     biases = Biases.zero(shape)
@@ -169,14 +160,14 @@ class HiddenMatrix(Completed):
         """See `hidden`."""
         return self.hidden
 
-    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
+    def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Return the mean rating 2 Pr(+1) - 1 of the given cells, from -1 to 1, shape (cells,).
 
         Its sign is the predicted sign; 0 counts as +1.
         """
         return self.link.expected_sign(self.hidden(users, items))
 
-    def hidden(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
+    def hidden(self, users: AnyInts, items: AnyInts) -> Floats:
         """Return the entries of the hidden matrix at the given cells, shape (cells,)."""
         entries = self.biases.at(users, items)
         if isinstance(self.point, LowRank):
@@ -264,9 +255,7 @@ class OneBit(Completion):
         """Refuse ratings that are not +1 and -1."""
         check_binary(scale)
 
-    def domain(
-        self, users: NDArray[np.int32], items: NDArray[np.int32], shape: tuple[int, int], seed: int
-    ) -> Domain[Any]:
+    def domain(self, users: Int32s, items: Int32s, shape: tuple[int, int], seed: int) -> Domain[Any]:
         """Return the set to which the low-rank part is constrained."""
         if self.bounded:
             return BoundedNuclearBall(users, items, shape, self.radius(shape), self.alpha)
@@ -344,9 +333,7 @@ def _likelihood_of(link: Link, observations: Observations, linear: Floats | None
     return SignLikelihood(link, observations.likelihood[:, 1], observations.likelihood[:, 0], linear)
 
 
-def cold_notes(
-    users: NDArray[np.integer], items: NDArray[np.integer], shape: tuple[int, int]
-) -> tuple[str, ...]:
+def cold_notes(users: AnyInts, items: AnyInts, shape: tuple[int, int]) -> tuple[str, ...]:
     """Note how many users and items have no observed rating, if any."""
     cold_users = shape[0] - np.unique(users).size
     cold_items = shape[1] - np.unique(items).size

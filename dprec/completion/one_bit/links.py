@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erf, erfcx, expit, log_ndtr, ndtr
 
-from dprec.arrays import Floats
+from dprec.arrays import Floats, Uint8s
 from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.mechanisms.laplace import cell_probabilities, wide_grid
@@ -167,7 +166,7 @@ def slope_channel(clamp: float, symbols: int, epsilon: float) -> Channel:
     return Channel.from_probabilities(cell_probabilities(edges, levels, b), levels, values, epsilon)
 
 
-def levels_of(slopes: Floats, clamp: float) -> NDArray[np.uint8]:
+def levels_of(slopes: Floats, clamp: float) -> Uint8s:
     """Return the input level, from 1, that stands for each entry."""
     inside = np.clip(slopes, -clamp, clamp)
     return (np.rint((inside / clamp + 1) * ((_LEVELS - 1) / 2)) + 1).astype(np.uint8)

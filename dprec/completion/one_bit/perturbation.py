@@ -27,9 +27,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Floats
+from dprec.arrays import AnyInts, Floats
 from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
 from dprec.completion.one_bit.links import Link, Logistic, steepness
 from dprec.components import Options, Registry, option
@@ -287,7 +286,7 @@ class NoisyMatrix(HiddenMatrix):
     grid: NoiseGrid
     seed: int
 
-    def hidden(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> Floats:
+    def hidden(self, users: AnyInts, items: AnyInts) -> Floats:
         """Return the noisy entries at the given cells, shape (cells,)."""
         entries = np.clip(super().hidden(users, items), -self.alpha, self.alpha)
         steps, n_items = self.grid.on_grid(entries), self.biases.items.size

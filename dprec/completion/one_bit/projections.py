@@ -12,9 +12,8 @@ from typing import Generic, TypeVar
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from dprec.arrays import Floats, offsets
+from dprec.arrays import Floats, Int32s, offsets
 from dprec.completion.spectral import DENSE_CELLS, LowRank, SparsePlusLowRank
 
 PointT = TypeVar("PointT", LowRank, Floats)
@@ -97,8 +96,8 @@ def project_bounded(matrix: Floats, radius: float, bound: float) -> Floats:
 class Domain(ABC, Generic[PointT]):
     """A convex set of matrices, with the pattern of the observed cells."""
 
-    rows: NDArray[np.int32]
-    columns: NDArray[np.int32]
+    rows: Int32s
+    columns: Int32s
     """The observed cells, by row; shape (cells,)."""
     shape: tuple[int, int]
     radius: float

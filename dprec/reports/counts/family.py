@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import ChannelDraws, dominating_channel
-from dprec.arrays import Bools, Floats, Ints, rows_of
+from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint64s, rows_of
 from dprec.catalogue import Catalogue
 from dprec.errors import SettingError
 from dprec.observations import NoisyCounts, Observations
@@ -73,7 +72,7 @@ class CountFamily(CellFamily):
         """Return what reads the reports; the symbols say which ratings are left."""
         return super().reader(n_users, replace(wanted, symbols=True))
 
-    def left(self, symbols: NDArray[np.integer]) -> Bools:
+    def left(self, symbols: AnyInts) -> Bools:
         """Return which cells of the first part are left for the counts: those with the last symbol."""
         chosen: Bools = symbols == self.reference_channel.symbols - 1
         return chosen
@@ -211,7 +210,7 @@ class Counts(FollowUp):
         left, of_rating = self._left(profiles, question, draws)
         return self.family.added(profiles.counts, self.grouped(profiles.counts, of_rating, left))
 
-    def perturb(self, cells: Ints, counts: Ints, sizes: Ints, random_words: NDArray[np.uint64]) -> Ints:
+    def perturb(self, cells: Ints, counts: Ints, sizes: Ints, random_words: Uint64s) -> Ints:
         """Add each user's noise to its counts of the ratings that reach the least level, and clamp them."""
         noisy = np.zeros_like(counts)
         epsilons = self.family.epsilons(cells)
@@ -225,7 +224,7 @@ class Counts(FollowUp):
         return CountsAsked(self, observed)
 
     def received(
-        self, users: NDArray[np.integer], groups: Ints, counted: Bools, cells: Ints, values: Ints
+        self, users: AnyInts, groups: Ints, counted: Bools, cells: Ints, values: Ints
     ) -> NoisyCounts:
         """Return the counts that a server has received of at least one rating.
 

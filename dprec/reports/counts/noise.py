@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Ints
+from dprec.arrays import AnyInts, Ints, Uint64s
 from dprec.channel import Channel
 from dprec.randomness import DRAWS, integer_weights, loss_of_draws
 
@@ -82,7 +81,7 @@ class CountNoise:
         found = zip(most[worst].tolist(), fewest[worst].tolist(), strict=True)
         return loss_of_draws(*max(set(found), key=lambda pair: Fraction(*pair)))
 
-    def perturb(self, counts: Ints, sizes: Ints, random_words: NDArray[np.uint64]) -> Ints:
+    def perturb(self, counts: Ints, sizes: Ints, random_words: Uint64s) -> Ints:
         """Add noise to counts, and clamp them to 0 and to the sizes, which are at most `most`."""
         ends = np.concatenate([self.tails[::-1], DRAWS - self.tails])
         draws = integer_weights(random_words).astype(np.int64)
@@ -90,7 +89,7 @@ class CountNoise:
         noisy: Ints = np.clip(counts + noise, 0, sizes)
         return noisy
 
-    def channel(self, size: int, counts: NDArray[np.integer]) -> Channel:
+    def channel(self, size: int, counts: AnyInts) -> Channel:
         """Return the channel of a count of ``size`` ratings, with the given true counts as its rows."""
         steps = np.arange(size) - counts[:, None]
         # Draws whose noise is at most a step: the lower tail, or all but the upper one.

@@ -26,9 +26,8 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import Ints, offsets, rows_of
+from dprec.arrays import Ints, Uint64s, offsets, rows_of
 from dprec.channel import Channel
 from dprec.errors import SettingError
 from dprec.randomness import DRAWS, integer_weights, loss_of_draws, uniform_below
@@ -134,9 +133,7 @@ class ProfileCode:
         """Number of different answers."""
         return self.multipliers * self.blocks
 
-    def answers(
-        self, counts: Ints, elements: Ints, choice: NDArray[np.uint64], noise: NDArray[np.uint64]
-    ) -> Ints:
+    def answers(self, counts: Ints, elements: Ints, choice: Uint64s, noise: Uint64s) -> Ints:
         """Answer about the profiles of a partition by a multiplier and a block each, shape (users,).
 
         ``choice`` and ``noise`` are independent words, for the multipliers and for the answers.
@@ -149,7 +146,7 @@ class ProfileCode:
         numbers = np.bincount(owners, minlength=counts.size)
         return (multipliers - 1) * self.blocks + self._drawn(numbers, owners, marked, noise)
 
-    def _drawn(self, numbers: Ints, owners: Ints, marked: Ints, noise: NDArray[np.uint64]) -> Ints:
+    def _drawn(self, numbers: Ints, owners: Ints, marked: Ints, noise: Uint64s) -> Ints:
         """Draw the block that each user sends, given how many it has marked, and which, ascending."""
         starts, draws = offsets(numbers)[:-1], integer_weights(noise).astype(np.int64)
         beyond = draws - numbers * self.draws

@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import PrivacyBudget, PrivacyUnit
-from dprec.arrays import Bools, Floats, Ints, places_of, rows_of
+from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint8s, places_of, rows_of
 from dprec.catalogue import Catalogue
 from dprec.channel import Channel
 from dprec.observations import Evidence, Observations, ProfileReports
@@ -94,9 +93,7 @@ class ProfileFamily(IndependentDraws):
         """The encoder and decoder of a user's answers."""
         return FixedFields(self.answers, self.code.numbers - 1)
 
-    def elements(
-        self, counts: Ints, items: NDArray[np.integer], levels: NDArray[np.uint8]
-    ) -> tuple[Ints, Ints]:
+    def elements(self, counts: Ints, items: AnyInts, levels: Uint8s) -> tuple[Ints, Ints]:
         """Return the elements of every profile, as many as can be marked; see `profile_elements`."""
         return profile_elements(counts, items, levels, self.scale, self.code.marked)
 
@@ -192,7 +189,7 @@ class ProfileReader(Reader):
 
 
 def profile_elements(
-    counts: Ints, items: NDArray[np.integer], levels: NDArray[np.uint8], scale: RatingScale, most: int
+    counts: Ints, items: AnyInts, levels: Uint8s, scale: RatingScale, most: int
 ) -> tuple[Ints, Ints]:
     """Return the elements of every profile: 2 i, or 2 i + 1 if item i is rated above the user's mean.
 
