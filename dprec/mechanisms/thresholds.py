@@ -11,7 +11,7 @@ from dprec.components import option
 from dprec.errors import SettingError
 from dprec.mechanisms.base import Mechanism
 from dprec.ratings import RatingScale
-from dprec.reports import HiddenRowFamily, ReportFamily
+from dprec.reports import CountFamily, HiddenRowFamily, ReportFamily
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,3 +118,44 @@ class HiddenThreshold(Mechanism):
         weights = np.where(classes[:, None] == np.arange(3), 1.0, np.exp(-epsilon))
         means = [np.nan, scale.values[~high].mean(), scale.values[high].mean()]
         return Channel.from_probabilities(weights, np.concatenate([[np.nan], scale.values]), means, epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BitsAndCounts(Mechanism):
+    """One thresholded bit about some ratings, and noisy counts of the others that reach the threshold.
+
+    Chance alone decides which part a rating is in, and a rating is in one bit or in one count, so a change of
+    it costs the epsilon of the one or of the other. What a count tells about a user's level grows with the
+    square of its size, what bits tell with their number.
+    """
+
+    kind: Literal["bits-and-counts"] = "bits-and-counts"
+    papers: ClassVar[tuple[str, ...]] = ("warner1965", "ghosh2012")
+    report_family: ClassVar[type[ReportFamily]] = CountFamily
+    threshold: float | Literal["middle"] = option(
+        "Least rating whose bit is 1 and that is counted; or middle, for the first level above the middle of "
+        "the scale.",
+        "middle",
+    )
+    bits: float = option(
+        "Share of the ratings about which a bit is sent; the others are counted.", 0.3, gt=0, lt=1
+    )
+    groups: int = option(
+        "Groups of items, each with a count of its own; the server forms them.", 2, ge=1, le=64
+    )
+
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        """Return the channel of the first part: the two values of a bit, and "left for the counts"."""
+        bit = ThresholdBit(threshold=self.threshold).channel(scale, epsilon)
+        left = np.full((scale.levels, 1), 1 - self.bits)
+        return Channel.from_probabilities(
+            np.hstack([self.bits * bit.probabilities, left]),
+            scale.values,
+            np.append(bit.values, bit.values.mean()),
+            epsilon,
+        )
+
+    def least_counted_level(self, scale: RatingScale) -> int:
+        """Return the lowest level that is counted, from 2 to the number of levels."""
+        threshold = fixed_threshold(scale, self.threshold)
+        return int(np.searchsorted(scale.values, threshold)) + 1

@@ -2,6 +2,7 @@
 
 from dprec.reports.base import (
     Asking,
+    DeviceChannel,
     DrawsFor,
     FollowUp,
     Profiles,
@@ -12,7 +13,6 @@ from dprec.reports.base import (
 )
 from dprec.reports.cells import CellFamily, IndependentDraws
 from dprec.reports.counts import CountFamily
-from dprec.reports.device_channel import DeviceChannel
 from dprec.reports.hidden_rows import HiddenRowFamily
 from dprec.reports.profiles import ProfileFamily
 from dprec.reports.residual_bits import ResidualBitFamily

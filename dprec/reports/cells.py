@@ -24,8 +24,16 @@ from dprec.channel import Channel
 from dprec.errors import InputError, SettingError, within
 from dprec.observations import Evidence, Observations, SymbolReports
 from dprec.randomness import even_share
-from dprec.reports.base import REPORT_ROUND, DrawsFor, Profiles, Reader, ReportFamily, ReportSize, Wanted
-from dprec.reports.device_channel import DeviceChannel
+from dprec.reports.base import (
+    REPORT_ROUND,
+    DeviceChannel,
+    DrawsFor,
+    Profiles,
+    Reader,
+    ReportFamily,
+    ReportSize,
+    Wanted,
+)
 from dprec.wire import ReportCodec
 
 _SMALLEST_EPSILON = 1e-9
