@@ -134,7 +134,7 @@ It was chosen on validation ratings of MovieLens 100K; a server's is larger wher
 _MORE = 1.001
 """How many times as much a bit has to tell; where symbols are bits, rounding must not decide."""
 
-_FACTORS, _HIDDEN_SWEEPS = 5, 20
+_RANK, _HIDDEN_SWEEPS = 5, 20
 """As in the presets of the protocols that are picked."""
 
 
@@ -196,7 +196,7 @@ class BestProtocol(Protocol):
     def picked(self) -> OneShotProtocol:
         """The protocol that is picked."""
         reports = self.mechanism.report_family
-        completion = Calibrated(histogram="netflix", factors=_FACTORS if reports.of_single_ratings() else 0)
+        completion = Calibrated(histogram="netflix", factors=_RANK if reports.of_single_ratings() else 0)
         if reports.hides_items and reports.by_cell:
             completion = replace(completion, sweeps=_HIDDEN_SWEEPS)
         return OneShotProtocol(
