@@ -11,10 +11,9 @@ from functools import lru_cache
 import numpy as np
 from flwr.app import Context
 
-from clients.draws import draws_of_rounds
 from clients.iterative import profiles_of
 from clients.memory import Memory
-from clients.population import Partition, Population
+from clients.population import Partition, Population, draws_of_rounds
 from clients.replies import AddUp
 from dprec.arrays import Floats
 from dprec.exchange import FinalFactors, GradientRequest, refusing_malformed

@@ -11,9 +11,8 @@ from functools import lru_cache
 import numpy as np
 from flwr.app import Context
 
-from clients.draws import draws_of_rounds
 from clients.memory import Memory
-from clients.population import Partition, Population
+from clients.population import Partition, Population, draws_of_rounds
 from dprec.arrays import Bools, Floats, Ints, offsets, sizes_of
 from dprec.channel import Channel
 from dprec.completion import Link, SignLikelihood, levels_of, link_of

@@ -15,9 +15,8 @@ from functools import partial
 import numpy as np
 from flwr.app import Context
 
-from clients.draws import draws_of_rounds
 from clients.memory import Memory
-from clients.population import Partition
+from clients.population import Partition, draws_of_rounds
 from clients.replies import AddUp
 from dprec.arrays import Floats, offsets
 from dprec.completion import Profiles, inner_products, solve_user_factors

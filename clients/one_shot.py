@@ -10,9 +10,8 @@ from functools import lru_cache, partial
 
 from flwr.app import Context
 
-from clients.draws import device_draws
 from clients.memory import Memory
-from clients.population import Partition, Population
+from clients.population import Partition, Population, device_draws
 from dprec.arrays import blocks
 from dprec.exchange import COUNT_ROUND, CountRequest, OneShotSetup, Refusal, RefusalCode, ReportSetup
 from dprec.reports import DrawsFor, FollowUp, Profiles, ReportFamily

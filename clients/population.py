@@ -26,7 +26,7 @@ from flwr.app import Context, Message
 from clients.faults import FaultOptions
 from clients.places import place_of, write_whole
 from clients.shards import HeldRatings, ShardedRatings, StoredProfiles, contents_of, write_shards
-from dprec.arrays import Floats, Int32s, Ints, Uint8s
+from dprec.arrays import Floats, Int32s, Ints, Uint8s, offsets
 from dprec.components import (
     Options,
     import_folders,
@@ -40,10 +40,10 @@ from dprec.components import (
     user_defined_classes,
 )
 from dprec.errors import InputError
-from dprec.exchange import AnySetup, Refusal, RefusalCode, Setup, from_json, to_json
+from dprec.exchange import AnySetup, Refusal, RefusalCode, Setup, drawn_as, from_json, to_json
 from dprec.exchange.setups import is_told_by_its_settings
 from dprec.personalization import OrdinalProcess
-from dprec.randomness import InstalledKeys, Keys
+from dprec.randomness import Draws, InstalledKeys, Keys
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import Factors
 
@@ -358,3 +358,35 @@ def partition_of(root: str, message: Message, context: Context, brought: Mapping
         raise Refusal(RefusalCode.MALFORMED_REQUEST, f"not a run key: {key!r}")
     with _of_the_simulation():
         return open_population(f"{root}/{key}", brought.get(key, NOTHING)).partition(partition_id_of(context))
+
+
+def device_draws(partition: Partition, purpose: str) -> Draws:
+    """Return the draws of a partition's users for one purpose.
+
+    They depend on the run and on all that is installed on the devices: with another mechanism, budget or
+    number of rounds they are others.
+    """
+    population = partition.population
+    return population.keys.draws(
+        partition.start,
+        offsets(partition.counts),
+        partition.items,
+        partition.values,
+        purpose,
+        drawn_as(population.setup),
+    )
+
+
+def draws_of_rounds(partition: Partition, purpose: str) -> Draws:
+    """Return the draws of a partition that is asked again and again, made ready in its first round."""
+    ready = _ready(partition.population)
+    whose = partition.start, partition.stop, purpose
+    if whose not in ready:
+        ready[whose] = device_draws(partition, purpose)
+    return ready[whose]
+
+
+@lru_cache(maxsize=4)
+def _ready(population: Population) -> dict[tuple[int, int, str], Draws]:
+    """Return what a worker has made ready for a population: 16 bytes for each user of its partitions."""
+    return {}

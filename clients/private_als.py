@@ -10,10 +10,9 @@ from functools import partial
 import numpy as np
 from flwr.app import Context
 
-from clients.draws import draws_of_rounds
 from clients.iterative import ReceivedFactors, profiles_of
 from clients.memory import Memory
-from clients.population import Partition
+from clients.population import Partition, draws_of_rounds
 from clients.replies import AddUp
 from dprec.errors import SettingError
 from dprec.exchange import (

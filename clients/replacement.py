@@ -9,9 +9,8 @@ asking again with the same table reveals nothing more, and another table is refu
 import numpy as np
 from flwr.app import Context
 
-from clients.draws import device_draws
 from clients.memory import Memory
-from clients.population import Partition
+from clients.population import Partition, device_draws
 from dprec.arrays import Ints, find, rows_of
 from dprec.crossdomain import AlterEgoCodec, Candidates, ReplacementDraws, RowCodec, ValueCode, alter_egos
 from dprec.exchange import (
