@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
@@ -21,13 +22,15 @@ from flwr.common.serde import message_to_proto
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
-from dprec.arrays import Ints
+from dprec.accounting import NoisySum, PrivacyAccountant
+from dprec.arrays import Bools, Ints
 from dprec.errors import RunError
-from dprec.exchange import DELIVER, REPLY, REQUEST, FinalFactors, Reports, Request
+from dprec.exchange import DELIVER, REPLY, REQUEST, FinalFactors, GradientRequest, Reports, Request
+from dprec.gradients import Aggregate
 from dprec.progress import Progress
 from dprec.wire import WITH_RECORD, WITHOUT_RECORD, TrafficLedger, Users
 from strategies.participation import RoundRecord
-from strategies.roster import Attendance, Roster
+from strategies.roster import Attendance, ReadSums, Roster, Sums
 
 
 def traffic_totals(ledger: TrafficLedger) -> dict[str, int]:
@@ -309,3 +312,73 @@ class OwnModelRounds(TrainingRounds):
         """Raise ValueError if there are arrays to start from."""
         if len(arrays):
             raise ValueError(f"{len(arrays)} arrays given, but the strategy starts from its own model")
+
+
+@dataclass(eq=False)
+class SummedRounds(OwnModelRounds):
+    """Rounds in which everybody is sent the same model, and of reports only the sum is used, with noise."""
+
+    message_type: ClassVar[str]
+    seed: int
+    """Of what the server draws."""
+    group: str
+    """Run key under which the devices find their setup."""
+    roster: Roster
+    traffic: TrafficLedger = field(init=False)
+    accountant: PrivacyAccountant = field(init=False)
+    """A sum with noise has no epsilon without a delta, so by itself it costs infinitely much."""
+
+    def __post_init__(self) -> None:
+        everybody = np.ones(self.roster.n_users, dtype=np.bool_)
+        self.traffic, self.accountant = TrafficLedger(self.roster.n_users), PrivacyAccountant(rated=everybody)
+        self._records = []
+
+    @abstractmethod
+    def _model_bytes(self) -> bytes:
+        """Return the model as devices receive it in the next round."""
+
+    @abstractmethod
+    def _reading(self, server_round: int) -> ReadSums:
+        """Return what reads and adds up the replies of a round."""
+
+    @abstractmethod
+    def _costs(self, server_round: int) -> NoisySum | None:
+        """Return what a round costs a user, whoever adds the noise; None without noise."""
+
+    @abstractmethod
+    def _learn(self, server_round: int, total: Aggregate, present: Bools) -> None:
+        """Add the noise and take a step, given of whom a whole report arrived in time."""
+
+    def _whole(self, server_round: int, sums: Sums) -> Bools:
+        """Return whose report is all that the user contributes, of those who were asked."""
+        return np.ones(sums.users.size, dtype=np.bool_)
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Return the same request for every node; raises ValueError for arrays to start from."""
+        self.refuse_arrays(arrays)
+        self._account = RoundAccount(self.message_type, self.group, self.traffic)
+        model = self._model_bytes()
+        content = request_content(GradientRequest(server_round, model))
+        self._account.charge_request(slice(None), content, len(model))
+        contents = dict.fromkeys(range(len(self.roster.node_ids)), content)
+        return self.roster.messages(self.message_type, contents, self.group)
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """Add up, account and learn; see Flower's `Strategy`."""
+        n_users, reading = self.roster.n_users, self._reading(server_round)
+        sent, present = np.zeros((2, n_users), dtype=np.bool_)
+        total = Aggregate(np.zeros(reading.sum_shape, dtype=np.int64), None, 0)
+        everybody = np.ones(n_users, dtype=np.bool_)
+        for sums in self.roster.read(self.roster.by_partition(replies), everybody, reading):
+            self._account.charge_reports(sums)
+            sent[sums.senders] = True
+            present[sums.users[sums.punctual & self._whole(server_round, sums)]] = True
+            total = total + sums.aggregate
+        self.accountant.step(server_round, sent, np.inf, np.inf, self._costs(server_round))
+        self._learn(server_round, total, present)
+        self._records.append(self._account.record(server_round, asked=n_users, accepted=total.users))
+        return None, MetricRecord({"replies": total.users, "asked": n_users})
