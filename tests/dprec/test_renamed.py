@@ -7,8 +7,8 @@ import pytest
 
 from dprec.errors import InputError, SettingError
 from dprec.renamed import KEYS, TRUST, VALUES, first_names, now
-from simulation.analysis.protocol_results import read_rows
 from simulation.configuration.loading import load
+from simulation.storage.columns import read_rows
 
 
 @pytest.mark.parametrize(
