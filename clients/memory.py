@@ -10,10 +10,9 @@ has its own budget. A node that loses its context must not take part in the same
 simulation, a node remembers for all users of its partition what each of them would remember.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
+from typing import Self
 
 from flwr.app import ConfigRecord, Context
 
@@ -44,7 +43,7 @@ class Memory:
     """The memory from before the run was interrupted."""
 
     @classmethod
-    def of(cls, population: Population, rounds: int, context: Context) -> Memory:
+    def of(cls, population: Population, rounds: int, context: Context) -> Self:
         """Return the memory of a node for the run of a population."""
         return cls(context, population.key, rounds, population.held)
 

@@ -7,12 +7,11 @@ from these same integers, so the privacy reported is that of the draws that are 
 floating-point error in between.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -52,7 +51,7 @@ class Channel:
     @classmethod
     def from_probabilities(
         cls, probabilities: ArrayLike, inputs: ArrayLike, values: ArrayLike, epsilon: float
-    ) -> Channel:
+    ) -> Self:
         """Round a matrix of probabilities to integer weights that lose no more than epsilon.
 
         Parameters

@@ -10,15 +10,13 @@ profile and noise. Figures that are compared use the same draws, so what makes a
 both does not count (Efron and Tibshirani [efron1993]; chapter 13 has the percentile interval).
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -42,7 +40,7 @@ class RankedHits:
     """Relevant items of each user, listed or not; at least 1; shape (users,)."""
 
     @classmethod
-    def of(cls, lists: AnyInts, users: AnyInts, relevant: Ratings) -> RankedHits:
+    def of(cls, lists: AnyInts, users: AnyInts, relevant: Ratings) -> Self:
         """Compare lists with the relevant test ratings.
 
         Parameters

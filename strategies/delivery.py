@@ -4,9 +4,8 @@ What a list costs is known without predicting anything. So a simulation of many 
 does not make them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from flwr.app import RecordDict
@@ -36,12 +35,12 @@ class Seen:
     """Items of the catalogue."""
 
     @classmethod
-    def of(cls, users: AnyInts, items: AnyInts, shape: tuple[int, int]) -> Seen:
+    def of(cls, users: AnyInts, items: AnyInts, shape: tuple[int, int]) -> Self:
         """Return what is seen, from cells in the order of the users."""
         return cls(np.bincount(users, minlength=shape[0]), items, shape[1])
 
     @classmethod
-    def nothing(cls, shape: tuple[int, int]) -> Seen:
+    def nothing(cls, shape: tuple[int, int]) -> Self:
         """Return that nothing is seen, where reports hide the rated items."""
         return cls(np.zeros(shape[0], dtype=np.int64), np.zeros(0, dtype=np.int64), shape[1])
 

@@ -3,12 +3,11 @@
 This is a Flower `Strategy` whose arrays are the item factors; see `strategies.rounds`.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
@@ -48,7 +47,7 @@ class State:
     """One per finished round."""
 
     @classmethod
-    def begin(cls, rated: Bools, n_items: int, rank: int, seed: int, start: Start = "level") -> State:
+    def begin(cls, rated: Bools, n_items: int, rank: int, seed: int, start: Start = "level") -> Self:
         """Return the state before the first round of users who have a rating to protect."""
         factors = initial_item_factors(n_items, rank, seed, start)
         return cls(

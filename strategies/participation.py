@@ -4,9 +4,8 @@ Which users are asked depends on the seed and the user's number, never on the no
 this module, so it knows nothing of Flower.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from dprec.arrays import Bools
 from dprec.components import Options, option
@@ -75,6 +74,6 @@ class RoundRecord:
     causes: dict[str, int] = field(default_factory=dict)
     """Why the failures failed: how many were absent, late or malformed, or why devices refused."""
 
-    def with_traffic(self, more: dict[str, int]) -> RoundRecord:
+    def with_traffic(self, more: dict[str, int]) -> Self:
         """Return the record with bytes added to it, under the names of the fields."""
         return replace(self, **{name: getattr(self, name) + more[name] for name in more})

@@ -4,8 +4,6 @@ It replaces a SuperNode and runs no code of the server. No answer is read beyond
 fill the memory of a device. The imports are internal: Flower's version is pinned.
 """
 
-from __future__ import annotations
-
 import ssl
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import httpx
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -138,7 +136,7 @@ class NodeKey:
     """Signs requests."""
 
     @classmethod
-    def read(cls, path: Path) -> NodeKey:
+    def read(cls, path: Path) -> Self:
         """Read a private key; raises InputError when that cannot be, or it is on no elliptic curve."""
         accepted = "a private EC key, as PEM or in OpenSSH's format, without a password"
         try:

@@ -4,8 +4,6 @@ Both sides know the protocol by its fingerprint. A device answers a run only und
 copy, and takes every setting from the copy, whatever a server says. All its noise follows from its secret.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import json
@@ -16,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -72,7 +71,7 @@ class Agreement(Options):
         *,
         public: str,
         process: OrdinalProcess | None = None,
-    ) -> Agreement:
+    ) -> Self:
         """Return the agreement on a protocol.
 
         ``process``: where devices predict from a table of items. Raises InputError when the setup has

@@ -1,7 +1,5 @@
 """What the one user of a device gives and gets: profile.csv, the ratings, and predictions.csv."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io
@@ -9,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -34,14 +33,14 @@ class Profile:
     n_items: int
 
     @classmethod
-    def of(cls, items: AnyInts, values: Floats, scale: RatingScale, n_items: int) -> Profile:
+    def of(cls, items: AnyInts, values: Floats, scale: RatingScale, n_items: int) -> Self:
         """Return a profile from ratings in any order."""
         order = np.argsort(items)
         ordered = np.asarray(values, dtype=np.float64)[order]
         return cls(items[order].astype(np.int32), ordered, scale, n_items)
 
     @classmethod
-    def empty(cls, scale: RatingScale, n_items: int) -> Profile:
+    def empty(cls, scale: RatingScale, n_items: int) -> Self:
         """Return the profile of a user who has rated nothing."""
         return cls(np.zeros(0, dtype=np.int32), np.zeros(0), scale, n_items)
 

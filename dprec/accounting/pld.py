@@ -11,12 +11,11 @@ transform (Koskela et al. [koskela2020]). All errors are counted as delta, so th
 the truth.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +38,7 @@ class PrivacyLossDistribution:
     """The probabilities, for j from -points to points; shape (2 points + 1,)."""
 
     @classmethod
-    def of(cls, channel: Channel, step: float | None = None) -> PrivacyLossDistribution:
+    def of(cls, channel: Channel, step: float | None = None) -> Self:
         """Return the distribution for one draw from a channel.
 
         The divergence h(a) = max over x, x' of sum over z of max(0, Q[x, z] - a Q[x', z]) is convex in a, so
@@ -54,7 +53,7 @@ class PrivacyLossDistribution:
         return cls.with_divergences(step, _divergences(channel, step, points))
 
     @classmethod
-    def with_divergences(cls, step: float, divergences: Floats) -> PrivacyLossDistribution:
+    def with_divergences(cls, step: float, divergences: Floats) -> Self:
         """Return the distribution of a pair whose divergences are not below those given.
 
         ``divergences``, shape (points + 1,): bounds on h(a) at a = exp(j step), whichever of the two is the
@@ -176,7 +175,7 @@ class ComposedLoss:
     """Sum of the epsilons, which the loss cannot exceed."""
 
     @classmethod
-    def of_transform(cls, masses: Floats, step: float, first: int, count: int, points: int) -> ComposedLoss:
+    def of_transform(cls, masses: Floats, step: float, first: int, count: int, points: int) -> Self:
         """Return the sum whose distribution was found by a Fourier transform.
 
         ``masses``, shape (length,): as transformed back: of the losses j step, j modulo the length;

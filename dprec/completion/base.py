@@ -1,12 +1,10 @@
 """What a completion method is given and what it returns."""
 
-from __future__ import annotations
-
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -79,7 +77,7 @@ class Completion(Options):
         return False
 
     @property
-    def shared_fit(self) -> Completion | None:
+    def shared_fit(self) -> Self | None:
         """What is fitted to ratings as they are, without a draw; see `Protocol.shared_fit`."""
         return None
 

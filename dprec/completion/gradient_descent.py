@@ -14,12 +14,10 @@ square's rather than one that is uniform over all orders.
 Neera et al. [neera2023] solve their Eq. (1), without biases; they give no rank, step size or epochs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -60,7 +58,7 @@ class PlainFactors(Completed):
         *,
         diagnostics: dict[str, Any],
         notes: tuple[str, ...] = (),
-    ) -> PlainFactors:
+    ) -> Self:
         """Return the model of what was observed."""
         return cls(
             observations.mean,

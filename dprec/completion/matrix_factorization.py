@@ -15,10 +15,8 @@ makes the prior covariances of both sides diagonal, and equal. Along these axes,
 support is one axis of small variance, rather than a part of every factor.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
@@ -55,7 +53,7 @@ class PrincipalAxes:
     variances: Floats
 
     @classmethod
-    def between(cls, users: Side, items: Side) -> PrincipalAxes:
+    def between(cls, users: Side, items: Side) -> Self:
         """Find the axes of the priors of both sides."""
         root = np.linalg.cholesky(users.prior[1:, 1:])
         variances, directions = np.linalg.eigh(root.T @ items.prior[1:, 1:] @ root)

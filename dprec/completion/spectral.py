@@ -8,10 +8,8 @@ Figs. 3 and 4: unrated cells are filled with the mean of their item, users' mean
 resulting matrix is cut to its leading singular values.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import scipy.linalg
@@ -54,7 +52,7 @@ class LowRank:
     right: Floats
 
     @classmethod
-    def zero(cls, shape: tuple[int, int]) -> LowRank:
+    def zero(cls, shape: tuple[int, int]) -> Self:
         """Return the zero matrix, of rank 0."""
         return cls(np.zeros((shape[0], 0)), np.zeros(0), np.zeros((shape[1], 0)))
 
@@ -63,14 +61,14 @@ class LowRank:
         """Number of singular values kept."""
         return self.values.size
 
-    def distance(self, other: LowRank) -> float:
+    def distance(self, other: Self) -> float:
         """Return the Frobenius norm of the difference of two matrices."""
         left, right = self._minus(other)
         # Triangular factors keep the digits that would cancel in a difference of squared norms.
         left_triangle, right_triangle = (np.asarray(np.linalg.qr(side, mode="r")) for side in (left, right))
         return float(np.linalg.norm(left_triangle @ right_triangle.T))
 
-    def is_near(self, other: LowRank, limit: float) -> bool:
+    def is_near(self, other: Self, limit: float) -> bool:
         """Return whether the `distance` is at most a limit, which is quicker to decide."""
         left, right = self._minus(other)
         squared = float(((left.T @ left) * (right.T @ right)).sum())
@@ -80,7 +78,7 @@ class LowRank:
             return squared < limit**2
         return self.distance(other) <= limit
 
-    def _minus(self, other: LowRank) -> tuple[Floats, Floats]:
+    def _minus(self, other: Self) -> tuple[Floats, Floats]:
         """Return factors of the difference, shapes (users, ranks) and (items, ranks)."""
         left = np.hstack([self.left * self.values, -other.left * other.values])
         return left, np.hstack([self.right, other.right])

@@ -5,10 +5,8 @@ it rated: a byte for the width of the rows' lengths, the item set, the lengths, 
 are needed, and the rows.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
@@ -113,7 +111,7 @@ class AlterEgos:
     """Ratings, or deviations from an item's mean; shape (cells,)."""
 
     @classmethod
-    def none(cls, n_users: int) -> AlterEgos:
+    def none(cls, n_users: int) -> Self:
         """Return empty AlterEgos."""
         return cls(np.zeros(n_users + 1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
 
@@ -165,7 +163,7 @@ class ValueCode:
     high: float
 
     @classmethod
-    def of(cls, scale: RatingScale, *, deviations: bool) -> ValueCode:
+    def of(cls, scale: RatingScale, *, deviations: bool) -> Self:
         """Return the code for ratings on a scale, or for differences between two."""
         width = scale.high - scale.low
         return cls(-width, width) if deviations else cls(scale.low, scale.high)

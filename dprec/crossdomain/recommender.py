@@ -1,10 +1,8 @@
 """Item-based recommendation in the target domain, with private neighbors if a budget is set (PNSA, PNCF)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -132,7 +130,7 @@ class SimilarityNoise:
     """The grid of an item with a sensitivity of 1; the steps of others are proportional to theirs."""
 
     @classmethod
-    def of(cls, epsilon: float) -> SimilarityNoise:
+    def of(cls, epsilon: float) -> Self:
         """Return the noise at eps', for selection and prediction together."""
         return cls(NoiseGrid.of(1.0, epsilon / 2, 1))
 

@@ -8,13 +8,11 @@ What went wrong in detail can say something about the profile or the budget of t
 owner of the device only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, TypeGuard
+from typing import Any, Self, TypeGuard
 
 import numpy as np
 
@@ -85,7 +83,7 @@ class GradientRequest:
     """See `bitmap_of`."""
 
     @classmethod
-    def of(cls, record: Record) -> GradientRequest:
+    def of(cls, record: Record) -> Self:
         """Read the request; raises ValueError when it is malformed."""
         return cls(_round(record), _bytes(record, "factors"), _bitmap(record))
 
@@ -101,7 +99,7 @@ class FinalFactors:
     factors: bytes
 
     @classmethod
-    def of(cls, record: Record) -> FinalFactors:
+    def of(cls, record: Record) -> Self:
         """Read the request; raises ValueError when it is malformed."""
         return cls(_bytes(record, "factors"))
 
@@ -122,7 +120,7 @@ class Personalization:
     """
 
     @classmethod
-    def of(cls, record: Record) -> Personalization:
+    def of(cls, record: Record) -> Self:
         """Read the request; raises ValueError when it is malformed."""
         return cls(_bytes(record, "table"), _bytes(record, "priors"))
 
@@ -139,7 +137,7 @@ class Recommendations:
     """One per user of the partition; see `dprec.wire.downlink`."""
 
     @classmethod
-    def of(cls, record: Record) -> Recommendations:
+    def of(cls, record: Record) -> Self:
         """Read the request; raises ValueError when it is malformed."""
         return cls(_list_of_bytes(record, "lists"))
 
@@ -158,7 +156,7 @@ class CountRequest:
     """See `bitmap_of`."""
 
     @classmethod
-    def of(cls, record: Record) -> CountRequest:
+    def of(cls, record: Record) -> Self:
         """Read the request; raises ValueError when it is malformed."""
         return cls(_bytes(record, "groups"), _bitmap(record))
 
@@ -176,7 +174,7 @@ class SlopesRequest:
     """One per user of the partition: the entries at its rated items, empty if these are not known."""
 
     @classmethod
-    def of(cls, record: Record) -> SlopesRequest:
+    def of(cls, record: Record) -> Self:
         """Read the request; raises ValueError when it is malformed."""
         return cls(_round(record), _list_of_bytes(record, "rows"))
 
@@ -199,7 +197,7 @@ class ReplacementRequest:
     """See `bitmap_of`."""
 
     @classmethod
-    def of(cls, record: Record) -> ReplacementRequest:
+    def of(cls, record: Record) -> Self:
         """Read the request; raises ValueError when it is malformed."""
         start, stop = record.get("start"), record.get("stop")
         if not (is_integer(start) and is_integer(stop) and 0 <= start < stop):
@@ -286,7 +284,7 @@ class Reports:
     """
 
     @classmethod
-    def of(cls, record: Record) -> Reports:
+    def of(cls, record: Record) -> Self:
         """Read the reply; raises ValueError when it is malformed."""
         first, reports = record.get("first"), record.get("reports")
         if not is_integer(first):
@@ -314,7 +312,7 @@ class Identity:
     """Which partition the node hosts."""
 
     @classmethod
-    def of(cls, record: Record) -> Identity:
+    def of(cls, record: Record) -> Self:
         """Read the answer; raises ValueError when it is malformed."""
         partition = record.get("partition")
         if not is_integer(partition):

@@ -5,10 +5,8 @@ through the simulation. As in `dprec.exchange.messages`, this class ensures the 
 reader checks whether the values fit its own state.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -40,7 +38,7 @@ class SummedReports:
     """Number of users who reported on each item, if reports reveal it; shape (items,)."""
 
     @classmethod
-    def of(cls, record: Record, asked: int, numbers: int, items: int | None) -> SummedReports:
+    def of(cls, record: Record, asked: int, numbers: int, items: int | None) -> Self:
         """Read a reply of so many numbers about those who were asked; raises ValueError for any other."""
         if _count(record, "asked") != asked:
             raise ValueError("a reply for another number of users")

@@ -7,11 +7,10 @@ ratings count for more where the server knows less. The fit is Laplace's approxi
 user loses nothing by predicting; for what the broadcast tells of others, see `dprec.observations`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -220,7 +219,7 @@ class Posterior:
     @classmethod
     def of(
         cls, covariance: Floats, prior: Floats, symbols: Ints, is_rating: Bools, tables: SymbolTables
-    ) -> Posterior:
+    ) -> Self:
         """Find the mode by Newton steps."""
         latent = prior
         for _ in range(_STEPS):

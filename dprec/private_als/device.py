@@ -5,10 +5,8 @@ see are sums with noise; what a device predicts from its own ratings, it alone s
 of each user against all the others (Chien et al. [chien2021], section 2).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,7 +110,7 @@ class ItemModel:
     """What devices multiply their own factors by before they clip them."""
 
     @classmethod
-    def begin(cls, n_items: int, rank: int, middle: float) -> ItemModel:
+    def begin(cls, n_items: int, rank: int, middle: float) -> Self:
         """Return what is public before the first round: the middle of the scale."""
         nothing = np.zeros(n_items, dtype=np.int64)
         return cls(middle, np.zeros(n_items), nothing, np.zeros((0, rank)))
@@ -161,7 +159,7 @@ class ItemModel:
         )
 
     @classmethod
-    def decode(cls, data: bytes, n_items: int, rank: int) -> ItemModel:
+    def decode(cls, data: bytes, n_items: int, rank: int) -> Self:
         """Read what `encode` returned; raises ValueError, as devices do not trust the server."""
         first = (_HEADER + n_items) * _NUMBER.itemsize
         second = first + n_items * _WEIGHT.itemsize

@@ -6,8 +6,6 @@ devices share cancel in the total, and their own are taken off it, so that the t
 bit with them left out.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -71,7 +69,7 @@ class VectorPlan:
     """Whether vectors are turned."""
 
     @classmethod
-    def of(cls, layout: StatisticsLayout, norm: int, sketch: float | None, rotation: bool) -> VectorPlan:
+    def of(cls, layout: StatisticsLayout, norm: int, sketch: float | None, rotation: bool) -> Self:
         """Return the plan for a layout."""
         return cls(layout.n_items, layout.width, layout.limit, norm, sketch, rotation)
 

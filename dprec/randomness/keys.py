@@ -6,11 +6,9 @@ secret from somebody who tries; only entropy does. What makes the experiment (da
 held back for early stopping) draws from the seed itself, which neither devices nor server are given.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,7 +86,7 @@ class RunKeys:
     """Seed of whatever the server draws: starting points, whom it asks, noise."""
 
     @classmethod
-    def derive(cls, seed: int, run: str = "", entropy: bytes | None = None) -> RunKeys:
+    def derive(cls, seed: int, run: str = "", entropy: bytes | None = None) -> Self:
         """Derive the keys of a seed and a run, described by its protocol with all settings.
 
         ``entropy``: what devices and server draw from instead of the seed.

@@ -1,9 +1,7 @@
 """One symbol for every item of the catalogue, rated or not, which hides which items were rated."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -157,7 +155,7 @@ class RatedCells:
     """Their positions among the ratings that the devices hold; shape (cells,)."""
 
     @classmethod
-    def of(cls, train: Ratings, observed: Observations) -> RatedCells:
+    def of(cls, train: Ratings, observed: Observations) -> Self:
         """Find the cells that observations and ratings have in common."""
         reported = observed.users.astype(np.int64) * train.n_items + observed.items
         places = np.intersect1d(reported, train.cells, assume_unique=True, return_indices=True)[1:]

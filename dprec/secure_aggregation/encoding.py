@@ -11,11 +11,10 @@ What other items of its bucket add to an item is right on average, as its sign i
 have few ratings.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,7 +142,7 @@ class Rotation:
     """1 or -1; as many as the next power of two; shape (padded,)."""
 
     @classmethod
-    def of(cls, size: int, seed: int, purpose: str) -> Rotation:
+    def of(cls, size: int, seed: int, purpose: str) -> Self:
         """Draw the signs."""
         random = generator(seed, purpose)
         return cls(size, random.choice([-1.0, 1.0], padded_size(size)))
@@ -197,7 +196,7 @@ class CountSketch:
     size: int
 
     @classmethod
-    def of(cls, items: int, size: int, seed: int, purpose: str) -> CountSketch:
+    def of(cls, items: int, size: int, seed: int, purpose: str) -> Self:
         """Draw buckets, as many items in each as can be, and signs."""
         random = generator(seed, purpose)
         buckets = random.permutation(np.arange(items) % size)

@@ -4,11 +4,10 @@ Everybody stands on a circle in random order and has those who stand near as nei
 [bell2020], Section 3). Degree and threshold follow from probabilities of which each is stated here.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Self
 
 import numpy as np
 
@@ -114,7 +113,7 @@ class MaskGraph:
     """Each device is neighbour number ``reverse[c]`` of its neighbour number c; shape (degree,)."""
 
     @classmethod
-    def of(cls, order: Ints, degree: int) -> MaskGraph:
+    def of(cls, order: Ints, degree: int) -> Self:
         """Return the graph of an order on the circle."""
         users = order.size
         half = np.arange(1, degree // 2 + 1)

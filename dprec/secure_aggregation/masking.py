@@ -18,10 +18,9 @@ to the server                 of every neighbour a share of one secret
 Neighbours come in the order of the graph, so no names travel.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,7 +107,7 @@ class RevealedShares:
     @classmethod
     def of(
         cls, of_seeds: Uint64s, of_keys: Uint64s, graph: MaskGraph, threshold: int, present: Bools
-    ) -> RevealedShares:
+    ) -> Self:
         """Choose as many shares as the threshold, of the first neighbours that are present.
 
         ``of_seeds``, ``of_keys``, shape (users, degree, elements): all shares that neighbours hold.

@@ -12,11 +12,10 @@ of its own. Neighbours reveal shares of the one if it drops out and of the other
 both: with both, its masked vector could be read.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -170,7 +169,7 @@ class SharedSecrets:
     """The secrets are the constants; shape (users, threshold, elements)."""
 
     @classmethod
-    def of(cls, keys: Sequence[bytes], threshold: int) -> SharedSecrets:
+    def of(cls, keys: Sequence[bytes], threshold: int) -> Self:
         """Draw the secrets from the devices' keys of a sum."""
         size = 2 * threshold * ELEMENTS * 2
         words = [stream(derived_key(key, "polynomials"), size, _WORD) for key in keys]

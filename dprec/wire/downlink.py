@@ -7,12 +7,10 @@ The number of an item takes as many bits as the catalogue needs, a rating four b
 catalogue, so the length of a list follows from its bytes.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,7 +126,7 @@ class ItemTable:
     """Shape (items, categories)."""
 
     @classmethod
-    def of_biases(cls, cuts: Floats, means: Floats, deviations: Floats) -> ItemTable:
+    def of_biases(cls, cuts: Floats, means: Floats, deviations: Floats) -> Self:
         """Return a table that says nothing but the biases."""
         nothing = np.zeros((means.size, 0))
         return cls(cuts, means, deviations, nothing, nothing, nothing, nothing.astype(np.bool_))
@@ -156,7 +154,7 @@ class ItemTable:
         return widths.tobytes() + numbers + zlib.compress(rounded.tobytes() + bits.tobytes(), 9)
 
     @classmethod
-    def decode(cls, data: bytes, *, n_levels: int, n_items: int) -> ItemTable:
+    def decode(cls, data: bytes, *, n_levels: int, n_items: int) -> Self:
         """Decode a table; raises ValueError, as the device does not trust the server."""
         what = f"a table of {len(data)} bytes for {n_items} items"
         start = _WIDTHS.itemsize

@@ -6,9 +6,8 @@ bits each, but they are differences: with the best k tried, this is never longer
 both halves can be read without walking the stream.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -42,7 +41,7 @@ class ItemSets:
     n_items: int
 
     @classmethod
-    def plan(cls, indptr: Ints, items: AnyInts, n_items: int) -> ItemSets:
+    def plan(cls, indptr: Ints, items: AnyInts, n_items: int) -> Self:
         """Choose the code of every set: the shortest of a bitmap and gaps with three parameters."""
         counts = np.diff(indptr)
         filled = np.flatnonzero(counts)

@@ -5,13 +5,12 @@ uniform, the code is plain bit packing; if it is concentrated on a few symbols (
 ends of the scale, "not rated" in a full row), the code costs little more than the entropy.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -39,7 +38,7 @@ class PrefixCode:
     """Bits of each code word, at least 1; 0 if there is a single symbol; shape (symbols,)."""
 
     @classmethod
-    def for_distribution(cls, probabilities: Floats) -> PrefixCode:
+    def for_distribution(cls, probabilities: Floats) -> Self:
         """Build the canonical Huffman code of a distribution over the symbols."""
         shares = np.maximum(_normalised(probabilities), _RAREST)
         lengths = _huffman_lengths(shares)

@@ -1,9 +1,8 @@
 """Audits what servers let out: completed matrices; and replacements, neighbours and similarities of X-Map."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -172,14 +171,14 @@ class _Server:
     """Of a prediction."""
 
     @classmethod
-    def of(cls, given: CrossDomainOutputs, items: int, seed: int) -> _Server:
+    def of(cls, given: CrossDomainOutputs, items: int, seed: int) -> Self:
         options, kind = given.recommendation, given.similarity
         assert options.epsilon is not None, "predictions without a budget"
         nobody = sp.csr_array((1, items))
         recommender = ItemBasedRecommender(options, kind, RatedItems.of(nobody, kind), nobody, seed)
         return cls(recommender, options.epsilon)
 
-    def in_another_run(self) -> _Server:
+    def in_another_run(self) -> Self:
         return replace(self, recommender=replace(self.recommender, seed=self.recommender.seed + 1))
 
     def seen(self, neighbors: int, similarities: tuple[float, ...], user: int = 0) -> tuple[Column, Column]:

@@ -4,14 +4,12 @@ Components describe themselves (see `dprec.components`); here they are put toget
 Unknown keys are errors, and a number written as a string is not a number.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -242,7 +240,7 @@ class RunConfig(BaseModel):
         parts = (self.dataset, self.split, self.binarization, self.protocol)
         return [component for part in parts for component in user_defined_classes(part)]
 
-    def with_absolute_paths(self) -> RunConfig:
+    def with_absolute_paths(self) -> Self:
         """Return the configuration so that it can be run from any directory."""
         changes: dict[str, Any] = {"dataset": _with_absolute_paths(self.dataset)}
         place = self.simulation.population_dir

@@ -5,11 +5,9 @@ and a tree-structured Parzen estimator chooses the others. The same seed and fig
 that an interrupted study is continued by telling a new one what the old one has seen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from pydantic import Field
 
@@ -105,7 +103,7 @@ class TuningDirectory(ClaimedDirectory):
     others = (CONFIG, SUMMARY, COMPARISON, TABLE, TRIALS, TABLE_OF_TRIALS)
 
     @classmethod
-    def claim(cls, path: str | Path, request: str, names: Iterable[str], *, resume: bool) -> TuningDirectory:
+    def claim(cls, path: str | Path, request: str, names: Iterable[str], *, resume: bool) -> Self:
         """Claim a directory for a request, as YAML, and files of other names; see `claim_for`."""
         written = [_file_of(name) for name in names]
         if TUNING in written:

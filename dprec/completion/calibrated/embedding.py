@@ -25,9 +25,8 @@ What noise does to singular values and vectors: how large the ones, how far turn
 Embeddings of users and items from item sets, within what these may say to everybody who is sent them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import scipy.linalg
@@ -78,7 +77,7 @@ class ItemSetEmbedding:
         dimensions: int,
         seed: int,
         least_raters: int = 1,
-    ) -> ItemSetEmbedding:
+    ) -> Self:
         """Embed the users and items of rated cells.
 
         Items with fewer raters than the least stay at the origin, and say nothing about other embeddings.
@@ -167,7 +166,7 @@ class NoisySets:
     @classmethod
     def released(
         cls, rated: sp.csr_array, distance: float, least_raters: int, random: np.random.Generator
-    ) -> NoisySets:
+    ) -> Self:
         """Release the sums.
 
         ``distance``: what both releases together cost: how many standard deviations apart they are, as two

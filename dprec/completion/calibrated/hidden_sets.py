@@ -23,10 +23,8 @@ noise as singular values above the largest one that noise has. Below it nothing 
 is 0.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -67,7 +65,7 @@ class HiddenReports:
     n_items: int
 
     @classmethod
-    def of(cls, observations: Observations, reports: RowReports) -> HiddenReports:
+    def of(cls, observations: Observations, reports: RowReports) -> Self:
         """Return the reports behind observations."""
         rated = reports.channels[0]
         merged = np.zeros(reports.unrated.size, dtype=np.int64)
@@ -130,7 +128,7 @@ class CellLikelihood:
         channel: tuple[Floats, Floats],
         cuts: Floats,
         variance: float = 0.0,
-    ) -> CellLikelihood:
+    ) -> Self:
         """Evaluate the likelihood.
 
         ``propensity``, ``latent``: of shapes that broadcast, the latent rating's without leading axes of
@@ -245,7 +243,7 @@ class HiddenSetFit:
         sweeps: int,
         seed: int,
         progress: Progress,
-    ) -> HiddenSetFit:
+    ) -> Self:
         """Fit both sides, embed the items by what the fit does not explain, and fit again given that.
 
         The first ``regressed`` dimensions are those on which propensities and biases of items are regressed;

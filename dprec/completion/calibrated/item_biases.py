@@ -1,10 +1,8 @@
 """Item biases alone, from the likelihood of symbols, whoever sent them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
@@ -44,7 +42,7 @@ class SymbolTables:
     """The column of each channel's first symbol; shape (channels,)."""
 
     @classmethod
-    def of(cls, channels: Sequence[Floats], cuts: Floats) -> SymbolTables:
+    def of(cls, channels: Sequence[Floats], cuts: Floats) -> Self:
         """Tabulate all symbols.
 
         ``channels``, shape (levels, symbols): Pr(symbol | level); ``cuts``, shape (levels - 1,): where the

@@ -11,8 +11,6 @@ variances (Andrews and Mallows [andrews1974]). A step of EM over that mixture re
 observation with normal noise. Unlike Fisher scoring, it never overshoots the peak of Laplace's density.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -180,7 +178,7 @@ class LatentRatings:
     """Factors of users, p, and of items, q."""
 
     @classmethod
-    def of_biases(cls, users: Regressed, items: Regressed) -> LatentRatings:
+    def of_biases(cls, users: Regressed, items: Regressed) -> Self:
         """Return latent ratings that are sums of two biases alone."""
         n_users, n_items = len(users.means), len(items.means)
         of_users = Regressed.at(np.zeros((n_users, 0)), users.features, variance=1.0, spread=1.0)
@@ -212,7 +210,7 @@ class LatentRatings:
 
     def with_item_biases(
         self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
-    ) -> LatentRatings:
+    ) -> Self:
         """Solve the item biases; counts tell about their regression only."""
         latent = self.means(cells.users, cells.items)
         precision, target = _sums(self.items, cells.items, latent, looked_up)
@@ -227,16 +225,14 @@ class LatentRatings:
 
     def with_user_biases(
         self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
-    ) -> LatentRatings:
+    ) -> Self:
         """Solve the user biases."""
         latent = self.means(cells.users, cells.items)
         precision, target = _sums(self.users, cells.users, latent, looked_up)
         more = _counted(cells, latent, counts, np.ones((cells.shape[1], 1)), self.users.means)
         return replace(self, users=self.users.solved(precision + more[0], target + more[1]))
 
-    def with_slopes(
-        self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
-    ) -> LatentRatings:
+    def with_slopes(self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None) -> Self:
         """Solve the user slopes, and learn their variances."""
         latent = self.means(cells.users, cells.items)
         own = _dots(self.slopes.means[cells.users], self.embeddings[cells.items])
@@ -247,7 +243,7 @@ class LatentRatings:
         slopes = self.slopes.posterior(precision + more[0], target + more[1]).learned()
         return replace(self, slopes=slopes)
 
-    def with_item_factors(self, cells: Cells, looked_up: LookedUp, *, learn: bool) -> LatentRatings:
+    def with_item_factors(self, cells: Cells, looked_up: LookedUp, *, learn: bool) -> Self:
         """Solve the item factors; learn their variances if asked to."""
         latent = self.means(cells.users, cells.items)
         score, information = _scored(latent, looked_up, self._products(cells))
@@ -259,7 +255,7 @@ class LatentRatings:
 
     def with_user_factors(
         self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
-    ) -> LatentRatings:
+    ) -> Self:
         """Solve the user factors, learn their variances, and move their scale to the item factors."""
         latent = self.means(cells.users, cells.items)
         score, information = _scored(latent, looked_up, self._products(cells))

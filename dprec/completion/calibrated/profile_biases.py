@@ -13,10 +13,8 @@ a mixture of normal distributions, one for each p of the grid; m, q, t and v fol
 regression with the c_i integrated out. Popularity, of which the answers say most, tells of the biases.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -73,7 +71,7 @@ class ProfileFit:
     @classmethod
     def of(
         cls, reports: ProfileReports, catalogue: Catalogue | None, sweeps: int, progress: Progress
-    ) -> ProfileFit:
+    ) -> Self:
         """Fit the model by so many steps of EM to at least one answer; see the module."""
         n_items, most = reports.above.size, reports.rated - reports.unrated[0]
         features = np.ones((n_items, 1))
@@ -128,7 +126,7 @@ class ProfileFit:
             float(np.sqrt(known / (known + shares @ unknown))),
         )
 
-    def _stepped(self, reports: ProfileReports, typical: float) -> ProfileFit:
+    def _stepped(self, reports: ProfileReports, typical: float) -> Self:
         """Take a step of EM."""
         shares = np.stack([reports.above + reports.below, reports.above - reports.below]) / reports.answers
         values = np.exp(self.grid)

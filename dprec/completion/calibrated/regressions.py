@@ -4,9 +4,8 @@ x_i ~ Normal(centre + W^T f_i, spread) for the features f_i of an entity, and W_
 vectors are biases, the last dimension is the one on the latent rating; a propensity may stand before it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -50,13 +49,13 @@ class Regressed:
     """Shape (dimensions,)."""
 
     @classmethod
-    def prior(cls, features: Floats, expected: Expected) -> Regressed:
+    def prior(cls, features: Floats, expected: Expected) -> Self:
         """Return what is known without observations."""
         means = np.tile(np.array(expected.centre), (len(features), 1))
         return cls._around(means, features, expected, np.diag(expected.spread))
 
     @classmethod
-    def at(cls, means: Floats, features: Floats, *, variance: float, spread: float) -> Regressed:
+    def at(cls, means: Floats, features: Floats, *, variance: float, spread: float) -> Self:
         """Return vectors that are known up to a variance, around a mean of 0 with an expected spread."""
         dimensions = means.shape[1]
         expected = Expected(
@@ -68,7 +67,7 @@ class Regressed:
         return cls._around(means, features, expected, variance * np.eye(dimensions))
 
     @classmethod
-    def _around(cls, means: Floats, features: Floats, expected: Expected, covariance: Floats) -> Regressed:
+    def _around(cls, means: Floats, features: Floats, expected: Expected, covariance: Floats) -> Self:
         coefficients = np.zeros((features.shape[1], means.shape[1]))
         covariances, spread = np.tile(covariance, (len(means), 1, 1)), np.diag(expected.spread)
         return cls(
@@ -101,7 +100,7 @@ class Regressed:
         """Expected outer product of each vector with itself, shape (entities, dimensions, dimensions)."""
         return self.means[:, :, None] * self.means[:, None, :] + self.covariances
 
-    def posterior(self, precision: Floats, target: Floats) -> Regressed:
+    def posterior(self, precision: Floats, target: Floats) -> Self:
         """Return the posterior given observations of the vectors, with the regression as it is.
 
         ``precision`` and ``target`` sum weight times second moments of the designs, and weight times
@@ -114,7 +113,7 @@ class Regressed:
 
     def solved(
         self, precision: Floats, target: Floats, about_coefficients: tuple[Floats, Floats] | None = None
-    ) -> Regressed:
+    ) -> Self:
         """Return the posterior of vectors and regression, and learn both variances from it.
 
         The coefficients are solved with the deviations from the regression integrated out. The spread follows
@@ -168,7 +167,7 @@ class Regressed:
             return averaged
         return np.maximum(moments.mean(axis=1), _LEAST_VARIANCE) if moments.size else expected
 
-    def learned(self) -> Regressed:
+    def learned(self) -> Self:
         """Return the vectors with coefficients and variances learned from the posterior by a step of EM.
 
         The dimensions are taken one by one, and their spread has no covariances.
@@ -190,7 +189,7 @@ class Regressed:
             coefficient_variances=np.maximum(variances, _LEAST_VARIANCE),
         )
 
-    def scaled(self, factors: Floats) -> Regressed:
+    def scaled(self, factors: Floats) -> Self:
         """Return the vectors in other units: every dimension times a factor."""
         return replace(
             self,
@@ -201,7 +200,7 @@ class Regressed:
             coefficient_variances=self.coefficient_variances * factors**2,
         )
 
-    def with_features(self, features: Floats) -> Regressed:
+    def with_features(self, features: Floats) -> Self:
         """Return the same posterior, to be regressed on other features from the next solution on."""
         coefficients = np.zeros((features.shape[1], self.means.shape[1]))
         return replace(self, features=features, coefficients=coefficients)
@@ -231,7 +230,7 @@ class PropensityBins:
     """Mean posterior variance of the biases."""
 
     @classmethod
-    def by_rank(cls, side: Regressed, counting: Bools) -> PropensityBins:
+    def by_rank(cls, side: Regressed, counting: Bools) -> Self:
         """Return bins of nearly equal sizes of those who count, by propensity and then by bias."""
         propensity, bias = side.means.T
         entities = propensity.size

@@ -12,9 +12,8 @@ with a bias (1 - 1/n) d_i of the item; the other items' d, of which cbar_u holds
 It is fitted by Fisher scoring, the d_i integrated out of the equations of w.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from scipy.special import ndtr
@@ -49,7 +48,7 @@ class ResidualAnswers:
     """What d_i counts for, in the same units; shape (answers,)."""
 
     @classmethod
-    def of(cls, seen: Observations, reports: ResidualReports, features: Floats) -> ResidualAnswers:
+    def of(cls, seen: Observations, reports: ResidualReports, features: Floats) -> Self:
         """Read answers about items with features of shape (items, features)."""
         users, items, n_users = seen.users, seen.items, seen.shape[0]
         counts = np.bincount(users, minlength=n_users)

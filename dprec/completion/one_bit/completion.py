@@ -8,13 +8,11 @@ Where devices send true signs, the fit depends on no draw: runs that differ in t
 that a server adds to the estimate afterwards, have one fit in common.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +48,7 @@ class Biases:
     """Shapes (users,) and (items,)."""
 
     @classmethod
-    def zero(cls, shape: tuple[int, int]) -> Biases:
+    def zero(cls, shape: tuple[int, int]) -> Self:
         """Return biases of 0."""
         return cls(0.0, np.zeros(shape[0]), np.zeros(shape[1]))
 
@@ -65,7 +63,7 @@ class Biases:
 
     def stepped(
         self, users: AnyInts, items: AnyInts, slopes: Floats, curvature: float, ridge: float
-    ) -> tuple[Biases, Floats]:
+    ) -> tuple[Self, Floats]:
         """Minimise a quadratic model in the biases; return the slopes that it predicts then."""
         biases, left = self, slopes.copy()
         if not slopes.size:
@@ -217,7 +215,7 @@ class OneBit(Completion):
     max_rank: int = option("Largest rank of an iterate, if entries are not bounded.", 1000, ge=1)
 
     @property
-    def shared_fit(self) -> OneBit:
+    def shared_fit(self) -> Self:
         """The completion itself, which draws nothing."""
         return self
 
