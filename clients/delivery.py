@@ -12,28 +12,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from clients.population import Partition
+from dprec import exchange
 from dprec.arrays import Floats, Ints, offsets
-from dprec.exchange import (
-    PRIOR,
-    OneShotSetup,
-    Personalization,
-    Recommendations,
-    Refusal,
-    RefusalCode,
-    refusing_malformed,
-)
 from dprec.personalization import Devices, OrdinalProcess
 from dprec.predictions import NO_ITEM
 from dprec.ratings import Ratings
 from dprec.wire import ItemListCodec, ItemTable
 
 
-def receive_lists(partition: Partition, delivery: Recommendations) -> ReceivedLists:
+def receive_lists(partition: Partition, delivery: exchange.Recommendations) -> ReceivedLists:
     """Return the lists of a partition's users; raises Refusal for malformed ones, or those of another."""
     if len(delivery.lists) != partition.size:
-        raise Refusal(RefusalCode.MALFORMED_REQUEST, "lists of another partition")
+        raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "lists of another partition")
     n_items = partition.population.n_items
-    with refusing_malformed():
+    with exchange.refusing_malformed():
         items, ratings = ItemListCodec(n_items).decode(delivery.lists)
     received = ReceivedLists(items, ratings, n_items)
     partition.population.show(received)
@@ -59,21 +51,23 @@ class ReceivedLists:
         return predicted
 
 
-def receive_table(partition: Partition, known: Personalization) -> tuple[ItemTable, Floats]:
+def receive_table(partition: Partition, known: exchange.Personalization) -> tuple[ItemTable, Floats]:
     """Return the table and the priors of the users, shape (users, 1 + factors), or raise Refusal."""
     population = partition.population
-    if not population.installed(OneShotSetup).predicts:
-        raise Refusal(RefusalCode.NOT_SET_UP, "a table of items for devices that predict nothing")
+    if not population.installed(exchange.OneShotSetup).predicts:
+        raise exchange.Refusal(
+            exchange.RefusalCode.NOT_SET_UP, "a table of items for devices that predict nothing"
+        )
     levels, n_items = population.scale.levels, population.n_items
-    with refusing_malformed():
+    with exchange.refusing_malformed():
         table = ItemTable.decode(known.table, n_levels=levels, n_items=n_items)
     shape = partition.size, 1 + table.item_factors.shape[1]
-    if len(known.priors) != shape[0] * shape[1] * PRIOR.itemsize:
+    if len(known.priors) != shape[0] * shape[1] * exchange.PRIOR.itemsize:
         what = f"priors of {len(known.priors)} bytes for {shape[0]} users of {shape[1]} numbers"
-        raise Refusal(RefusalCode.MALFORMED_REQUEST, what)
-    priors = np.frombuffer(known.priors, dtype=PRIOR).astype(np.float64).reshape(shape)
+        raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, what)
+    priors = np.frombuffer(known.priors, dtype=exchange.PRIOR).astype(np.float64).reshape(shape)
     if not np.isfinite(priors).all():
-        raise Refusal(RefusalCode.MALFORMED_REQUEST, "priors that are not finite")
+        raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "priors that are not finite")
     population.show(ReceivedTable(partition, table, priors))
     return table, priors
 

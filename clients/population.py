@@ -26,19 +26,8 @@ from flwr.app import Context, Message
 from clients.faults import FaultOptions
 from clients.places import place_of, write_whole
 from clients.shards import HeldRatings, ShardedRatings, StoredProfiles, contents_of, write_shards
+from dprec import components
 from dprec.arrays import Floats, Int32s, Ints, Uint8s, offsets
-from dprec.components import (
-    Options,
-    import_folders,
-    import_from,
-    importing_only,
-    is_importable,
-    option,
-    packed,
-    reference_of,
-    unpacked,
-    user_defined_classes,
-)
 from dprec.errors import InputError
 from dprec.exchange import AnySetup, Refusal, RefusalCode, Setup, drawn_as, from_json, to_json
 from dprec.exchange.setups import is_told_by_its_settings
@@ -69,26 +58,26 @@ class Brought:
     @classmethod
     def for_setup(cls, setup: Setup) -> Brought:
         """Return what has to be brought for a setup; raises InputError for a component that cannot travel."""
-        own = user_defined_classes(setup)
-        names = [reference_of(component) for component in own]
+        own = components.user_defined_classes(setup)
+        names = [components.reference_of(component) for component in own]
         if not own:
             return NOTHING
-        if all(map(is_importable, own)) and is_told_by_its_settings(_Told(setup=setup)):
-            return cls(folders=import_folders(), classes=frozenset(names))
-        return cls(setup=packed(setup, " and ".join(names)))
+        if all(map(components.is_importable, own)) and is_told_by_its_settings(_Told(setup=setup)):
+            return cls(folders=components.import_folders(), classes=frozenset(names))
+        return cls(setup=components.packed(setup, " and ".join(names)))
 
     @contextmanager
     def importing(self) -> Iterator[None]:
         """Read the run's classes where they are, and no other class from outside."""
-        import_from(self.folders)
-        with importing_only(self.classes):
+        components.import_from(self.folders)
+        with components.importing_only(self.classes):
             yield
 
     def unpacked_setup(self, where: str) -> Setup:
         """Return the setup that was brought; raises InputError without one, or without a class of it."""
         if self.setup is None:
             raise InputError(f"{where}, setup", "none", "a setup, unless the run's messages bring it")
-        setup: Setup = unpacked(self.setup, "setup")
+        setup: Setup = components.unpacked(self.setup, "setup")
         return setup
 
 
@@ -97,10 +86,10 @@ NOTHING = Brought()
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Told(Options):
+class _Told(components.Options):
     """A setup as a population's folder describes it."""
 
-    setup: AnySetup = option("One of ours, with any components.")
+    setup: AnySetup = components.option("One of ours, with any components.")
 
 
 SetupT = TypeVar("SetupT", bound=Setup)
@@ -236,23 +225,23 @@ class Partition:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Description(Options):
+class _Description(components.Options):
     """The contents of population.json: how a run installs its devices, and where their ratings are."""
 
-    ratings: str = option("Folder of the ratings' shards; empty for that of this file.")
-    fingerprint: str = option("Identifies the ratings.")
-    users_per_node: int = option("Users of a partition.", ge=1)
-    individual_reports: bool = option("Whether nodes send reports rather than their sum.")
-    keys: InstalledKeys = option("What devices and network draw from.")
-    faults: FaultOptions = option("What goes wrong between the devices and the server.")
-    setup: AnySetup | None = option("What is installed on the devices; none if messages bring it.")
+    ratings: str = components.option("Folder of the ratings' shards; empty for that of this file.")
+    fingerprint: str = components.option("Identifies the ratings.")
+    users_per_node: int = components.option("Users of a partition.", ge=1)
+    individual_reports: bool = components.option("Whether nodes send reports rather than their sum.")
+    keys: InstalledKeys = components.option("What devices and network draw from.")
+    faults: FaultOptions = components.option("What goes wrong between the devices and the server.")
+    setup: AnySetup | None = components.option("What is installed on the devices; none if messages bring it.")
 
 
 @dataclass(frozen=True, kw_only=True)
-class _HeldRound(Options):
+class _HeldRound(components.Options):
     """What held.json holds, beside the factors in held.npy."""
 
-    round: int = option("The last round that the devices were asked in.", ge=1)
+    round: int = components.option("The last round that the devices were asked in.", ge=1)
 
 
 def write_population(

@@ -21,16 +21,8 @@ import numpy as np
 from clients.device.durable import OWNER_ONLY, PART, State, sync_folder, write_durably, write_state
 from clients.device.ledger import DeviceOptions, Limits
 from clients.device.profile import Profile, profile_text, read_profile
+from dprec import components
 from dprec.arrays import AnyInts, Floats, Ints
-from dprec.components import (
-    Options,
-    as_values,
-    importing_only,
-    is_importable,
-    option,
-    reference_of,
-    user_defined_classes,
-)
 from dprec.errors import InputError
 from dprec.exchange import AnySetup, Setup, from_json, to_json
 from dprec.exchange.setups import is_told_by_its_settings
@@ -49,16 +41,18 @@ _OPEN = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Agreement(Options):
+class Agreement(components.Options):
     """The protocol as a device knows it; the contents of protocol.json."""
 
-    setup: AnySetup = option("What the device does: mechanism, budget, rounds.")
-    levels: tuple[float, ...] = option("Levels of the rating scale, ascending.")
-    continuous: bool = option("Whether true ratings lie between the levels.")
-    items: int = option("Items of the catalogue.", ge=1)
-    catalogue: str = option("Digest of the ids of the items, in their order: SHA-256 in hexadecimal digits.")
-    public: Key = option("What devices and server share, 32 hexadecimal digits.")
-    process: OrdinalProcess = option(
+    setup: AnySetup = components.option("What the device does: mechanism, budget, rounds.")
+    levels: tuple[float, ...] = components.option("Levels of the rating scale, ascending.")
+    continuous: bool = components.option("Whether true ratings lie between the levels.")
+    items: int = components.option("Items of the catalogue.", ge=1)
+    catalogue: str = components.option(
+        "Digest of the ids of the items, in their order: SHA-256 in hexadecimal digits."
+    )
+    public: Key = components.option("What devices and server share, 32 hexadecimal digits.")
+    process: OrdinalProcess = components.option(
         "What the device assumes about preferences when it predicts from a table of items.", OrdinalProcess()
     )
 
@@ -77,7 +71,7 @@ class Agreement(Options):
         ``process``: where devices predict from a table of items. Raises InputError when the setup has
         user-defined classes that no file describes.
         """
-        own = user_defined_classes(setup)
+        own = components.user_defined_classes(setup)
         agreement = cls(
             setup=setup,
             levels=tuple(scale.values.tolist()),
@@ -87,20 +81,20 @@ class Agreement(Options):
             public=public,
             process=process or OrdinalProcess(),
         )
-        if own and not (all(map(is_importable, own)) and is_told_by_its_settings(agreement)):
-            found = " and ".join(map(reference_of, own))
+        if own and not (all(map(components.is_importable, own)) and is_told_by_its_settings(agreement)):
+            found = " and ".join(map(components.reference_of, own))
             raise InputError("protocol", found, "on a device, classes of modules with settings for JSON")
         return agreement
 
     @property
     def classes(self) -> tuple[str, ...]:
         """The user-defined classes that the protocol names."""
-        return tuple(map(reference_of, user_defined_classes(self.setup)))
+        return tuple(map(components.reference_of, components.user_defined_classes(self.setup)))
 
     @cached_property
     def text(self) -> str:
         """The agreement as JSON, written in one way only."""
-        return json.dumps(as_values(self), sort_keys=True, separators=(",", ":"))
+        return json.dumps(components.as_values(self), sort_keys=True, separators=(",", ":"))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -126,7 +120,7 @@ def _digest_of(item_ids: Sequence[str]) -> str:
 @lru_cache(maxsize=_OPEN)
 def _agreement_from(text: str, where: str, classes: tuple[str, ...]) -> Agreement:
     """Read an agreement, which may name some user-defined classes; no module of others is imported."""
-    with importing_only(classes):
+    with components.importing_only(classes):
         return from_json(Agreement, text, where)
 
 

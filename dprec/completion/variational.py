@@ -22,17 +22,7 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
 from dprec.arrays import Floats
-from dprec.completion.factors import (
-    BLOCK,
-    BiasedFactors,
-    column_blocks,
-    map_blocks,
-    pack,
-    packed_outer,
-    packed_places,
-    sparse_product,
-    unpack,
-)
+from dprec.completion import factors
 from dprec.errors import InputError, RunError, SettingError
 from dprec.observations import Observations
 from dprec.randomness import generator
@@ -124,20 +114,20 @@ class Side:
         covariances = np.empty_like(self.covariances)
 
         def solve_rows(rows: slice) -> float:
-            sums = sparse_product(cells.weights[rows], summed)
+            sums = factors.sparse_product(cells.weights[rows], summed)
             reached = cells.targets[rows] @ reaching
-            gram = unpack(sums[:, :packed])
+            gram = factors.unpack(sums[:, :packed])
             target = reached[:, :width] - sums[:, packed : packed + width]
             inverse = np.linalg.inv(gram / noise + prior_precision).astype(np.float64, copy=False)
             means[rows] = np.einsum("ijk,ik->ij", inverse, target) / noise
-            covariances[rows] = pack(inverse)
+            covariances[rows] = factors.pack(inverse)
             second = means[rows, :, None] * means[rows, None, :] + inverse
             misfit = sums[:, -1].sum() - 2 * reached[:, -1].sum()
             return float(
                 misfit + np.einsum("ijk,ijk->", gram, second) - 2 * np.einsum("ij,ij->", means[rows], target)
             )
 
-        misfit = cells.square_sum + sum(map_blocks(solve_rows, len(means), _ROWS))
+        misfit = cells.square_sum + sum(factors.map_blocks(solve_rows, len(means), _ROWS))
         if not np.isfinite(misfit):
             raise np.linalg.LinAlgError(f"sum of squared residuals {misfit}")
         return Side(means, covariances, self.prior), misfit
@@ -158,14 +148,14 @@ class Side:
 
         def fill(rows: slice) -> None:
             design, biases, uncertain = reaching[rows, :width], self.means[rows, :1], self.covariances[rows]
-            summed[rows, :packed] = packed_outer(design)
+            summed[rows, :packed] = factors.packed_outer(design)
             summed[rows, width:packed] += uncertain[:, width:]
             summed[rows, packed:-1] = design * biases
             summed[rows, packed + 1 : -1] += uncertain[:, 1:width]
             summed[rows, -1:] = biases**2 + uncertain[:, :1]
 
-        map_blocks(fill, len(summed), _ROWS)
-        return column_blocks(summed), reaching
+        factors.map_blocks(fill, len(summed), _ROWS)
+        return factors.column_blocks(summed), reaching
 
     def with_learned_variances(self) -> Side:
         """Re-estimate the prior variances from the posterior (empirical Bayes), without correlations."""
@@ -184,33 +174,33 @@ class Side:
         """Return the side whose factors are ``matrix @ factors``."""
         whole = block_diag(1.0, matrix)
         means = np.empty((len(self.means), len(whole)))
-        covariances = np.empty((len(means), packed_places(len(whole)).max() + 1))
+        covariances = np.empty((len(means), factors.packed_places(len(whole)).max() + 1))
 
         def transform(rows: slice) -> None:
             means[rows] = self.means[rows] @ whole.T
-            covariances[rows] = pack(whole @ unpack(self.covariances[rows]) @ whole.T)
+            covariances[rows] = factors.pack(whole @ factors.unpack(self.covariances[rows]) @ whole.T)
 
-        map_blocks(transform, len(means), _ROWS)
+        factors.map_blocks(transform, len(means), _ROWS)
         return Side(means, covariances, whole @ self.prior @ whole.T)
 
     def second_moments(self) -> Floats:
         """Return the mean of E[x x^T] over the entities, shape (1 + rank, 1 + rank)."""
 
         def moments(rows: slice) -> Floats:
-            total: Floats = (packed_outer(self.means[rows]) + self.covariances[rows]).sum(axis=0)
+            total: Floats = (factors.packed_outer(self.means[rows]) + self.covariances[rows]).sum(axis=0)
             return total
 
-        total = np.sum(map_blocks(moments, len(self.means), _ROWS), axis=0, keepdims=True)
-        mean: Floats = unpack(total / len(self.means))[0]
+        total = np.sum(factors.map_blocks(moments, len(self.means), _ROWS), axis=0, keepdims=True)
+        mean: Floats = factors.unpack(total / len(self.means))[0]
         return mean
 
     def divergence(self) -> float:
         """Return the Kullback-Leibler divergence of the posterior from the prior, over all entities."""
 
         def log_determinants(rows: slice) -> float:
-            return float(np.linalg.slogdet(unpack(self.covariances[rows]))[1].sum())
+            return float(np.linalg.slogdet(factors.unpack(self.covariances[rows]))[1].sum())
 
-        log_determinant = sum(map_blocks(log_determinants, len(self.means), BLOCK))
+        log_determinant = sum(factors.map_blocks(log_determinants, len(self.means), factors.BLOCK))
         entities, width = self.means.shape
         spread = np.trace(np.linalg.solve(self.prior, self.second_moments())) - width
         return float(entities * (spread + np.linalg.slogdet(self.prior)[1]) - log_determinant) / 2
@@ -225,7 +215,7 @@ class Side:
         means = np.insert(self.means, one, 1.0, axis=1)
         upper, lower = np.triu_indices(width + 1)
         uncertain = np.flatnonzero((upper != one) & (lower != one))
-        moments = packed_outer(means)
+        moments = factors.packed_outer(means)
         moments[:, uncertain] += self.covariances
         return means, moments
 
@@ -247,16 +237,16 @@ def expected_squares(users: Side, items: Side, observations: Observations, resid
         second = np.einsum("ij,ij->i", left[:, :-width], right[:, :-width])
         squares[cells] = second + residuals[cells] * (residuals[cells] - 2 * expected)
 
-    for _ in map_blocks(fill, residuals.size, _CELL_BLOCK):
+    for _ in factors.map_blocks(fill, residuals.size, _CELL_BLOCK):
         pass
     return np.maximum(squares, 0.0)
 
 
 def factors_of(
     mean: float, users: Side, items: Side, *, diagnostics: dict[str, Any], notes: tuple[str, ...] = ()
-) -> BiasedFactors:
+) -> factors.BiasedFactors:
     """Return the model at the posterior means."""
-    return BiasedFactors(
+    return factors.BiasedFactors(
         mean,
         users.means[:, 0],
         items.means[:, 0],
