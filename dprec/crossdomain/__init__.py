@@ -11,8 +11,15 @@ from dprec.crossdomain.alter_egos import (
 from dprec.crossdomain.domains import CrossDomainRatings, joined
 from dprec.crossdomain.recommender import ItemBasedRecommender, RecommendationOptions, SimilarityNoise
 from dprec.crossdomain.replacement import STEPS, Candidates, ReplacementDraws
-from dprec.crossdomain.similarity import LOWEST, RatedItems, SimilarityKind
-from dprec.crossdomain.xsim import LAYER_NAMES, LayeredGraph, layered_graph, x_sim
+from dprec.crossdomain.similarity import (
+    LAYER_NAMES,
+    LOWEST,
+    LayeredGraph,
+    RatedItems,
+    SimilarityKind,
+    layered_graph,
+    x_sim,
+)
 
 __all__ = [
     "LAYER_NAMES",

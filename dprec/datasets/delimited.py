@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from dprec.arrays import AnyArray, Floats, Ints, Uint8s
 from dprec.datasets.base import WHITESPACE, FileDataset, Layout, locate, times_of
+from dprec.datasets.columns import column_place
 from dprec.datasets.files import Block, blocks, separated
-from dprec.datasets.headers import column_place
 from dprec.errors import InputError
 from dprec.ratings import RatingRows, Ratings, RatingScale
 

@@ -20,8 +20,7 @@ from dprec.arrays import AnyArray, Floats
 from dprec.components import option
 from dprec.crossdomain import CrossDomainRatings
 from dprec.datasets.base import GIVEN, Dataset, read_fold, times_of, united, without_times
-from dprec.datasets.columns import RatingColumns
-from dprec.datasets.headers import find_column
+from dprec.datasets.columns import RatingColumns, find_column
 from dprec.errors import InputError
 from dprec.ratings import Duplicates, RatingRows, Ratings, RatingScale
 

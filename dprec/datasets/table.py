@@ -13,9 +13,17 @@ from pydantic import BeforeValidator
 from dprec.arrays import AnyArray, Bools, Floats
 from dprec.catalogue import Catalogue, ItemRows
 from dprec.components import Options, as_tuple, option
-from dprec.datasets import headers
 from dprec.datasets.base import GIVEN, FileDataset, Layout, locate, read_fold, typed, united
-from dprec.datasets.columns import RatingColumns
+from dprec.datasets.columns import (
+    ROLES,
+    RatingColumns,
+    check_layout,
+    find_column,
+    found_separator,
+    is_number,
+    no_ratings,
+    split_line,
+)
 from dprec.datasets.delimited import Cells, first_lines, read_columns, read_rows
 from dprec.datasets.files import is_parquet
 from dprec.datasets.held import as_texts, table_rows
@@ -218,16 +226,16 @@ class DelimitedColumns(RatingColumns, FileDataset):
 
     def _text(self, file: Path, timed: bool) -> RatingRows:
         lines = first_lines(file)
-        separator = self.separator or headers.found_separator(lines)
+        separator = self.separator or found_separator(lines)
         layout = Layout(separator=separator)
-        first = headers.split_line(lines[0], layout.separator) if lines else []
+        first = split_line(lines[0], layout.separator) if lines else []
         if lines and re.fullmatch(r"\d+:", lines[0]):
             raise InputError(f"{file}, line 1", f"{lines[0]!r}, with the ratings of a film below it", _LISTED)
         self._check_layout(lines, layout.separator, str(file))
         header = self._has_header(first) if self.has_header is None else self.has_header
         if len(first) == 2 and not header:
             with _file_first(f"{file}, line 1"):
-                raise headers.no_ratings(f"{file}, line 1")
+                raise no_ratings(f"{file}, line 1")
         if len(first) > 1:
             start = f"{file}, line 1"
             places = self.places(first, start, timed=timed) if header else self._positions()
@@ -239,10 +247,10 @@ class DelimitedColumns(RatingColumns, FileDataset):
     def _check_layout(self, lines: Sequence[str], separator: str, source: str) -> None:
         """Refuse what is no line per rating in the usual order, unless settings say how it is to be read."""
         given = self.user_column, self.item_column, self.rating_column, self.low, self.high
-        rows = [headers.split_line(line, separator) for line in lines if line.strip()]
-        named = rows and any(headers.find_column(role, rows[0]) is not None for role in headers.ROLES[1:])
+        rows = [split_line(line, separator) for line in lines if line.strip()]
+        named = rows and any(find_column(role, rows[0]) is not None for role in ROLES[1:])
         if rows and not named and all(setting is None for setting in given):
-            headers.check_layout(rows, source)
+            check_layout(rows, source)
 
     def _has_header(self, first: Sequence[str]) -> bool:
         """Return whether a first line names the columns rather than holding a rating."""
@@ -251,7 +259,7 @@ class DelimitedColumns(RatingColumns, FileDataset):
             return True
         place = self._positions()[2]
         # A number with a decimal comma is no name; the reader says what is wrong with it.
-        return place < len(first) and not headers.is_number(first[place].replace(",", "."))
+        return place < len(first) and not is_number(first[place].replace(",", "."))
 
     def _positions(self) -> list[int]:
         """Return the positions of users, items, ratings and times, from 0, in a file without header."""

@@ -33,6 +33,7 @@ from dprec.exchange.messages import (
     Reports,
     Request,
     SlopesRequest,
+    SummedReports,
     action_of,
     asked_users,
     bitmap_of,
@@ -55,7 +56,6 @@ from dprec.exchange.setups import (
     from_json,
     to_json,
 )
-from dprec.exchange.sums import SummedReports
 
 __all__ = [
     "COUNT",

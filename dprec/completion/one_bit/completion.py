@@ -21,9 +21,16 @@ from dprec.arrays import AnyInts, Floats, Int32s
 from dprec.binarization import check_binary
 from dprec.completion.base import Completed, Completion
 from dprec.completion.factors import inner_products
-from dprec.completion.one_bit.links import Link, LinkKind, link_of
 from dprec.completion.one_bit.projections import BoundedNuclearBall, Domain, NuclearBall
-from dprec.completion.one_bit.solver import SignLikelihood, Solution, minimise, minimise_bounded
+from dprec.completion.one_bit.solver import (
+    Link,
+    LinkKind,
+    SignLikelihood,
+    Solution,
+    link_of,
+    minimise,
+    minimise_bounded,
+)
 from dprec.completion.spectral import LowRank
 from dprec.components import option
 from dprec.errors import RunError, SettingError

@@ -30,7 +30,7 @@ import numpy as np
 
 from dprec.arrays import AnyInts, Floats
 from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
-from dprec.completion.one_bit.links import Link, Logistic, steepness
+from dprec.completion.one_bit.solver import Link, Logistic, steepness
 from dprec.components import Options, Registry, option
 from dprec.errors import SettingError
 from dprec.observations import Observations
