@@ -145,6 +145,7 @@ class BestProtocol(Protocol):
     kind: Literal["best"] = "best"
     not_deployed: ClassVar[str] = ""
     _sizes: ClassVar[Sizes | None] = None
+    private: ClassVar[bool] = True
     privacy: PrivacyBudget = option("What is promised.")
     predicts: Literal["device", "server"] = option("Who predicts.", "device")
     item_set: Literal["revealed", "hidden"] = option(
@@ -153,11 +154,6 @@ class BestProtocol(Protocol):
     item_embeddings: EmbeddingRelease = option(
         "What devices that predict are sent of everybody's item sets.", EmbeddingRelease()
     )
-
-    @property
-    def private(self) -> bool:
-        """True."""
-        return True
 
     def suited_to(self, train: Ratings) -> Self:
         """Return the protocol that picks by the scale of train ratings and by how many of them items have."""

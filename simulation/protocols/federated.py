@@ -60,6 +60,8 @@ class FederatedProtocol(Protocol):
     kind: Literal["federated"] = "federated"
     learns_parameters: ClassVar[bool] = True
     not_deployed: ClassVar[str] = "whose model is code that devices which stand by themselves do not have"
+    mechanism_name: ClassVar[str] = "clipped-updates"
+    completion_name: ClassVar[str] = "federated-model"
     privacy: PrivacyBudget | None = option(
         "What is promised for all rounds together, per user and by composition.", None
     )
@@ -80,16 +82,6 @@ class FederatedProtocol(Protocol):
     def private(self) -> bool:
         """Whether noise is added."""
         return self.privacy is not None
-
-    @property
-    def mechanism_name(self) -> str:
-        """What protects the users."""
-        return "clipped-updates"
-
-    @property
-    def completion_name(self) -> str:
-        """What is learned."""
-        return "federated-model"
 
     @property
     def sensitivity(self) -> float:

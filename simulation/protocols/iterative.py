@@ -95,6 +95,7 @@ class IterativeProtocol(Protocol):
     not_deployed: ClassVar[str] = ""
     papers: ClassVar[tuple[str, ...]] = ("shin2018", "minto2021")
     learns_parameters: ClassVar[bool] = True
+    completion_name: ClassVar[str] = "federated-factorization"
     privacy: PrivacyBudget | None = option("What is promised for all rounds together, per user.", None)
     gradient: AnyGradient = option("What a device reports about its gradient.")
     rounds: int = option("Largest number of rounds.", ge=1)
@@ -122,11 +123,6 @@ class IterativeProtocol(Protocol):
     def mechanism_name(self) -> str:
         """Kind of the gradient report."""
         return self.gradient.kind
-
-    @property
-    def completion_name(self) -> str:
-        """The factorisation that the rounds learn."""
-        return "federated-factorization"
 
     @property
     def epsilon_per_round(self) -> float:

@@ -44,15 +44,11 @@ class TrustedServerProtocol(Protocol):
 
     kind: Literal["trusted-server"] = "trusted-server"
     papers: ClassVar[tuple[str, ...]] = ("li2021",)
+    private: ClassVar[bool] = True
     privacy: PrivacyBudget = option("What is claimed against everybody who sees the completed matrix.")
     perturbation: AnyPerturbation = option("Where the server adds its noise.")
     completion: OneBit = option("How the server completes the matrix.", OneBit())
     delivery: TopN | None = option(DELIVERY, TopN())
-
-    @property
-    def private(self) -> bool:
-        """A budget is always needed."""
-        return True
 
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; `check` refuses a budget per user."""
