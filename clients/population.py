@@ -178,14 +178,7 @@ class Population:
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """The users ``start`` to ``stop`` of a population, hosted by one node.
-
-    Attributes
-    ----------
-    counts : ndarray of int64, shape (users,)
-    items, levels, values : ndarray, shape (ratings,)
-        Their rated items, and the levels and true values of the ratings, by user.
-    """
+    """The users ``start`` to ``stop`` of a population, hosted by one node."""
 
     population: Population
     start: int

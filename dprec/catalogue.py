@@ -12,10 +12,7 @@ from dprec.errors import InputError
 class Catalogue:
     """What everybody may know of the items, in the order of a rating matrix's columns.
 
-    Raises
-    ------
-    ValueError
-        When the shapes do not agree, or a number is not finite.
+    Raises ValueError when the shapes do not agree, or a number is not finite.
     """
 
     numbers: Floats

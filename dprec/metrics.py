@@ -267,10 +267,7 @@ def name_of(reference: str) -> str:
 def check_names(references: Sequence[str]) -> None:
     """Refuse functions that cannot be imported, or two of one name.
 
-    Raises
-    ------
-    SettingError
-        Without a key.
+    Raises SettingError without a key.
     """
     names = [name_of(reference) for reference in references]
     for name, reference in zip(names, references, strict=True):

@@ -63,10 +63,7 @@ class RatingRows:
     def of(cls, users: ArrayLike, items: ArrayLike, values: ArrayLike, source: str) -> RatingRows:
         """Check columns and put them side by side.
 
-        Raises
-        ------
-        InputError
-            When ratings are not numbers, or the columns have different lengths.
+        Raises InputError when ratings are not numbers, or the columns have different lengths.
         """
         try:
             numbers = np.asarray(values, dtype=np.float64)
@@ -85,10 +82,7 @@ class RatingRows:
     def without(self, missing: Sequence[float]) -> RatingRows:
         """Return the rows whose rating is none of some values, which mean that there is none.
 
-        Raises
-        ------
-        InputError
-            When nothing remains.
+        Raises InputError when nothing remains.
         """
         kept = np.flatnonzero(~np.isin(self.values, missing))
         if not kept.size:
@@ -199,10 +193,7 @@ class RatingScale:
     def evenly(cls, low: float, high: float, step: float, *, continuous: bool = False) -> RatingScale:
         """Build the scale low, low + step, ..., high.
 
-        Raises
-        ------
-        InputError
-            When the step does not divide the range, or the scale would have too many levels.
+        Raises InputError when the step does not divide the range, or the scale would have too many levels.
         """
         if not (step > 0 and high > low):
             raise InputError("scale", f"{low} to {high} by {step}", "low < high and a step above 0")
@@ -361,10 +352,7 @@ class Ratings:
     ) -> Ratings:
         """Build from a data frame with one row per rating.
 
-        Raises
-        ------
-        InputError
-            When a column is missing, and as `from_triples`.
+        Raises InputError when a column is missing, and as `from_triples`.
         """
         for column in (user, item, rating):
             if column not in frame.columns:
@@ -383,10 +371,7 @@ class Ratings:
     def to_pandas(self) -> pd.DataFrame:
         """Return one row (user, item, rating) per rating, with the data set's identifiers.
 
-        Raises
-        ------
-        ModuleNotFoundError
-            When pandas is not installed; nothing else in dprec needs it.
+        Raises ModuleNotFoundError when pandas is not installed; nothing else in dprec needs it.
         """
         columns = {
             "user": self.user_ids[self.users],

@@ -26,15 +26,7 @@ from strategies.rounds import OwnModelRounds, RoundAccount, request_content
 
 @dataclass(eq=False)
 class GradientPerturbation(OwnModelRounds):
-    """Projected steps along noisy gradients (Li et al. [li2021], Algorithm 3).
-
-    Attributes
-    ----------
-    matrix : HiddenMatrix
-        The estimate after the rounds so far.
-    traffic : TrafficLedger
-    accountant : PrivacyAccountant
-    """
+    """Projected steps along noisy gradients (Li et al. [li2021], Algorithm 3)."""
 
     completion: OneBit
     """The model and its constraints."""

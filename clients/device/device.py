@@ -77,19 +77,9 @@ _ALONE = b"\x80"
 class Device:
     """A device, whose folder nobody else uses.
 
-    Parameters
-    ----------
-    folder : DeviceFolder
-        Locked by the caller.
-    seeded : bool
-        Whether the noise follows from a seed, as in the simulation: for tests only.
-
-    Raises
-    ------
-    InputError
-        When the folder cannot be used, or is for other use.
-    OSError
-        When the last line of the ledger was cut off, and cannot be written.
+    ``seeded``: whether the noise follows from a seed, as in the simulation: for tests only. Raises InputError
+    when the folder cannot be used, or is for other use, and OSError when the last line of the ledger was cut
+    off, and cannot be written.
     """
 
     def __init__(self, folder: DeviceFolder, *, seeded: bool = False) -> None:

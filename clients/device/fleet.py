@@ -60,13 +60,7 @@ class TooLargeError(httpx.TransportError):
 
 
 class BoundedTransport(httpx.HTTPTransport):
-    """Reads no answer beyond `LARGEST_BODY`.
-
-    Parameters
-    ----------
-    verify : ssl.SSLContext
-        Says whose certificates are trusted.
-    """
+    """Reads no answer beyond `LARGEST_BODY`, from those whose certificates are trusted."""
 
     def __init__(self, verify: ssl.SSLContext) -> None:
         super().__init__(verify=verify)
@@ -166,19 +160,9 @@ class _Signature:
 
 
 class Fleet:
-    """A connection to a SuperLink, for the devices of one process.
+    """A connection to a SuperLink at HOST:PORT, for the devices of one process.
 
-    Parameters
-    ----------
-    address : str
-        HOST:PORT.
-    ca : Path
-        The certificate that the server's has to be signed with.
-
-    Raises
-    ------
-    InputError
-        When the certificate cannot be read.
+    ``ca``: the certificate that the server's has to be signed with. Raises InputError when it cannot be read.
     """
 
     def __init__(self, address: str, ca: Path) -> None:

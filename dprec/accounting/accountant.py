@@ -216,10 +216,8 @@ class PrivacyAccountant:
     def from_arrays(cls, arrays: Mapping[str, AnyArray]) -> PrivacyAccountant:
         """Return the accountant from which `to_arrays` made some arrays, its events without mechanisms.
 
-        Raises
-        ------
-        KeyError, IndexError, TypeError, ValueError
-            When an array is missing, too short, of another type or for other users.
+        Raises KeyError, IndexError, TypeError, ValueError when an array is missing, too short, of another
+        type or for other users.
         """
         rated, rounds = arrays["rated"], arrays["rounds"]
         user_sets, losses = list(arrays["user_sets"]), list(arrays["losses"])

@@ -217,10 +217,7 @@ _MOST_KNOWN = 100_000
 
 @dataclass(frozen=True, eq=False)
 class _Composer:
-    """Composes losses at a delta, and keeps the distributions of what was composed.
-
-    What was composed in this process before is known: runs that differ in their seed compose the same.
-    """
+    """Composes losses at a delta, and keeps what was composed in this process: runs compose the same."""
 
     delta: float
     _grids: dict[tuple[Channel, ...], list[PrivacyLossDistribution]] = field(default_factory=dict)

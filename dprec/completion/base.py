@@ -90,19 +90,13 @@ class Completion(Options):
     def check_scale(self, scale: RatingScale) -> None:
         """Refuse a scale that the method cannot work on.
 
-        Raises
-        ------
-        InputError
-            Naming what to configure.
+        Raises InputError naming what to configure.
         """
 
     def check(self, shape: tuple[int, int]) -> None:
         """Refuse settings that do not suit a catalogue of ``shape`` users x items.
 
-        Raises
-        ------
-        InputError
-            Naming the setting and what it may be.
+        Raises InputError naming the setting and what it may be.
         """
 
     def check_reports(self, evidence: type[Evidence], sender: str, *, of_values: bool) -> None:

@@ -40,12 +40,8 @@ from dprec.progress import Progress, silent
 class PrincipalAxes:
     """The axes of two sides, by descending variance.
 
-    Attributes
-    ----------
-    of_users, of_items : ndarray of float64, shape (rank, rank)
-        Turn the factors of a side into those along the axes, one row per axis.
-    variances : ndarray of float64, shape (rank,)
-        Prior variance of what each axis adds to a rating, in squared rating units.
+    ``of_users`` and ``of_items``, shape (rank, rank), turn the factors of a side into those along the axes,
+    one row per axis; ``variances`` are of what each axis adds to a rating, in squared rating units.
     """
 
     of_users: Floats

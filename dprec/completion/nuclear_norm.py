@@ -76,10 +76,7 @@ class NuclearNorm(Completion):
         [zheng2016] on the cells that are truly rated, for the larger of the two kinds of noise. His
         bounds (6) and (7) also count the made-up ratings, and mostly exceed the norm of the data.
 
-        Raises
-        ------
-        InputError
-            When no matrix up to ``max_rank`` is within rho of the data.
+        Raises InputError when no matrix up to ``max_rank`` is within rho of the data.
         """
         center = self._center(observations)
         residuals = observations.values - center

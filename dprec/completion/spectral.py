@@ -37,15 +37,7 @@ _SPARE = 5
 
 @dataclass(frozen=True, eq=False)
 class LowRank:
-    """The matrix left diag(values) right^T.
-
-    Attributes
-    ----------
-    left, right : ndarray, shapes (users, rank) and (items, rank)
-        Orthonormal columns.
-    values : ndarray, shape (rank,)
-        Descending.
-    """
+    """The matrix left diag(values) right^T: orthonormal columns, and values that descend, shape (rank,)."""
 
     left: Floats
     values: Floats
@@ -94,13 +86,7 @@ class LowRank:
 
 @dataclass(frozen=True, eq=False)
 class SparsePlusLowRank:
-    """The matrix sparse + left right^T.
-
-    Attributes
-    ----------
-    sparse : csr_array, shape (users, items)
-    left, right : ndarray, shapes (users, rank) and (items, rank)
-    """
+    """The matrix sparse + left right^T, with left of shape (users, rank) and right (items, rank)."""
 
     sparse: sp.csr_array
     left: Floats

@@ -39,15 +39,7 @@ _CELL_BLOCK = 1 << 12
 
 @dataclass(frozen=True, eq=False)
 class WeightedCells:
-    """The observed cells of one side, each with its weight and its weighted residual.
-
-    Attributes
-    ----------
-    weights, targets : csr_array, shape (entities, entities of the other side)
-        ``w`` and ``w r`` of each cell.
-    square_sum : float
-        The sum of ``w r^2``.
-    """
+    """The observed cells of one side: ``w`` and ``w r`` of each cell, and the sum of ``w r^2``."""
 
     weights: sp.csr_array
     targets: sp.csr_array
@@ -71,12 +63,8 @@ class WeightedCells:
 class Side:
     """Posterior of one side: column 0 is the bias, the others are the factors.
 
-    Attributes
-    ----------
-    means : ndarray, shape (entities, 1 + rank)
-    covariances : ndarray, shape (entities, packed), upper triangles
-    prior : ndarray, shape (1 + rank, 1 + rank)
-        Prior covariance of every entity.
+    ``means`` have shape (entities, 1 + rank), ``covariances`` (entities, packed), upper triangles; ``prior``
+    is the prior covariance of every entity.
     """
 
     means: Floats

@@ -180,17 +180,7 @@ class ValueCode:
 
 
 class RowCodec:
-    """Encoder and decoder of candidate rows.
-
-    Parameters
-    ----------
-    n_items, n_targets : int
-        Size of the whole catalogue and of the target domain.
-    with_steps : bool
-        Whether X-Sim values are sent, or only the candidates.
-    with_means : bool
-        Whether the source items' means are sent.
-    """
+    """Encoder and decoder of candidate rows, perhaps with X-Sim values and the source items' means."""
 
     def __init__(self, n_items: int, n_targets: int, *, with_steps: bool, with_means: bool) -> None:
         self.n_items, self.n_targets = n_items, n_targets

@@ -48,19 +48,13 @@ class Dataset(Options):
     def load(self) -> Ratings:
         """Return all ratings.
 
-        Raises
-        ------
-        InputError
-            When the data cannot be read; it names the file and the line.
+        Raises InputError when the data cannot be read; it names the file and the line.
         """
 
     def load_timed(self) -> Ratings:
         """Return all ratings with the times at which they were made, for a split that needs them.
 
-        Raises
-        ------
-        InputError
-            When there are no times, or as for `load`.
+        Raises InputError when there are no times, or as for `load`.
         """
         accepted = "data with times, or a split that needs none, such as holdout"
         raise SettingError("", f"{self.kind}, which comes without times", accepted)
@@ -132,10 +126,7 @@ class Dataset(Options):
     def check_fold(self, fold: str) -> None:
         """Refuse a split that is not distributed with the data.
 
-        Raises
-        ------
-        SettingError
-            Under "fold".
+        Raises SettingError under "fold".
         """
         names = self.fold_names()
         if not names:

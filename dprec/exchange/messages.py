@@ -374,15 +374,7 @@ def words_of(code: int) -> str:
 
 
 class Refusal(ValueError):  # noqa: N818 (nothing went wrong)
-    """A request that a device does not answer.
-
-    Parameters
-    ----------
-    code : RefusalCode
-        For the server.
-    reason : str
-        In one line, for the owner of the device only.
-    """
+    """A request that a device does not answer: a code for the server, a reason for the owner alone."""
 
     def __init__(self, code: RefusalCode, reason: str) -> None:
         super().__init__(code, reason)

@@ -143,10 +143,7 @@ class GradientReport(Options):
     def check(self, shape: tuple[int, int]) -> None:
         """Refuse settings that do not suit ``shape``, the numbers of items and factors.
 
-        Raises
-        ------
-        SettingError
-            When there is one; it names the setting.
+        Raises SettingError when there is one; it names the setting.
         """
 
     def noise_deviation(self, shape: tuple[int, int], epsilon: float) -> float:

@@ -55,10 +55,8 @@ class Mechanism(Options):
     def family(self, budget: PrivacyBudget | None, scale: RatingScale, n_items: int) -> ReportFamily:
         """Return what this mechanism sends at a budget, for a scale and a catalogue.
 
-        Raises
-        ------
-        SettingError
-            When mechanism and budget are incompatible; the keys begin with "mechanism" and "privacy".
+        Raises SettingError when mechanism and budget are incompatible; the keys begin with "mechanism" and
+        "privacy".
         """
         return self.report_family(self, budget, scale, n_items)
 

@@ -83,15 +83,7 @@ _SMALLEST_COUNT = 1e-3
 
 @dataclass(eq=False)
 class ItemLearner:
-    """What the server knows, from what was released alone.
-
-    Attributes
-    ----------
-    model : ItemModel
-        What devices are sent in the next round.
-    learned : ItemModel
-        What devices predict from.
-    """
+    """What the server knows from releases alone: the next round's ``model``, and what it has ``learned``."""
 
     options: FactorizationOptions
     scale: RatingScale

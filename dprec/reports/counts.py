@@ -337,13 +337,7 @@ class Counts(FollowUp):
 
 
 class CountsAsked(Asking):
-    """The server's side of the counts; see `Asking`.
-
-    Parameters
-    ----------
-    observed : Observations
-        With the symbols of the reports.
-    """
+    """The server's side of the counts, about observations with the reports' symbols; see `Asking`."""
 
     def __init__(self, counts: Counts, observed: Observations) -> None:
         assert observed.symbols is not None, "reports without their symbols"

@@ -233,10 +233,7 @@ class AnswersAboutProfiles(HasChannel, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ProfileFamily(IndependentDraws):
-    """Answers about a whole profile, as many for everybody, at a budget per user; see `ReportFamily`.
-
-    Where the base class speaks of draws about a user, these are its answers.
-    """
+    """Answers about a whole profile, as many for everybody, at a budget per user; these are its draws."""
 
     mechanism: AnswersAboutProfiles
     hides_items: ClassVar[bool] = True

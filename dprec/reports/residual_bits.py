@@ -35,10 +35,7 @@ class AsksAboutFew(HasChannel, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ResidualBitFamily(CellFamily):
-    """Whether a few ratings are above the mean of their user's, at a budget per user; see `ReportFamily`.
-
-    Where the base class speaks of draws about a user, these are its answers.
-    """
+    """Whether a few ratings are above the mean of their user's, at a budget per user; these are its draws."""
 
     mechanism: AsksAboutFew
     by_cell: ClassVar[bool] = False

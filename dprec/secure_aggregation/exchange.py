@@ -29,13 +29,8 @@ _NONCE = bytes(12)
 class MaskingDevice:
     """What one device says in one sum, step by step; each step is answered once.
 
-    Parameters
-    ----------
-    key : bytes
-        Its key of this sum, from `dprec.secure_aggregation.secrets.device_keys`.
-    user : int
-        Its own number in the sum.
-    neighbours : ndarray of int64, shape (degree,)
+    ``key`` is its key of this sum, from `dprec.secure_aggregation.secrets.device_keys`; ``user`` its own
+    number in the sum.
     """
 
     def __init__(
@@ -106,15 +101,7 @@ class MaskingDevice:
 
 
 class MaskedSum:
-    """Devices that add up vectors: their keys, shares and masks, without the encryption of their messages.
-
-    Parameters
-    ----------
-    keys : sequence of bytes
-        Every device's key of the sum.
-    order : ndarray of int64, shape (users,)
-        The devices' order on the circle.
-    """
+    """Devices that add up vectors, in an order on the circle: their keys, shares and masks, unencrypted."""
 
     def __init__(
         self, keys: Sequence[bytes], order: Ints, graph_size: GraphSize, context: masking.SumContext

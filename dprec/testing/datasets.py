@@ -72,10 +72,7 @@ Refused = Callable[..., str]
 
 
 class DatasetContract:
-    """Tests of a data set's class, given by the fixture `dataset`.
-
-    `settings` returns the required settings, as in a configuration.
-    """
+    """Tests of a data set's class, given by the fixture `dataset`, with `settings` as in a configuration."""
 
     @pytest.fixture
     def dataset(self) -> type[Dataset]:

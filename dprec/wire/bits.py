@@ -33,13 +33,7 @@ def put(bits: Uint8s, positions: Ints, values: AnyInts, widths: AnyInts) -> None
 
 
 class BitStream:
-    """The bytes of many reports, end to end, readable at any bit.
-
-    Attributes
-    ----------
-    starts, ends : ndarray of int64, shape (reports,)
-        First bit of each report, and the bit after its last.
-    """
+    """The bytes of many reports, end to end, readable at any bit, from ``starts`` to before ``ends``."""
 
     def __init__(self, reports: Sequence[bytes]) -> None:
         bounds = offsets(sizes_of(reports)) * 8

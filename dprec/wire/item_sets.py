@@ -25,13 +25,7 @@ def count_bits(n_items: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class ItemSets:
-    """The item sets of a partition, prepared for writing.
-
-    Attributes
-    ----------
-    lengths : ndarray of int64, shape (users,)
-        Bits that each set takes; 0 for an empty one.
-    """
+    """The item sets of a partition, prepared for writing, with the bits of each, 0 for an empty one."""
 
     items: Ints
     gaps: Ints

@@ -43,17 +43,8 @@ class DecodedReports:
 class ReportCodec:
     """Encoder and decoder of reports for one channel and one catalogue.
 
-    Parameters
-    ----------
-    n_items : int
-        Size of the catalogue.
-    symbols : int, optional
-        Symbols that the channel of another user may have, where budgets differ; by default no more than this.
-
-    Raises
-    ------
-    InputError
-        When the catalogue has more items than the fields of a report can represent.
+    ``symbols``: those that the channel of another user may have, where budgets differ; by default no more
+    than this. Raises InputError when the catalogue has more items than the fields of a report can represent.
     """
 
     def __init__(self, channel: Channel, n_items: int, symbols: int = 0) -> None:

@@ -69,15 +69,7 @@ class Asked:
 
 
 class ActorPool:
-    """A pool with the interface of Flower's `BasicActorPool`, used by several threads.
-
-    Parameters
-    ----------
-    start : callable
-        Starts an actor and returns its handle.
-    capacity : int
-        Number of actors.
-    """
+    """A pool with the interface of Flower's `BasicActorPool`, used by several threads."""
 
     def __init__(self, start: Callable[[], Any], capacity: int) -> None:
         self._start, self.actors_capacity = start, capacity

@@ -68,10 +68,7 @@ _FIRST_NODE_ID = 1 << 63
 class LocalGrid(Grid):
     """A grid without a network: the app is called in this process, for one node after the other.
 
-    Parameters
-    ----------
-    overhear : callable, optional
-        Given every message and its reply.
+    ``overhear`` is given every message and its reply.
     """
 
     def __init__(
@@ -167,13 +164,7 @@ _NEXT_ANSWER_SECONDS = 3600.0
 
 
 class SupervisedGrid(_WaitingGrid):
-    """Another grid, supervised.
-
-    Parameters
-    ----------
-    check : callable, optional
-        Called while waiting; raises what ends the wait.
-    """
+    """Another grid, supervised: ``check`` is called while waiting, and raises what ends the wait."""
 
     def __init__(self, grid: Grid, check: Callable[[], None] = lambda: None) -> None:
         super().__init__(grid)
@@ -241,17 +232,8 @@ class DeadlineGrid(_WaitingGrid):
     A device is asked once it is online, until the deadline; one that has been asked may answer for as long as
     the grace lasts, and is marked as late. A question is deleted with its grace, so that no device spends its
     budget on an answer that nobody hears. The SuperLink deletes a question to a device that is lost too: it
-    is asked again when it is back.
-
-    Parameters
-    ----------
-    deadline, grace : float
-        Seconds.
-
-    Attributes
-    ----------
-    reached : set of int
-        Ids of the nodes that were asked anything.
+    is asked again when it is back. Both are in seconds; ``reached`` holds the ids of the nodes that were
+    asked anything.
     """
 
     def __init__(self, grid: Grid, deadline: float, grace: float) -> None:

@@ -65,10 +65,7 @@ class Protocol(Options):
     def check(self, train: Any) -> None:
         """Refuse settings that do not suit the ratings; one that is deployed is given `Sizes` alone.
 
-        Raises
-        ------
-        SettingError
-            Naming the protocol's key.
+        Raises SettingError naming the protocol's key.
         """
 
     @abstractmethod
@@ -112,10 +109,7 @@ class Protocol(Options):
     def audited(self) -> Protocol:
         """Return the protocol for an audit, with as little work as possible but the same reports.
 
-        Raises
-        ------
-        SettingError
-            When the devices themselves do not protect what they send.
+        Raises SettingError when the devices themselves do not protect what they send.
         """
         accepted = "a protocol whose devices protect what they send"
         raise SettingError("kind", repr(self.kind), accepted)

@@ -366,10 +366,7 @@ class EvaluatedRounds(BetweenRounds):
 
 @dataclass(frozen=True, eq=False)
 class OwnFactors:
-    """The predictions of devices that hold some item factors.
-
-    Only the factors of users who are asked for are solved, and none of them is kept.
-    """
+    """The predictions of devices that hold some item factors."""
 
     ratings: Ratings
     """What the devices hold."""

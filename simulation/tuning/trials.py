@@ -50,13 +50,7 @@ def check_installed() -> None:
 
 
 class Study:
-    """Chooses the settings of one configuration's trials.
-
-    Parameters
-    ----------
-    start : dict
-        Settings of the first trial.
-    """
+    """Chooses the settings of one configuration's trials; the first has those that it starts from."""
 
     def __init__(self, space: Space, start: dict[str, Scalar], *, lower_is_better: bool, seed: int) -> None:
         import optuna
