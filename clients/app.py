@@ -86,8 +86,6 @@ def answering(app: AppT, partition_for: PartitionFor) -> AppT:
 
 
 def _answer_queries(app: ClientApp, partition_for: PartitionFor) -> None:
-    """Register the handlers of what is asked once per run."""
-
     @app.query(exchange.action_of(exchange.IDENTIFY))
     def identify(message: Message, context: Context) -> Message:
         """Report which partition this node hosts: node ids are random, partitions are not."""
@@ -121,8 +119,6 @@ def _answer_queries(app: ClientApp, partition_for: PartitionFor) -> None:
 
 
 def _receive(app: ClientApp, partition_for: PartitionFor) -> None:
-    """Register the handlers of what is sent to devices and asks for no report."""
-
     @app.query(exchange.action_of(exchange.DELIVER))
     def deliver(message: Message, context: Context) -> Message:
         """Receive what was learned of the items, from which a device makes its own predictions."""
@@ -147,8 +143,6 @@ def _receive(app: ClientApp, partition_for: PartitionFor) -> None:
 
 
 def _take_part_in_rounds(app: ClientApp, partition_for: PartitionFor) -> None:
-    """Register the handlers of what is asked in every round."""
-
     @app.train(exchange.action_of(exchange.TRAIN))
     def train(message: Message, context: Context) -> Message:
         """Report on the gradient of the item factors."""
@@ -185,7 +179,6 @@ def _contribution(
 
 
 def _request(read: Callable[[exchange.Record], RequestT], message: Message) -> RequestT:
-    """Return what a message asks for."""
     record = message.content.get(exchange.REQUEST)
     if not isinstance(record, ConfigRecord):
         raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "a request without a record")
@@ -197,6 +190,5 @@ def _asked(
     request: exchange.CountRequest | exchange.GradientRequest | exchange.ReplacementRequest,
     partition: Partition,
 ) -> Bools:
-    """Return which users of a partition a request asks."""
     with exchange.refusing_malformed():
         return exchange.asked_users(request.asked, partition.size)

@@ -65,7 +65,6 @@ def slope_reports(partition: Partition, request: SlopesRequest, context: Context
 
 
 def _entries(rows: list[bytes], known: Bools, counts: Ints) -> Floats:
-    """Decode the entries at the rated items, shape (ratings,)."""
     for row, count in zip(rows, counts.tolist(), strict=True):
         if row and len(row) != count * ROW_ENTRY.itemsize:
             raise Refusal(RefusalCode.MALFORMED_REQUEST, f"a row of {len(row)} bytes for {count} ratings")

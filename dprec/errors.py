@@ -166,5 +166,4 @@ def listed(names: Sequence[str], given: object) -> str:
 
 
 def _number(value: Any) -> Any:
-    """Return an integer without decimal places; anything else as it is."""
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -98,7 +98,6 @@ def fit(
 
 
 def _budget(mechanism: Mechanism, epsilon: float | None) -> float:
-    """Return the budget of a mechanism; infinite for one that is not private, which takes none."""
     if mechanism.private and epsilon is None:
         raise InputError("epsilon", f"none, with mechanism {mechanism.kind}", "a number above 0")
     if not mechanism.private and epsilon is not None:

@@ -46,7 +46,6 @@ class FederatedRounds(SummedRounds):
         return self.noisy_sum
 
     def _learn(self, server_round: int, total: Aggregate, present: Bools) -> None:
-        """Take the model's step with the mean update."""
         if total.users:
             draws = ReleaseDraws(self.seed, server_round)
             update = self.code.released(total.total, self.roster.n_users, self.deviation, draws)

@@ -109,7 +109,6 @@ class GradientPerturbation(OwnModelRounds):
         logging.getLogger("flwr").info("\t└──> gradient perturbation, shape %s", self.shape)
 
     def _encoded_rows(self) -> list[bytes]:
-        """Return what each user is sent: the entries at its items, or nothing if these are not known."""
         users, items = self.observed
         data = self.matrix.hidden(users, items).astype(ROW_ENTRY).tobytes()
         return cut(data, self._counts * ROW_ENTRY.itemsize)
@@ -131,7 +130,6 @@ class GradientPerturbation(OwnModelRounds):
         )
 
     def _move(self, cells: Ints, slopes: Floats) -> None:
-        """Take the projected step, and record which items are rated."""
         order = np.argsort(cells)
         cells, slopes = cells[order], slopes[order]
         users, items = self._users_and_items(cells)

@@ -86,7 +86,6 @@ class ReplacementExchange:
         return Exchanged(egos, needs.counts, sent, accepted, record)
 
     def _needs(self, observed: Observations, n_users: int) -> _Needs:
-        """Return which rows each user needs: those of the items it is known to have rated."""
         places, known = find(self.candidates.items, observed.items)
         counts = np.bincount(observed.users[known], minlength=n_users)
         return _Needs(counts, offsets(counts), places[known], self.rows.rows(self.candidates))

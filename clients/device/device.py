@@ -98,7 +98,6 @@ class Device:
         self._open()
 
     def _open(self) -> None:
-        """Read the memory and the ledger."""
         self._state = read_state(self.folder.state_file)
         last = self._state.last_charge
         self._ledger = Ledger.open(self.folder.ledger_file, self._state.charges, last)
@@ -212,7 +211,6 @@ class Device:
             self._partition, self._received = partition, None
 
     def _context(self, message: Message, records: RecordDict) -> Context:
-        """Return the context of an answer."""
         return Context(
             run_id=message.metadata.run_id,
             node_id=message.metadata.dst_node_id,
@@ -295,12 +293,10 @@ class Device:
         LOG.info("%s: charged epsilon %.4g per rating, %.4g per user", self.name, *costs)
 
     def _remember(self, state: State) -> None:
-        """Write the memory of the device."""
         write_state(self.folder.state_file, state)
         self._state = state
 
     def _partition_of(self, run: str, profile: Profile) -> Partition:
-        """Return the user as the handlers see it."""
         agreement, user = self._agreement, self._options.user
         public_seed = int(agreement.public, 16)
         keys: Keys = SecretKeys(self._secret, run, agreement.fingerprint, public_seed)

@@ -301,7 +301,6 @@ class Fleet:
             raise ServerAwayError(f"an answer that cannot be read ({type(error).__name__})") from None
 
     def _refused(self, response: httpx.Response) -> Exception:
-        """Return the error for a status of HTTP."""
         status = response.status_code
         if status == httpx.codes.UNAUTHORIZED:
             ahead = _server_ahead(response.headers.get("date"))
@@ -315,7 +314,6 @@ class Fleet:
 
 
 def _inflated(identifier: str, contents: dict[str, bytes]) -> Message:
-    """Return a message from its objects."""
     for named, content in contents.items():
         kind = get_object_type_from_object_content(content)
         if kind not in _OBJECTS:

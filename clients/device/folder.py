@@ -113,7 +113,6 @@ class Agreement(components.Options):
 
 
 def _digest_of(item_ids: Sequence[str]) -> str:
-    """Return the SHA-256 of the ids of a catalogue, in hexadecimal digits."""
     return hashlib.sha256("\n".join(item_ids).encode()).hexdigest()
 
 
@@ -154,7 +153,6 @@ class SecretKeys:
 
 
 def _new_secret() -> bytes:
-    """Return a secret from the operating system."""
     return os.urandom(SECRET_BYTES)
 
 

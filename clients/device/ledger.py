@@ -121,7 +121,6 @@ class Charge(Options):
 
 
 def _finite(epsilon: float) -> float | None:
-    """Return an epsilon as the ledger has it: none if nothing is protected."""
     return epsilon if math.isfinite(epsilon) else None
 
 

@@ -74,12 +74,10 @@ def _of_replacement(partition: Partition, record: exchange.Record) -> Price:
 
 
 def _of_rated(partition: Partition, loss: float) -> float:
-    """Return the loss of a rating, 0 if there is none."""
     return loss if partition.counts[0] else 0.0
 
 
 def _of_many(loss: float, draws: int) -> float:
-    """Return what so many draws lose together."""
     return draws * loss if draws else 0.0
 
 

@@ -246,7 +246,6 @@ class PrivacyAccountant:
         )
 
     def _sums(self, events: list[Event], unit: Literal["per_rating", "per_user"]) -> Floats:
-        """Add up a column of some events, one by one."""
         spent = np.zeros(self.n_users)
         for event in events:
             np.add(spent, getattr(event, unit), out=spent, where=event.took_part(self.n_users))
@@ -254,7 +253,6 @@ class PrivacyAccountant:
 
 
 def _compact(losses: Epsilon, charged: Bools) -> Epsilon:
-    """Return losses, as one number if all who are charged lose the same."""
     own = losses[charged] if isinstance(losses, np.ndarray) else np.array([losses])
     if np.isnan(own).any() or (own < 0).any():
         raise ValueError("a privacy loss that is negative or not a number")

@@ -368,7 +368,6 @@ def _of_normal_sum(epsilon: float, delta: float) -> tuple[float, float]:
 
 
 def _spent(channel: Channel, draws: int, delta: float) -> float:
-    """Return what draws from a channel cost together."""
     if not 0 < channel.epsilon < math.inf:
         return channel.epsilon
     together = compose([(PrivacyLossDistribution.of(channel), draws)]).epsilon(delta)

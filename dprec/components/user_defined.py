@@ -155,7 +155,6 @@ def _is_abstract(value: Any) -> bool:
 
 
 def _module(name: str) -> ModuleType:
-    """Import a module, from the current directory first, as ``python -m`` does."""
     here = str(Path.cwd())
     if here not in sys.path and "" not in sys.path:
         sys.path.insert(0, here)

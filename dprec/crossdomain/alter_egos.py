@@ -267,7 +267,6 @@ class AlterEgoCodec:
 
 
 def _plain_channel(symbols: int) -> Channel:
-    """Return the channel that sends each of ``symbols`` symbols unchanged."""
     numbers = np.arange(symbols, dtype=np.float64)
     return Channel(np.eye(symbols, dtype=np.uint64) << np.uint64(DRAW_BITS), numbers, numbers)
 

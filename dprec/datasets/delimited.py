@@ -142,7 +142,6 @@ def _cell_times(block: Block, table: Uint8s, name: str) -> Floats:
 
 
 def _finite(text: bytes) -> float:
-    """Return the finite number that a text stands for, or NaN."""
     try:
         number = float(text) if b"_" not in text else np.nan
     except ValueError:
@@ -249,7 +248,6 @@ def read_columns(path: Path, layout: Layout, wanted: Sequence[tuple[str | int, C
 
 
 def _read(block: Block, table: Uint8s, kind: Cells, name: str) -> AnyArray:
-    """Return the cells of a column."""
     if kind == "identifier":
         return identifiers(table)
     if kind == "time":
@@ -267,7 +265,6 @@ def _unseparated(line: str, path: Path, layout: Layout) -> InputError:
 
 
 def _joined(parts: list[AnyArray], kind: Cells) -> AnyArray:
-    """Return a column from its parts: all strings if any identifier is not a number."""
     if any(part.dtype.kind == "U" for part in parts):
         # This restores what was read, as only integers in their shortest form became numbers.
         parts = [part.astype(np.str_) for part in parts]

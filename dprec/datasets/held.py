@@ -141,7 +141,6 @@ def _filled(ratings: Ratings, source: str) -> Ratings:
 
 
 def _columns(frame: Frame, settings: RatingColumns, source: str) -> list[AnyArray]:
-    """Return the columns of users, items and ratings of a frame."""
     names = list(frame.columns)
     header = list(map(str, names))
     timed = settings.timestamp_column is not None or find_column("timestamp", header) is not None
@@ -163,7 +162,6 @@ def _times(column: Any, where: str, settings: RatingColumns) -> list[Floats]:
 
 
 def _present(column: Any, where: str) -> AnyArray:
-    """Return a column as an array, after checking that nothing is missing."""
     missing = np.flatnonzero(np.asarray(column.isna() if hasattr(column, "isna") else column.is_null()))
     if missing.size:
         raise InputError(f"{where}, row {missing[0] + 1}", "nothing", "a value in every row")
@@ -367,7 +365,6 @@ def _digest(parts: Sequence[Ratings]) -> str:
 
 
 def _contents(part: Ratings) -> Iterator[bytes]:
-    """Yield everything that ratings hold, each array behind its type and shape."""
     exact = np.zeros(0) if part.exact is None else part.exact
     ends = (part.target_start, part.target_stop) if isinstance(part, CrossDomainRatings) else ()
     times = np.zeros(0) if part.times is None else part.times

@@ -188,7 +188,6 @@ class MovieLens100K(MovieLens):
         return parts
 
     def _check_fold(self, parts: tuple[Ratings, Ratings], fold: Path) -> None:
-        """Refuse a fold that lacks ratings: a file cut off between two lines looks complete."""
         ratings = self.load()
         same_names = np.array_equal(parts[0].user_ids, ratings.user_ids) and np.array_equal(
             parts[0].item_ids, ratings.item_ids
@@ -222,7 +221,6 @@ def _codes(ratings: Ratings) -> Ints:
 
 
 def _rows(ratings: Ratings) -> AnyArray:
-    """Return the ratings as records of user, item and value."""
     columns = ratings.user_ids[ratings.users], ratings.item_ids[ratings.items], ratings.values
     return np.rec.fromarrays(columns)
 

@@ -32,7 +32,6 @@ from dprec.ratings import RatingRows, Ratings, RatingScale
 
 
 def _column_names(path: Path) -> list[str]:
-    """Return the names of a table's columns."""
     return [str(name) for name in _file(path).schema_arrow.names]
 
 
@@ -60,7 +59,6 @@ def _file(path: Path) -> Any:
 
 
 def _values(column: Any, where: str) -> AnyArray:
-    """Return a column as an array; each distinct text is converted once."""
     import pyarrow as pa
 
     if column.null_count:
@@ -262,7 +260,6 @@ class DelimitedColumns(RatingColumns, FileDataset):
         return place < len(first) and not is_number(first[place].replace(",", "."))
 
     def _positions(self) -> list[int]:
-        """Return the positions of users, items, ratings and times, from 0, in a file without header."""
         columns = self.user_column, self.item_column, self.rating_column, self.timestamp_column
         return [column - 1 if isinstance(column, int) else usual for usual, column in enumerate(columns)]
 

@@ -196,7 +196,6 @@ def _mean_estimate(aggregate: Aggregate, epsilon: float) -> Floats:
 
 
 def _ratings_of(profiles: Profiles, items: Ints) -> tuple[Floats, Bools]:
-    """Return each user's rating of one item, and whether there is one."""
     cells = profiles.users * profiles.n_items + profiles.items
     wanted = np.arange(profiles.n_users) * profiles.n_items + items
     places, rated = find(cells, wanted)

@@ -167,7 +167,6 @@ class Mechanism(Options):
 
 
 def _levels(ratings: Floats, scale: RatingScale) -> Uint8s:
-    """Return the level of each rating; 0 for NaN."""
     rated = ~np.isnan(ratings)
     wrong = ratings[rated][~scale.accepts(ratings[rated])]
     if wrong.size:

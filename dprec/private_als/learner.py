@@ -128,7 +128,6 @@ class ItemLearner:
             self._begin_factors()
 
     def _begin(self, released: Floats, noise: Floats, users: int) -> None:
-        """Take counts and mean from the sums of the first round."""
         self._count_noise, self._users = float(noise[0]), users
         # No user weighs more than 1 in a count.
         self._counts = np.minimum(released[:, 0], float(users))
@@ -165,14 +164,12 @@ class ItemLearner:
 
     @property
     def _mean_weight(self) -> float:
-        """About the weight of a rating in the counts."""
         if self.options.weights == "uniform":
             return float(1 / np.sqrt(self.options.ratings_per_user))
         # Weights of users with n ratings are 1 / sqrt(n), so the counts sum to that of sqrt(n).
         return float(min(1.0, self._users / max(self._counts.sum(), 1.0)))
 
     def _begin_factors(self) -> None:
-        """Choose the items with factors, their weights, and directions at random to begin with."""
         counts, options = self._counts, self.options
         popular = counts > max(options.popular_from * self._count_noise, 0.0)
         popular[np.argmax(counts)] = True

@@ -129,7 +129,6 @@ class VectorPlan:
         return of_buckets if self.sketch is None else _sketch(self).estimates(of_buckets)
 
     def _numbers(self, contributions: Contributions, layout: StatisticsLayout) -> tuple[Ints, Floats]:
-        """Return where numbers of all users lie in rows of buckets, ascending, and the numbers in units."""
         values = contributions.numbers(layout).astype(np.float64) * UNIT
         buckets, users = contributions.items.astype(np.int64), rows_of(np.diff(contributions.indptr))
         if self.sketch is not None:
@@ -335,7 +334,6 @@ class SecureAggregation(Aggregation):
         return (multiplier * self.norm) ** 2 / shares
 
     def _bits(self, layout: StatisticsLayout, multiplier: float) -> int:
-        """Return the bits of the modulus, which hold every sum."""
         largest = self._plan(layout).largest_sum(self._n_users)
         variance = self._share(multiplier) * self._n_users
         return check_modulus(self.modulus_bits, modulus_bits(largest, variance, _TOTALS))

@@ -77,14 +77,12 @@ class SecretDraws:
         return stream[items.astype(np.intp)]
 
     def _stream(self, kind: bytes, count: int, *numbers: int) -> Uint64s:
-        """Return the first words of the stream of a kind and some numbers."""
         place = b"".join(number.to_bytes(8, "little") for number in numbers)
         stream = hashlib.shake_256(self.key + kind + place)
         return np.frombuffer(stream.digest(count * _WORD.itemsize), dtype=_WORD).astype(np.uint64)
 
 
 def _step(key: bytes, kind: bytes, data: bytes) -> bytes:
-    """Return the key that follows from a key and some data."""
     return hmac.digest(key, kind + b"\0" + data, "sha256")
 
 
@@ -206,11 +204,9 @@ class DeviceDraws:
 
 
 def _pair(number: bytes) -> Pairs:
-    """Return 16 bytes as one number of 128 bits, shape (2, 1)."""
     return np.frombuffer(number, dtype="<u8").astype(np.uint64).reshape(2, 1)
 
 
 def _hashed(text: bytes) -> tuple[int, int]:
-    """Return a counter of 128 bits for some text."""
     low, high = _pair(hashlib.blake2b(text, digest_size=16).digest()).ravel().tolist()
     return low, high

@@ -135,7 +135,6 @@ def seed_for(seed: int, *data: NDArray[np.generic]) -> int:
 
 
 def _derived(secret: bytes, domain: str, text: str = "") -> str:
-    """Return the key of a domain."""
     person = f"dprec {domain}".encode()
     key = hashlib.blake2b(secret, digest_size=_KEY_BYTES).digest()
     return hashlib.blake2b(text.encode(), key=key, person=person, digest_size=_KEY_BYTES).hexdigest()

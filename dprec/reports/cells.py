@@ -95,11 +95,9 @@ class IndependentDraws(ReportFamily):
         return channel if channel.epsilon <= epsilon else None
 
     def _at(self, epsilon: float) -> Channel:
-        """Return the channel at the budget of one draw."""
         return self.mechanism.channel(self.scale, epsilon)
 
     def _share(self, budget: PrivacyBudget, cells: int) -> float:
-        """Return the budget of one of ``cells`` draws."""
         even = even_share(budget.epsilon, cells)
         if even < _SMALLEST_EPSILON:
             return even

@@ -249,7 +249,6 @@ class _Tests:
 
     @property
     def _held(self) -> Ratings:
-        """Three ratings as devices would hold them, for their scale and catalogue."""
         people = self._people(experiments.of_profiles((1, self.auditor.scale.levels)), 1)
         return self._protocol.held_ratings(people, 0)
 
@@ -273,7 +272,6 @@ class _Tests:
         return overheard.charged["rating" if question.entries == 1 else "user"]
 
     def _experiments(self) -> list[Experiment]:
-        """Return what is compared for the kind of protocol."""
         levels, hides = self.auditor.scale.levels, self.auditor.promise.hides_rated_items
         if self._protocol.learns_parameters:
             return [experiments.of_factors(1, levels), experiments.of_canaries(1, levels)]

@@ -51,7 +51,6 @@ class Experiment:
 
 
 def _population(levels: Uint8s, scale: RatingScale, fewest_items: int) -> Ratings:
-    """Return people with the given levels, shape (people, items); 0 is "not rated"."""
     rated = levels > 0
     return Ratings(
         indptr=offsets(rated.sum(axis=1, dtype=np.int64)),

@@ -115,7 +115,6 @@ def _table(given: CrossDomainOutputs, *, first: int) -> Candidates:
 def _replaced(
     given: CrossDomainOutputs, scale: RatingScale, tables: list[Candidates], people: int, seed: int
 ) -> list[Column]:
-    """Return a number for what each person's device sends, by table; every table is of a run of its own."""
     profile = Profile((scale.levels, *[0] * _TARGETS))
     population = Experiment((profile,), ()).population(people, scale)
     codec = RowCodec(1 + _TARGETS, _TARGETS, with_steps=True, with_means=given.replacement.deviations)

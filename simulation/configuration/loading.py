@@ -170,7 +170,6 @@ def load(
 
 
 def _values_of(config: Mapping[str, Any] | str | Path) -> tuple[dict[str, Any], str]:
-    """Return the values of a configuration that may be changed, and where they come from."""
     if isinstance(config, Mapping):
         return copy.deepcopy(dict(config)), "configuration"
     if not isinstance(config, str | Path):

@@ -121,7 +121,6 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
 
 
 def _general(host: str) -> x509.GeneralName:
-    """Return a host as a certificate has it: an address as an address, all else as a name."""
     try:
         return x509.IPAddress(ip_address(host))
     except ValueError:

@@ -113,7 +113,6 @@ def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
 
 
 def _outcome(grid: DeadlineGrid, folder: ServerFolder, enrolled: list[Enrolled]) -> ServerOutcome:
-    """Run the protocol and measure how long it takes."""
     protocol, known, items = folder.protocol(), folder.deployment, folder.item_ids
     nodes = tuple(each.node_id for each in enrolled)
     task = ServerTask(

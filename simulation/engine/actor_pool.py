@@ -145,7 +145,6 @@ class ActorPool:
             ray.kill(actor)
 
     def _add(self) -> None:
-        """Start an actor, which says on which node it runs."""
         actor = self._start()
 
         def node(_: Any) -> str:
@@ -156,7 +155,6 @@ class ActorPool:
         self._starting[actor.__ray_call__.remote(node)] = actor
 
     def _take(self) -> Any:
-        """Return an idle actor; wait for one while another works or may get a processor."""
         since = time.monotonic()
         while True:
             with self._lock:

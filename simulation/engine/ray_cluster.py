@@ -120,7 +120,6 @@ def _answer(
 
 
 def _examine(folder: str | None) -> tuple[dict[str, str], bool]:
-    """Return this node's installation, and whether it sees a folder."""
     return installation(), folder is None or place_of(folder).is_dir()
 
 

@@ -279,5 +279,4 @@ def open_overheard_session(population_dir: str | None = None) -> Iterator[Overhe
 
 
 def _folder_for_runs(place: Path | None) -> AbstractContextManager[Path]:
-    """Return a new folder at a place, or a temporary one on this machine."""
     return temporary_folder() if place is None else folder_inside(place)

@@ -210,7 +210,6 @@ class FederatedProtocol(Protocol):
         return self.model.predictor(parameters, profiles)
 
     def _facts(self, held: FederatedRounds, task: ServerTask) -> dict[str, Any]:
-        """Return the entries of a `ServerOutcome`."""
         return {
             "traffic": held.traffic,
             "accountant": replace(held.accountant, adjacency=self._compares),

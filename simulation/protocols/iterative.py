@@ -224,7 +224,6 @@ class IterativeProtocol(Protocol):
         )
 
     def _facts(self, state: State, task: ServerTask) -> dict[str, Any]:
-        """Return the entries of a `ServerOutcome`."""
         return {
             "traffic": state.traffic,
             "accountant": state.accountant,
@@ -392,7 +391,6 @@ class OwnFactors:
         return predictions if self.base is None else predictions + self.base[items]
 
     def _profiles(self, users: AnyInts) -> Profiles:
-        """Return the ratings of some users."""
         starts = self.ratings.indptr[users]
         counts = self.ratings.indptr[users + 1] - starts
         cells = segments(starts, counts)

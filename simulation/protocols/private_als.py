@@ -193,7 +193,6 @@ class PrivateAlsProtocol(Protocol):
         return OwnFactors(train, factors, ridge, received.mean + received.biases)
 
     def _facts(self, held: PrivateAls, task: ServerTask) -> dict[str, Any]:
-        """Return the entries of a `ServerOutcome`."""
         popular = int(held.learner.learned.popular.sum())
         return {
             "traffic": held.traffic,

@@ -169,7 +169,6 @@ class TrustedServerProtocol(Protocol):
 
 
 def _accountant(per_rating: float, times: Ints, counts: Ints, collected: Collected) -> PrivacyAccountant:
-    """Charge everybody whose report arrived, a whole profile so many times as much as a rating."""
     accountant = PrivacyAccountant(rated=counts > 0)
     per_user = np.where(accountant.rated, per_rating * np.maximum(times, 1), 0.0)
     accountant.step(1, collected.sent, per_rating, per_user)

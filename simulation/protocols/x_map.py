@@ -406,8 +406,6 @@ def _target_recommender(
 
 
 def _predictor(recommender: ItemBasedRecommender, means: Floats, train: CrossDomainRatings) -> Predict:
-    """Return a predictor for all items; a source item is predicted by its mean."""
-
     def predict(users: AnyInts, items: AnyInts) -> Floats:
         predictions: Floats = means[items].copy()
         wanted = np.flatnonzero((items >= train.target_start) & (items < train.target_stop))
@@ -517,7 +515,6 @@ def _note_on_items(
 
 
 def _note_on_profiles(recommender: ItemBasedRecommender) -> tuple[str, ...]:
-    """Note how many profiles hold fewer items than a prediction has neighbours."""
     sizes = np.diff(recommender.profiles.indptr)
     k = recommender.options.neighbors
     few, empty = int(((sizes > 0) & (sizes < k)).sum()), int((sizes == 0).sum())
@@ -590,6 +587,5 @@ def _example(
 
 
 def _named(identifiers: AnyArray, values: Floats) -> list[list[Any]]:
-    """Return the first few items with their ratings."""
     pairs = zip(identifiers.tolist(), np.round(values, 2).tolist(), strict=True)
     return [[str(identifier), value] for identifier, value in pairs][:_EXAMPLE_ITEMS]

@@ -132,7 +132,6 @@ def applicable(space: Space, configs: Mapping[str, RunConfig], source: str) -> d
 
 
 def _settings(config: RunConfig) -> dict[str, Any]:
-    """Return the settings of a protocol, except for its budget, by dotted key."""
     values = flatten(config.model_dump(mode="json")["protocol"], "protocol")
     return {key: value for key, value in values.items() if not key.startswith("protocol.privacy")}
 

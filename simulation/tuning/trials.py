@@ -127,7 +127,6 @@ class TuningDirectory(ClaimedDirectory):
 
 
 def _file_of(name: str) -> str:
-    """Return the file of a configuration."""
     return f"{name}.yaml"
 
 

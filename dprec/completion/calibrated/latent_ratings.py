@@ -77,7 +77,6 @@ class CountLikelihood:
         return np.bincount(self.counts.row_of, weights=of_cells, minlength=rows).astype(np.float64)
 
     def _row_sums(self, of_cells: Floats) -> Floats:
-        """Add up vectors of the counted cells by row, shape (rows, dimensions)."""
         sums = [self.sums(column) for column in of_cells.T]
         return np.stack(sums, axis=1) if sums else np.zeros((self.counts.sizes.size, 0))
 
@@ -273,7 +272,6 @@ class LatentRatings:
 
 
 def _sums(side: Regressed, owners: AnyInts, latent: Floats, looked_up: LookedUp) -> tuple[Floats, Floats]:
-    """Return the precision and the target of each bias of a side."""
     score, information = _scored(latent, looked_up, side.biases[owners])
     precision, target = (
         np.bincount(owners, weights=weights, minlength=len(side.means)) for weights in (information, score)

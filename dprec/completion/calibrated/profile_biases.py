@@ -127,7 +127,6 @@ class ProfileFit:
         )
 
     def _stepped(self, reports: ProfileReports, typical: float) -> Self:
-        """Take a step of EM."""
         shares = np.stack([reports.above + reports.below, reports.above - reports.below]) / reports.answers
         values = np.exp(self.grid)
         slope = values * SIDE_PER_BIAS
@@ -186,7 +185,6 @@ class ProfileFit:
         middle: float,
         spread: float,
     ) -> Floats:
-        """Return the coefficients, by ridge regression of the differences."""
         deviations = self._deviations(middle, spread)
         information, target = weights * (slope**2 / variances), weights * (slope / variances)
         width = 1 + self.features.shape[1]

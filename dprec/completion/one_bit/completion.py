@@ -332,7 +332,6 @@ class OneBit(Completion):
 
 
 def _likelihood_of(link: Link, observations: Observations, linear: Floats | None = None) -> SignLikelihood:
-    """Return the likelihood of what was received."""
     if observations.likelihood is None:
         return SignLikelihood.of_signs(link, observations.values, linear)
     return SignLikelihood(link, observations.likelihood[:, 1], observations.likelihood[:, 0], linear)
