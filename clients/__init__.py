@@ -3,8 +3,6 @@
 Names are imported on first use: the configuration needs the faults, but not Flower.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

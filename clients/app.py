@@ -3,16 +3,12 @@
 None of their failures says more to the server than its code.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-import numpy as np
 from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
 from flwr.clientapp import ClientApp
-from numpy.typing import NDArray
 
 from clients import (
     delivery,
@@ -25,38 +21,8 @@ from clients import (
 )
 from clients.population import Brought, Partition, PopulationError, partition_id_of, partition_of
 from clients.replies import AddUp, reply_with_reports, reply_with_sums
-from dprec.exchange import (
-    COUNT,
-    COUNT_ROUND,
-    DELIVER,
-    IDENTIFY,
-    MESSAGE_TYPES,
-    NODE,
-    PERSONALIZE,
-    RECOMMEND,
-    REPLACE,
-    REPORT,
-    REQUEST,
-    SLOPES,
-    STATISTICS,
-    TRAIN,
-    CountRequest,
-    FinalFactors,
-    GradientRequest,
-    Identity,
-    Personalization,
-    PrivateAlsSetup,
-    Recommendations,
-    Record,
-    Refusal,
-    RefusalCode,
-    ReplacementRequest,
-    Setup,
-    SlopesRequest,
-    action_of,
-    asked_users,
-    refusing_malformed,
-)
+from dprec import exchange
+from dprec.arrays import Bools
 from dprec.exchange.messages import UPDATE
 from dprec.exchange.setups import FederatedSetup
 
@@ -66,11 +32,11 @@ AppT = TypeVar("AppT", bound=ClientApp)
 PartitionFor = Callable[[Message, Context], Partition]
 """Returns the users that a message is for."""
 
-Contribute = Callable[[Partition, GradientRequest, Context], tuple[list[bytes], AddUp]]
+Contribute = Callable[[Partition, exchange.GradientRequest, Context], tuple[list[bytes], AddUp]]
 """Returns the reports of a partition, and what validates and adds them up."""
 
-_RECEIVERS: Mapping[type[Setup], Callable[[Partition, FinalFactors, Context], object]] = {
-    PrivateAlsSetup: private_als.receive_model,
+_RECEIVERS: Mapping[type[exchange.Setup], Callable[[Partition, exchange.FinalFactors, Context], object]] = {
+    exchange.PrivateAlsSetup: private_als.receive_model,
     FederatedSetup: federated.receive_parameters,
 }
 """What takes the final parameters, by what is installed; others take factors, or refuse."""
@@ -84,38 +50,28 @@ class RefusingApp(ClientApp):
     """A `ClientApp` that answers what it refuses with an error: a `RefusalCode` and its name."""
 
     def __call__(self, message: Message, context: Context) -> Message:
-        """Answer a message.
-
-        Raises
-        ------
-        PopulationError
-            When the simulation did not provide the device with its ratings: that is no device's fault.
-        """
+        """Answer a message; raises PopulationError where the simulation has not provided the ratings."""
         try:
-            if message.metadata.message_type not in MESSAGE_TYPES:
+            if message.metadata.message_type not in exchange.MESSAGE_TYPES:
                 what = f"a message of type {message.metadata.message_type!r}"
-                raise Refusal(RefusalCode.MALFORMED_REQUEST, what)
+                raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, what)
             return super().__call__(message, context)
         except PopulationError:
             raise
-        except Refusal as refusal:
+        except exchange.Refusal as refusal:
             LOG.warning("%s: %s", refusal.code.name, refusal.reason)
             code = refusal.code
         except Exception:  # whatever it is, the server must not read it
-            code = RefusalCode.INTERNAL_FAILURE
+            code = exchange.RefusalCode.INTERNAL_FAILURE
             LOG.exception("%s", code.name)
         return Message(Error(int(code), code.name), reply_to=message)
 
 
 def client_app(root: str, brought: Mapping[str, Brought] | None = None) -> ClientApp:
-    """Return the app that every node runs.
+    """Return the app that every node runs, for populations in a folder.
 
-    Parameters
-    ----------
-    root : str
-        Folder of the runs' populations.
-    brought : mapping, optional
-        What runs need from outside dprec, by run key; Ray carries it to its workers with every message.
+    ``brought``: what runs need from outside dprec, by run key; Ray carries it to its workers with every
+    message.
     """
     runs = {} if brought is None else brought
     return answering(RefusingApp(), lambda message, context: partition_of(root, message, context, runs))
@@ -130,85 +86,82 @@ def answering(app: AppT, partition_for: PartitionFor) -> AppT:
 
 
 def _answer_queries(app: ClientApp, partition_for: PartitionFor) -> None:
-    """Register the handlers of what is asked once per run."""
-
-    @app.query(action_of(IDENTIFY))
+    @app.query(exchange.action_of(exchange.IDENTIFY))
     def identify(message: Message, context: Context) -> Message:
         """Report which partition this node hosts: node ids are random, partitions are not."""
-        answer = ConfigRecord(Identity(partition_id_of(context)).entries())
-        return Message(RecordDict({NODE: answer}), reply_to=message)
+        answer = ConfigRecord(exchange.Identity(partition_id_of(context)).entries())
+        return Message(RecordDict({exchange.NODE: answer}), reply_to=message)
 
-    @app.query(action_of(REPORT))
+    @app.query(exchange.action_of(exchange.REPORT))
     def report(message: Message, context: Context) -> Message:
         """Send the perturbed profiles of the partition."""
         partition = partition_for(message, context)
         return reply_with_reports(message, partition, one_shot.reports(partition), round_index=1)
 
-    @app.query(action_of(COUNT))
+    @app.query(exchange.action_of(exchange.COUNT))
     def count(message: Message, context: Context) -> Message:
         """Send noisy counts of the ratings that the partition's reports left out."""
-        partition, request = partition_for(message, context), _request(CountRequest.of, message)
+        partition, request = partition_for(message, context), _request(exchange.CountRequest.of, message)
         asked = _asked(request, partition)
         reports = one_shot.count_reports(partition, request, context)
-        return reply_with_reports(message, partition, reports, round_index=COUNT_ROUND, asked=asked)
+        return reply_with_reports(message, partition, reports, round_index=exchange.COUNT_ROUND, asked=asked)
 
-    @app.query(action_of(REPLACE))
+    @app.query(exchange.action_of(exchange.REPLACE))
     def replace(message: Message, context: Context) -> Message:
         """Replace the source items of the partition's profiles and send the AlterEgos."""
-        partition, request = partition_for(message, context), _request(ReplacementRequest.of, message)
+        partition, request = (
+            partition_for(message, context),
+            _request(exchange.ReplacementRequest.of, message),
+        )
         asked = _asked(request, partition)
         reports = replacement.alter_ego_reports(partition, request, context)
         return reply_with_reports(message, partition, reports, round_index=request.round_index, asked=asked)
 
 
 def _receive(app: ClientApp, partition_for: PartitionFor) -> None:
-    """Register the handlers of what is sent to devices and asks for no report."""
-
-    @app.query(action_of(DELIVER))
+    @app.query(exchange.action_of(exchange.DELIVER))
     def deliver(message: Message, context: Context) -> Message:
         """Receive what was learned of the items, from which a device makes its own predictions."""
         partition = partition_for(message, context)
         receive = _RECEIVERS.get(type(partition.population.setup), iterative.receive_factors)
-        receive(partition, _request(FinalFactors.of, message), context)
+        receive(partition, _request(exchange.FinalFactors.of, message), context)
         return Message(RecordDict(), reply_to=message)
 
-    @app.query(action_of(PERSONALIZE))
+    @app.query(exchange.action_of(exchange.PERSONALIZE))
     def personalize(message: Message, context: Context) -> Message:
         """Receive what is known of the items, from which a device makes its own predictions."""
         partition = partition_for(message, context)
-        delivery.receive_table(partition, _request(Personalization.of, message))
+        delivery.receive_table(partition, _request(exchange.Personalization.of, message))
         return Message(RecordDict(), reply_to=message)
 
-    @app.query(action_of(RECOMMEND))
+    @app.query(exchange.action_of(exchange.RECOMMEND))
     def recommend(message: Message, context: Context) -> Message:
         """Receive the best items, which the server predicts."""
         partition = partition_for(message, context)
-        delivery.receive_lists(partition, _request(Recommendations.of, message))
+        delivery.receive_lists(partition, _request(exchange.Recommendations.of, message))
         return Message(RecordDict(), reply_to=message)
 
 
 def _take_part_in_rounds(app: ClientApp, partition_for: PartitionFor) -> None:
-    """Register the handlers of what is asked in every round."""
-
-    @app.train(action_of(TRAIN))
+    @app.train(exchange.action_of(exchange.TRAIN))
     def train(message: Message, context: Context) -> Message:
         """Report on the gradient of the item factors."""
         return _contribution(iterative.gradient_reports, message, partition_for(message, context), context)
 
-    @app.train(action_of(STATISTICS))
+    @app.train(exchange.action_of(exchange.STATISTICS))
     def statistics(message: Message, context: Context) -> Message:
         """Contribute to the statistics of the items."""
         return _contribution(private_als.contributions, message, partition_for(message, context), context)
 
-    @app.train(action_of(UPDATE))
+    @app.train(exchange.action_of(UPDATE))
     def update(message: Message, context: Context) -> Message:
         """Send the updates of a model."""
         return _contribution(federated.update_reports, message, partition_for(message, context), context)
 
-    @app.train(action_of(SLOPES))
+    @app.train(exchange.action_of(exchange.SLOPES))
     def slopes(message: Message, context: Context) -> Message:
         """Report how the entries at the rated items should move."""
-        partition, request = partition_for(message, context), _request(SlopesRequest.of, message)
+        partition, request = partition_for(message, context), _request(exchange.SlopesRequest.of, message)
         reports = gradient_perturbation.slope_reports(partition, request, context)
         return reply_with_reports(message, partition, reports, round_index=request.round_index)
 
@@ -217,7 +170,7 @@ def _contribution(
     contribute: Contribute, message: Message, partition: Partition, context: Context
 ) -> Message:
     """Answer with reports of which the server needs the sum alone: with their sum, where a node adds up."""
-    request = _request(GradientRequest.of, message)
+    request = _request(exchange.GradientRequest.of, message)
     asked, round_index = _asked(request, partition), request.round_index
     reports, add_up = contribute(partition, request, context)
     if not partition.population.adds_up:
@@ -225,18 +178,17 @@ def _contribution(
     return reply_with_sums(message, partition, reports, add_up, round_index=round_index, asked=asked)
 
 
-def _request(read: Callable[[Record], RequestT], message: Message) -> RequestT:
-    """Return what a message asks for."""
-    record = message.content.get(REQUEST)
+def _request(read: Callable[[exchange.Record], RequestT], message: Message) -> RequestT:
+    record = message.content.get(exchange.REQUEST)
     if not isinstance(record, ConfigRecord):
-        raise Refusal(RefusalCode.MALFORMED_REQUEST, "a request without a record")
-    with refusing_malformed():
+        raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "a request without a record")
+    with exchange.refusing_malformed():
         return read(record)
 
 
 def _asked(
-    request: CountRequest | GradientRequest | ReplacementRequest, partition: Partition
-) -> NDArray[np.bool_]:
-    """Return which users of a partition a request asks."""
-    with refusing_malformed():
-        return asked_users(request.asked, partition.size)
+    request: exchange.CountRequest | exchange.GradientRequest | exchange.ReplacementRequest,
+    partition: Partition,
+) -> Bools:
+    with exchange.refusing_malformed():
+        return exchange.asked_users(request.asked, partition.size)

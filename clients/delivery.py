@@ -10,37 +10,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clients.population import Partition
-from dprec.arrays import offsets
-from dprec.exchange import (
-    PRIOR,
-    OneShotSetup,
-    Personalization,
-    Recommendations,
-    Refusal,
-    RefusalCode,
-    refusing_malformed,
-)
+from dprec import exchange
+from dprec.arrays import Floats, Ints, offsets
 from dprec.personalization import Devices, OrdinalProcess
 from dprec.predictions import NO_ITEM
 from dprec.ratings import Ratings
 from dprec.wire import ItemListCodec, ItemTable
 
 
-def receive_lists(partition: Partition, delivery: Recommendations) -> ReceivedLists:
-    """Return the lists of a partition's users.
-
-    Raises
-    ------
-    Refusal
-        When they are malformed, or those of another partition.
-    """
+def receive_lists(partition: Partition, delivery: exchange.Recommendations) -> ReceivedLists:
+    """Return the lists of a partition's users; raises Refusal for malformed ones, or those of another."""
     if len(delivery.lists) != partition.size:
-        raise Refusal(RefusalCode.MALFORMED_REQUEST, "lists of another partition")
+        raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "lists of another partition")
     n_items = partition.population.n_items
-    with refusing_malformed():
+    with exchange.refusing_malformed():
         items, ratings = ItemListCodec(n_items).decode(delivery.lists)
     received = ReceivedLists(items, ratings, n_items)
     partition.population.show(received)
@@ -51,14 +36,14 @@ def receive_lists(partition: Partition, delivery: Recommendations) -> ReceivedLi
 class ReceivedLists:
     """Lists of items with predicted ratings; see `Received`."""
 
-    items: NDArray[np.int64]
+    items: Ints
     """`NO_ITEM` after the last item of a short list; shape (users, longest)."""
-    ratings: NDArray[np.float64]
+    ratings: Floats
     """Shape (users, longest)."""
     n_items: int
     """Items of the catalogue."""
 
-    def predictions(self, process: OrdinalProcess) -> NDArray[np.float64]:
+    def predictions(self, process: OrdinalProcess) -> Floats:
         """Return the ratings in the lists, shape (users, items); NaN for items that are in none."""
         predicted = np.full((len(self.items), self.n_items), np.nan)
         rows, places = np.nonzero(self.items != NO_ITEM)
@@ -66,27 +51,23 @@ class ReceivedLists:
         return predicted
 
 
-def receive_table(partition: Partition, known: Personalization) -> tuple[ItemTable, NDArray[np.float64]]:
-    """Return the table of items and the priors of the partition's users, shape (users, 1 + factors).
-
-    Raises
-    ------
-    Refusal
-        When the devices are not set up to predict, or the table or the priors are malformed.
-    """
+def receive_table(partition: Partition, known: exchange.Personalization) -> tuple[ItemTable, Floats]:
+    """Return the table and the priors of the users, shape (users, 1 + factors), or raise Refusal."""
     population = partition.population
-    if not population.installed(OneShotSetup).predicts:
-        raise Refusal(RefusalCode.NOT_SET_UP, "a table of items for devices that predict nothing")
+    if not population.installed(exchange.OneShotSetup).predicts:
+        raise exchange.Refusal(
+            exchange.RefusalCode.NOT_SET_UP, "a table of items for devices that predict nothing"
+        )
     levels, n_items = population.scale.levels, population.n_items
-    with refusing_malformed():
+    with exchange.refusing_malformed():
         table = ItemTable.decode(known.table, n_levels=levels, n_items=n_items)
     shape = partition.size, 1 + table.item_factors.shape[1]
-    if len(known.priors) != shape[0] * shape[1] * PRIOR.itemsize:
+    if len(known.priors) != shape[0] * shape[1] * exchange.PRIOR.itemsize:
         what = f"priors of {len(known.priors)} bytes for {shape[0]} users of {shape[1]} numbers"
-        raise Refusal(RefusalCode.MALFORMED_REQUEST, what)
-    priors = np.frombuffer(known.priors, dtype=PRIOR).astype(np.float64).reshape(shape)
+        raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, what)
+    priors = np.frombuffer(known.priors, dtype=exchange.PRIOR).astype(np.float64).reshape(shape)
     if not np.isfinite(priors).all():
-        raise Refusal(RefusalCode.MALFORMED_REQUEST, "priors that are not finite")
+        raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "priors that are not finite")
     population.show(ReceivedTable(partition, table, priors))
     return table, priors
 
@@ -97,10 +78,10 @@ class ReceivedTable:
 
     partition: Partition
     table: ItemTable
-    priors: NDArray[np.float64]
+    priors: Floats
     """Shape (users, 1 + factors)."""
 
-    def predictions(self, process: OrdinalProcess) -> NDArray[np.float64]:
+    def predictions(self, process: OrdinalProcess) -> Floats:
         """Predict every item, shape (users, items)."""
         partition, population = self.partition, self.partition.population
         shape = partition.size, population.n_items

@@ -1,7 +1,5 @@
 """Simulated faults: devices that never answer, answer too late or send damaged reports."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,18 +31,7 @@ class FaultOptions(Options):
 def fates(
     options: FaultOptions, seed: int, round_index: int, first_user: int, users: int
 ) -> NDArray[np.int8]:
-    """Draw the fate of each user's reply.
-
-    Parameters
-    ----------
-    first_user, users : int
-        The users are consecutive.
-
-    Returns
-    -------
-    ndarray of int8, shape (users,)
-        `ABSENT`, `LATE`, `DAMAGED` or `PUNCTUAL`.
-    """
+    """Draw the fates of consecutive users: `ABSENT`, `LATE`, `DAMAGED` or `PUNCTUAL`, shape (users,)."""
     draws = uniforms(words(seed, "faults", first_user, users, round_index=round_index))
     shares = np.cumsum([options.dropout, options.straggle, options.corrupt])
     return categories(shares, draws).astype(np.int8)

@@ -5,20 +5,17 @@ update of bounded length whatever its ratings, with its own noise if it adds any
 Model, clip, noise and number of rounds are installed on it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from flwr.app import Context
-from numpy.typing import NDArray
 
-from clients.draws import draws_of_rounds
 from clients.iterative import profiles_of
 from clients.memory import Memory
-from clients.population import Partition, Population
+from clients.population import Partition, Population, draws_of_rounds
 from clients.replies import AddUp
+from dprec.arrays import Floats
 from dprec.exchange import FinalFactors, GradientRequest, refusing_malformed
 from dprec.exchange.setups import FederatedSetup
 from dprec.federated import Parameters, UpdateCode, code_of
@@ -34,16 +31,8 @@ def update_reports(
 ) -> tuple[list[bytes], AddUp]:
     """Return the report of every user of a partition, and what validates and adds them up.
 
-    Parameters
-    ----------
-    context : Context
-        Its state records what the node has answered.
-
-    Raises
-    ------
-    Refusal
-        When the parameters are malformed, the setup has fewer rounds, the round has been answered for other
-        parameters, or a later one has been answered.
+    Raises Refusal when the parameters are malformed, the setup has fewer rounds, the round has been answered
+    for other parameters, or a later one has been answered.
     """
     population, setup = partition.population, partition.population.installed(FederatedSetup)
     code = _code(population)
@@ -61,13 +50,7 @@ def update_reports(
 
 
 def receive_parameters(partition: Partition, final: FinalFactors, context: Context) -> Parameters:
-    """Return the parameters of a message that asks for no report.
-
-    Raises
-    ------
-    Refusal
-        When they are malformed.
-    """
+    """Return the parameters of a message that asks for no report; raises Refusal for malformed ones."""
     with refusing_malformed():
         parameters = _code(partition.population).unpack(final.factors)
     partition.population.show(ReceivedParameters(partition, parameters))
@@ -81,7 +64,7 @@ class ReceivedParameters:
     partition: Partition
     parameters: Parameters
 
-    def predictions(self, process: OrdinalProcess) -> NDArray[np.float64]:
+    def predictions(self, process: OrdinalProcess) -> Floats:
         """Predict every item, shape (users, items)."""
         population = self.partition.population
         model = population.installed(FederatedSetup).model

@@ -5,19 +5,15 @@ its budget allows. Budget, number of rounds and clamp are installed on it, and i
 for a single row of values (see `clients.memory`). Which items are rated is sent in the clear.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from flwr.app import Context
-from numpy.typing import NDArray
 
-from clients.draws import draws_of_rounds
 from clients.memory import Memory
-from clients.population import Partition, Population
-from dprec.arrays import offsets, sizes_of
+from clients.population import Partition, Population, draws_of_rounds
+from dprec.arrays import Bools, Floats, Ints, offsets, sizes_of
 from dprec.channel import Channel
 from dprec.completion import Link, SignLikelihood, levels_of, link_of
 from dprec.exchange import ROW_ENTRY, GradientPerturbationSetup, Refusal, RefusalCode, SlopesRequest
@@ -41,21 +37,11 @@ class Installed:
 def slope_reports(partition: Partition, request: SlopesRequest, context: Context) -> list[bytes]:
     """Return the report of every user of a partition.
 
-    If the server does not know the rated items yet and sends no row, the entries count as 0 and the
-    report includes the items.
-
-    Parameters
-    ----------
-    context : Context
-        Its state records what the node has answered.
-
-    Raises
-    ------
-    Refusal
-        When the rows are malformed, the budget was divided by fewer rounds, the round has been answered
-        for other rows, or a later one has been answered; or when there are rows before any round was
-        answered: whether a row has the right length says how many items are rated, which the first report
-        is to say, at its price.
+    If the server does not know the rated items yet and sends no row, the entries count as 0 and the report
+    includes the items. Raises Refusal when the rows are malformed, the budget was divided by fewer rounds,
+    the round has been answered for other rows, or a later one has been answered; or when there are rows
+    before any round was answered: whether a row has the right length says how many items are rated, which the
+    first report is to say, at its price.
     """
     installed = installed_on(partition.population)
     rows, counts, round_index = request.rows, partition.counts, request.round_index
@@ -78,8 +64,7 @@ def slope_reports(partition: Partition, request: SlopesRequest, context: Context
     return [short if row else long for row, short, long in zip(rows, without, with_items, strict=True)]
 
 
-def _entries(rows: list[bytes], known: NDArray[np.bool_], counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Decode the entries at the rated items, shape (ratings,)."""
+def _entries(rows: list[bytes], known: Bools, counts: Ints) -> Floats:
     for row, count in zip(rows, counts.tolist(), strict=True):
         if row and len(row) != count * ROW_ENTRY.itemsize:
             raise Refusal(RefusalCode.MALFORMED_REQUEST, f"a row of {len(row)} bytes for {count} ratings")

@@ -8,21 +8,17 @@ rounds than its budget was divided by, each within one round's share. This holds
 - for any finite item factors every user has a report, and its length does not depend on the ratings.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from flwr.app import Context
-from numpy.typing import NDArray
 
-from clients.draws import draws_of_rounds
 from clients.memory import Memory
-from clients.population import Partition
+from clients.population import Partition, draws_of_rounds
 from clients.replies import AddUp
-from dprec.arrays import offsets
+from dprec.arrays import Floats, offsets
 from dprec.completion import Profiles, inner_products, solve_user_factors
 from dprec.exchange import FinalFactors, GradientRequest, IterativeSetup, refusing_malformed
 from dprec.gradients import RoundDraws
@@ -35,16 +31,8 @@ def gradient_reports(
 ) -> tuple[list[bytes], AddUp]:
     """Return the report of every user of a partition, and what validates and adds them up.
 
-    Parameters
-    ----------
-    context : Context
-        Its state records what the node has answered and, if changes are broadcast, what it received last.
-
-    Raises
-    ------
-    Refusal
-        When the broadcast is malformed, the budget was divided by fewer rounds, the round has been
-        answered for other factors, or a later one has been answered.
+    Raises Refusal when the broadcast is malformed, the budget was divided by fewer rounds, the round has been
+    answered for other factors, or a later one has been answered.
     """
     population, setup = partition.population, partition.population.installed(IterativeSetup)
     memory = Memory.of(population, setup.rounds, context)
@@ -62,13 +50,7 @@ def gradient_reports(
 
 
 def receive_factors(partition: Partition, final: FinalFactors, context: Context) -> Factors:
-    """Return the item factors of a message that asks for no report.
-
-    Raises
-    ------
-    Refusal
-        When the broadcast is malformed.
-    """
+    """Return the item factors of a message that asks for no report; raises Refusal for malformed ones."""
     population, setup = partition.population, partition.population.installed(IterativeSetup)
     memory = Memory.of(population, setup.rounds, context)
     factors = _decoded(final.factors, setup, memory, population.n_items)
@@ -83,14 +65,14 @@ class ReceivedFactors:
     """Item factors, from which each device predicts with factors that it fits to its user; see `Received`."""
 
     partition: Partition
-    item_factors: NDArray[np.float64]
+    item_factors: Floats
     """Shape (items, rank)."""
     ridge: float
     """As for `solve_user_factors`."""
-    base: NDArray[np.float64]
+    base: Floats
     """What is predicted without factors; shape (items,)."""
 
-    def predictions(self, process: OrdinalProcess) -> NDArray[np.float64]:
+    def predictions(self, process: OrdinalProcess) -> Floats:
         """Predict every item, shape (users, items)."""
         profiles = profiles_of(self.partition)
         residuals = replace(profiles, values=profiles.values - self.base[profiles.items])

@@ -10,10 +10,9 @@ has its own budget. A node that loses its context must not take part in the same
 simulation, a node remembers for all users of its partition what each of them would remember.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
+from typing import Self
 
 from flwr.app import ConfigRecord, Context
 
@@ -44,23 +43,15 @@ class Memory:
     """The memory from before the run was interrupted."""
 
     @classmethod
-    def of(cls, population: Population, rounds: int, context: Context) -> Memory:
+    def of(cls, population: Population, rounds: int, context: Context) -> Self:
         """Return the memory of a node for the run of a population."""
         return cls(context, population.key, rounds, population.held)
 
     def answer_once(self, round_index: int, broadcast: bytes) -> None:
-        """Record that a round is answered for a broadcast.
+        """Record that a round is answered for a broadcast: all that the answer depends on but the setup.
 
-        Parameters
-        ----------
-        broadcast : bytes
-            Everything the answer depends on, apart from what is installed on the device.
-
-        Raises
-        ------
-        Refusal
-            When the budget was divided by fewer rounds, the round has been answered for another
-            broadcast, or a later one has been answered.
+        Raises Refusal when the budget was divided by fewer rounds, the round has been answered for another
+        broadcast, or a later one has been answered.
         """
         if not 1 <= round_index <= self.rounds:
             code = RefusalCode.TOO_MANY_ROUNDS if round_index > 0 else RefusalCode.MALFORMED_REQUEST
@@ -111,19 +102,8 @@ class Memory:
 def deliver_once(context: Context, run: str, kind: str, delivery: bytes) -> None:
     """Record what is delivered to a device for its predictions, once for each run and type of message.
 
-    Parameters
-    ----------
-    context : Context
-        Of the device; its state is read and written.
-    kind : str
-        The type of the message.
-    delivery : bytes
-        The same again is taken again, as after a reply that was lost.
-
-    Raises
-    ------
-    Refusal
-        When something else was delivered before.
+    The same again is taken again, as after a reply that was lost. Raises Refusal when something else was
+    delivered before.
     """
     name, digest, state = f"{_DELIVERED}{run}", _digest(delivery), context.state
     record = state.get(name)

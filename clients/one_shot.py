@@ -5,16 +5,13 @@ request for it carries nothing. What follows is answered for one question only. 
 repeats what it sent, since it draws the same noise whenever it computes an answer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import lru_cache, partial
 
 from flwr.app import Context
 
-from clients.draws import device_draws
 from clients.memory import Memory
-from clients.population import Partition, Population
+from clients.population import Partition, Population, device_draws
 from dprec.arrays import blocks
 from dprec.exchange import COUNT_ROUND, CountRequest, OneShotSetup, Refusal, RefusalCode, ReportSetup
 from dprec.reports import DrawsFor, FollowUp, Profiles, ReportFamily
@@ -24,10 +21,7 @@ _CELLS_AT_ONCE = 1 << 20
 
 
 def reports(partition: Partition) -> list[bytes]:
-    """Return the encoded report of every user of a partition.
-
-    A user's noise is drawn from random words of its own, so it does not depend on other people.
-    """
+    """Return the encoded report of every user of a partition, each by random words of the user's own."""
     family = installed_family(partition.population)
     return [report for part in _parts(partition, family) for report in family.encode(*held(part))]
 
@@ -46,15 +40,8 @@ def _parts(partition: Partition, family: ReportFamily) -> Iterator[Partition]:
 def count_reports(partition: Partition, request: CountRequest, context: Context) -> list[bytes]:
     """Return the encoded answer of every user of a partition to what follows the reports.
 
-    Parameters
-    ----------
-    context : Context
-        Its state records what the node has answered.
-
-    Raises
-    ------
-    Refusal
-        When the devices are not set up for it, or the question is malformed, or they have answered another.
+    Raises Refusal when the devices are not set up for it, or the question is malformed, or they have answered
+    another.
     """
     follow_up = installed_follow_up(partition.population)
     if not follow_up.accepts(request.groups):
@@ -71,13 +58,7 @@ def installed_family(population: Population) -> ReportFamily:
 
 
 def installed_follow_up(population: Population) -> FollowUp:
-    """Return what the devices of a population answer after their reports.
-
-    Raises
-    ------
-    Refusal
-        When they are not set up for it.
-    """
+    """Return what the devices of a population answer after their reports; raises Refusal if nothing."""
     population.installed(OneShotSetup)
     follow_up = installed_family(population).follow_up
     if follow_up is None:

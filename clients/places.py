@@ -1,7 +1,5 @@
 """Folders that every node sees: a local path, or a URL that fsspec opens, used in the same way."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import uuid
@@ -22,11 +20,6 @@ def place_of(location: str | Path) -> Path:
     """Return the folder at a path or URL; what stands for a URL has the methods of a `Path` that are used.
 
     A local path comes out absolute, since nodes run in other folders.
-
-    Raises
-    ------
-    InputError
-        When what opens such a URL is not installed, or there is no such home directory.
     """
     if not is_url(location):
         try:
@@ -50,13 +43,7 @@ def is_url(location: str | Path) -> bool:
 
 @contextmanager
 def folder_inside(place: Path) -> Iterator[Path]:
-    """Make a folder with a new name inside a place; it is deleted at the end, unless the process is killed.
-
-    Raises
-    ------
-    InputError
-        When it cannot be made.
-    """
+    """Make a new folder inside a place, deleted at the end of an orderly process, or raise InputError."""
     folder = place / f"session-{uuid.uuid4().hex}"
     try:
         folder.mkdir(parents=True)

@@ -22,28 +22,17 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 from flwr.app import Context, Message
-from numpy.typing import NDArray
 
 from clients.faults import FaultOptions
 from clients.places import place_of, write_whole
 from clients.shards import HeldRatings, ShardedRatings, StoredProfiles, contents_of, write_shards
-from dprec.components import (
-    Options,
-    import_folders,
-    import_from,
-    importing_only,
-    is_importable,
-    option,
-    packed,
-    reference_of,
-    unpacked,
-    user_defined_classes,
-)
+from dprec import components
+from dprec.arrays import Floats, Int32s, Ints, Uint8s, offsets
 from dprec.errors import InputError
-from dprec.exchange import AnySetup, Refusal, RefusalCode, Setup, from_json, to_json
+from dprec.exchange import AnySetup, Refusal, RefusalCode, Setup, drawn_as, from_json, to_json
 from dprec.exchange.setups import is_told_by_its_settings
 from dprec.personalization import OrdinalProcess
-from dprec.randomness import InstalledKeys, Keys
+from dprec.randomness import Draws, InstalledKeys, Keys
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import Factors
 
@@ -51,14 +40,8 @@ from dprec.wire import Factors
 class Received(Protocol):
     """What the devices of a partition have received, from which they predict."""
 
-    def predictions(self, process: OrdinalProcess) -> NDArray[np.float64]:
-        """Predict every item of the catalogue, shape (users, items); NaN for items that nothing is known of.
-
-        Parameters
-        ----------
-        process : OrdinalProcess
-            What devices assume about preferences, if it is they who have to.
-        """
+    def predictions(self, process: OrdinalProcess) -> Floats:
+        """Predict every item, shape (users, items); NaN for items that nothing is known of."""
 
 
 @dataclass(frozen=True)
@@ -74,44 +57,27 @@ class Brought:
 
     @classmethod
     def for_setup(cls, setup: Setup) -> Brought:
-        """Return what has to be brought for a setup.
-
-        Raises
-        ------
-        InputError
-            When a component of somebody's own cannot travel.
-        """
-        own = user_defined_classes(setup)
-        names = [reference_of(component) for component in own]
+        """Return what has to be brought for a setup; raises InputError for a component that cannot travel."""
+        own = components.user_defined_classes(setup)
+        names = [components.reference_of(component) for component in own]
         if not own:
             return NOTHING
-        if all(map(is_importable, own)) and is_told_by_its_settings(_Told(setup=setup)):
-            return cls(folders=import_folders(), classes=frozenset(names))
-        return cls(setup=packed(setup, " and ".join(names)))
+        if all(map(components.is_importable, own)) and is_told_by_its_settings(_Told(setup=setup)):
+            return cls(folders=components.import_folders(), classes=frozenset(names))
+        return cls(setup=components.packed(setup, " and ".join(names)))
 
     @contextmanager
     def importing(self) -> Iterator[None]:
         """Read the run's classes where they are, and no other class from outside."""
-        import_from(self.folders)
-        with importing_only(self.classes):
+        components.import_from(self.folders)
+        with components.importing_only(self.classes):
             yield
 
     def unpacked_setup(self, where: str) -> Setup:
-        """Return the setup that was brought.
-
-        Parameters
-        ----------
-        where : str
-            The file that does not hold it, for the error.
-
-        Raises
-        ------
-        InputError
-            When there is none, or a class of it cannot be imported here.
-        """
+        """Return the setup that was brought; raises InputError without one, or without a class of it."""
         if self.setup is None:
             raise InputError(f"{where}, setup", "none", "a setup, unless the run's messages bring it")
-        setup: Setup = unpacked(self.setup, "setup")
+        setup: Setup = components.unpacked(self.setup, "setup")
         return setup
 
 
@@ -120,10 +86,10 @@ NOTHING = Brought()
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Told(Options):
+class _Told(components.Options):
     """A setup as a population's folder describes it."""
 
-    setup: AnySetup = option("One of ours, with any components.")
+    setup: AnySetup = components.option("One of ours, with any components.")
 
 
 SetupT = TypeVar("SetupT", bound=Setup)
@@ -198,13 +164,7 @@ class Population:
         return self.users_per_node > 1 and not self.individual_reports
 
     def installed(self, kind: type[SetupT]) -> SetupT:
-        """Return the setup, which must be of the kind that a request is for.
-
-        Raises
-        ------
-        Refusal
-            When the devices are set up for another protocol.
-        """
+        """Return the setup; raises Refusal unless it is of the kind that a request is for."""
         if not isinstance(self.setup, kind):
             what = f"the request is not for devices set up for {self.setup.kind}"
             raise Refusal(RefusalCode.NOT_SET_UP, what)
@@ -218,14 +178,7 @@ class Population:
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """The users ``start`` to ``stop`` of a population, hosted by one node.
-
-    Attributes
-    ----------
-    counts : ndarray of int64, shape (users,)
-    items, levels, values : ndarray, shape (ratings,)
-        Their rated items, and the levels and true values of the ratings, by user.
-    """
+    """The users ``start`` to ``stop`` of a population, hosted by one node."""
 
     population: Population
     start: int
@@ -237,22 +190,22 @@ class Partition:
         return self.stop - self.start
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Ints:
         """Ratings of each user, shape (users,)."""
         return self._profiles.counts
 
     @property
-    def items(self) -> NDArray[np.int32]:
+    def items(self) -> Int32s:
         """Rated items, by user."""
         return self._profiles.items
 
     @property
-    def levels(self) -> NDArray[np.uint8]:
+    def levels(self) -> Uint8s:
         """Levels of the ratings, by user."""
         return self._profiles.levels
 
     @property
-    def values(self) -> NDArray[np.float64]:
+    def values(self) -> Floats:
         """True ratings, by user; unrounded if the scale is continuous."""
         if self._profiles.exact is not None:
             return self._profiles.exact
@@ -265,23 +218,23 @@ class Partition:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Description(Options):
+class _Description(components.Options):
     """The contents of population.json: how a run installs its devices, and where their ratings are."""
 
-    ratings: str = option("Folder of the ratings' shards; empty for that of this file.")
-    fingerprint: str = option("Identifies the ratings.")
-    users_per_node: int = option("Users of a partition.", ge=1)
-    individual_reports: bool = option("Whether nodes send reports rather than their sum.")
-    keys: InstalledKeys = option("What devices and network draw from.")
-    faults: FaultOptions = option("What goes wrong between the devices and the server.")
-    setup: AnySetup | None = option("What is installed on the devices; none if messages bring it.")
+    ratings: str = components.option("Folder of the ratings' shards; empty for that of this file.")
+    fingerprint: str = components.option("Identifies the ratings.")
+    users_per_node: int = components.option("Users of a partition.", ge=1)
+    individual_reports: bool = components.option("Whether nodes send reports rather than their sum.")
+    keys: InstalledKeys = components.option("What devices and network draw from.")
+    faults: FaultOptions = components.option("What goes wrong between the devices and the server.")
+    setup: AnySetup | None = components.option("What is installed on the devices; none if messages bring it.")
 
 
 @dataclass(frozen=True, kw_only=True)
-class _HeldRound(Options):
+class _HeldRound(components.Options):
     """What held.json holds, beside the factors in held.npy."""
 
-    round: int = option("The last round that the devices were asked in.", ge=1)
+    round: int = components.option("The last round that the devices were asked in.", ge=1)
 
 
 def write_population(
@@ -297,19 +250,9 @@ def write_population(
 ) -> None:
     """Write what the devices hold to a new directory.
 
-    Parameters
-    ----------
-    directory : Path
-        From `place_of`, as ``shards``.
-    users_per_node, keys, faults, setup, individual_reports
-        See `Population`; no setup where messages bring it (`clients.population`).
-    shards : Path, optional
-        Where the ratings are, or are to be written; by default in the directory itself.
-
-    Raises
-    ------
-    FileExistsError, InputError
-        When the directory exists; as `write_shards`.
+    No setup where messages bring it (`clients.population`). ``shards``: where the ratings are, or are to be
+    written; by default in the directory itself. Raises FileExistsError when the directory exists, and
+    InputError as `write_shards`.
     """
     directory.mkdir(parents=True)
     index = write_shards(directory if shards is None else shards, ratings)
@@ -337,15 +280,8 @@ def write_held_factors(directory: Path, held: HeldFactors) -> None:
 def open_population(directory: str, brought: Brought = NOTHING) -> Population:
     """Open a population; it stays open, so a worker reads its description once.
 
-    Parameters
-    ----------
-    brought : Brought, optional
-        What the messages of the run bring; without it, the folder can name no class from outside dprec.
-
-    Raises
-    ------
-    InputError
-        When a file is damaged, missing or of another run, or names a class that nobody has brought.
+    Without ``brought``, the folder can name no class from outside dprec. Raises InputError when a file is
+    damaged, missing or of another run, or names a class that nobody has brought.
     """
     folder = place_of(directory)
     path = folder / _POPULATION
@@ -394,27 +330,45 @@ def partition_id_of(context: Context) -> int:
 
 
 def partition_of(root: str, message: Message, context: Context, brought: Mapping[str, Brought]) -> Partition:
-    """Return the partition that a message is for.
+    """Return the partition that a message is for, whose group is the run key.
 
-    Parameters
-    ----------
-    root : str
-        Folder of the runs.
-    message : Message
-        Its group is the run key.
-    brought : mapping
-        What messages bring beside their content, by run key.
-
-    Raises
-    ------
-    PopulationError
-        When the population cannot be opened.
-    Refusal
-        When the key is not a plain name: a path could give a run a second name, and a device
-        remembers what it answered by the name.
+    Raises PopulationError when the population cannot be opened. Raises Refusal when the key is not a plain
+    name: a path could give a run a second name, and a device remembers what it answered by the name.
     """
     key = message.metadata.group_id
     if not _RUN_KEY.fullmatch(key):
         raise Refusal(RefusalCode.MALFORMED_REQUEST, f"not a run key: {key!r}")
     with _of_the_simulation():
         return open_population(f"{root}/{key}", brought.get(key, NOTHING)).partition(partition_id_of(context))
+
+
+def device_draws(partition: Partition, purpose: str) -> Draws:
+    """Return the draws of a partition's users for one purpose.
+
+    They depend on the run and on all that is installed on the devices: with another mechanism, budget or
+    number of rounds they are others.
+    """
+    population = partition.population
+    return population.keys.draws(
+        partition.start,
+        offsets(partition.counts),
+        partition.items,
+        partition.values,
+        purpose,
+        drawn_as(population.setup),
+    )
+
+
+def draws_of_rounds(partition: Partition, purpose: str) -> Draws:
+    """Return the draws of a partition that is asked again and again, made ready in its first round."""
+    ready = _ready(partition.population)
+    whose = partition.start, partition.stop, purpose
+    if whose not in ready:
+        ready[whose] = device_draws(partition, purpose)
+    return ready[whose]
+
+
+@lru_cache(maxsize=4)
+def _ready(population: Population) -> dict[tuple[int, int, str], Draws]:
+    """Return what a worker has made ready for a population: 16 bytes for each user of its partitions."""
+    return {}

@@ -5,49 +5,31 @@ in no other; number of rounds, noise, and how ratings are chosen and clipped are
 is answered once. Who adds up, and the noise that is added on the way, are those of the installed aggregation.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np
 from flwr.app import Context
 
-from clients.draws import draws_of_rounds
 from clients.iterative import ReceivedFactors, profiles_of
 from clients.memory import Memory
-from clients.population import Partition
+from clients.population import Partition, draws_of_rounds
 from clients.replies import AddUp
+from dprec import exchange
 from dprec.errors import SettingError
-from dprec.exchange import (
-    FinalFactors,
-    GradientRequest,
-    PrivateAlsSetup,
-    Refusal,
-    RefusalCode,
-    refusing_malformed,
-)
 from dprec.gradients import RoundDraws
 from dprec.private_als import Aggregation, ItemModel, contributions_of, with_level
 
 
 def contributions(
-    partition: Partition, request: GradientRequest, context: Context
+    partition: Partition, request: exchange.GradientRequest, context: Context
 ) -> tuple[list[bytes], AddUp]:
     """Return the report of every user of a partition, and what validates and adds them up.
 
-    Parameters
-    ----------
-    context : Context
-        Its state records what the node has answered.
-
-    Raises
-    ------
-    Refusal
-        When the model is malformed, the setup has fewer rounds, the round has been answered for another
-        model, or a later one has been answered; or when the devices are too few for their aggregation, as
-        one that runs alone is for sums with others.
+    Raises Refusal when the model is malformed, the setup has fewer rounds, the round has been answered for
+    another model, or a later one has been answered; or when the devices are too few for their aggregation, as
+    one that runs alone is for sums with others.
     """
-    population, setup = partition.population, partition.population.installed(PrivateAlsSetup)
+    population, setup = partition.population, partition.population.installed(exchange.PrivateAlsSetup)
     model = _decoded(request.factors, partition)
     Memory.of(population, len(setup.multipliers), context).answer_once(request.round_index, request.factors)
     options, aggregation, scale = setup.factorization, _among_all(partition), population.scale
@@ -61,16 +43,10 @@ def contributions(
     return reports, partial(aggregation.decode, layout=layout, multiplier=multiplier)
 
 
-def receive_model(partition: Partition, final: FinalFactors, context: Context) -> ItemModel:
-    """Return what was learned of the items.
-
-    Raises
-    ------
-    Refusal
-        When it is malformed.
-    """
+def receive_model(partition: Partition, final: exchange.FinalFactors, context: Context) -> ItemModel:
+    """Return what was learned of the items; raises Refusal when it is malformed."""
     model, population = _decoded(final.factors, partition), partition.population
-    options = population.installed(PrivateAlsSetup).factorization
+    options = population.installed(exchange.PrivateAlsSetup).factorization
     ridge = options.predict_ridge * (population.scale.high - population.scale.low) ** 2
     factors = with_level(model.all_factors, ridge, options.level_ridge)
     population.show(ReceivedFactors(partition, factors, ridge, model.mean + model.biases))
@@ -80,12 +56,12 @@ def receive_model(partition: Partition, final: FinalFactors, context: Context) -
 def _among_all(partition: Partition) -> Aggregation:
     population = partition.population
     try:
-        return population.installed(PrivateAlsSetup).aggregation.among(population.n_users)
+        return population.installed(exchange.PrivateAlsSetup).aggregation.among(population.n_users)
     except SettingError as error:
-        raise Refusal(RefusalCode.NOT_SET_UP, str(error)) from None
+        raise exchange.Refusal(exchange.RefusalCode.NOT_SET_UP, str(error)) from None
 
 
 def _decoded(data: bytes, partition: Partition) -> ItemModel:
-    setup = partition.population.installed(PrivateAlsSetup)
-    with refusing_malformed():
+    setup = partition.population.installed(exchange.PrivateAlsSetup)
+    with exchange.refusing_malformed():
         return ItemModel.decode(data, partition.population.n_items, setup.factorization.rank)

@@ -6,16 +6,12 @@ replaces its items for one table of candidates only. It draws the same random wo
 asking again with the same table reveals nothing more, and another table is refused.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from flwr.app import Context
-from numpy.typing import NDArray
 
-from clients.draws import device_draws
 from clients.memory import Memory
-from clients.population import Partition
-from dprec.arrays import find, rows_of
+from clients.population import Partition, device_draws
+from dprec.arrays import Ints, find, rows_of
 from dprec.crossdomain import AlterEgoCodec, Candidates, ReplacementDraws, RowCodec, ValueCode, alter_egos
 from dprec.exchange import (
     REPLACEMENT_ROUND,
@@ -31,18 +27,8 @@ from dprec.exchange import (
 def alter_ego_reports(partition: Partition, request: ReplacementRequest, context: Context) -> list[bytes]:
     """Return the encoded AlterEgo of every user of a partition.
 
-    Parameters
-    ----------
-    request : ReplacementRequest
-        The range of the target domain in the catalogue, and candidates for the source items.
-    context : Context
-        Its state records what the node has answered.
-
-    Raises
-    ------
-    Refusal
-        When the request is malformed, its X-Sim values are wider than the installed sensitivity, or items
-        have been replaced for another table.
+    Raises Refusal when the request is malformed, its X-Sim values are wider than the installed sensitivity,
+    or items have been replaced for another table.
     """
     population, setup = partition.population, partition.population.installed(XMapSetup).replacement
     if request.round_index != REPLACEMENT_ROUND:
@@ -79,7 +65,7 @@ def alter_ego_reports(partition: Partition, request: ReplacementRequest, context
 
 def _candidates(
     request: ReplacementRequest, setup: ReplacementSetup, n_items: int
-) -> tuple[Candidates, NDArray[np.int64]]:
+) -> tuple[Candidates, Ints]:
     """Decode the candidates of a request and the codes of the source items' means."""
     start, stop = request.start, request.stop
     if stop > n_items:

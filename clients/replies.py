@@ -1,7 +1,5 @@
 """The reply of a partition after simulated faults: its users' reports in one message, or their sum."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -10,13 +8,11 @@ from numpy.typing import NDArray
 
 from clients.faults import ABSENT, DAMAGED, LATE, damaged, fates
 from clients.population import Partition
-from dprec.arrays import sizes_of
+from dprec.arrays import Bools, sizes_of
 from dprec.exchange import REPLY, Entries, Reports, SummedReports
 from dprec.gradients import Aggregate
 
-_EXAMPLE_BYTES = 16
-
-AddUp = Callable[[Sequence[bytes]], tuple[NDArray[np.bool_], Aggregate]]
+AddUp = Callable[[Sequence[bytes]], tuple[Bools, Aggregate]]
 """Validates and adds up reports; see `GradientReport.decode`."""
 
 
@@ -26,20 +22,11 @@ def reply_with_reports(
     reports: Sequence[bytes],
     *,
     round_index: int,
-    asked: NDArray[np.bool_] | None = None,
+    asked: Bools | None = None,
 ) -> Message:
-    """Return the reply that carries one report per user who was asked.
+    """Return the reply that carries one report per user who was asked, by default everybody.
 
     Faults are drawn here: an absent user's report is empty and marked, a late one is marked.
-
-    Parameters
-    ----------
-    message : Message
-        The request.
-    reports : sequence of bytes
-        One per user of the partition.
-    asked : ndarray of bool, shape (users,), optional
-        Everybody by default.
     """
     sent, fate = _after_faults(partition, reports, round_index, asked)
     absent, late = (tuple(np.flatnonzero(fate == mark).tolist()) for mark in (ABSENT, LATE))
@@ -53,12 +40,11 @@ def reply_with_sums(
     add_up: AddUp,
     *,
     round_index: int,
-    asked: NDArray[np.bool_],
+    asked: Bools,
 ) -> Message:
     """Return the reply that carries the sum of those reports that a server would accept.
 
-    The node does here what the server does with reports, so that they need not be carried to it. Faults are
-    drawn as for `reply_with_reports`, which see for the other parameters.
+    The node does here what the server does with reports, so that they need not be carried to it.
     """
     sent, fate = _after_faults(partition, reports, round_index, asked)
     absent, late = fate == ABSENT, fate == LATE
@@ -66,20 +52,13 @@ def reply_with_sums(
     _, aggregate = add_up([sent[place] for place in punctual])
     total = aggregate.total.ravel()
     reply = SummedReports(
-        partition.start,
-        absent,
-        late,
-        sizes_of(sent),
-        aggregate.users,
-        total,
-        aggregate.raters,
-        b"".join(sent[:1])[:_EXAMPLE_BYTES] if partition.start == 0 else b"",
+        partition.start, absent, late, sizes_of(sent), aggregate.users, total, aggregate.raters
     )
     return _reply(message, reply.entries())
 
 
 def _after_faults(
-    partition: Partition, reports: Sequence[bytes], round_index: int, asked: NDArray[np.bool_] | None
+    partition: Partition, reports: Sequence[bytes], round_index: int, asked: Bools | None
 ) -> tuple[list[bytes], NDArray[np.int8]]:
     """Return what those who are asked send, empty for who is absent, and the fate of each reply."""
     population = partition.population

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clients.places import READABLE_BY_ALL, place_of, write_whole
-from dprec.arrays import blocks, offsets
+from dprec.arrays import Floats, Int32s, Ints, Uint8s, blocks, offsets
 from dprec.components import Options, option
 from dprec.errors import InputError
 from dprec.exchange import from_json, to_json
@@ -61,17 +60,17 @@ class ShardIndex(Options):
 class StoredProfiles:
     """The ratings of consecutive users."""
 
-    counts: NDArray[np.int64]
+    counts: Ints
     """Shape (users,)."""
-    items: NDArray[np.int32]
+    items: Int32s
     """Shape (ratings,)."""
-    levels: NDArray[np.uint8]
+    levels: Uint8s
     """Shape (ratings,)."""
-    exact: NDArray[np.float64] | None
+    exact: Floats | None
     """The unrounded ratings of a continuous scale; shape (ratings,)."""
 
     @cached_property
-    def _indptr(self) -> NDArray[np.int64]:
+    def _indptr(self) -> Ints:
         return offsets(self.counts)
 
     def part(self, start: int, stop: int) -> StoredProfiles:
@@ -110,13 +109,7 @@ class ShardedRatings:
 
     @classmethod
     def open(cls, folder: Path) -> ShardedRatings:
-        """Read the index of a folder.
-
-        Raises
-        ------
-        InputError
-            When it is missing or damaged.
-        """
+        """Read the index of a folder; raises InputError when it is missing or damaged."""
         path = folder / INDEX
         return cls(folder, from_json(ShardIndex, contents_of(path).decode(errors="replace"), str(path)))
 
@@ -126,7 +119,7 @@ class ShardedRatings:
         return RatingScale(np.array(self.index.scale), self.index.continuous)
 
     @cached_property
-    def _starts(self) -> NDArray[np.int64]:
+    def _starts(self) -> Ints:
         """First user of each shard, and the number of users."""
         return offsets(np.array([shard.users for shard in self.index.shards], dtype=np.int64))
 
@@ -141,13 +134,7 @@ class ShardedRatings:
         return self.index.n_items
 
     def profiles(self, start: int, stop: int) -> StoredProfiles:
-        """Return the ratings of the users from ``start`` to ``stop`` - 1.
-
-        Raises
-        ------
-        InputError
-            When a shard is missing, cut short or changed; the error names the file.
-        """
+        """Return the ratings of users ``start`` to ``stop`` - 1; raises InputError naming a damaged shard."""
         if start == stop:
             exact = np.zeros(0) if self.index.continuous else None
             empty = np.zeros(0, dtype=np.int64)
@@ -162,13 +149,7 @@ class ShardedRatings:
 
 
 def contents_of(path: Path) -> bytes:
-    """Return what a file of a population holds.
-
-    Raises
-    ------
-    InputError
-        When this node does not see it, or cannot read it.
-    """
+    """Return what a file of a population holds; raises InputError when this node cannot read it."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -181,10 +162,7 @@ def contents_of(path: Path) -> bytes:
 def write_shards(folder: Path, ratings: Ratings) -> ShardIndex:
     """Write ratings to a folder, unless they are there already; return their index.
 
-    Raises
-    ------
-    InputError
-        When the folder holds other ratings, a shard is not of its size, or nothing can be written there.
+    Raises InputError when the folder holds other ratings, or nothing can be written there.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

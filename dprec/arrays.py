@@ -1,11 +1,9 @@
-"""Rows of unequal lengths, stored end to end in one flat array: where they begin, and how to cut them.
+"""Types of arrays, and rows of unequal lengths in one flat array: where they begin, and how to cut them.
 
 Users' reports, profiles and candidate lists are all ragged. Their cells are stored flat, by row, and
 either ``counts`` (cells of each row) or ``indptr`` (`offsets` of the counts, as in a CSR matrix)
 delimits the rows.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -14,10 +12,20 @@ from typing import Any, Generic, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Int32s = NDArray[np.int32]
+Uint8s = NDArray[np.uint8]
+Uint16s = NDArray[np.uint16]
+Uint64s = NDArray[np.uint64]
+AnyInts = NDArray[np.integer]
+AnyArray = NDArray[Any]
+
 IntegerT = TypeVar("IntegerT", bound=np.integer)
 
 
-def offsets(counts: NDArray[np.integer]) -> NDArray[np.int64]:
+def offsets(counts: AnyInts) -> Ints:
     """Return the first cell of every row, followed by the number of cells, shape (rows + 1,)."""
     result = np.zeros(counts.size + 1, dtype=np.int64)
     np.cumsum(counts, out=result[1:])
@@ -25,32 +33,32 @@ def offsets(counts: NDArray[np.integer]) -> NDArray[np.int64]:
 
 
 @overload
-def rows_of(counts: NDArray[np.integer]) -> NDArray[np.int64]: ...
+def rows_of(counts: AnyInts) -> Ints: ...
 @overload
-def rows_of(counts: NDArray[np.integer], dtype: type[IntegerT]) -> NDArray[IntegerT]: ...
-def rows_of(counts: NDArray[np.integer], dtype: type[np.integer] = np.int64) -> NDArray[np.integer]:
+def rows_of(counts: AnyInts, dtype: type[IntegerT]) -> NDArray[IntegerT]: ...
+def rows_of(counts: AnyInts, dtype: type[np.integer] = np.int64) -> AnyInts:
     """Return the row that each cell belongs to, shape (cells,)."""
     return np.repeat(np.arange(counts.size, dtype=dtype), counts)
 
 
-def places_of(counts: NDArray[np.integer]) -> NDArray[np.int64]:
+def places_of(counts: AnyInts) -> Ints:
     """Return the place of each cell in its own row, from 0, shape (cells,)."""
     return segments(np.zeros(counts.size, dtype=np.int64), counts)
 
 
-def segments(starts: NDArray[np.integer], counts: NDArray[np.integer]) -> NDArray[np.int64]:
+def segments(starts: AnyInts, counts: AnyInts) -> Ints:
     """Return starts[0], starts[0] + 1, ... (counts[0] of them), then those of the next segment."""
     indptr = offsets(counts)
     return np.repeat(starts.astype(np.int64, copy=False) - indptr[:-1], counts) + np.arange(indptr[-1])
 
 
-def row_sums(values: NDArray[np.integer], indptr: NDArray[np.integer]) -> NDArray[np.int64]:
+def row_sums(values: AnyInts, indptr: AnyInts) -> Ints:
     """Return the sum of each row's integers, 0 for an empty row, shape (rows,)."""
-    sums: NDArray[np.int64] = np.diff(offsets(values)[indptr])
+    sums: Ints = np.diff(offsets(values)[indptr])
     return sums
 
 
-def row_maxima(values: NDArray[np.int64], indptr: NDArray[np.integer]) -> NDArray[np.int64]:
+def row_maxima(values: Ints, indptr: AnyInts) -> Ints:
     """Return the largest of each row's integers, 0 for an empty row, shape (rows,)."""
     maxima = np.zeros(indptr.size - 1, dtype=np.int64)
     filled = np.flatnonzero(np.diff(indptr))
@@ -59,35 +67,26 @@ def row_maxima(values: NDArray[np.int64], indptr: NDArray[np.integer]) -> NDArra
     return maxima
 
 
-def blocks(counts: NDArray[np.integer], most: int) -> Iterator[slice]:
+def blocks(counts: AnyInts, most: int) -> Iterator[slice]:
     """Cut rows into consecutive runs of about ``most`` cells each; no row is cut."""
     cuts = np.flatnonzero(np.diff(np.cumsum(counts) // most)) + 1
     for start, stop in pairwise([0, *cuts.tolist(), counts.size]):
         yield slice(start, stop)
 
 
-def sizes_of(pieces: Sequence[bytes]) -> NDArray[np.int64]:
+def sizes_of(pieces: Sequence[bytes]) -> Ints:
     """Return the size of each piece in bytes, shape (pieces,)."""
     return np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
 
 
-def cut(data: bytes, sizes: NDArray[np.integer]) -> list[bytes]:
+def cut(data: bytes, sizes: AnyInts) -> list[bytes]:
     """Return the consecutive pieces of some data, from its first byte, that have the given sizes."""
     bounds = offsets(sizes).tolist()
     return [data[start:end] for start, end in pairwise(bounds)]
 
 
-def find(keys: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Look up values in ascending keys.
-
-    Returns
-    -------
-    places : ndarray of int64, shape (wanted,)
-        Place of each value among the keys; any valid place if it is not among them (0 if there are no
-        keys).
-    present : ndarray of bool, shape (wanted,)
-        Whether each value is among the keys.
-    """
+def find(keys: AnyArray, wanted: AnyArray) -> tuple[Ints, Bools]:
+    """Return the place of each wanted value among ascending keys (any if it is none), and which are keys."""
     places = np.minimum(np.searchsorted(keys, wanted), max(keys.size - 1, 0))
     present = keys[places] == wanted if keys.size else np.zeros(wanted.size, dtype=np.bool_)
     return places, present

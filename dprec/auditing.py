@@ -10,16 +10,16 @@ favours a profile, in several ways (`scores_of`), the second to choose profiles,
 third to bound the probabilities of the event that was chosen. So a bound holds whatever was chosen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from scipy.stats import beta, binom
+
+from dprec.arrays import AnyArray, Bools, Floats, Ints
 
 _NEWTON_STEPS = 12
 
@@ -28,21 +28,13 @@ _NEWTON_STEPS = 12
 class LogisticRegression:
     """A linear score of features, whose sign says which class is likelier."""
 
-    weights: NDArray[np.float64]
+    weights: Floats
     """Shape (features,)."""
     intercept: float
 
     @classmethod
-    def fit(cls, features: NDArray[np.floating], labels: NDArray[np.bool_], ridge: float = 1.0) -> Self:
-        """Learn to distinguish two classes.
-
-        Parameters
-        ----------
-        features : ndarray of float, shape (people, features)
-        labels : ndarray of bool, shape (people,)
-        ridge : float
-            Penalty on half the squared weights of standardised features.
-        """
+    def fit(cls, features: NDArray[np.floating], labels: Bools, ridge: float = 1.0) -> Self:
+        """Learn to distinguish two classes; the ridge is on half the squared standardised weights."""
         centre, spread = features.mean(axis=0), features.std(axis=0)
         scale = np.where(spread > 0, 1 / np.where(spread > 0, spread, 1.0), 0.0)
         design = np.column_stack([(features - centre) * scale, np.ones(len(features))]).astype(np.float64)
@@ -56,13 +48,13 @@ class LogisticRegression:
         own = weights[:-1] * scale
         return cls(own, float(weights[-1] - own @ centre))
 
-    def scores(self, features: NDArray[np.floating]) -> NDArray[np.float64]:
+    def scores(self, features: NDArray[np.floating]) -> Floats:
         """Return the log odds of the class True, shape (people,)."""
-        scores: NDArray[np.float64] = features @ self.weights + self.intercept
+        scores: Floats = features @ self.weights + self.intercept
         return scores
 
 
-Scores = tuple[NDArray[np.float64], NDArray[np.float64]]
+Scores = tuple[Floats, Floats]
 """Evidence for the first of two profiles: of the people with the first, and of those with the second."""
 
 _PARTS = 4
@@ -73,9 +65,9 @@ _LEARNERS = 4000
 class Sent:
     """What people with the same profile sent."""
 
-    rounds: tuple[NDArray[np.int64], ...]
+    rounds: tuple[Ints, ...]
     """One array per round; equal reports have equal numbers, from 0; shape (people,)."""
-    symbols: tuple[NDArray[np.int64], ...]
+    symbols: tuple[Ints, ...]
     """The symbols that the reports hold, one array per round and cell; empty if they were not decoded;
     shape (people,).
     """
@@ -83,7 +75,7 @@ class Sent:
     """Numbers that a classifier may use; shape (people, features)."""
 
     @classmethod
-    def of_rounds(cls, rounds: Sequence[NDArray[np.int64]]) -> Self:
+    def of_rounds(cls, rounds: Sequence[Ints]) -> Self:
         """Return reports of which nothing but their numbers is known."""
         return cls(tuple(rounds), (), np.zeros((rounds[0].size, 0), dtype=np.float32))
 
@@ -93,24 +85,24 @@ class Sent:
         return len(self.features)
 
 
-def learning(values: NDArray[Any]) -> NDArray[Any]:
+def learning(values: AnyArray) -> AnyArray:
     """Return the part of the people from which evidence is learned."""
     return values[::_PARTS]
 
 
-def choosing(values: NDArray[Any]) -> NDArray[Any]:
+def choosing(values: AnyArray) -> AnyArray:
     """Return the part of the people by which event and threshold are chosen."""
     return values[1::_PARTS]
 
 
-def bounding(values: NDArray[Any]) -> NDArray[Any]:
+def bounding(values: AnyArray) -> AnyArray:
     """Return the part of the people, half of them, from which bounds follow."""
     return values[np.arange(len(values)) % _PARTS >= _PARTS // 2]
 
 
-def class_edges(values: NDArray[Any], classes: int) -> NDArray[np.float64]:
+def class_edges(values: AnyArray, classes: int) -> Floats:
     """Return where classes with equal shares of the values meet, shape (classes - 1, ...)."""
-    edges: NDArray[np.float64] = np.quantile(values, np.linspace(0, 1, classes + 1)[1:-1], axis=0)
+    edges: Floats = np.quantile(values, np.linspace(0, 1, classes + 1)[1:-1], axis=0)
     return edges
 
 
@@ -129,9 +121,7 @@ def scores_of(one: Sent, other: Sent) -> Iterator[Scores]:
         yield _classified(one.features, other.features)
 
 
-def _joined(
-    one: Sequence[NDArray[np.int64]], other: Sequence[NDArray[np.int64]]
-) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
+def _joined(one: Sequence[Ints], other: Sequence[Ints]) -> tuple[list[Ints], list[Ints]]:
     """Return a number for everything that each person sent over all rounds, as if it were one report."""
     numbers = np.zeros(one[0].size + other[0].size, dtype=np.int64)
     for sides in zip(one, other, strict=True):
@@ -140,7 +130,7 @@ def _joined(
     return [numbers[: one[0].size]], [numbers[one[0].size :]]
 
 
-def _sum_of_ratios(one: Sequence[NDArray[np.int64]], other: Sequence[NDArray[np.int64]]) -> Scores:
+def _sum_of_ratios(one: Sequence[Ints], other: Sequence[Ints]) -> Scores:
     for_one, for_other = np.zeros(one[0].size), np.zeros(other[0].size)
     for a, b in zip(one, other, strict=True):
         kinds = int(max(a.max(), b.max())) + 1
@@ -166,22 +156,14 @@ _ONE_DEVIATION = 0.16
 """Events by which the power is judged, and how likely each bound of their probabilities fails."""
 
 
-def proportion_below(successes: ArrayLike, trials: int, failure: float) -> NDArray[np.float64]:
-    """Return a lower bound of a probability, which fails with chance ``failure`` [clopper1934].
-
-    Parameters
-    ----------
-    successes : array_like of int
-        From 0 to ``trials``.
-    failure : float
-        Between 0 and 1.
-    """
+def proportion_below(successes: ArrayLike, trials: int, failure: float) -> Floats:
+    """Return a lower bound of a probability, which fails with chance ``failure`` [clopper1934]."""
     counts = np.asarray(successes)
     bounds = beta.ppf(failure, np.maximum(counts, 1), trials - counts + 1)
     return np.where(counts > 0, bounds, 0.0)
 
 
-def proportion_above(successes: ArrayLike, trials: int, failure: float) -> NDArray[np.float64]:
+def proportion_above(successes: ArrayLike, trials: int, failure: float) -> Floats:
     """Return an upper bound of a probability, which fails with chance ``failure``; see `proportion_below`."""
     return 1 - proportion_below(trials - np.asarray(successes), trials, failure)
 
@@ -200,7 +182,7 @@ class Measurement:
     """Probability with which the bound may fail."""
     delta: float
     """Probability beyond which the loss is bounded."""
-    curve: NDArray[np.float64]
+    curve: Floats
     """Probabilities of events under the profile that they favour, bounded from below, and under the other,
     bounded from above, so that few people do not promise much power; shape (events, 2).
     """
@@ -213,20 +195,11 @@ class Measurement:
 def measured(pairs: Sequence[tuple[Sent, Sent]], failure: float, delta: float = 0.0) -> Measurement:
     """Bound the largest loss between pairs of profiles from below.
 
-    Everybody's reports of all rounds count as one event, so nothing is assumed about how the rounds
-    depend on each other.
+    Everybody's reports of all rounds count as one event, so nothing is assumed about how the rounds depend on
+    each other.
 
-    Parameters
-    ----------
-    failure : float
-        Probability with which the bound may fail, between 0 and 1.
-    delta : float
-        Probability beyond which the loss is bounded.
-
-    Notes
-    -----
-    People count as independent. If a server's later questions depend on earlier reports, they are so
-    only up to each person's influence on the questions that all are asked.
+    People count as independent. If a server's later questions depend on earlier reports, they are so only up
+    to each person's influence on the questions that all are asked.
     """
     best, chosen, pair = (-np.inf, 0.0), None, 0
     for number, sides in enumerate(pairs):
@@ -245,9 +218,7 @@ def measured(pairs: Sequence[tuple[Sent, Sent]], failure: float, delta: float = 
     return Measurement(pair, max(0.0, bound), min(sizes), failure, delta, _curve(chosen))
 
 
-def _promising(
-    speaking: NDArray[np.float64], against: NDArray[np.float64], failure: float, delta: float
-) -> tuple[float, float]:
+def _promising(speaking: Floats, against: Floats, failure: float, delta: float) -> tuple[float, float]:
     """Return the largest loss bound that a threshold of the evidence yields, and that threshold."""
     thresholds = _thinned(np.unique(np.concatenate([speaking, against])), _THRESHOLDS)
     counts = [side.size - np.searchsorted(np.sort(side), thresholds) for side in (speaking, against)]
@@ -256,7 +227,7 @@ def _promising(
     return float(promises[best]), float(thresholds[best])
 
 
-def _curve(scores: Scores) -> NDArray[np.float64]:
+def _curve(scores: Scores) -> Floats:
     """Return bounds of the probabilities that the evidence is beyond each of some thresholds."""
     thresholds = _thinned(np.unique(np.concatenate([choosing(side) for side in scores])), _CURVE)
     one, other = (np.sort(bounding(side)) for side in scores)
@@ -266,18 +237,18 @@ def _curve(scores: Scores) -> NDArray[np.float64]:
     return np.stack([low, high], axis=1)
 
 
-def _thinned(values: NDArray[np.float64], most: int) -> NDArray[np.float64]:
+def _thinned(values: Floats, most: int) -> Floats:
     """Return at most so many of ascending values, evenly."""
     return values[np.unique(np.linspace(0, values.size - 1, most).astype(np.int64))]
 
 
 def _log_ratio(
     count: ArrayLike, other: ArrayLike, trials: int, other_trials: int, failure: float, delta: float
-) -> NDArray[np.float64]:
+) -> Floats:
     low = np.maximum(proportion_below(count, trials, failure) - delta, 0.0)
     high = proportion_above(other, other_trials, failure)
     with np.errstate(divide="ignore"):
-        ratio: NDArray[np.float64] = np.log(low) - np.log(high)
+        ratio: Floats = np.log(low) - np.log(high)
     return ratio
 
 
@@ -285,26 +256,14 @@ _REST = 1e-6
 _MOST_COUNTS = 100
 
 
-def power_of(
-    curve: NDArray[np.float64], trials: int, promised: float, failure: float, delta: float = 0.0
-) -> float:
+def power_of(curve: Floats, trials: int, promised: float, failure: float, delta: float = 0.0) -> float:
     """Return the probability that a leak of twice the promise would be detected by the best of some events.
 
     The leak is supposed to double the privacy loss of an event and of its complement. A detection is a
     Clopper-Pearson bound on the loss above the promise.
 
-    Parameters
-    ----------
-    curve : ndarray of float64, shape (events, 2)
-        Probabilities of events under the profile that they favour and under the other, as measured.
-    trials : int
-        Number of people per profile.
-    promised : float
-        Epsilon; infinite if nothing is promised.
-    failure : float
-        Probability with which the bound of each of the two probabilities may fail.
-    delta : float
-        Probability beyond which the promise holds.
+    ``curve``, shape (events, 2): probabilities of events under the profile that they favour and under the
+    other.
     """
     powers = [
         detection(*doubled(one, other), trials, promised, failure, delta) for one, other in curve.tolist()
@@ -313,13 +272,7 @@ def power_of(
 
 
 def doubled(one: float, other: float) -> tuple[float, float]:
-    """Return the probabilities of an event if its log ratio, and that of its complement, were twice as large.
-
-    Parameters
-    ----------
-    one, other : float
-        Probabilities of the event under two profiles.
-    """
+    """Return the probabilities of an event with log ratios, and its complement's, twice as large."""
     if not (0 < other < one < 1):
         return one, other
     ratio, complement = (one / other) ** 2, ((1 - one) / (1 - other)) ** 2
@@ -330,19 +283,7 @@ def doubled(one: float, other: float) -> tuple[float, float]:
 def detection(
     one: float, other: float, trials: int, promised: float, failure: float, delta: float = 0.0
 ) -> float:
-    """Return the probability that the log ratio of two probabilities is bounded above a promise.
-
-    Parameters
-    ----------
-    one, other : float
-        True probabilities of the event.
-    trials : int
-        Number of people per profile.
-    failure : float
-        Of each of the two Clopper-Pearson bounds.
-    delta : float
-        Subtracted from the first probability.
-    """
+    """Return the probability that the log ratio of two probabilities is bounded above a promise."""
     if trials == 0 or one <= other:
         return 0.0
     low, high = binom.ppf([_REST, 1 - _REST], trials, other)

@@ -4,8 +4,6 @@ One-bit methods work on signs. The threshold is part of a run's configuration an
 anything else, so devices hold signs, and accuracy is measured on signs.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -28,13 +26,7 @@ def is_binary(scale: RatingScale) -> bool:
 
 
 def check_binary(scale: RatingScale) -> None:
-    """Refuse ratings that are not signs.
-
-    Raises
-    ------
-    InputError
-        When they are not; the error states what to configure.
-    """
+    """Raise InputError, which states what to configure, unless ratings are signs."""
     if not is_binary(scale):
         raise InputError(
             "binarization",
@@ -51,13 +43,7 @@ class Binarization(Options):
 
     @abstractmethod
     def cut(self, train: Ratings) -> float:
-        """Return the rating above which a rating counts as +1.
-
-        Raises
-        ------
-        SettingError
-            When all ratings would have the same sign.
-        """
+        """Return the rating above which one is +1; raises SettingError if all have the same sign."""
 
     def apply(self, train: Ratings, test: Ratings) -> tuple[Ratings, Ratings]:
         """Return the signs of train and test ratings, for the same threshold."""

@@ -1,14 +1,10 @@
 """Public data about the items: numbers such as a year, and categories such as genres."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import find
+from dprec.arrays import AnyArray, Bools, Floats, find
 from dprec.errors import InputError
 
 
@@ -16,17 +12,14 @@ from dprec.errors import InputError
 class Catalogue:
     """What everybody may know of the items, in the order of a rating matrix's columns.
 
-    Raises
-    ------
-    ValueError
-        When the shapes do not agree, or a number is not finite.
+    Raises ValueError when the shapes do not agree, or a number is not finite.
     """
 
-    numbers: NDArray[np.float64]
+    numbers: Floats
     """Every column has mean 0 and standard deviation 1 over the items whose number is known, and 0 for the
     others; shape (items, numbers).
     """
-    categories: NDArray[np.bool_]
+    categories: Bools
     """An item may be in several, or in none; shape (items, categories)."""
     number_names: tuple[str, ...]
     category_names: tuple[str, ...]
@@ -50,11 +43,11 @@ class Catalogue:
 class ItemRows:
     """Data about items as they come from a file, in any order."""
 
-    item_ids: NDArray[Any]
+    item_ids: AnyArray
     """The data set's identifiers, numbers or strings; shape (rows,)."""
-    numbers: NDArray[np.float64]
+    numbers: Floats
     """NaN where unknown; shape (rows, numbers)."""
-    categories: NDArray[np.bool_]
+    categories: Bools
     """Shape (rows, categories)."""
     number_names: tuple[str, ...]
     category_names: tuple[str, ...]
@@ -64,22 +57,15 @@ class ItemRows:
     first_line: int = 1
     """Line number of the first row, for error messages."""
 
-    def catalogue(self, item_ids: NDArray[Any]) -> Catalogue:
+    def catalogue(self, item_ids: AnyArray) -> Catalogue:
         """Return the data of the items with the given identifiers, in their order.
 
         An item without a row has no known number and no category; rows of other items are ignored. Columns
         that say the same of all items carry nothing and are dropped: numbers with one known value, and
         categories of all items or of none.
 
-        Parameters
-        ----------
-        item_ids : ndarray, shape (items,)
-            Those of the ratings.
-
-        Raises
-        ------
-        InputError
-            When an item has two rows, or no item has one.
+        ``item_ids``, shape (items,): those of the ratings. Raises InputError when an item has two rows, or no
+        item has one.
         """
         wanted, own = item_ids, self.item_ids
         if wanted.dtype.kind != own.dtype.kind:
@@ -106,7 +92,7 @@ class ItemRows:
         )
 
 
-def _standardised(numbers: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _standardised(numbers: Floats) -> tuple[Floats, Bools]:
     """Return the columns that vary, standardised over what is known, and which of all columns they are."""
     known = np.isfinite(numbers)
     # By a power of two, which rounds nothing, so that no square overflows.

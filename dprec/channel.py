@@ -7,16 +7,16 @@ from these same integers, so the privacy reported is that of the draws that are 
 floating-point error in between.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dprec.arrays import Bools, Floats, Ints, Uint16s, Uint64s
 from dprec.randomness import DRAW_BITS, DRAWS, integer_weights, loss_of_draws, most_draws
 
 _TABLE_BITS = 12
@@ -39,19 +39,19 @@ _TOLERANCE = 1e-7
 class Channel:
     """A row-stochastic matrix from true levels to symbols."""
 
-    weights: NDArray[np.uint64]
+    weights: Uint64s
     """Draws out of 2**60 that turn each input into each symbol; rows sum to 2**60; shape (inputs, symbols).
     """
-    inputs: NDArray[np.float64]
+    inputs: Floats
     """The rating each row stands for; a first row of NaN is "not rated"; shape (inputs,)."""
-    values: NDArray[np.float64]
+    values: Floats
     """The rating that a published decoder reads from each symbol; NaN reads as "not rated"; shape (symbols,).
     """
 
     @classmethod
     def from_probabilities(
         cls, probabilities: ArrayLike, inputs: ArrayLike, values: ArrayLike, epsilon: float
-    ) -> Channel:
+    ) -> Self:
         """Round a matrix of probabilities to integer weights that lose no more than epsilon.
 
         Parameters
@@ -95,16 +95,13 @@ class Channel:
         return self.first_level == 0
 
     @cached_property
-    def probabilities(self) -> NDArray[np.float64]:
+    def probabilities(self) -> Floats:
         """Q, shape (inputs, symbols)."""
         return self.weights.astype(np.float64) / DRAWS
 
     @cached_property
     def epsilon(self) -> float:
-        """Exact local privacy loss: max over z, x, x' of log(Q[x, z] / Q[x', z]), rounded up.
-
-        Infinite if a symbol shows that some input was not the true one.
-        """
+        """Exact loss max log(Q[x, z] / Q[x', z]), rounded up; infinite if a symbol excludes an input."""
         most, fewest = self.weights.max(axis=0), self.weights.min(axis=0)
         most, fewest = most[most > 0], fewest[most > 0]
         if not fewest.all():
@@ -116,12 +113,10 @@ class Channel:
         return loss_of_draws(*max(set(pairs), key=lambda pair: Fraction(*pair)))
 
     @cached_property
-    def _thresholds(self) -> NDArray[np.uint64]:
+    def _thresholds(self) -> Uint64s:
         return np.cumsum(self.weights, axis=1, dtype=np.uint64)[:, :-1]
 
-    def sample(
-        self, levels: NDArray[np.unsignedinteger], random_words: NDArray[np.uint64]
-    ) -> NDArray[np.uint16]:
+    def sample(self, levels: NDArray[np.unsignedinteger], random_words: Uint64s) -> Uint16s:
         """Send each level through the channel.
 
         Parameters
@@ -148,7 +143,7 @@ class Channel:
             symbols[block] = look_up(rows, draws)
         return symbols
 
-    def _searched(self, rows: NDArray[np.int64], draws: NDArray[np.uint64]) -> NDArray[np.uint16]:
+    def _searched(self, rows: Ints, draws: Uint64s) -> Uint16s:
         """Return how many thresholds of its row each draw has reached."""
         symbols = np.empty(rows.size, dtype=np.uint16)
         for row, thresholds in enumerate(self._thresholds):
@@ -156,18 +151,18 @@ class Channel:
             symbols[cells] = np.searchsorted(thresholds, draws[cells], side="right")
         return symbols
 
-    def _looked_up(self, rows: NDArray[np.int64], draws: NDArray[np.uint64]) -> NDArray[np.uint16]:
+    def _looked_up(self, rows: Ints, draws: Uint64s) -> Uint16s:
         """Return what `_searched` does: from a table where there is one threshold to compare with at most."""
         table, crowded, thresholds = self._table
         places = (rows << _TABLE_BITS) + (draws >> np.uint64(DRAW_BITS - _TABLE_BITS)).view(np.int64)
-        symbols: NDArray[np.uint16] = table[places]
+        symbols: Uint16s = table[places]
         symbols += thresholds[rows * self.symbols + symbols] <= draws
         cells = np.flatnonzero(crowded[places])
         symbols[cells] = self._searched(rows[cells], draws[cells])
         return symbols
 
     @cached_property
-    def _table(self) -> tuple[NDArray[np.uint16], NDArray[np.bool_], NDArray[np.uint64]]:
+    def _table(self) -> tuple[Uint16s, Bools, Uint64s]:
         """What is known of draws by their first bits, row by row.
 
         How many thresholds they have reached at least, and whether more than one follows up to the next such
@@ -182,7 +177,7 @@ class Channel:
             np.hstack([self._thresholds, never]).ravel(),
         )
 
-    def marginal(self, prior: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    def marginal(self, prior: Floats | None = None) -> Floats:
         """Return the distribution of the symbols, shape (symbols,).
 
         Parameters
@@ -193,50 +188,33 @@ class Channel:
         inputs = len(self.inputs)
         return (np.full(inputs, 1 / inputs) if prior is None else prior) @ self.probabilities
 
-    def entropy(self, prior: NDArray[np.float64] | None = None) -> float:
+    def entropy(self, prior: Floats | None = None) -> float:
         """Return the entropy of a symbol in bits: the least cost of a report per cell."""
         shares = self.marginal(prior)
         shares = shares[shares > 0]
         return max(0.0, float(-(shares * np.log2(shares)).sum()))
 
-    def bias(self) -> NDArray[np.float64]:
-        """Return E[values[z] | x] - x per input, given that the symbol shows a rating, shape (inputs,).
-
-        NaN for the input "not rated".
-        """
+    def bias(self) -> Floats:
+        """Return E[values[z] | x] - x per input, given a rating is shown; NaN for "not rated"."""
         return self._moment(1) - self.inputs
 
-    def variance(self) -> NDArray[np.float64]:
+    def variance(self) -> Floats:
         """Return Var[values[z] | x] per input, given that the symbol shows a rating, shape (inputs,)."""
         return np.maximum(0.0, self._moment(2) - self._moment(1) ** 2)
 
-    def _moment(self, order: int) -> NDArray[np.float64]:
+    def _moment(self, order: int) -> Floats:
         shown = ~np.isnan(self.values)
         shares = self.probabilities[:, shown]
-        moments: NDArray[np.float64] = shares @ self.values[shown] ** order / shares.sum(axis=1)
+        moments: Floats = shares @ self.values[shown] ** order / shares.sum(axis=1)
         return moments
 
 
-def rounded_to_draws(probabilities: NDArray[np.float64], epsilon: float) -> NDArray[np.int64]:
+def rounded_to_draws(probabilities: Floats, epsilon: float) -> Ints:
     """Return integer weights with nearly the given probabilities, whose exact loss is at most epsilon.
 
-    Parameters
-    ----------
-    probabilities : ndarray of float64, shape (inputs, symbols)
-        Non-negative; rows are normalised.
-    epsilon : float
-        Infinite if nothing is promised: symbols that cannot occur keep 0 draws. With a promise, a symbol
-        that one input can send has a draw for every input.
-
-    Returns
-    -------
-    ndarray of int64, shape (inputs, symbols)
-        Rows sum to `DRAWS`.
-
-    Raises
-    ------
-    ValueError
-        When the probabilities cost more than epsilon, or integer weights are too coarse for so small an one.
+    Rows are normalised and sum to `DRAWS`. With a promise, a symbol that one input can send has a draw for
+    every input. Raises ValueError when the probabilities cost more than epsilon, or integer weights are too
+    coarse for so small a one.
     """
     used = (probabilities.max(axis=0) > 0) & math.isfinite(epsilon)
     rows = np.maximum(probabilities / probabilities.sum(axis=1, keepdims=True), used / DRAWS)
@@ -249,14 +227,14 @@ def rounded_to_draws(probabilities: NDArray[np.float64], epsilon: float) -> NDAr
     return _filled(np.clip(np.floor(rows * total).astype(np.int64), fewest, most), most)
 
 
-def _check(rows: NDArray[np.float64], epsilon: float) -> None:
+def _check(rows: Floats, epsilon: float) -> None:
     if math.isfinite(epsilon):
         loss = float((np.log(rows.max(axis=0)) - np.log(rows.min(axis=0))).max())
         if loss > epsilon + _TOLERANCE:
             raise ValueError(f"probabilities that cost {loss:.9g}, at epsilon {epsilon:.9g}")
 
 
-def _filled(draws: NDArray[np.int64], most: NDArray[np.int64]) -> NDArray[np.int64]:
+def _filled(draws: Ints, most: Ints) -> Ints:
     """Give the draws left over to the likeliest symbols that have room, where they matter least."""
     draws, inputs = draws.copy(), np.arange(len(draws))
     while np.any(left := DRAWS - draws.sum(axis=1)):

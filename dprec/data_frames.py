@@ -9,20 +9,7 @@ if TYPE_CHECKING:
 
 
 def data_frame(table: Any, instead: str) -> pd.DataFrame:
-    """Return a table as a data frame.
-
-    Parameters
-    ----------
-    table : mapping of columns, or sequence of rows
-        As pandas takes them.
-    instead : str
-        What has the same without pandas, for the error.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        When pandas is not installed; one line says what does without.
-    """
+    """Return a table as a data frame; raises ModuleNotFoundError without pandas, naming what does instead."""
     try:
         import pandas as pd
     except ImportError:

@@ -26,14 +26,8 @@ _LONGEST_FOUND = 1000
 class InputError(ValueError):
     """Input that cannot be used, described in one line, which no terminal takes for commands.
 
-    Parameters
-    ----------
-    where : str
-        The file and line, the command-line option or the argument at fault.
-    found : str
-        What it holds.
-    accepted : str
-        What would have been accepted.
+    ``where``: the file and line, the command-line option or the argument at fault; ``found``: what it holds;
+    ``accepted``: what would have been accepted.
     """
 
     def __init__(self, where: str, found: str, accepted: str) -> None:
@@ -60,18 +54,9 @@ def _printable(text: str) -> str:
 class SettingError(InputError):
     """A setting that cannot be used, named relative to the object that has it.
 
-    A completion knows its "rank", but not the configuration that it is part of. The owner of the
-    completion adds the path with `within` as the error propagates.
-
-    Parameters
-    ----------
-    key : str
-        The setting, relative to the object that is configured ("rank", "privacy.epsilon"); empty when
-        several settings of that object are incompatible.
-    found : str
-        What it holds.
-    accepted : str
-        What would have been accepted.
+    A completion knows its "rank", but not the configuration that it is part of. The owner of the completion
+    adds the path with `within` as the error propagates. ``key``: the setting, relative to the object that is
+    configured; empty when several of its settings are incompatible.
     """
 
     def __init__(self, key: str, found: str, accepted: str) -> None:
@@ -93,13 +78,7 @@ def one_line(error: BaseException) -> str:
 
 @contextmanager
 def within(prefix: str) -> Iterator[None]:
-    """Prefix the key of a part to the key of any `SettingError` raised in the block.
-
-    Parameters
-    ----------
-    prefix : str
-        The part's own key, as seen from its owner ("completion").
-    """
+    """Prefix the key of a part, such as "completion", to that of any `SettingError` raised in the block."""
     try:
         yield
     except SettingError as error:
@@ -187,5 +166,4 @@ def listed(names: Sequence[str], given: object) -> str:
 
 
 def _number(value: Any) -> Any:
-    """Return an integer without decimal places; anything else as it is."""
     return int(value) if isinstance(value, float) and value.is_integer() else value

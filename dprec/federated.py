@@ -6,17 +6,15 @@ and noise are done here, whatever a model computes, so that the loss follows fro
 [abadi2016], Algorithm 1, with everybody in every round).
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from dprec.arrays import Bools, Floats, Ints
 from dprec.completion import Profiles
 from dprec.components import Options, Registry
 from dprec.gradients import Aggregate, RoundDraws
@@ -24,7 +22,7 @@ from dprec.predictions import Predict
 from dprec.randomness import ReleaseDraws
 from dprec.ratings import RatingScale
 
-Parameters = tuple[NDArray[np.float64], ...]
+Parameters = tuple[Floats, ...]
 """The arrays of a model."""
 
 STEPS = 1 << 14
@@ -129,7 +127,7 @@ class UpdateCode:
         data, width = steps.astype(self._number).tobytes(), self.report_bytes
         return [data[at * width : (at + 1) * width] for at in range(len(rows))]
 
-    def decode(self, reports: Sequence[bytes]) -> tuple[NDArray[np.bool_], Aggregate]:
+    def decode(self, reports: Sequence[bytes]) -> tuple[Bools, Aggregate]:
         """Validate and add up reports; see `dprec.gradients.GradientReport.decode`."""
         whole = np.array([len(report) == self.report_bytes for report in reports], dtype=np.bool_)
         data = b"".join(report for report, right in zip(reports, whole.tolist(), strict=True) if right)
@@ -141,7 +139,7 @@ class UpdateCode:
         valid[whole] = fits
         return valid, Aggregate(rows[fits].sum(axis=0), None, int(fits.sum()))
 
-    def classes(self, reports: Sequence[bytes]) -> NDArray[np.int64]:
+    def classes(self, reports: Sequence[bytes]) -> Ints:
         """Return the numbers of noisy reports in classes of half a deviation, from 1, shape (users, size)."""
         rows = np.frombuffer(b"".join(reports), dtype=self._number).reshape(-1, self.size)
         halves = np.floor(rows * (2 / (self.deviation * STEPS))).astype(np.int64)
@@ -151,27 +149,18 @@ class UpdateCode:
         """Return whether valid reports can have a sum that somebody else added up."""
         return bool((np.abs(aggregate.total) <= aggregate.users * self._largest).all())
 
-    def released(
-        self, total: NDArray[np.int64], users: int, deviation: float, draws: ReleaseDraws
-    ) -> Parameters:
-        """Return the mean update of so many users.
+    def released(self, total: Ints, users: int, deviation: float, draws: ReleaseDraws) -> Parameters:
+        """Return the mean update of all users, whose number is public, whether or not a report of each came.
 
-        Parameters
-        ----------
-        total : ndarray of int64, shape (size,)
-            Sum of the reports.
-        users : int
-            Everybody, whether or not a report came: their number is public.
-        deviation : float
-            Of the noise that the server adds to each number of the sum, in clips; rounded, as that hides the
-            last bits of a deviate.
+        ``deviation``: of the noise that the server adds to each number of the sum, in clips; rounded, as that
+        hides the last bits of a deviate.
         """
         if deviation:
             deviates = draws.generator("noise of updates", total).standard_normal(total.size)
             total = total + np.rint(deviates * (deviation * STEPS)).astype(np.int64)
         return self._cut(total.astype(np.float64) * (self.clip / (STEPS * users)))
 
-    def _cut(self, numbers: NDArray[np.float64]) -> Parameters:
+    def _cut(self, numbers: Floats) -> Parameters:
         ends = np.cumsum([math.prod(shape) for shape in self.shapes])
         parts = np.split(numbers, ends[:-1])
         return tuple(part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True))

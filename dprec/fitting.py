@@ -1,14 +1,13 @@
 """A completion of ratings that a notebook holds: without devices, a server or a configuration."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dprec.arrays import AnyArray, Floats, Ints
 from dprec.channel import Channel
 from dprec.completion import Completed, Completion
 from dprec.datasets import HeldRatings, RatingColumns, ratings_from
@@ -31,7 +30,7 @@ class Fitted:
     completed: Completed
     """Predictions by position, diagnostics and notes."""
 
-    def predict(self, users: ArrayLike, items: ArrayLike) -> NDArray[np.float64]:
+    def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
         """Predict ratings, not clipped to the scale.
 
         Parameters
@@ -99,7 +98,6 @@ def fit(
 
 
 def _budget(mechanism: Mechanism, epsilon: float | None) -> float:
-    """Return the budget of a mechanism; infinite for one that is not private, which takes none."""
     if mechanism.private and epsilon is None:
         raise InputError("epsilon", f"none, with mechanism {mechanism.kind}", "a number above 0")
     if not mechanism.private and epsilon is not None:
@@ -108,9 +106,7 @@ def _budget(mechanism: Mechanism, epsilon: float | None) -> float:
     return math.inf if epsilon is None else epsilon
 
 
-def _observed(
-    ratings: Ratings, channel: Channel, symbols: NDArray[np.int64], *, private: bool
-) -> Observations:
+def _observed(ratings: Ratings, channel: Channel, symbols: Ints, *, private: bool) -> Observations:
     """Return what a server makes of one symbol per rating."""
     return Observations(
         ratings.users,
@@ -124,7 +120,7 @@ def _observed(
     )
 
 
-def _places(ids: ArrayLike, known: NDArray[Any], what: str) -> NDArray[np.int64]:
+def _places(ids: ArrayLike, known: AnyArray, what: str) -> Ints:
     """Return the positions of identifiers among those of the data, which ascend."""
     asked = np.atleast_1d(np.asarray(ids))
     if (asked.dtype.kind == "U") != (known.dtype.kind == "U"):

@@ -10,20 +10,17 @@ profile and noise. Figures that are compared use the same draws, so what makes a
 both does not count (Efron and Tibshirani [efron1993]; chapter 13 has the percentile interval).
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import find, places_of
+from dprec.arrays import AnyArray, AnyInts, Bools, Floats, Ints, find, places_of
 from dprec.components import imported_function
 from dprec.errors import InputError, RunError, SettingError, one_line
 from dprec.randomness import generator
@@ -34,16 +31,16 @@ from dprec.ratings import Ratings
 class RankedHits:
     """Where the relevant items are in the users' lists."""
 
-    lists: NDArray[np.integer]
+    lists: AnyInts
     """Recommended items, the best first; negative after the last one of a short list; shape (users, length).
     """
-    hits: NDArray[np.bool_]
+    hits: Bools
     """Which of them are relevant; shape (users, length)."""
-    relevant: NDArray[np.int64]
+    relevant: Ints
     """Relevant items of each user, listed or not; at least 1; shape (users,)."""
 
     @classmethod
-    def of(cls, lists: NDArray[np.integer], users: NDArray[np.integer], relevant: Ratings) -> RankedHits:
+    def of(cls, lists: AnyInts, users: AnyInts, relevant: Ratings) -> Self:
         """Compare lists with the relevant test ratings.
 
         Parameters
@@ -61,7 +58,7 @@ class RankedHits:
         """Length of the lists."""
         return int(self.hits.shape[1])
 
-    def ndcg(self, cutoff: int) -> NDArray[np.float64]:
+    def ndcg(self, cutoff: int) -> Floats:
         """Return each user's normalised discounted cumulative gain, shape (users,), from 0 to 1.
 
         A relevant item at rank r gains 1 / log2(1 + r), divided by what the best list gains (Järvelin and
@@ -69,32 +66,32 @@ class RankedHits:
         """
         gains = 1 / np.log2(np.arange(2, cutoff + 2))
         ideal = np.cumsum(gains)[np.minimum(self.relevant, cutoff) - 1]
-        ndcg: NDArray[np.float64] = self.hits[:, :cutoff] @ gains[: self.length] / ideal
+        ndcg: Floats = self.hits[:, :cutoff] @ gains[: self.length] / ideal
         return ndcg
 
-    def hit_rate(self, cutoff: int) -> NDArray[np.float64]:
+    def hit_rate(self, cutoff: int) -> Floats:
         """Return 1 for each user with a relevant item among the first ones, else 0."""
         return (self._hits_until(cutoff) > 0).astype(np.float64)
 
-    def mrr(self, cutoff: int) -> NDArray[np.float64]:
+    def mrr(self, cutoff: int) -> Floats:
         """Return one over the rank of each user's first relevant item; 0 if it is beyond the cutoff."""
         hits = self.hits[:, :cutoff]
         if not self.length:
             return np.zeros(len(hits))
         return np.where(self._hits_until(cutoff) > 0, 1 / (1 + hits.argmax(axis=1)), 0.0)
 
-    def recall(self, cutoff: int) -> NDArray[np.float64]:
+    def recall(self, cutoff: int) -> Floats:
         """Return the share of each user's relevant items that are among the first ones."""
-        recall: NDArray[np.float64] = self._hits_until(cutoff) / self.relevant
+        recall: Floats = self._hits_until(cutoff) / self.relevant
         return recall
 
-    def precision(self, cutoff: int) -> NDArray[np.float64]:
+    def precision(self, cutoff: int) -> Floats:
         """Return the share of each user's first places that a relevant item fills."""
-        precision: NDArray[np.float64] = self._hits_until(cutoff) / cutoff
+        precision: Floats = self._hits_until(cutoff) / cutoff
         return precision
 
-    def _hits_until(self, cutoff: int) -> NDArray[np.int64]:
-        hits: NDArray[np.int64] = self.hits[:, :cutoff].sum(axis=1, dtype=np.int64)
+    def _hits_until(self, cutoff: int) -> Ints:
+        hits: Ints = self.hits[:, :cutoff].sum(axis=1, dtype=np.int64)
         return hits
 
     def distinct_items(self, cutoff: int) -> int:
@@ -139,9 +136,7 @@ def ranking_figures(
     return figures
 
 
-def _listed_cells(
-    lists: NDArray[np.integer], users: NDArray[np.integer], ratings: Ratings
-) -> NDArray[np.bool_]:
+def _listed_cells(lists: AnyInts, users: AnyInts, ratings: Ratings) -> Bools:
     """Return which places of users' lists hold an item that the user has a rating for, shape of the lists."""
     listed = lists >= 0
     _, present = find(ratings.cells, (users.astype(np.int64)[:, None] * ratings.n_items + lists)[listed])
@@ -161,27 +156,23 @@ class RankingAccuracy:
     """Harmonic mean of the two."""
 
 
-def root_mean_squared_error(predictions: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
+def root_mean_squared_error(predictions: Floats, truth: Floats) -> float:
     """Return sqrt(mean((prediction - rating)^2))."""
     return float(np.sqrt(np.mean((predictions - truth) ** 2)))
 
 
-def mean_absolute_error(predictions: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
+def mean_absolute_error(predictions: Floats, truth: Floats) -> float:
     """Return mean(abs(prediction - rating))."""
     return float(np.mean(np.abs(predictions - truth)))
 
 
-def sign_accuracy(predictions: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
+def sign_accuracy(predictions: Floats, truth: Floats) -> float:
     """Return the share of ratings of -1 and +1 whose sign is predicted; a prediction of 0 is +1."""
     return float(np.mean((predictions >= 0) == (truth > 0)))
 
 
 def ranking_accuracy(
-    predictions: NDArray[np.float64],
-    test: Ratings,
-    train: Ratings,
-    k: int,
-    relevant_from: float | None = None,
+    predictions: Floats, test: Ratings, train: Ratings, k: int, relevant_from: float | None = None
 ) -> RankingAccuracy:
     """Rank each user's test items by prediction and compare the first k with the relevant ones.
 
@@ -212,11 +203,7 @@ def ranking_accuracy(
 
 
 def recommendation_accuracy(
-    lists: NDArray[np.integer],
-    users: NDArray[np.integer],
-    test: Ratings,
-    train: Ratings,
-    relevant_from: float | None = None,
+    lists: AnyInts, users: AnyInts, test: Ratings, train: Ratings, relevant_from: float | None = None
 ) -> RankingAccuracy:
     """Compare recommended items with the relevant test items.
 
@@ -244,15 +231,15 @@ def relevant_ratings(test: Ratings, train: Ratings, relevant_from: float | None 
     return test.select(_relevant(test, train, relevant_from))
 
 
-def _relevant(test: Ratings, train: Ratings, relevant_from: float | None) -> NDArray[np.bool_]:
+def _relevant(test: Ratings, train: Ratings, relevant_from: float | None) -> Bools:
     if relevant_from is not None:
         return test.values >= relevant_from
     tested = np.flatnonzero(test.counts)
-    relevant: NDArray[np.bool_] = test.values >= np.repeat(train.user_means(tested), test.counts[tested])
+    relevant: Bools = test.values >= np.repeat(train.user_means(tested), test.counts[tested])
     return relevant
 
 
-def _ranking(hits: NDArray[Any], recommended: NDArray[Any], wanted: NDArray[Any]) -> RankingAccuracy:
+def _ranking(hits: AnyArray, recommended: AnyArray, wanted: AnyArray) -> RankingAccuracy:
     """Return the means over users of what their hits are a share of."""
     precision = _mean_ratio(hits, recommended)
     recall = _mean_ratio(hits, wanted)
@@ -262,7 +249,7 @@ def _ranking(hits: NDArray[Any], recommended: NDArray[Any], wanted: NDArray[Any]
     return RankingAccuracy(precision, recall, f_score)
 
 
-def _mean_ratio(numerators: NDArray[Any], denominators: NDArray[Any]) -> float | None:
+def _mean_ratio(numerators: AnyArray, denominators: AnyArray) -> float | None:
     defined = denominators > 0
     if not defined.any():
         return None
@@ -280,10 +267,7 @@ def name_of(reference: str) -> str:
 def check_names(references: Sequence[str]) -> None:
     """Refuse functions that cannot be imported, or two of one name.
 
-    Raises
-    ------
-    SettingError
-        Without a key.
+    Raises SettingError without a key.
     """
     names = [name_of(reference) for reference in references]
     for name, reference in zip(names, references, strict=True):
@@ -292,7 +276,7 @@ def check_names(references: Sequence[str]) -> None:
             raise SettingError("", f"two functions named {name}", "functions of different names")
 
 
-def metric(reference: str, test: Ratings, predictions: NDArray[np.float64]) -> float:
+def metric(reference: str, test: Ratings, predictions: Floats) -> float:
     """Return what a user-defined metric says of some predictions.
 
     Parameters
@@ -342,7 +326,7 @@ _SEED = 0
 _CELLS_AT_ONCE = 1 << 22
 
 
-def resampled_sums(sums: NDArray[np.float64], replicates: int = REPLICATES) -> NDArray[np.float64]:
+def resampled_sums(sums: Floats, replicates: int = REPLICATES) -> Floats:
     """Return the totals over users who are drawn again, shape (replicates, columns).
 
     Parameters
@@ -365,7 +349,7 @@ def resampled_sums(sums: NDArray[np.float64], replicates: int = REPLICATES) -> N
     return totals
 
 
-def interval(replicated: NDArray[np.float64]) -> tuple[float, float]:
+def interval(replicated: Floats) -> tuple[float, float]:
     """Return the ends of the middle 95 % of the replicates (the percentile interval).
 
     Parameters

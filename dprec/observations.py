@@ -13,10 +13,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from dprec.accounting import NoisySum, gaussian_epsilon, largest_mu
-from dprec.arrays import offsets
+from dprec.arrays import Bools, Floats, Int32s, Ints, offsets
 from dprec.catalogue import Catalogue
 from dprec.components import Options, option
 from dprec.ratings import RatingScale
@@ -76,7 +75,7 @@ class Evidence:
     has_values: ClassVar[bool] = True
     of_single_ratings: ClassVar[bool] = False
 
-    def unlinked(self, order: NDArray[np.int64]) -> Evidence | None:
+    def unlinked(self, order: Ints) -> Evidence | None:
         """Return what is left if every cell is a message of its own, in another order; None for nothing."""
         return None
 
@@ -90,14 +89,14 @@ class Evidence:
 class NoisyCounts:
     """Counts over disjoint sets of cells, each of one user: how many of their ratings reach a level."""
 
-    cells: NDArray[np.int64]
-    row_of: NDArray[np.int64]
+    cells: Ints
+    row_of: Ints
     """Places among the observed cells of those that are counted, and the row of each; shape (cells,)."""
-    users: NDArray[np.int64]
-    values: NDArray[np.int64]
-    sizes: NDArray[np.int64]
+    users: Ints
+    values: Ints
+    sizes: Ints
     """The user of each row, its noisy count, and the number of its cells, at least 1; shape (rows,)."""
-    epsilons: NDArray[np.float64]
+    epsilons: Floats
     """Of the two-sided geometric noise; a value is clamped to 0 and the size of its row; shape (rows,)."""
     least_level: int
     """The lowest level that is counted, from 2."""
@@ -107,16 +106,16 @@ class NoisyCounts:
 class SymbolReports(Evidence):
     """Symbols, and the channels through which they were sent."""
 
-    channels: tuple[NDArray[np.float64], ...]
+    channels: tuple[Floats, ...]
     """Pr(symbol | level) of every channel; shape (levels, symbols)."""
-    symbols: NDArray[np.int64]
-    channel_of: NDArray[np.int64]
+    symbols: Ints
+    channel_of: Ints
     """Of each cell, its symbol and the number of its channel; shape (cells,)."""
     counts: NoisyCounts | None = None
     """How many ratings of some cells reach a level; the symbols of these cells say nothing."""
     of_single_ratings: ClassVar[bool] = True
 
-    def unlinked(self, order: NDArray[np.int64]) -> Self:
+    def unlinked(self, order: Ints) -> Self:
         """Return the symbols in another order."""
         return replace(self, symbols=self.symbols[order], channel_of=self.channel_of[order])
 
@@ -130,11 +129,11 @@ class SymbolReports(Evidence):
 class RowReports(SymbolReports):
     """Symbols of reports on every item, which hide the items that were rated; there is one channel."""
 
-    unrated: NDArray[np.float64]
+    unrated: Floats
     """Pr(symbol | not rated); shape (symbols,)."""
-    unsent: NDArray[np.bool_]
+    unsent: Bools
     """Symbols that are not sent: a cell that a report does not list holds one of them; shape (symbols,)."""
-    reported: NDArray[np.bool_]
+    reported: Bools
     """Whose report was accepted; shape (users,)."""
     of_single_ratings: ClassVar[bool] = False
 
@@ -143,11 +142,11 @@ class RowReports(SymbolReports):
 class ResidualReports(Evidence):
     """Answers to whether ratings are above the mean of their user's, through randomised response."""
 
-    cells: NDArray[np.int64]
+    cells: Ints
     """Places, among the cells that are seen as rated, of those with an answer; shape (answers,)."""
-    above: NDArray[np.bool_]
+    above: Bools
     """Shape (answers,)."""
-    lies: NDArray[np.float64]
+    lies: Floats
     """Probability with which each answer is not the true one, below 1/2; shape (answers,)."""
 
 
@@ -155,8 +154,8 @@ class ResidualReports(Evidence):
 class ProfileReports(Evidence):
     """Answers about whole profiles, counted by item and side of the users' means."""
 
-    above: NDArray[np.int64]
-    below: NDArray[np.int64]
+    above: Ints
+    below: Ints
     """Answers that name each item as rated above, and not above, the user's mean; shape (items,)."""
     answers: int
     """All of them."""
@@ -171,8 +170,8 @@ class ProfileReports(Evidence):
 class RatedSets:
     """Which items each user rated, where that is known apart from how."""
 
-    users: NDArray[np.int32]
-    items: NDArray[np.int32]
+    users: Int32s
+    items: Int32s
     """By user, items ascending within a user; shape (cells,)."""
     n_users: int
 
@@ -181,10 +180,10 @@ class RatedSets:
 class Observations:
     """The cells that the server saw as rated, by user, items ascending within a user."""
 
-    users: NDArray[np.int32]
-    items: NDArray[np.int32]
+    users: Int32s
+    items: Int32s
     """Shape (cells,)."""
-    values: NDArray[np.float64]
+    values: Floats
     """The ratings that the published decoder reads from the reports; may lie outside the scale;
     shape (cells,).
     """
@@ -196,7 +195,7 @@ class Observations:
     """Mean variance of a value given the true rating, due to the mechanism alone, in squared rating units;
     None if the server does not know the mechanism.
     """
-    likelihood: NDArray[np.float64] | None = None
+    likelihood: Floats | None = None
     """Probability of what was received given each level of the scale, for completions that ask for it
     (`Completion.needs_likelihood`); shape (cells, levels).
     """
@@ -227,10 +226,7 @@ class Observations:
         Every report is that of a user of its own. They come by item, and of one item by their symbols, or by
         their values where nothing is known of the symbols.
 
-        Parameters
-        ----------
-        with_sets : bool
-            Whether users say apart from that which items they rated.
+        ``with_sets``: whether users say apart from that which items they rated.
         """
         reported = self.values if self.symbols is None else self.symbols.symbols
         order = np.lexsort((reported, self.items))

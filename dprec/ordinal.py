@@ -1,15 +1,13 @@
 """Ordinal probit: levels are a latent rating and normal noise, cut at points (McCullagh [mccullagh1980])."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 from scipy.special import ndtr, ndtri
 
+from dprec.arrays import Floats
 from dprec.components import as_tuple
 from dprec.errors import SettingError
 
@@ -29,13 +27,7 @@ The latter are for any number of levels: each star's share is spread evenly over
 
 
 def level_shares(histogram: Histogram | None, levels: int) -> tuple[float, ...]:
-    """Return the shares of the levels, in any unit; equal ones without a histogram.
-
-    Raises
-    ------
-    SettingError
-        When the histogram is of another number of levels.
-    """
+    """Return the shares of the levels; equal ones without a histogram, which must have as many."""
     if histogram == "netflix":
         reached = np.interp(np.linspace(0, len(NETFLIX), levels + 1), range(6), np.cumsum([0, *NETFLIX]))
         return tuple(np.diff(reached).tolist())
@@ -46,41 +38,19 @@ def level_shares(histogram: Histogram | None, levels: int) -> tuple[float, ...]:
     return shares
 
 
-def cut_points(histogram: Sequence[float] | NDArray[np.float64], variance: float) -> NDArray[np.float64]:
-    """Return the points at which levels with given shares change.
+def cut_points(histogram: Sequence[float] | Floats, variance: float) -> Floats:
+    """Return the points at which levels with given shares change, ascending, shape (levels - 1,).
 
-    Parameters
-    ----------
-    histogram : sequence of float, length levels
-        Shares of the levels over everybody, all above 0; they are normalised.
-    variance : float
-        Of the latent rating, whose distribution is Normal(0, variance); the noise on it has variance 1.
-
-    Returns
-    -------
-    ndarray, shape (levels - 1,)
-        Ascending.
+    The latent rating is Normal(0, variance); the noise on it has variance 1.
     """
     shares = np.asarray(histogram, dtype=np.float64)
     below = np.cumsum(shares)[:-1] / shares.sum()
-    points: NDArray[np.float64] = ndtri(below) * np.sqrt(1 + variance)
+    points: Floats = ndtri(below) * np.sqrt(1 + variance)
     return points
 
 
-def level_probabilities(
-    latent: NDArray[np.float64], cuts: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return Pr(level | latent rating) and its derivative by the latent rating.
-
-    Parameters
-    ----------
-    latent : ndarray, shape (points,)
-    cuts : ndarray, shape (levels - 1,)
-
-    Returns
-    -------
-    probabilities, slopes : ndarray, shape (points, levels)
-    """
+def level_probabilities(latent: Floats, cuts: Floats) -> tuple[Floats, Floats]:
+    """Return Pr(level | latent rating) and its derivative by the latent rating, shape (points, levels)."""
     offsets = cuts[None, :] - latent[:, None]
     beyond = np.full((latent.size, 1), np.inf)
     low, high = np.hstack([-beyond, offsets]), np.hstack([offsets, beyond])
@@ -91,22 +61,8 @@ def level_probabilities(
     return probabilities, slopes
 
 
-def expected_rating(
-    latent: NDArray[np.float64],
-    variances: NDArray[np.float64],
-    cuts: NDArray[np.float64],
-    values: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Return the mean rating of normally distributed latent ratings.
-
-    Parameters
-    ----------
-    latent, variances : ndarray, shape (cells,)
-        Mean and variance of each latent rating, without the noise on it.
-    cuts : ndarray, shape (levels - 1,)
-    values : ndarray, shape (levels,)
-        The rating of each level, ascending.
-    """
+def expected_rating(latent: Floats, variances: Floats, cuts: Floats, values: Floats) -> Floats:
+    """Return the mean rating of latent ratings of some means and variances, without the noise on them."""
     spreads = np.sqrt(1 + variances)
     expected = np.full(latent.shape, values[0])
     for cut, gap in zip(cuts, np.diff(values), strict=True):

@@ -1,16 +1,13 @@
 """Predictions as they must be, one finite number for each cell, and the lists that follow from them."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import segments
+from dprec.arrays import AnyInts, Bools, Floats, Ints, segments
 from dprec.errors import InputError
 from dprec.progress import Progress, silent
 from dprec.randomness import threefry
@@ -19,23 +16,8 @@ from dprec.ratings import Ratings
 PredictT = TypeVar("PredictT", bound=Callable[..., Any])
 
 
-def checked_predictions(predictions: Any, shape: tuple[int, ...], component: str) -> NDArray[np.float64]:
-    """Return predictions, or refuse what is none.
-
-    Parameters
-    ----------
-    predictions : object
-        What a component has returned.
-    shape : tuple of int
-        What it was asked for: (cells,), or (users, items).
-    component : str
-        Its name, for the error.
-
-    Raises
-    ------
-    InputError
-        When they have another shape, or one of them is no finite number.
-    """
+def checked_predictions(predictions: Any, shape: tuple[int, ...], component: str) -> Floats:
+    """Return a component's predictions, or raise InputError for another shape or no finite numbers."""
     accepted = f"one finite number for each cell, shape {shape}"
     try:
         values = np.asarray(predictions, dtype=np.float64)
@@ -57,7 +39,7 @@ def checked(predict: PredictT, component: str) -> PredictT:
     """Return a function that predicts cells, given users and items, and checks its predictions."""
 
     @functools.wraps(predict)
-    def predicting(users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def predicting(users: AnyInts, items: AnyInts) -> Floats:
         return checked_predictions(predict(users, items), users.shape, component)
 
     return predicting  # type: ignore[return-value]
@@ -67,7 +49,7 @@ def checked_rows(predict_rows: PredictT, component: str) -> PredictT:
     """Return a function that predicts all items of users, and checks its predictions."""
 
     @functools.wraps(predict_rows)
-    def predicting(users: NDArray[np.integer], n_items: int) -> NDArray[np.float64]:
+    def predicting(users: AnyInts, n_items: int) -> Floats:
         return checked_predictions(predict_rows(users, n_items), (users.size, n_items), component)
 
     return predicting  # type: ignore[return-value]
@@ -82,13 +64,13 @@ _ITEMS = 4096
 NO_ITEM = -1
 """What ends the list of a user with fewer items to recommend."""
 
-Predict = Callable[[NDArray[np.integer], NDArray[np.integer]], NDArray[np.float64]]
+Predict = Callable[[AnyInts, AnyInts], Floats]
 """From arrays of users and items to predicted ratings, not clipped, shape (cells,)."""
 
-PredictRows = Callable[[NDArray[np.integer], int], NDArray[np.float64]]
+PredictRows = Callable[[AnyInts, int], Floats]
 """From an array of users and the number of items to predicted ratings of all items, shape (users, items)."""
 
-Candidates = Callable[[NDArray[np.integer]], NDArray[np.bool_]]
+Candidates = Callable[[AnyInts], Bools]
 """From an array of users to which items may be recommended to each, shape (users, items)."""
 
 
@@ -98,10 +80,10 @@ class Unrated:
 
     rated: Ratings
     """What is left out."""
-    allowed: NDArray[np.bool_] | None = None
+    allowed: Bools | None = None
     """Which items may be recommended to anybody; by default all; shape (items,)."""
 
-    def __call__(self, users: NDArray[np.integer]) -> NDArray[np.bool_]:
+    def __call__(self, users: AnyInts) -> Bools:
         """Return which items are candidates of each user, shape (users, items)."""
         allowed = np.ones(self.rated.n_items, dtype=np.bool_) if self.allowed is None else self.allowed
         wanted = np.repeat(allowed[None, :], users.size, axis=0)
@@ -127,7 +109,7 @@ class Sampled:
     seed: int
     """The draws depend on it, on the user and on the item alone."""
 
-    def __call__(self, users: NDArray[np.integer]) -> NDArray[np.bool_]:
+    def __call__(self, users: AnyInts) -> Bools:
         """Return which items are candidates of each user, shape (users, items)."""
         drawable = self.unrated(users)
         drawable[cells_of(self.tested, users)] = False
@@ -138,7 +120,7 @@ class Sampled:
         words = threefry(keys, low, high)[0].reshape(drawable.shape)
         draws = np.where(drawable, words >> np.uint64(1), _LAST)
         last = min(self.negatives, n_items) - 1
-        chosen: NDArray[np.bool_] = draws <= np.partition(draws, last, axis=1)[:, last : last + 1]
+        chosen: Bools = draws <= np.partition(draws, last, axis=1)[:, last : last + 1]
         chosen &= drawable
         chosen[cells_of(self.relevant, users)] = True
         return chosen
@@ -148,7 +130,7 @@ _LAST = np.uint64((1 << 64) - 1)
 """Comes after every draw of 63 bits."""
 
 
-def cells_of(ratings: Ratings, users: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
+def cells_of(ratings: Ratings, users: AnyInts) -> tuple[Ints, AnyInts]:
     """Return the rated cells of some users: each one's place among the users, and the item."""
     asked = users.astype(np.int64)
     counts = ratings.counts[asked]
@@ -157,61 +139,27 @@ def cells_of(ratings: Ratings, users: NDArray[np.integer]) -> tuple[NDArray[np.i
 
 
 def recommended(
-    predict: Predict,
-    rated: Ratings,
-    users: NDArray[np.integer],
-    n: int,
-    candidates: NDArray[np.bool_] | None = None,
-) -> NDArray[np.int64]:
-    """Return each user's best unrated items, the best first; see `best_items`.
-
-    Parameters
-    ----------
-    predict : callable
-        From arrays of users and items to predicted ratings.
-    rated : Ratings
-        Which items are left out.
-    users : ndarray of int, shape (users,)
-    n : int
-        Length of the lists, at least 1.
-    candidates : ndarray of bool, shape (items,), optional
-        Which items may be recommended; by default all.
-    """
+    predict: Predict, rated: Ratings, users: AnyInts, n: int, candidates: Bools | None = None
+) -> Ints:
+    """Return each user's best unrated items, the best first; see `best_items`."""
     return best_items(predict, Unrated(rated, candidates), users, n, rated.n_items)
 
 
 def best_items(
     predict: Predict,
     candidates: Candidates,
-    users: NDArray[np.integer],
+    users: AnyInts,
     n: int,
     n_items: int,
     *,
     predict_rows: PredictRows | None = None,
     progress: Progress = silent,
-) -> NDArray[np.int64]:
-    """Return each user's best candidates, the best first.
+) -> Ints:
+    """Return each user's best candidates, the best first, shape (users, min(n, items)).
 
-    Memory does not grow with the number of users, and with the number of items only by a row per user.
-
-    Parameters
-    ----------
-    predict : callable
-        From arrays of users and items to predicted ratings.
-    candidates : callable
-        From users to the items that may be recommended to each.
-    users : ndarray of int, shape (users,)
-    n : int
-        Length of the lists, at least 1.
-    n_items : int
-        Size of the catalogue.
-    predict_rows : callable, optional
-        Predicts all items of users at once, where that costs less than cell by cell.
-
-    Returns
-    -------
-    ndarray of int64, shape (users, min(n, items))
-        Of equal predictions, the first items; `NO_ITEM` after the last item of a short list.
+    Of equal predictions, the first items; `NO_ITEM` after the last item of a short list. Memory does not grow
+    with the number of users, and with the number of items only by a row per user. ``predict_rows`` predicts
+    all items of users at once, where that costs less than cell by cell.
     """
     lists = np.empty((users.size, min(n, n_items)), dtype=np.int64)
     step = max(1, _CELLS // max(1, n_items))
@@ -229,7 +177,7 @@ def best_items(
     return lists
 
 
-def _scores(predict: Predict, users: NDArray[np.int64], wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _scores(predict: Predict, users: Ints, wanted: Bools) -> Floats:
     """Return the predictions of the wanted cells, -inf for the others, shape (users, items)."""
     scores = np.full(wanted.shape, -np.inf)
     for first in range(0, wanted.shape[1], _ITEMS):
@@ -238,7 +186,7 @@ def _scores(predict: Predict, users: NDArray[np.int64], wanted: NDArray[np.bool_
     return scores
 
 
-def _largest(scores: NDArray[np.float64], n: int) -> NDArray[np.int64]:
+def _largest(scores: Floats, n: int) -> Ints:
     """Return the places of each row's n largest scores, the largest first, of equal ones the first."""
     rows, columns = scores.shape
     if n == 0:

@@ -1,7 +1,5 @@
 """The progress of a computation: types for the code that computes and the code that shows it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 Progress = Callable[[str, int, int], None]

@@ -11,13 +11,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from dprec.arrays import find, offsets, rows_of, segments
+from dprec.arrays import (
+    AnyArray,
+    AnyInts,
+    Bools,
+    Floats,
+    Int32s,
+    Ints,
+    Uint8s,
+    find,
+    offsets,
+    rows_of,
+    segments,
+)
 from dprec.data_frames import data_frame
 from dprec.errors import InputError
 
@@ -31,10 +43,10 @@ Duplicates = Literal["error", "last"]
 class RatingRows:
     """One (user, item, rating) row per rating, in any order."""
 
-    users: NDArray[Any]
-    items: NDArray[Any]
+    users: AnyArray
+    items: AnyArray
     """The data set's identifiers, numbers or strings; shape (rows,)."""
-    values: NDArray[np.float64]
+    values: Floats
     """Shape (rows,)."""
     source: str = "ratings"
     """Name of the rows in error messages, usually the file."""
@@ -42,19 +54,16 @@ class RatingRows:
     """Line number of the first row, for error messages."""
     unit: str = "line"
     """What a row is called in error messages."""
-    places: NDArray[np.int64] | None = None
+    places: Ints | None = None
     """Place of each row among all that were read, from 0; by default all of them are here; shape (rows,)."""
-    times: NDArray[np.float64] | None = None
+    times: Floats | None = None
     """When the ratings were made; shape (rows,)."""
 
     @classmethod
     def of(cls, users: ArrayLike, items: ArrayLike, values: ArrayLike, source: str) -> RatingRows:
         """Check columns and put them side by side.
 
-        Raises
-        ------
-        InputError
-            When ratings are not numbers, or the columns have different lengths.
+        Raises InputError when ratings are not numbers, or the columns have different lengths.
         """
         try:
             numbers = np.asarray(values, dtype=np.float64)
@@ -73,10 +82,7 @@ class RatingRows:
     def without(self, missing: Sequence[float]) -> RatingRows:
         """Return the rows whose rating is none of some values, which mean that there is none.
 
-        Raises
-        ------
-        InputError
-            When nothing remains.
+        Raises InputError when nothing remains.
         """
         kept = np.flatnonzero(~np.isin(self.values, missing))
         if not kept.size:
@@ -90,8 +96,8 @@ class RatingRows:
         return RatingRows(*columns, self.source, self.first_line, self.unit, places=kept, times=times)
 
     def placed(
-        self, user_ids: NDArray[Any] | None, item_ids: NDArray[Any] | None
-    ) -> tuple[tuple[NDArray[Any], NDArray[np.int64]], tuple[NDArray[Any], NDArray[np.int64]]]:
+        self, user_ids: AnyArray | None, item_ids: AnyArray | None
+    ) -> tuple[tuple[AnyArray, Ints], tuple[AnyArray, Ints]]:
         """Return the identifiers of users and of items, ascending, each with the place of every row in them.
 
         Parameters
@@ -109,7 +115,7 @@ class RatingRows:
             _placed(self.items, item_ids, f"{self.source}: item"),
         )
 
-    def ordered(self, cells: NDArray[np.int64], duplicates: Duplicates) -> NDArray[np.int64]:
+    def ordered(self, cells: Ints, duplicates: Duplicates) -> Ints:
         """Return the positions of the rows in the order of the cells that they rate, one row per cell.
 
         Parameters
@@ -138,9 +144,7 @@ class RatingRows:
         return np.delete(order, repeated)
 
 
-def _placed(
-    identifiers: NDArray[Any], space: NDArray[Any] | None, where: str
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def _placed(identifiers: AnyArray, space: AnyArray | None, where: str) -> tuple[AnyArray, Ints]:
     if space is None:
         try:
             distinct, places = np.unique(identifiers, return_inverse=True)
@@ -165,7 +169,7 @@ _USERS_AT_ONCE = 1 << 16
 class RatingScale:
     """The levels a rating can take."""
 
-    values: NDArray[np.float64]
+    values: Floats
     """The numbers the levels stand for, ascending; level ``k`` (from 1) is ``values[k - 1]``;
     shape (levels,).
     """
@@ -189,10 +193,7 @@ class RatingScale:
     def evenly(cls, low: float, high: float, step: float, *, continuous: bool = False) -> RatingScale:
         """Build the scale low, low + step, ..., high.
 
-        Raises
-        ------
-        InputError
-            When the step does not divide the range, or the scale would have too many levels.
+        Raises InputError when the step does not divide the range, or the scale would have too many levels.
         """
         if not (step > 0 and high > low):
             raise InputError("scale", f"{low} to {high} by {step}", "low < high and a step above 0")
@@ -220,12 +221,12 @@ class RatingScale:
         """Largest rating."""
         return float(self.values[-1])
 
-    def level_of(self, values: ArrayLike) -> NDArray[np.uint8]:
+    def level_of(self, values: ArrayLike) -> Uint8s:
         """Return the nearest level, 1 to `levels`, of each value."""
         midpoints = (self.values[1:] + self.values[:-1]) / 2
         return (np.searchsorted(midpoints, np.asarray(values, dtype=np.float64)) + 1).astype(np.uint8)
 
-    def accepts(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def accepts(self, values: Floats) -> Bools:
         """Return which values can be ratings on this scale."""
         inside = (values >= self.low) & (values <= self.high)
         if self.continuous:
@@ -246,18 +247,18 @@ class RatingScale:
 class Ratings:
     """A sparse matrix of ratings, by user, items ascending within a user."""
 
-    indptr: NDArray[np.int64]
+    indptr: Ints
     """The ratings of user ``u`` are at ``indptr[u]:indptr[u + 1]``; shape (users + 1,)."""
-    items: NDArray[np.int32]
+    items: Int32s
     """Shape (ratings,)."""
-    levels: NDArray[np.uint8]
+    levels: Uint8s
     """Levels of the scale, from 1; shape (ratings,)."""
     scale: RatingScale
-    user_ids: NDArray[Any]
-    item_ids: NDArray[Any]
+    user_ids: AnyArray
+    item_ids: AnyArray
     """The data set's own identifiers; shapes (users,) and (items,)."""
-    exact: NDArray[np.float64] | None = field(default=None)
-    times: NDArray[np.float64] | None = field(default=None)
+    exact: Floats | None = field(default=None)
+    times: Floats | None = field(default=None)
     """The unrounded ratings of a continuous scale; when ratings were made, kept only for a split by time;
     shape (ratings,).
     """
@@ -269,8 +270,8 @@ class Ratings:
         scale: RatingScale,
         *,
         duplicates: Duplicates = "error",
-        user_ids: NDArray[Any] | None = None,
-        item_ids: NDArray[Any] | None = None,
+        user_ids: AnyArray | None = None,
+        item_ids: AnyArray | None = None,
     ) -> Ratings:
         """Build from one row per rating; see `from_triples` for the arguments and errors."""
         if duplicates not in ("error", "last"):
@@ -302,8 +303,8 @@ class Ratings:
         scale: RatingScale,
         *,
         duplicates: Duplicates = "error",
-        user_ids: NDArray[Any] | None = None,
-        item_ids: NDArray[Any] | None = None,
+        user_ids: AnyArray | None = None,
+        item_ids: AnyArray | None = None,
         source: str = "ratings",
     ) -> Ratings:
         """Build from columns with one (user, item, rating) per rating, in any order.
@@ -351,10 +352,7 @@ class Ratings:
     ) -> Ratings:
         """Build from a data frame with one row per rating.
 
-        Raises
-        ------
-        InputError
-            When a column is missing, and as `from_triples`.
+        Raises InputError when a column is missing, and as `from_triples`.
         """
         for column in (user, item, rating):
             if column not in frame.columns:
@@ -373,10 +371,7 @@ class Ratings:
     def to_pandas(self) -> pd.DataFrame:
         """Return one row (user, item, rating) per rating, with the data set's identifiers.
 
-        Raises
-        ------
-        ModuleNotFoundError
-            When pandas is not installed; nothing else in dprec needs it.
+        Raises ModuleNotFoundError when pandas is not installed; nothing else in dprec needs it.
         """
         columns = {
             "user": self.user_ids[self.users],
@@ -409,26 +404,26 @@ class Ratings:
         return self.items.size
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Ints:
         """Ratings per user, shape (users,)."""
         return np.diff(self.indptr)
 
     @cached_property
-    def users(self) -> NDArray[np.int32]:
+    def users(self) -> Int32s:
         """The user of each rating, shape (ratings,)."""
         return rows_of(self.counts, np.int32)
 
     @property
-    def cells(self) -> NDArray[np.int64]:
+    def cells(self) -> Ints:
         """The row-major position of each rating in the matrix, ascending, shape (ratings,)."""
         return self.users.astype(np.int64) * self.n_items + self.items
 
     @property
-    def values(self) -> NDArray[np.float64]:
+    def values(self) -> Floats:
         """The true ratings, shape (ratings,)."""
         return self.values_at(slice(None))
 
-    def values_at(self, cells: slice | NDArray[np.integer]) -> NDArray[np.float64]:
+    def values_at(self, cells: slice | AnyInts) -> Floats:
         """Return some of the true ratings, by their places in `items`."""
         return self.exact[cells] if self.exact is not None else self.scale.values[self.levels[cells] - 1]
 
@@ -437,12 +432,12 @@ class Ratings:
         """Mean rating; the middle of the scale if there are no ratings."""
         return float(self.values.mean()) if self.count else (self.scale.low + self.scale.high) / 2
 
-    def histogram(self) -> NDArray[np.float64]:
+    def histogram(self) -> Floats:
         """Return the share of each level, shape (levels,)."""
         counts = np.bincount(self.levels, minlength=self.scale.levels + 1)[1:]
         return counts / max(1, self.count)
 
-    def user_means(self, users: NDArray[np.integer] | None = None) -> NDArray[np.float64]:
+    def user_means(self, users: AnyInts | None = None) -> Floats:
         """Return the mean rating of some users, by default all; the overall mean for one without ratings."""
         chosen = np.arange(self.n_users) if users is None else users
         counts = self.counts[chosen]
@@ -454,7 +449,7 @@ class Ratings:
         means = sums / np.maximum(1, counts)
         return means if counts.all() else np.where(counts > 0, means, self.mean)
 
-    def select(self, keep: NDArray[np.bool_]) -> Self:
+    def select(self, keep: Bools) -> Self:
         """Return the ratings where ``keep`` is true, in the same identifier spaces."""
         counts, filled = np.zeros(self.n_users, dtype=np.int64), np.flatnonzero(self.counts)
         counts[filled] = np.add.reduceat(keep, self.indptr[filled], dtype=np.int64) if filled.size else 0

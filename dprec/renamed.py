@@ -4,8 +4,6 @@ An old name is refused with the new one. What devices and server draw is keyed b
 new name changes no draw.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 KEYS = {

@@ -1,14 +1,12 @@
 """Division of a data set into ratings to learn from and ratings to predict."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import Floats, Ints
 from dprec.components import Options, Registry, option
 from dprec.crossdomain import CrossDomainRatings
 from dprec.datasets import GIVEN, Dataset, without_times
@@ -56,7 +54,7 @@ class RandomSplit(Split):
             return _parted(ratings, self.test_rows(ratings, seed), self.kind)
 
     @abstractmethod
-    def test_rows(self, ratings: Ratings, seed: int) -> NDArray[np.int64]:
+    def test_rows(self, ratings: Ratings, seed: int) -> Ints:
         """Return the positions of the test ratings among all ratings, in any order.
 
         Parameters
@@ -99,7 +97,7 @@ class KFold(RandomSplit):
         if self.fold >= self.folds:
             raise SettingError("fold", str(self.fold), f"0 to {self.folds - 1}, with folds: {self.folds}")
 
-    def test_rows(self, ratings: Ratings, seed: int) -> NDArray[np.int64]:
+    def test_rows(self, ratings: Ratings, seed: int) -> Ints:
         """Return part `fold`."""
         order = generator(seed, "split").permutation(ratings.count)
         return order[self.fold :: self.folds]
@@ -112,7 +110,7 @@ class Holdout(RandomSplit):
     kind: Literal["holdout"] = "holdout"
     test_fraction: float = option("Share of the ratings to test on.", 0.2, gt=0, lt=1)
 
-    def test_rows(self, ratings: Ratings, seed: int) -> NDArray[np.int64]:
+    def test_rows(self, ratings: Ratings, seed: int) -> Ints:
         """Return round(test_fraction * count) of all ratings."""
         order = generator(seed, "split").permutation(ratings.count)
         return order[: round(self.test_fraction * ratings.count)]
@@ -125,7 +123,7 @@ class LeaveNPerUser(RandomSplit):
     kind: Literal["leave-n-per-user"] = "leave-n-per-user"
     count: int = option("Ratings of each user to test on.", 1, ge=1)
 
-    def test_rows(self, ratings: Ratings, seed: int) -> NDArray[np.int64]:
+    def test_rows(self, ratings: Ratings, seed: int) -> Ints:
         """Return `count` ratings of each user who has more."""
         # Ratings are stored by user, so sorting by user and then at random shuffles each profile.
         order = shuffled_within(ratings.users, words(seed, "split", 0, ratings.count))
@@ -152,7 +150,7 @@ class Temporal(Split):
         with within("split"):
             return _parted(ratings, self._latest(timed.times, timed), self.kind)
 
-    def _latest(self, times: NDArray[np.float64], ratings: Ratings) -> NDArray[np.int64]:
+    def _latest(self, times: Floats, ratings: Ratings) -> Ints:
         """Return the positions of the test ratings."""
         if self.of == "all":
             order = np.argsort(times, kind="stable")
@@ -170,7 +168,7 @@ class ColdStart(RandomSplit):
     kind: Literal["cold-start"] = "cold-start"
     test_fraction: float = option("Share of the users with ratings in both domains.", 0.2, gt=0, lt=1)
 
-    def test_rows(self, ratings: Ratings, seed: int) -> NDArray[np.int64]:
+    def test_rows(self, ratings: Ratings, seed: int) -> Ints:
         """Return all target ratings of the chosen users."""
         if not isinstance(ratings, CrossDomainRatings):
             raise SettingError("", "cold-start, but the data set has one domain", "two domains")
@@ -201,7 +199,7 @@ def fitting_split(dataset: Dataset, split: Split) -> Split:
     return Holdout() if isinstance(split, Predefined) and split.fold not in names else split
 
 
-def _parted(ratings: Ratings, test_rows: NDArray[np.int64], kind: str) -> tuple[Ratings, Ratings]:
+def _parted(ratings: Ratings, test_rows: Ints, kind: str) -> tuple[Ratings, Ratings]:
     tested = np.zeros(ratings.count, dtype=np.bool_)
     tested[test_rows] = True
     for name, size in (("test", test_rows.size), ("train", ratings.count - test_rows.size)):

@@ -4,8 +4,6 @@ The command line is named here as a string, as in the metadata of an installed s
 package imports the simulation.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from importlib import import_module
@@ -27,15 +25,10 @@ _HOME = Path(__file__).resolve().parents[1]
 
 
 def check_packages() -> None:
-    """Refuse to start if another module would be imported instead of one of the packages.
+    """Raise InputError if another module would be imported instead of one of the packages.
 
-    The current directory is searched even if this process does not import from it, since Ray puts it
-    first on the path of its workers.
-
-    Raises
-    ------
-    InputError
-        When a module has the name of a package, naming its file, or the current directory was deleted.
+    The current directory is searched even if this process does not import from it, since Ray puts it first on
+    the path of its workers.
     """
     try:
         Path.cwd()
@@ -60,10 +53,6 @@ def interrupt_once(number: int, frame: FrameType | None) -> NoReturn:
     """Interrupt the program, and ignore what follows: half of an orderly end shows tracebacks, as Ray does.
 
     SIGTERM, by which schedulers and containers stop a program, ends it as an interrupt from the keyboard.
-
-    Raises
-    ------
-    KeyboardInterrupt
     """
     for ending in _ENDING:
         signal.signal(ending, signal.SIG_IGN)

@@ -79,11 +79,11 @@ def audit_all(
     InputError
         When an argument is out of range, or the directory holds something else.
     """
-    from simulation.auditing import presets
+    from simulation.auditing.auditing import TRIALS, audit_all
 
-    return presets.audit_all(
+    return audit_all(
         output,
-        trials=presets.TRIALS if trials is None else trials,
+        trials=TRIALS if trials is None else trials,
         seed=seed,
         confidence=confidence,
         progress=progress,

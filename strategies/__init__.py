@@ -6,8 +6,6 @@ what is asked only once is a query, not a strategy (`ReportCollection`, `Replace
 Names are imported on first use: the configuration needs the sampling, but not Flower.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

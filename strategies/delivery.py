@@ -4,16 +4,14 @@ What a list costs is known without predicting anything. So a simulation of many 
 does not make them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from flwr.app import RecordDict
 from flwr.serverapp import Grid
-from numpy.typing import NDArray
 
-from dprec.arrays import offsets, rows_of, segments
+from dprec.arrays import AnyInts, Bools, Floats, Ints, offsets, rows_of, segments
 from dprec.exchange import PERSONALIZE, PRIOR, RECOMMEND, Personalization, Recommendations
 from dprec.predictions import NO_ITEM, Predict, PredictRows, best_items
 from dprec.ratings import RatingScale
@@ -29,24 +27,24 @@ MOST_CELLS = 1 << 20
 class Seen:
     """The items that the server has seen as rated, which are not recommended."""
 
-    counts: NDArray[np.int64]
+    counts: Ints
     """Shape (users,)."""
-    items: NDArray[np.integer]
+    items: AnyInts
     """By user; shape (cells,)."""
     n_items: int
     """Items of the catalogue."""
 
     @classmethod
-    def of(cls, users: NDArray[np.integer], items: NDArray[np.integer], shape: tuple[int, int]) -> Seen:
+    def of(cls, users: AnyInts, items: AnyInts, shape: tuple[int, int]) -> Self:
         """Return what is seen, from cells in the order of the users."""
         return cls(np.bincount(users, minlength=shape[0]), items, shape[1])
 
     @classmethod
-    def nothing(cls, shape: tuple[int, int]) -> Seen:
+    def nothing(cls, shape: tuple[int, int]) -> Self:
         """Return that nothing is seen, where reports hide the rated items."""
         return cls(np.zeros(shape[0], dtype=np.int64), np.zeros(0, dtype=np.int64), shape[1])
 
-    def __call__(self, users: NDArray[np.integer]) -> NDArray[np.bool_]:
+    def __call__(self, users: AnyInts) -> Bools:
         """Return which items may be recommended to each of some users, shape (users, items)."""
         wanted = np.ones((users.size, self.n_items), dtype=np.bool_)
         counts = self.counts[users]
@@ -72,11 +70,11 @@ class Lists:
         return ItemListCodec(self.seen.n_items)
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Ints:
         """Bytes of every user's list, shape (users,)."""
         return self.codec.sizes(np.minimum(self.longest, self.seen.n_items - self.seen.counts))
 
-    def encoded(self, users: NDArray[np.int64]) -> list[bytes]:
+    def encoded(self, users: Ints) -> list[bytes]:
         """Return the encoded lists of some users, the best item first."""
         n_items = self.seen.n_items
         best = best_items(
@@ -94,14 +92,7 @@ def deliver_lists(
 ) -> dict[str, int]:
     """Send everybody a list; return the bytes charged, as `RoundAccount.spent` does.
 
-    Parameters
-    ----------
-    roster : Roster
-        Users with a node of their own are always sent theirs; many users of a simulation are only charged.
-    group : str
-        Run key.
-    traffic : TrafficLedger
-        Charged in place.
+    Users with a node of their own are always sent theirs; many users of a simulation are only charged.
     """
     account = RoundAccount(RECOMMEND, group, traffic)
     hosted = [partition_id for partition_id, node in enumerate(roster.node_ids) if node is not None]
@@ -121,18 +112,11 @@ def deliver_lists(
 
 
 def broadcast_table(
-    grid: Grid, roster: Roster, group: str, table: bytes, priors: NDArray[np.float64], traffic: TrafficLedger
+    grid: Grid, roster: Roster, group: str, table: bytes, priors: Floats, traffic: TrafficLedger
 ) -> dict[str, int]:
     """Send the table to everybody; return the bytes charged, as `RoundAccount.spent` does.
 
-    Parameters
-    ----------
-    group : str
-        Run key.
-    priors : ndarray, shape (users, 1 + factors)
-        See `Personalization`.
-    traffic : TrafficLedger
-        Charged in place: the table in full to every user, although a partition shares it.
+    It is charged in full to every user, although a partition shares it.
     """
     sent = priors.astype(PRIOR)
     own = sent.shape[1] * PRIOR.itemsize

@@ -5,8 +5,6 @@ use; from then on it sends the user the entries at these items and gets back one
 This is a Flower `Strategy` that keeps its matrix to itself; see `strategies.rounds`.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,10 +13,9 @@ from typing import Any
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
-from numpy.typing import NDArray
 
 from dprec.accounting import ChannelDraws, PrivacyAccountant
-from dprec.arrays import cut, offsets, segments, sizes_of
+from dprec.arrays import Floats, Int32s, Ints, cut, offsets, segments, sizes_of
 from dprec.channel import Channel
 from dprec.completion import Biases, Domain, HiddenMatrix, OneBit
 from dprec.exchange import ROW_ENTRY, SLOPES, SlopesRequest
@@ -29,15 +26,7 @@ from strategies.rounds import OwnModelRounds, RoundAccount, request_content
 
 @dataclass(eq=False)
 class GradientPerturbation(OwnModelRounds):
-    """Projected steps along noisy gradients (Li et al. [li2021], Algorithm 3).
-
-    Attributes
-    ----------
-    matrix : HiddenMatrix
-        The estimate after the rounds so far.
-    traffic : TrafficLedger
-    accountant : PrivacyAccountant
-    """
+    """Projected steps along noisy gradients (Li et al. [li2021], Algorithm 3)."""
 
     completion: OneBit
     """The model and its constraints."""
@@ -45,7 +34,7 @@ class GradientPerturbation(OwnModelRounds):
     """The channel through which every entry of a gradient is sent."""
     step: float
     """Length of the projected step, as a multiple of one over the likelihood's curvature at 0."""
-    counts: NDArray[np.int64]
+    counts: Ints
     """Ratings of each user, for the ledger; shape (users,)."""
     n_items: int
     seed: int
@@ -71,20 +60,14 @@ class GradientPerturbation(OwnModelRounds):
         return self.roster.n_users, self.n_items
 
     @property
-    def observed(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def observed(self) -> tuple[Int32s, Int32s]:
         """Users and items of the cells that are known to be rated, by user."""
         return self._users_and_items(self._cells)
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Return one request per node, with the rows of its users; see Flower's `Strategy`.
-
-        Raises
-        ------
-        ValueError
-            When there are arrays to start from.
-        """
+        """Return one request per node, with the rows of its users; raises ValueError for arrays."""
         self.refuse_arrays(arrays)
         self._account = RoundAccount(SLOPES, self.group, self.traffic)
         rows = self._encoded_rows()
@@ -126,14 +109,11 @@ class GradientPerturbation(OwnModelRounds):
         logging.getLogger("flwr").info("\t└──> gradient perturbation, shape %s", self.shape)
 
     def _encoded_rows(self) -> list[bytes]:
-        """Return what each user is sent: the entries at its items, or nothing if these are not known."""
         users, items = self.observed
         data = self.matrix.hidden(users, items).astype(ROW_ENTRY).tobytes()
         return cut(data, self._counts * ROW_ENTRY.itemsize)
 
-    def _read(
-        self, users: NDArray[np.int64], reports: list[bytes]
-    ) -> tuple[int, NDArray[np.int64], NDArray[np.float64]]:
+    def _read(self, users: Ints, reports: list[bytes]) -> tuple[int, Ints, Floats]:
         """Decode the reports of some users: how many are valid, and their cells and slopes."""
         known = self._counts[users] > 0
         new, old = users[~known], users[known]
@@ -149,8 +129,7 @@ class GradientPerturbation(OwnModelRounds):
             self.channel.values[np.concatenate([first.symbols, symbols])],
         )
 
-    def _move(self, cells: NDArray[np.int64], slopes: NDArray[np.float64]) -> None:
-        """Take the projected step, and record which items are rated."""
+    def _move(self, cells: Ints, slopes: Floats) -> None:
         order = np.argsort(cells)
         cells, slopes = cells[order], slopes[order]
         users, items = self._users_and_items(cells)
@@ -164,9 +143,9 @@ class GradientPerturbation(OwnModelRounds):
         self._cells = np.union1d(self._cells, cells)
         self._counts = np.bincount(self._cells // self.n_items, minlength=self.roster.n_users)
 
-    def _domain(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> Domain[Any]:
+    def _domain(self, users: Int32s, items: Int32s) -> Domain[Any]:
         return self.completion.domain(users, items, self.shape, self.seed)
 
-    def _users_and_items(self, cells: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def _users_and_items(self, cells: Ints) -> tuple[Int32s, Int32s]:
         users, items = np.divmod(cells, self.n_items)
         return users.astype(np.int32), items.astype(np.int32)

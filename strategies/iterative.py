@@ -3,19 +3,18 @@
 This is a Flower `Strategy` whose arrays are the item factors; see `strategies.rounds`.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
-from numpy.typing import NDArray
 
 from dprec.accounting import ChannelDraws, PrivacyAccountant, dominating_channel
+from dprec.arrays import Bools, Floats
 from dprec.completion import Start, StepOptions, initial_item_factors, step_item_factors
 from dprec.errors import RunError
 from dprec.exchange import TRAIN, GradientRequest, bitmap_of
@@ -30,16 +29,16 @@ from strategies.rounds import RoundAccount, TrainingRounds, request_content
 class State:
     """Everything that a round changes, from which an interrupted run resumes."""
 
-    factors: NDArray[np.float64]
-    velocity: NDArray[np.float64]
+    factors: Floats
+    velocity: Floats
     """Shape (items, rank)."""
     broadcast: Factors | None
     """What the last round sent, as the devices received it; shape (items, rank)."""
-    holders: NDArray[np.bool_]
+    holders: Bools
     """Users who are known to hold it; shape (users,)."""
     traffic: TrafficLedger
     accountant: PrivacyAccountant
-    best_factors: NDArray[np.float64]
+    best_factors: Floats
     """Shape (items, rank)."""
     best_error: float = math.inf
     best_round: int = 0
@@ -48,18 +47,8 @@ class State:
     """One per finished round."""
 
     @classmethod
-    def begin(
-        cls, rated: NDArray[np.bool_], n_items: int, rank: int, seed: int, start: Start = "level"
-    ) -> State:
-        """Return the state before the first round.
-
-        Parameters
-        ----------
-        rated : ndarray of bool, shape (users,)
-            Users who have a rating to protect.
-        start : {"random", "level"}
-            As `StepOptions`.
-        """
+    def begin(cls, rated: Bools, n_items: int, rank: int, seed: int, start: Start = "level") -> Self:
+        """Return the state before the first round of users who have a rating to protect."""
         factors = initial_item_factors(n_items, rank, seed, start)
         return cls(
             factors=factors,
@@ -128,13 +117,7 @@ class IterativeFactorization(TrainingRounds):
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Return one request per node that hosts users who are asked; see Flower's `Strategy`.
-
-        Raises
-        ------
-        ValueError
-            When the arrays are not one array of item factors.
-        """
+        """Return a request per node with users who are asked; raises ValueError without item factors."""
         given = arrays.to_numpy_ndarrays()
         if len(given) != 1 or given[0].shape != self.shape:
             shapes = ", ".join(str(array.shape) for array in given)

@@ -4,13 +4,10 @@ Which users are asked depends on the seed and the user's number, never on the no
 this module, so it knows nothing of Flower.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
+from typing import Self
 
-import numpy as np
-from numpy.typing import NDArray
-
+from dprec.arrays import Bools
 from dprec.components import Options, option
 from dprec.errors import SettingError
 from dprec.randomness import subset, words
@@ -42,13 +39,7 @@ class SamplingOptions(Options):
             raise SettingError("", "a fraction and a count", "one of the two")
 
     def size(self, n_users: int) -> int:
-        """Return how many of the users are asked.
-
-        Raises
-        ------
-        SettingError
-            When nobody would be asked, or more than there are.
-        """
+        """Return how many of the users are asked; raises SettingError for nobody, or more than there are."""
         wanted = n_users if self.count is None else self.count
         if self.fraction is not None:
             wanted = round(self.fraction * n_users)
@@ -58,7 +49,7 @@ class SamplingOptions(Options):
             raise SettingError(key, selection, "a value that selects at least one user and at most all")
         return wanted
 
-    def draw(self, n_users: int, seed: int, round_index: int) -> NDArray[np.bool_]:
+    def draw(self, n_users: int, seed: int, round_index: int) -> Bools:
         """Return whether each user is asked in a round, shape (users,)."""
         return subset(self.size(n_users), words(seed, "sampling", 0, n_users, round_index=round_index))
 
@@ -83,6 +74,6 @@ class RoundRecord:
     causes: dict[str, int] = field(default_factory=dict)
     """Why the failures failed: how many were absent, late or malformed, or why devices refused."""
 
-    def with_traffic(self, more: dict[str, int]) -> RoundRecord:
+    def with_traffic(self, more: dict[str, int]) -> Self:
         """Return the record with bytes added to it, under the names of the fields."""
         return replace(self, **{name: getattr(self, name) + more[name] for name in more})

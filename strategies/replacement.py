@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from flwr.app import RecordDict
 from flwr.serverapp import Grid
-from numpy.typing import NDArray
 
-from dprec.arrays import find, offsets, sizes_of
+from dprec.arrays import Bools, Floats, Ints, find, offsets, sizes_of
 from dprec.completion import Observations
 from dprec.crossdomain import AlterEgoCodec, AlterEgos, Candidates, RowCodec, ValueCode
 from dprec.exchange import REPLACE, REPLACEMENT_ROUND, ReplacementRequest, bitmap_of
@@ -32,10 +31,10 @@ class Exchanged:
 
     egos: AlterEgos
     """Of all users; empty for a user whose AlterEgo did not arrive."""
-    replaced: NDArray[np.int64]
+    replaced: Ints
     """Number of items for which each user was sent candidates; users with any were asked; shape (users,)."""
-    sent: NDArray[np.bool_]
-    accepted: NDArray[np.bool_]
+    sent: Bools
+    accepted: Bools
     """Whose AlterEgo arrived, and whose was valid; shape (users,)."""
     record: RoundRecord
 
@@ -45,7 +44,7 @@ class ReplacementExchange:
     """One query that sends candidates to the devices and collects their AlterEgos."""
 
     candidates: Candidates
-    means: NDArray[np.float64]
+    means: Floats
     """Mean rating of each item, for codecs that send those of the source items; shape (items,)."""
     rows: RowCodec
     ratings: ValueCode
@@ -63,13 +62,6 @@ class ReplacementExchange:
         """Send the users the rows of the items they rated and receive the AlterEgos.
 
         The users asked are those whose ratings arrived and include an item with candidates.
-
-        Parameters
-        ----------
-        observed : Observations
-            What the devices sent before: which items of which users are known.
-        traffic : TrafficLedger
-            Charged in place, in full for each user, although a partition receives one copy.
         """
         account = RoundAccount(REPLACE, self.group, traffic)
         needs = self._needs(observed, roster.n_users)
@@ -94,7 +86,6 @@ class ReplacementExchange:
         return Exchanged(egos, needs.counts, sent, accepted, record)
 
     def _needs(self, observed: Observations, n_users: int) -> _Needs:
-        """Return which rows each user needs: those of the items it is known to have rated."""
         places, known = find(self.candidates.items, observed.items)
         counts = np.bincount(observed.users[known], minlength=n_users)
         return _Needs(counts, offsets(counts), places[known], self.rows.rows(self.candidates))
@@ -126,7 +117,7 @@ class ReplacementExchange:
             waiting += len(packed)
         yield batch
 
-    def _content(self, rows: bytes, asked: NDArray[np.bool_] | None = None) -> RecordDict:
+    def _content(self, rows: bytes, asked: Bools | None = None) -> RecordDict:
         """Return the content of a request; with a bitmap if only some of a partition are asked."""
         start, stop = self.target
         bitmap = None if asked is None else bitmap_of(asked)
@@ -137,11 +128,11 @@ class ReplacementExchange:
 class _Needs:
     """Which candidates each user is to be sent."""
 
-    counts: NDArray[np.int64]
+    counts: Ints
     """Shape (users,)."""
-    indptr: NDArray[np.int64]
+    indptr: Ints
     """Shape (users + 1,)."""
-    places: NDArray[np.int64]
+    places: Ints
     """Rows that the users need, by user; shape (needs,)."""
     rows: list[bytes]
     """Every row, encoded."""

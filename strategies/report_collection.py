@@ -3,15 +3,13 @@
 Each is a single query, not a training round, so no Flower `Strategy` is involved.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
-from numpy.typing import NDArray
 
+from dprec.arrays import Bools, Ints
 from dprec.catalogue import Catalogue
 from dprec.errors import RunError
 from dprec.exchange import COUNT, COUNT_ROUND, REPORT, CountRequest, bitmap_of
@@ -31,8 +29,8 @@ class Collected:
 
     observations: Observations
     """What the accepted reports say."""
-    sent: NDArray[np.bool_]
-    accepted: NDArray[np.bool_]
+    sent: Bools
+    accepted: Bools
     """Whose report arrived, and whose was valid; shape (users,)."""
     traffic: TrafficLedger
     record: RoundRecord
@@ -52,13 +50,7 @@ class ReportCollection:
     """Public data about the items, for the observations."""
 
     def collect(self, grid: Grid, roster: Roster) -> Collected:
-        """Ask every user for its report.
-
-        Raises
-        ------
-        RunError
-            When not a single report was accepted.
-        """
+        """Ask every user for its report; raises RunError when not a single one was accepted."""
         traffic, n_users = TrafficLedger(roster.n_users), roster.n_users
         account = RoundAccount(REPORT, self.group, traffic)
         request = RecordDict()
@@ -84,7 +76,7 @@ class FurtherCollected:
 
     observations: Observations
     """What the reports and the further answers say."""
-    asked: NDArray[np.int64]
+    asked: Ints
     """What was asked of each user; see `dprec.reports.Asking`; shape (users, ...)."""
     record: RoundRecord
 

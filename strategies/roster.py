@@ -13,9 +13,8 @@ from typing import TypeVar
 import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.serverapp import Grid
-from numpy.typing import NDArray
 
-from dprec.arrays import sizes_of
+from dprec.arrays import Bools, Ints, sizes_of
 from dprec.errors import RunError
 from dprec.exchange import IDENTIFY, NODE, REPLY, Identity, Reports, SummedReports, words_of
 from dprec.gradients import Aggregate, GradientReport
@@ -25,7 +24,7 @@ _USERS_AT_ONCE = 1 << 19
 
 ReadT = TypeVar("ReadT")
 
-Reader = Callable[[Message, int, NDArray[np.int64]], ReadT | None]
+Reader = Callable[[Message, int, Ints], ReadT | None]
 """From an answer, the first user of its partition and those who were asked, to what the answer holds."""
 
 
@@ -44,15 +43,7 @@ class Roster:
         return range(start, min(start + self.users_per_node, self.n_users))
 
     def messages(self, message_type: str, contents: dict[int, RecordDict], group: str) -> list[Message]:
-        """Return the messages that send a request to some of the nodes.
-
-        Parameters
-        ----------
-        contents : dict
-            What the node of each partition is sent.
-        group : str
-            Run key.
-        """
+        """Return the messages that send a request, by partition, to some of the nodes."""
         return [
             Message(content, node, message_type, group_id=group)
             for partition_id, content in contents.items()
@@ -99,22 +90,12 @@ class Roster:
         answers = {partitions.get(reply.metadata.src_node_id, -1): reply for reply in replies}
         return {partition_id: answers[partition_id] for partition_id in sorted(answers) if partition_id >= 0}
 
-    def arrivals(self, answers: dict[int, Message], asked: NDArray[np.bool_]) -> Iterator[Arrivals]:
+    def arrivals(self, answers: dict[int, Message], asked: Bools) -> Iterator[Arrivals]:
         """Yield the reports of each partition, except partitions whose answer cannot be used; see `read`."""
         return self.read(answers, asked, arrivals_of)
 
-    def read(
-        self, answers: dict[int, Message], asked: NDArray[np.bool_], reader: Reader[ReadT]
-    ) -> Iterator[ReadT]:
-        """Yield what a reader makes of the answer of each partition, except of those that it cannot use.
-
-        Parameters
-        ----------
-        answers : dict
-            From `by_partition`; emptied, so that no answer is kept after it is read.
-        asked : ndarray of bool, shape (users,)
-            Who was asked.
-        """
+    def read(self, answers: dict[int, Message], asked: Bools, reader: Reader[ReadT]) -> Iterator[ReadT]:
+        """Yield what a reader makes of the answer of each partition, if anything; ``answers`` are emptied."""
         for partition_id in list(answers):
             partition = self.partition(partition_id)
             users = partition.start + np.flatnonzero(asked[partition.start : partition.stop])
@@ -124,13 +105,7 @@ class Roster:
 
 
 def identify(grid: Grid) -> tuple[int, ...]:
-    """Ask every node which partition it hosts; return the node ids in the order of the partitions.
-
-    Raises
-    ------
-    RunError
-        When a partition is hosted by no node or by two.
-    """
+    """Ask every node for its partition and return their ids in that order, or raise RunError."""
     nodes = list(grid.get_node_ids())
     questions = [Message(RecordDict(), node, IDENTIFY) for node in nodes]
     partitions = {reply.metadata.src_node_id: _partition(reply) for reply in grid.send_and_receive(questions)}
@@ -154,27 +129,27 @@ def _partition(reply: Message) -> int | None:
 class Attendance:
     """Which of the users of a partition who were asked have answered."""
 
-    users: NDArray[np.int64]
+    users: Ints
     """Who was asked, ascending; shape (asked,)."""
-    arrived: NDArray[np.bool_]
-    punctual: NDArray[np.bool_]
+    arrived: Bools
+    punctual: Bools
     """Whose report was sent at all, and whose arrived before the round ended; shape (asked,)."""
     refused: str = field(default="", kw_only=True)
     """Why none of them has answered, if the node said so: see `dprec.exchange.messages.words_of`."""
 
     @property
-    def senders(self) -> NDArray[np.int64]:
+    def senders(self) -> Ints:
         """Users who sent a report, whether or not it was in time."""
         return self.users[self.arrived]
 
     @property
-    def punctual_users(self) -> NDArray[np.int64]:
+    def punctual_users(self) -> Ints:
         """Users whose report arrived before the round ended."""
         return self.users[self.punctual]
 
     @property
     @abstractmethod
-    def payloads(self) -> NDArray[np.int64]:
+    def payloads(self) -> Ints:
         """Bytes of the report of each of the senders, shape (senders,)."""
 
     @property
@@ -191,7 +166,7 @@ class Arrivals(Attendance):
     """One per user who was asked; empty for one who did not answer."""
 
     @property
-    def payloads(self) -> NDArray[np.int64]:
+    def payloads(self) -> Ints:
         """Bytes of the report of each of the senders, shape (senders,)."""
         return sizes_of(self.reports)[self.arrived]
 
@@ -211,18 +186,11 @@ def reply_record(reply: Message | None) -> ConfigRecord | None:
     return record if isinstance(record, ConfigRecord) else None
 
 
-def arrivals_of(reply: Message | None, first_user: int, users: NDArray[np.int64]) -> Arrivals | None:
+def arrivals_of(reply: Message | None, first_user: int, users: Ints) -> Arrivals | None:
     """Return the reports of a partition's reply, or None when it cannot be used.
 
-    A reply for other users, or for another number of them, is rejected as a whole: nothing in it can
-    be attributed. An error is the answer of devices that refuse.
-
-    Parameters
-    ----------
-    first_user : int
-        First user of the partition.
-    users : ndarray of int64, shape (asked,)
-        Users of the partition who were asked, ascending.
+    A reply for other users, or for another number of them, is rejected as a whole: nothing in it can be
+    attributed. An error is the answer of devices that refuse.
     """
     if reply is not None and reply.has_error():
         nobody = np.zeros(users.size, dtype=np.bool_)
@@ -245,29 +213,22 @@ def arrivals_of(reply: Message | None, first_user: int, users: NDArray[np.int64]
 class Sums(Attendance):
     """The sum of a partition's reports; see `Attendance` for the other parameters."""
 
-    sent: NDArray[np.int64]
+    sent: Ints
     """Bytes of each report; of no meaning for a user who did not answer; shape (asked,)."""
     aggregate: Aggregate
     """Sum of the valid reports that arrived in time."""
-    example: bytes = b""
-    """How the report of user 0 begins."""
 
     @property
-    def payloads(self) -> NDArray[np.int64]:
+    def payloads(self) -> Ints:
         """Bytes of the report of each of the senders, shape (senders,)."""
         return self.sent[self.arrived]
-
-    @property
-    def first_report(self) -> bytes:
-        """How the report of user 0 begins."""
-        return self.example
 
 
 @dataclass(frozen=True, eq=False)
 class ReadSums:
     """Reads the replies of partitions: reports, which it adds up, or their sum, which it checks."""
 
-    decode: Callable[[Sequence[bytes]], tuple[NDArray[np.bool_], Aggregate]]
+    decode: Callable[[Sequence[bytes]], tuple[Bools, Aggregate]]
     """Validates and adds up the reports of a partition; see `dprec.gradients.GradientReport`."""
     possible: Callable[[Aggregate], bool]
     """Whether valid reports can have a sum, of the right shape, that somebody else added up."""
@@ -290,11 +251,8 @@ class ReadSums:
             users_per_node,
         )
 
-    def __call__(self, reply: Message | None, first_user: int, users: NDArray[np.int64]) -> Sums | None:
-        """Return the sums of a reply, or None when it cannot be used; see `arrivals_of` for the parameters.
-
-        No sum is believed that valid reports of so many users cannot have.
-        """
+    def __call__(self, reply: Message | None, first_user: int, users: Ints) -> Sums | None:
+        """Return the sums of a reply, or None when it cannot be used; see `arrivals_of`."""
         record = reply_record(reply)
         if record is not None and "total" in record:
             if self.users_per_node == 1:
@@ -305,10 +263,9 @@ class ReadSums:
             return None
         _, aggregate = self.decode(arrivals.in_time())
         sent, refused = sizes_of(arrivals.reports), arrivals.refused
-        own = arrivals.arrived, arrivals.punctual, sent, aggregate, arrivals.first_report
-        return Sums(users, *own, refused=refused)
+        return Sums(users, arrivals.arrived, arrivals.punctual, sent, aggregate, refused=refused)
 
-    def _checked(self, record: ConfigRecord, first_user: int, users: NDArray[np.int64]) -> Sums | None:
+    def _checked(self, record: ConfigRecord, first_user: int, users: Ints) -> Sums | None:
         try:
             read = SummedReports.of(record, users.size, math.prod(self.sum_shape), self.items)
         except ValueError:
@@ -319,4 +276,4 @@ class ReadSums:
             return None
         if not self.possible(aggregate):
             return None
-        return Sums(users, ~read.absent, punctual, read.sizes, aggregate, read.example)
+        return Sums(users, ~read.absent, punctual, read.sizes, aggregate)

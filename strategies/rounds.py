@@ -5,14 +5,13 @@ payload if it were alone on its node. The identifiers that Flower draws at rando
 so that sizes do not change from run to run.
 """
 
-from __future__ import annotations
-
 import time
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
@@ -22,14 +21,16 @@ from flwr.common.constant import SUPERLINK_NODE_ID
 from flwr.common.serde import message_to_proto
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
-from numpy.typing import NDArray
 
+from dprec.accounting import NoisySum, PrivacyAccountant
+from dprec.arrays import Bools, Ints
 from dprec.errors import RunError
-from dprec.exchange import DELIVER, REPLY, REQUEST, FinalFactors, Reports, Request
+from dprec.exchange import DELIVER, REPLY, REQUEST, FinalFactors, GradientRequest, Reports, Request
+from dprec.gradients import Aggregate
 from dprec.progress import Progress
 from dprec.wire import WITH_RECORD, WITHOUT_RECORD, TrafficLedger, Users
 from strategies.participation import RoundRecord
-from strategies.roster import Attendance, Roster
+from strategies.roster import Attendance, ReadSums, Roster, Sums
 
 
 def traffic_totals(ledger: TrafficLedger) -> dict[str, int]:
@@ -69,21 +70,8 @@ class RoundAccount:
         size, kind, example = self._request_size(content), self.message_type, _payload(content)
         self.traffic.charge_downlink(users, payload, size, objects=objects, kind=kind, example=example)
 
-    def charge_requests(
-        self,
-        users: NDArray[np.int64],
-        payloads: NDArray[np.int64],
-        content_of: Callable[[bytes], RecordDict],
-    ) -> None:
-        """Charge each user for a request of its own.
-
-        Parameters
-        ----------
-        users, payloads : ndarray of int64, shape (users,)
-            Bytes of each user's payload.
-        content_of : callable
-            From a payload to the content of the message to a user alone on its node.
-        """
+    def charge_requests(self, users: Ints, payloads: Ints, content_of: Callable[[bytes], RecordDict]) -> None:
+        """Charge each user for a request of its own, whose content is made of its payload's size."""
         lengths, of_user = np.unique(payloads, return_inverse=True)
         sizes = [self._request_size(content_of(bytes(length))) for length in lengths.tolist()]
         messages = np.array(sizes, dtype=np.int64)[of_user]
@@ -100,9 +88,7 @@ class RoundAccount:
         kind, example = self.message_type, arrivals.first_report
         self.traffic.charge_uplink(senders, payloads, sizes, kind=kind, example=example)
 
-    def charge_exchange(
-        self, users: NDArray[np.int64], downlink: Sequence[int], uplink: Sequence[int]
-    ) -> None:
+    def charge_exchange(self, users: Ints, downlink: Sequence[int], uplink: Sequence[int]) -> None:
         """Charge messages that hold so many bytes of payload each to all these users."""
         for payload in downlink:
             content = request_content(FinalFactors(bytes(payload))) if payload else RecordDict()
@@ -119,13 +105,7 @@ class RoundAccount:
         self.traffic.charge_uplink(users, 0, size, objects=WITHOUT_RECORD, kind=self.message_type)
 
     def deliver(self, grid: Grid, roster: Roster, contents: dict[int, RecordDict]) -> None:
-        """Send what asks for no report, and charge the acknowledgements that arrive.
-
-        Parameters
-        ----------
-        contents : dict
-            What the node of each partition is sent; charged apart.
-        """
+        """Send what asks for no report, and charge the acknowledgements that arrive."""
         for partition_id, answer in roster.ask(grid, self.message_type, contents, self.group).items():
             if answer.has_error():
                 continue
@@ -138,15 +118,7 @@ class RoundAccount:
         return {name: after[name] - self._before[name] for name in after}
 
     def record(self, round_index: int, *, asked: int, accepted: int) -> RoundRecord:
-        """Return the record of the round, which ends here.
-
-        Parameters
-        ----------
-        round_index : int
-            From 1.
-        asked, accepted : int
-            Users who were asked, and those whose report was accepted.
-        """
+        """Return the record of the round, which ends here, of those asked and those accepted."""
         return RoundRecord(
             round=round_index,
             replies=accepted,
@@ -206,25 +178,8 @@ def request_message(message_type: str, content: RecordDict, group: str) -> Messa
     return _message(message_type, content, group, source=SUPERLINK_NODE_ID, target=_WIDEST_ID, reply=False)
 
 
-def report_sizes(
-    message_type: str, group: str, users: NDArray[np.int64], payloads: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Return the size of every user's own reply message.
-
-    Parameters
-    ----------
-    message_type : str
-        That of the request.
-    group : str
-        Group of the message.
-    users : ndarray of int64, shape (users,)
-    payloads : ndarray of int64, shape (users,)
-        Bytes of each user's report.
-
-    Returns
-    -------
-    ndarray of int64, shape (users,)
-    """
+def report_sizes(message_type: str, group: str, users: Ints, payloads: Ints) -> Ints:
+    """Return the size of every user's own reply message with a payload, shape (users,)."""
     # A size depends on the payload's length and on how many groups of 7 bits the user's number has.
     widths = np.ceil(np.log2(2 * users + 2) / 7).astype(np.int64)
     classes, of_user = np.unique(payloads << 4 | widths, return_inverse=True)
@@ -352,19 +307,10 @@ class OwnModelRounds(TrainingRounds):
         progress: Progress,
         evaluate: Callable[[], dict[str, float | None]] | None,
     ) -> None:
-        """Run all rounds.
+        """Run all rounds; raises RunError when no usable report arrived in any of them.
 
-        Parameters
-        ----------
-        ended : callable
-            Called with the record of every round.
-        evaluate : callable or None
-            Returns the accuracy after a round, which only a simulation knows.
-
-        Raises
-        ------
-        RunError
-            When no usable report arrived in any round.
+        ``ended`` is given the record of every round; ``evaluate`` returns its accuracy, which only a
+        simulation knows.
         """
         for done in range(1, rounds + 1):
             record = self.run_round(grid)
@@ -376,12 +322,76 @@ class OwnModelRounds(TrainingRounds):
             raise RunError(f"no usable report arrived in any round (rounds: {rounds})")
 
     def refuse_arrays(self, arrays: ArrayRecord) -> None:
-        """Check that there are no arrays to start from.
-
-        Raises
-        ------
-        ValueError
-            When there are.
-        """
+        """Raise ValueError if there are arrays to start from."""
         if len(arrays):
             raise ValueError(f"{len(arrays)} arrays given, but the strategy starts from its own model")
+
+
+@dataclass(eq=False)
+class SummedRounds(OwnModelRounds):
+    """Rounds in which everybody is sent the same model, and of reports only the sum is used, with noise."""
+
+    message_type: ClassVar[str]
+    seed: int
+    """Of what the server draws."""
+    group: str
+    """Run key under which the devices find their setup."""
+    roster: Roster
+    traffic: TrafficLedger = field(init=False)
+    accountant: PrivacyAccountant = field(init=False)
+    """A sum with noise has no epsilon without a delta, so by itself it costs infinitely much."""
+
+    def __post_init__(self) -> None:
+        everybody = np.ones(self.roster.n_users, dtype=np.bool_)
+        self.traffic, self.accountant = TrafficLedger(self.roster.n_users), PrivacyAccountant(rated=everybody)
+        self._records = []
+
+    @abstractmethod
+    def _model_bytes(self) -> bytes:
+        """Return the model as devices receive it in the next round."""
+
+    @abstractmethod
+    def _reading(self, server_round: int) -> ReadSums:
+        """Return what reads and adds up the replies of a round."""
+
+    @abstractmethod
+    def _costs(self, server_round: int) -> NoisySum | None:
+        """Return what a round costs a user, whoever adds the noise; None without noise."""
+
+    @abstractmethod
+    def _learn(self, server_round: int, total: Aggregate, present: Bools) -> None:
+        """Add the noise and take a step, given of whom a whole report arrived in time."""
+
+    def _whole(self, server_round: int, sums: Sums) -> Bools:
+        """Return whose report is all that the user contributes, of those who were asked."""
+        return np.ones(sums.users.size, dtype=np.bool_)
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Return the same request for every node; raises ValueError for arrays to start from."""
+        self.refuse_arrays(arrays)
+        self._account = RoundAccount(self.message_type, self.group, self.traffic)
+        model = self._model_bytes()
+        content = request_content(GradientRequest(server_round, model))
+        self._account.charge_request(slice(None), content, len(model))
+        contents = dict.fromkeys(range(len(self.roster.node_ids)), content)
+        return self.roster.messages(self.message_type, contents, self.group)
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """Add up, account and learn; see Flower's `Strategy`."""
+        n_users, reading = self.roster.n_users, self._reading(server_round)
+        sent, present = np.zeros((2, n_users), dtype=np.bool_)
+        total = Aggregate(np.zeros(reading.sum_shape, dtype=np.int64), None, 0)
+        everybody = np.ones(n_users, dtype=np.bool_)
+        for sums in self.roster.read(self.roster.by_partition(replies), everybody, reading):
+            self._account.charge_reports(sums)
+            sent[sums.senders] = True
+            present[sums.users[sums.punctual & self._whole(server_round, sums)]] = True
+            total = total + sums.aggregate
+        self.accountant.step(server_round, sent, np.inf, np.inf, self._costs(server_round))
+        self._learn(server_round, total, present)
+        self._records.append(self._account.record(server_round, asked=n_users, accepted=total.users))
+        return None, MetricRecord({"replies": total.users, "asked": n_users})

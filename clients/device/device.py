@@ -15,8 +15,6 @@ round that was answered, and draw the same noise for the same one. So one charge
 and round covers every answer that can leave.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable
@@ -79,19 +77,9 @@ _ALONE = b"\x80"
 class Device:
     """A device, whose folder nobody else uses.
 
-    Parameters
-    ----------
-    folder : DeviceFolder
-        Locked by the caller.
-    seeded : bool
-        Whether the noise follows from a seed, as in the simulation: for tests only.
-
-    Raises
-    ------
-    InputError
-        When the folder cannot be used, or is for other use.
-    OSError
-        When the last line of the ledger was cut off, and cannot be written.
+    ``seeded``: whether the noise follows from a seed, as in the simulation: for tests only. Raises InputError
+    when the folder cannot be used, or is for other use, and OSError when the last line of the ledger was cut
+    off, and cannot be written.
     """
 
     def __init__(self, folder: DeviceFolder, *, seeded: bool = False) -> None:
@@ -110,7 +98,6 @@ class Device:
         self._open()
 
     def _open(self) -> None:
-        """Read the memory and the ledger."""
         self._state = read_state(self.folder.state_file)
         last = self._state.last_charge
         self._ledger = Ledger.open(self.folder.ledger_file, self._state.charges, last)
@@ -224,7 +211,6 @@ class Device:
             self._partition, self._received = partition, None
 
     def _context(self, message: Message, records: RecordDict) -> Context:
-        """Return the context of an answer."""
         return Context(
             run_id=message.metadata.run_id,
             node_id=message.metadata.dst_node_id,
@@ -307,12 +293,10 @@ class Device:
         LOG.info("%s: charged epsilon %.4g per rating, %.4g per user", self.name, *costs)
 
     def _remember(self, state: State) -> None:
-        """Write the memory of the device."""
         write_state(self.folder.state_file, state)
         self._state = state
 
     def _partition_of(self, run: str, profile: Profile) -> Partition:
-        """Return the user as the handlers see it."""
         agreement, user = self._agreement, self._options.user
         public_seed = int(agreement.public, 16)
         keys: Keys = SecretKeys(self._secret, run, agreement.fingerprint, public_seed)

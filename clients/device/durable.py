@@ -6,8 +6,6 @@ item factors of the last round, the last line that the ledger must have, and a r
 arrived.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import tempfile
@@ -35,13 +33,7 @@ PART = ".part-"
 
 
 def write_durably(path: Path, contents: bytes) -> None:
-    """Replace a file as a whole.
-
-    Raises
-    ------
-    OSError
-        When it cannot be written; the old contents remain.
-    """
+    """Replace a file as a whole; raises OSError when it cannot be written, and the old contents remain."""
     # The mode of such a file is that of `OWNER_ONLY`.
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=PART)
     try:
@@ -56,20 +48,7 @@ def write_durably(path: Path, contents: bytes) -> None:
 
 
 def append_durably(path: Path, contents: bytes, *, after: int) -> None:
-    """Write the end of a file.
-
-    Parameters
-    ----------
-    path : Path
-        Made if there is none.
-    after : int
-        Bytes to keep; what follows them is replaced.
-
-    Raises
-    ------
-    OSError
-        When it cannot be written; part of it may be.
-    """
+    """Write the end of a file after some bytes; raises OSError when part of it may be missing."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, OWNER_ONLY)
     with os.fdopen(descriptor, "wb") as file:
         file.truncate(after)
@@ -132,13 +111,7 @@ def as_bytes(reply: Message) -> bytes:
 
 
 def write_state(path: Path, state: State) -> None:
-    """Write the memory of a device.
-
-    Raises
-    ------
-    OSError
-        When it cannot be written; the old one remains.
-    """
+    """Write the memory of a device; raises OSError when it cannot be, and the old one remains."""
     own = ConfigRecord(
         {
             "answers": state.answers,
@@ -154,13 +127,7 @@ def write_state(path: Path, state: State) -> None:
 
 
 def read_state(path: Path) -> State:
-    """Read the memory of a device.
-
-    Raises
-    ------
-    InputError
-        When it is missing or damaged: the device does not know what it has answered.
-    """
+    """Read the memory of a device; raises InputError when it is missing or damaged."""
     accepted = "the file as the device wrote it; a device that has lost its memory has to be enrolled anew"
     try:
         data = path.read_bytes()

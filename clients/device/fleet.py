@@ -4,8 +4,6 @@ It replaces a SuperNode and runs no code of the server. No answer is read beyond
 fill the memory of a device. The imports are internal: Flower's version is pinned.
 """
 
-from __future__ import annotations
-
 import ssl
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import httpx
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -62,13 +60,7 @@ class TooLargeError(httpx.TransportError):
 
 
 class BoundedTransport(httpx.HTTPTransport):
-    """Reads no answer beyond `LARGEST_BODY`.
-
-    Parameters
-    ----------
-    verify : ssl.SSLContext
-        Says whose certificates are trusted.
-    """
+    """Reads no answer beyond `LARGEST_BODY`, from those whose certificates are trusted."""
 
     def __init__(self, verify: ssl.SSLContext) -> None:
         super().__init__(verify=verify)
@@ -138,14 +130,8 @@ class NodeKey:
     """Signs requests."""
 
     @classmethod
-    def read(cls, path: Path) -> NodeKey:
-        """Read a private key.
-
-        Raises
-        ------
-        InputError
-            When it cannot be read, or is no key on an elliptic curve.
-        """
+    def read(cls, path: Path) -> Self:
+        """Read a private key; raises InputError when that cannot be, or it is on no elliptic curve."""
         accepted = "a private EC key, as PEM or in OpenSSH's format, without a password"
         try:
             data = path.read_bytes()
@@ -174,19 +160,9 @@ class _Signature:
 
 
 class Fleet:
-    """A connection to a SuperLink, for the devices of one process.
+    """A connection to a SuperLink at HOST:PORT, for the devices of one process.
 
-    Parameters
-    ----------
-    address : str
-        HOST:PORT.
-    ca : Path
-        The certificate that the server's has to be signed with.
-
-    Raises
-    ------
-    InputError
-        When the certificate cannot be read.
+    ``ca``: the certificate that the server's has to be signed with. Raises InputError when it cannot be read.
     """
 
     def __init__(self, address: str, ca: Path) -> None:
@@ -209,13 +185,7 @@ class Fleet:
         self._client.close()
 
     def activate(self, key: NodeKey, interval: float) -> int:
-        """Take a device online for some time; return the number under which the server knows it.
-
-        Parameters
-        ----------
-        interval : float
-            Seconds between heartbeats, 10 to 1,800; the device stays online for two of them.
-        """
+        """Take a device online until two intervals pass without a heartbeat; return its number."""
         request = ActivateNodeRequest(public_key=key.public, heartbeat_interval=interval)
         return int(self._call(key, self._client.ActivateNode, request).node_id)
 
@@ -232,15 +202,7 @@ class Fleet:
     def pull(self, key: NodeKey, node_id: int, largest: int) -> tuple[Message, Refusal | None] | None:
         """Return the next message that waits for a device, if there is one.
 
-        Parameters
-        ----------
-        largest : int
-            Bytes that a request may have.
-
-        Returns
-        -------
-        tuple of Message, and Refusal or None; or None
-            A message that is no request of dprec comes without content, with the refusal to answer it.
+        One that is larger, or no request of dprec, comes without content, with the refusal to answer it.
         """
         node = Node(node_id=node_id)
         answer = self._call(key, self._client.PullMessages, PullMessagesRequest(node=node))
@@ -339,7 +301,6 @@ class Fleet:
             raise ServerAwayError(f"an answer that cannot be read ({type(error).__name__})") from None
 
     def _refused(self, response: httpx.Response) -> Exception:
-        """Return the error for a status of HTTP."""
         status = response.status_code
         if status == httpx.codes.UNAUTHORIZED:
             ahead = _server_ahead(response.headers.get("date"))
@@ -353,7 +314,6 @@ class Fleet:
 
 
 def _inflated(identifier: str, contents: dict[str, bytes]) -> Message:
-    """Return a message from its objects."""
     for named, content in contents.items():
         kind = get_object_type_from_object_content(content)
         if kind not in _OBJECTS:

@@ -4,8 +4,6 @@ Both sides know the protocol by its fingerprint. A device answers a run only und
 copy, and takes every setting from the copy, whatever a server says. All its noise follows from its secret.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import json
@@ -16,22 +14,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clients.device.durable import OWNER_ONLY, PART, State, sync_folder, write_durably, write_state
 from clients.device.ledger import DeviceOptions, Limits
 from clients.device.profile import Profile, profile_text, read_profile
-from dprec.components import (
-    Options,
-    as_values,
-    importing_only,
-    is_importable,
-    option,
-    reference_of,
-    user_defined_classes,
-)
+from dprec import components
+from dprec.arrays import AnyInts, Floats, Ints
 from dprec.errors import InputError
 from dprec.exchange import AnySetup, Setup, from_json, to_json
 from dprec.exchange.setups import is_told_by_its_settings
@@ -50,16 +41,18 @@ _OPEN = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Agreement(Options):
+class Agreement(components.Options):
     """The protocol as a device knows it; the contents of protocol.json."""
 
-    setup: AnySetup = option("What the device does: mechanism, budget, rounds.")
-    levels: tuple[float, ...] = option("Levels of the rating scale, ascending.")
-    continuous: bool = option("Whether true ratings lie between the levels.")
-    items: int = option("Items of the catalogue.", ge=1)
-    catalogue: str = option("Digest of the ids of the items, in their order: SHA-256 in hexadecimal digits.")
-    public: Key = option("What devices and server share, 32 hexadecimal digits.")
-    process: OrdinalProcess = option(
+    setup: AnySetup = components.option("What the device does: mechanism, budget, rounds.")
+    levels: tuple[float, ...] = components.option("Levels of the rating scale, ascending.")
+    continuous: bool = components.option("Whether true ratings lie between the levels.")
+    items: int = components.option("Items of the catalogue.", ge=1)
+    catalogue: str = components.option(
+        "Digest of the ids of the items, in their order: SHA-256 in hexadecimal digits."
+    )
+    public: Key = components.option("What devices and server share, 32 hexadecimal digits.")
+    process: OrdinalProcess = components.option(
         "What the device assumes about preferences when it predicts from a table of items.", OrdinalProcess()
     )
 
@@ -72,24 +65,13 @@ class Agreement(Options):
         *,
         public: str,
         process: OrdinalProcess | None = None,
-    ) -> Agreement:
+    ) -> Self:
         """Return the agreement on a protocol.
 
-        Parameters
-        ----------
-        item_ids : sequence of str
-            The data set's own, in the order of the catalogue.
-        public : str
-            The public key of the run.
-        process : OrdinalProcess, optional
-            Where devices predict from a table of items.
-
-        Raises
-        ------
-        InputError
-            When the setup has user-defined classes that no file describes.
+        ``process``: where devices predict from a table of items. Raises InputError when the setup has
+        user-defined classes that no file describes.
         """
-        own = user_defined_classes(setup)
+        own = components.user_defined_classes(setup)
         agreement = cls(
             setup=setup,
             levels=tuple(scale.values.tolist()),
@@ -99,20 +81,20 @@ class Agreement(Options):
             public=public,
             process=process or OrdinalProcess(),
         )
-        if own and not (all(map(is_importable, own)) and is_told_by_its_settings(agreement)):
-            found = " and ".join(map(reference_of, own))
+        if own and not (all(map(components.is_importable, own)) and is_told_by_its_settings(agreement)):
+            found = " and ".join(map(components.reference_of, own))
             raise InputError("protocol", found, "on a device, classes of modules with settings for JSON")
         return agreement
 
     @property
     def classes(self) -> tuple[str, ...]:
         """The user-defined classes that the protocol names."""
-        return tuple(map(reference_of, user_defined_classes(self.setup)))
+        return tuple(map(components.reference_of, components.user_defined_classes(self.setup)))
 
     @cached_property
     def text(self) -> str:
         """The agreement as JSON, written in one way only."""
-        return json.dumps(as_values(self), sort_keys=True, separators=(",", ":"))
+        return json.dumps(components.as_values(self), sort_keys=True, separators=(",", ":"))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -131,14 +113,13 @@ class Agreement(Options):
 
 
 def _digest_of(item_ids: Sequence[str]) -> str:
-    """Return the SHA-256 of the ids of a catalogue, in hexadecimal digits."""
     return hashlib.sha256("\n".join(item_ids).encode()).hexdigest()
 
 
 @lru_cache(maxsize=_OPEN)
 def _agreement_from(text: str, where: str, classes: tuple[str, ...]) -> Agreement:
     """Read an agreement, which may name some user-defined classes; no module of others is imported."""
-    with importing_only(classes):
+    with components.importing_only(classes):
         return from_json(Agreement, text, where)
 
 
@@ -161,13 +142,7 @@ class SecretKeys:
     """Draws no faults: those of a real network happen."""
 
     def draws(
-        self,
-        first_user: int,
-        indptr: NDArray[np.int64],
-        items: NDArray[np.integer],
-        values: NDArray[np.float64],
-        purpose: str,
-        protocol: str,
+        self, first_user: int, indptr: Ints, items: AnyInts, values: Floats, purpose: str, protocol: str
     ) -> Draws:
         """Return the random words of the user in this run."""
         of = f"{purpose} {self.run} {self.fingerprint} {protocol}"
@@ -178,7 +153,6 @@ class SecretKeys:
 
 
 def _new_secret() -> bytes:
-    """Return a secret from the operating system."""
     return os.urandom(SECRET_BYTES)
 
 
@@ -267,13 +241,7 @@ class DeviceFolder:
 
     @cached_property
     def item_ids(self) -> list[str]:
-        """The ids of the items.
-
-        Raises
-        ------
-        InputError
-            When the catalogue is not that of the agreement.
-        """
+        """The ids of the items; raises InputError when the catalogue is not that of the agreement."""
         *item_ids, rest = self._text(self.catalogue_file).split("\n")
         if rest or _digest_of(item_ids) != self.agreement.catalogue:
             found = f"{len(item_ids)} items that are not those of {self.protocol_file.name}"
@@ -297,13 +265,7 @@ class DeviceFolder:
         return read_profile(self.profile_file, self._positions, self.agreement.scale)
 
     def keep_profile(self, profile: Profile) -> None:
-        """Write the ratings with which a run is answered, if they are not kept already.
-
-        Raises
-        ------
-        OSError
-            When they cannot be written.
-        """
+        """Write the ratings with which a run is answered, if they are not kept already."""
         file = self.kept_profile_file(profile.digest)
         if not file.exists():
             file.parent.mkdir(mode=0o700, exist_ok=True)
@@ -312,13 +274,7 @@ class DeviceFolder:
             sync_folder(self.path)
 
     def kept_profile(self, digest: str) -> Profile:
-        """Read the ratings with which a run was answered.
-
-        Raises
-        ------
-        InputError
-            When they are missing or changed.
-        """
+        """Read the ratings with which a run was answered; raises InputError without them."""
         file = self.kept_profile_file(digest)
         profile = read_profile(file, self._positions, self.agreement.scale)
         if profile.digest != digest:
@@ -339,13 +295,7 @@ class DeviceFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from using the folder.
-
-        Raises
-        ------
-        InputError
-            When another one does.
-        """
+        """Keep other processes from using the folder; raises InputError when another one does."""
         path = self.path / "lock"
         try:
             lock = os.open(path, os.O_RDWR | os.O_CREAT, OWNER_ONLY)
@@ -366,7 +316,7 @@ class DeviceFolder:
 def write_device(
     folder: Path,
     *,
-    profile: tuple[NDArray[np.integer], NDArray[np.float64]],
+    profile: tuple[AnyInts, Floats],
     user: int,
     limits: Limits,
     agreement: Agreement,
@@ -376,27 +326,10 @@ def write_device(
 ) -> DeviceFolder:
     """Make the folder of a device, with a new secret.
 
-    Parameters
-    ----------
-    folder : Path
-        Must not exist, or be empty.
-    profile : tuple of ndarray
-        The positions of the rated items in the catalogue, and their true ratings.
-    user : int
-        Number under which the server enrols the device.
-    limits : Limits
-        What the device may spend.
-    item_ids : sequence of str
-        Those of the agreement.
-    node_key : bytes
-        The private key by which the server knows the device.
-    seeded : InstalledKeys, optional
-        What a device of a test draws from, as the simulation would.
-
-    Raises
-    ------
-    InputError
-        When the folder is not empty or cannot be written, or the items are not those of the agreement.
+    It must not exist, or be empty. ``profile``: the positions of the rated items in the catalogue, and their
+    true ratings; ``node_key``: the private key by which the server knows the device; ``seeded``: what a
+    device of a test draws from, as the simulation would. Raises InputError when the folder cannot be used, or
+    the items are not those of the agreement.
     """
     _check_catalogue(item_ids, agreement)
     device, (items, values) = DeviceFolder(folder), profile

@@ -51,15 +51,7 @@ class Limits(Options):
     runs: int | None = option("How many runs may cost anything.", ge=0)
 
     def exceeded(self, run: Sequence[Loss], lifetime: Sequence[Loss], runs: int) -> str | None:
-        """Return which limit some losses exceed, in words; None if they keep to all.
-
-        Parameters
-        ----------
-        run, lifetime : sequence of Loss
-            What any profile could lose by the answers of the run, and of all runs.
-        runs : int
-            How many runs these are.
-        """
+        """Return which limit any profile could exceed by a run, or so many runs, in words; None if none."""
         if self.runs is not None and runs > self.runs:
             return f"a further run, the limit is {self.runs}"
         one_run, all_runs = Loss.composed(run), Loss.composed(lifetime)
@@ -129,7 +121,6 @@ class Charge(Options):
 
 
 def _finite(epsilon: float) -> float | None:
-    """Return an epsilon as the ledger has it: none if nothing is protected."""
     return epsilon if math.isfinite(epsilon) else None
 
 
@@ -150,21 +141,10 @@ class Ledger:
 
     @classmethod
     def open(cls, path: Path, lines: int, last: bytes) -> Ledger:
-        """Read a ledger, after writing its last line again if that is missing or cut off.
+        """Open a ledger of so many lines, after writing its last one again if that is missing or cut off.
 
-        Parameters
-        ----------
-        lines : int
-            Lines that the ledger must have.
-        last : bytes
-            The last of them.
-
-        Raises
-        ------
-        InputError
-            When another line is missing or damaged, or there are lines that the device does not remember.
-        OSError
-            When the last line cannot be written.
+        Raises InputError when another line is missing or damaged, or there are lines that the device does not
+        remember. Raises OSError when the last line cannot be written.
         """
         try:
             data = path.read_bytes()
@@ -193,13 +173,7 @@ class Ledger:
         return f'{to_json(charge)[:-1]}, "{_CHAIN}": "{chain}"}}\n'.encode()
 
     def append(self, line: bytes) -> Ledger:
-        """Write a line, and return the ledger with it; it is on disk when the call returns.
-
-        Raises
-        ------
-        OSError
-            When it cannot be written.
-        """
+        """Write a line to disk, and return the ledger with it; raises OSError when it cannot be."""
         following = self._after(line)
         assert following is not None, "a line that does not follow"
         append_durably(self.path, line, after=self.size)

@@ -1,7 +1,5 @@
 """What the one user of a device gives and gets: profile.csv, the ratings, and predictions.csv."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io
@@ -9,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clients.device.durable import write_durably
 from clients.population import Partition
 from clients.shards import StoredProfiles
+from dprec.arrays import AnyInts, Floats, Int32s
 from dprec.errors import InputError
 from dprec.ratings import RatingScale
 
@@ -26,24 +25,22 @@ _COLUMNS = ["item", "rating"]
 class Profile:
     """The ratings of one user; `HeldRatings` of one."""
 
-    items: NDArray[np.int32]
+    items: Int32s
     """Ascending positions in the catalogue; shape (ratings,)."""
-    values: NDArray[np.float64]
+    values: Floats
     """Shape (ratings,)."""
     scale: RatingScale
     n_items: int
 
     @classmethod
-    def of(
-        cls, items: NDArray[np.integer], values: NDArray[np.float64], scale: RatingScale, n_items: int
-    ) -> Profile:
+    def of(cls, items: AnyInts, values: Floats, scale: RatingScale, n_items: int) -> Self:
         """Return a profile from ratings in any order."""
         order = np.argsort(items)
         ordered = np.asarray(values, dtype=np.float64)[order]
         return cls(items[order].astype(np.int32), ordered, scale, n_items)
 
     @classmethod
-    def empty(cls, scale: RatingScale, n_items: int) -> Profile:
+    def empty(cls, scale: RatingScale, n_items: int) -> Self:
         """Return the profile of a user who has rated nothing."""
         return cls(np.zeros(0, dtype=np.int32), np.zeros(0), scale, n_items)
 
@@ -73,7 +70,7 @@ def emptied(partition: Partition) -> Partition:
     return Partition(replace(population, ratings=nothing), partition.start, partition.stop)
 
 
-def profile_text(items: list[str], values: NDArray[np.float64]) -> str:
+def profile_text(items: list[str], values: Floats) -> str:
     """Return profile.csv, from the ids of items and their ratings."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
@@ -83,18 +80,7 @@ def profile_text(items: list[str], values: NDArray[np.float64]) -> str:
 
 
 def read_profile(path: Path, positions: Mapping[str, int], scale: RatingScale) -> Profile:
-    """Read profile.csv.
-
-    Parameters
-    ----------
-    positions : mapping
-        From the ids of the items to their positions in the catalogue.
-
-    Raises
-    ------
-    InputError
-        When it cannot be read, or a line is no rating of an item of the catalogue; it names the line.
-    """
+    """Read profile.csv; raises InputError naming a line that is no rating of an item of the catalogue."""
     try:
         rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"))))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -124,23 +110,8 @@ def _rating(text: str, scale: RatingScale, where: str) -> float:
     return value
 
 
-def write_predictions(
-    path: Path, item_ids: Sequence[str], predicted: NDArray[np.float64], rated: NDArray[np.integer]
-) -> None:
-    """Write predictions, as a whole.
-
-    Parameters
-    ----------
-    predicted : ndarray of float64, shape (items,)
-        NaN for items of which nothing is known; they are left out.
-    rated : ndarray of int
-        Items that the user has rated, which are left out.
-
-    Raises
-    ------
-    OSError
-        When the file cannot be written; the old one remains.
-    """
+def write_predictions(path: Path, item_ids: Sequence[str], predicted: Floats, rated: AnyInts) -> None:
+    """Write predictions of unrated items, as a whole, but NaN; if it raises OSError, the old file remains."""
     shown = np.setdiff1d(np.flatnonzero(~np.isnan(predicted)), rated)
     best_first = shown[np.argsort(-predicted[shown], kind="stable")]
     file = io.StringIO()

@@ -5,8 +5,6 @@ fetched together is answered a fixed time later (`Service.answer_after`). What a
 alone is done after that, in a thread for which nothing that the server sees has to wait.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import sys
@@ -92,17 +90,9 @@ class Service:
         self._worker = ThreadPoolExecutor(1, initializer=_give_way)
 
     def run(self, interval: float) -> None:
-        """Visit the server for every device again and again, until the service is stopped.
+        """Visit the server for every device every ``interval`` seconds, until the service is stopped.
 
-        Parameters
-        ----------
-        interval : float
-            Seconds from one visit to the next.
-
-        Raises
-        ------
-        InputError
-            When the server's certificate is not signed by the authority.
+        Raises InputError when the server's certificate is not signed by the authority.
         """
         took, pause = _VISIT_SECONDS * len(self.served), _FIRST_PAUSE
         try:
@@ -127,14 +117,9 @@ class Service:
     def run_once(self) -> None:
         """Visit the server once for every device: take it online, answer what waits, and go.
 
-        The devices stay online, so that the server can leave them messages for the next visit.
-
-        Raises
-        ------
-        RunError
-            When a device could not be served; the log says why.
-        InputError
-            When the server's certificate is not signed by the authority.
+        The devices stay online, so that the server can leave them messages for the next visit. Raises
+        RunError when a device could not be served; the log says why. Raises InputError when the server's
+        certificate is not signed by the authority.
         """
         waiting, failed = list(self.served), []
         try:
@@ -305,19 +290,9 @@ def _do_latest(one: Served) -> None:
 
 @contextmanager
 def opened_devices(folders: Sequence[Path], *, seeded: bool) -> Iterator[list[Served]]:
-    """Open devices, and let other processes have them afterwards.
+    """Open devices in folders, or folders of such, and let other processes have them afterwards.
 
-    Parameters
-    ----------
-    folders : sequence of Path
-        Folders of devices, or folders of such folders.
-    seeded : bool
-        See `Device`.
-
-    Raises
-    ------
-    InputError
-        When one is no folder of a device, is in use, or cannot be used.
+    Raises InputError when one is no folder of a device, is in use, or cannot be used.
     """
     with ExitStack() as locks:
         served = []

@@ -1,53 +1,11 @@
 """What is lost and what is promised: the privacy accountant and its events, budgets and guarantees."""
 
-from dprec.accounting.accountant import PrivacyAccountant
-from dprec.accounting.events import (
-    Adjacency,
-    ChannelDraws,
-    Epsilon,
-    Event,
-    EventMechanism,
-    Loss,
-    NoisySum,
-    dominating_channel,
-)
-from dprec.accounting.noisy_sums import (
-    LEAST_DELTA,
-    gaussian_epsilon,
-    largest_mu,
-    skellam_epsilon,
-    skellam_multiplier,
-)
-from dprec.accounting.pld import ComposedLoss, PrivacyLossDistribution, compose, worst_pair
-from dprec.accounting.promises import (
-    COMPARABLE_UNITS,
-    DELTA,
-    LARGEST_CELL_EPSILON,
-    LARGEST_DELTA,
-    LEAST_TRUST_FIRST,
-    SMALLEST_DELTA,
-    UNITS_IN_WORDS,
-    ComparableUnit,
-    Guarantee,
-    MatchedBudget,
-    PrivacyBudget,
-    PrivacyUnit,
-    Status,
-    Trust,
-    note_on_delta,
-    unit_from_text,
-)
-from dprec.accounting.shuffling import (
-    PrivacyBlanket,
-    ShuffledChannel,
-    ShuffledProfiles,
-    ShuffledReports,
-    clones_delta,
-    closed_form_epsilon,
-    least_epsilon,
-    two_answers_delta,
-    with_the_same_items,
-)
+from dprec.accounting.accountant import *
+from dprec.accounting.events import *
+from dprec.accounting.noisy_sums import *
+from dprec.accounting.pld import *
+from dprec.accounting.promises import *
+from dprec.accounting.shuffling import *
 
 __all__ = [
     "COMPARABLE_UNITS",

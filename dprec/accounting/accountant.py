@@ -13,14 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting.events import Adjacency, Epsilon, Event, EventMechanism, Loss
 from dprec.accounting.promises import PrivacyUnit
 from dprec.accounting.shuffling import ShuffledProfiles, ShuffledReports
+from dprec.arrays import AnyArray, Bools, Floats, Ints
 
 _SAME_FOR_ALL = -1
 """Instead of a row of an array: the loss is the same for all participants."""
@@ -30,7 +30,7 @@ _SAME_FOR_ALL = -1
 class PrivacyAccountant:
     """The privacy losses of users."""
 
-    rated: NDArray[np.bool_]
+    rated: Bools
     """Users who have a rating to protect; everybody if the rated items are hidden; shape (users,)."""
     history: list[Event] = field(default_factory=list)
     """All events, in order."""
@@ -54,7 +54,7 @@ class PrivacyAccountant:
     def step(
         self,
         round_index: int,
-        users: NDArray[np.bool_],
+        users: Bools,
         per_rating: Epsilon,
         per_user: Epsilon,
         mechanism: EventMechanism | None = None,
@@ -94,7 +94,7 @@ class PrivacyAccountant:
 
     def get_epsilon(
         self, delta: float = 0.0, per: PrivacyUnit = "user", adjacency: Adjacency | None = None
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return what every user has lost, shape (users,).
 
         Parameters
@@ -123,22 +123,17 @@ class PrivacyAccountant:
             return basic
         return np.minimum(basic, self._composed(delta, adjacency or self.adjacency))
 
-    def between_profiles(self, delta: float) -> NDArray[np.float64]:
+    def between_profiles(self, delta: float) -> Floats:
         """Return what every user has lost between any two profiles that the same is asked of, shape (users,).
 
-        Events whose mechanism is known compose as under "replace-one". The sum of their own epsilons may
-        only compare a profile with none, and does not bound it.
-
-        Parameters
-        ----------
-        delta : float
-            Probability beyond which it holds, above 0.
+        Events whose mechanism is known compose as under "replace-one", with a delta above 0. The sum of their
+        own epsilons may only compare a profile with none, and does not bound it.
         """
         return self._composed(delta, "replace-one")
 
-    def _composed(self, delta: float, adjacency: Adjacency) -> NDArray[np.float64]:
+    def _composed(self, delta: float, adjacency: Adjacency) -> Floats:
         """Compose events whose mechanism is known, and add the epsilons of the others."""
-        groups: dict[Hashable, list[tuple[EventMechanism, NDArray[np.bool_]]]] = {}
+        groups: dict[Hashable, list[tuple[EventMechanism, Bools]]] = {}
         for event in self.history:
             if event.mechanism is not None:
                 own = groups.setdefault(event.mechanism.group, [])
@@ -153,11 +148,8 @@ class PrivacyAccountant:
         per_rating, per_user = self.get_epsilon(per="rating")[user], self.get_epsilon()[user]
         return Loss(0.0 if math.isnan(per_rating) else float(per_rating), float(per_user))
 
-    def per_report(self, delta: float) -> NDArray[np.float64] | None:
-        """Return what each report loses that was shuffled as a message of its own, shape (reports,).
-
-        None if no reports were.
-        """
+    def per_report(self, delta: float) -> Floats | None:
+        """Return what each report shuffled by itself loses, shape (reports,); None without any."""
         mechanisms = (event.mechanism for event in self.history if event.mechanism is not None)
         losses = (mechanism.per_report(delta) for mechanism in mechanisms)
         return next((each for each in losses if each is not None), None)
@@ -187,7 +179,7 @@ class PrivacyAccountant:
         ]
         return replace(self, history=unbounded, claimed=self.claimed or self)
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
+    def to_arrays(self) -> dict[str, AnyArray]:
         """Return the history as arrays, for files, without mechanisms; shared arrays are stored once.
 
         Returns
@@ -221,13 +213,11 @@ class PrivacyAccountant:
         }
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> PrivacyAccountant:
+    def from_arrays(cls, arrays: Mapping[str, AnyArray]) -> PrivacyAccountant:
         """Return the accountant from which `to_arrays` made some arrays, its events without mechanisms.
 
-        Raises
-        ------
-        KeyError, IndexError, TypeError, ValueError
-            When an array is missing, too short, of another type or for other users.
+        Raises KeyError, IndexError, TypeError, ValueError when an array is missing, too short, of another
+        type or for other users.
         """
         rated, rounds = arrays["rated"], arrays["rounds"]
         user_sets, losses = list(arrays["user_sets"]), list(arrays["losses"])
@@ -255,16 +245,14 @@ class PrivacyAccountant:
             ],
         )
 
-    def _sums(self, events: list[Event], unit: Literal["per_rating", "per_user"]) -> NDArray[np.float64]:
-        """Add up a column of some events, one by one."""
+    def _sums(self, events: list[Event], unit: Literal["per_rating", "per_user"]) -> Floats:
         spent = np.zeros(self.n_users)
         for event in events:
             np.add(spent, getattr(event, unit), out=spent, where=event.took_part(self.n_users))
         return spent
 
 
-def _compact(losses: Epsilon, charged: NDArray[np.bool_]) -> Epsilon:
-    """Return losses, as one number if all who are charged lose the same."""
+def _compact(losses: Epsilon, charged: Bools) -> Epsilon:
     own = losses[charged] if isinstance(losses, np.ndarray) else np.array([losses])
     if np.isnan(own).any() or (own < 0).any():
         raise ValueError("a privacy loss that is negative or not a number")
@@ -283,9 +271,7 @@ def _sharing(event: Event, before: Event) -> Event:
     return replace(event, **same)
 
 
-def _distinct(
-    arrays: Sequence[NDArray[Any]], width: int, dtype: type[np.generic]
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def _distinct(arrays: Sequence[AnyArray], width: int, dtype: type[np.generic]) -> tuple[AnyArray, Ints]:
     """Return the distinct arrays as rows, and the row of each; a shared array is one row."""
     rows = {id(array): array for array in arrays}
     places = {identity: row for row, identity in enumerate(rows)}

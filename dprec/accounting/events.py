@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting.noisy_sums import gaussian_epsilon
 from dprec.accounting.pld import PrivacyLossDistribution, common_grid, compose
 from dprec.accounting.shuffling import ShuffledProfiles, ShuffledReports
+from dprec.arrays import Bools, Floats, Ints, Uint8s
 from dprec.channel import Channel
 from dprec.randomness import DRAWS
 
-Epsilon = float | NDArray[np.float64]
+Epsilon = float | Floats
 """A privacy loss, a natural logarithm from 0 to infinity: one for all participants, or shape (users,)."""
 
 Adjacency = Literal["add-or-remove-one", "replace-one"]
@@ -52,25 +52,14 @@ class EventMechanism(ABC):
 
     @classmethod
     @abstractmethod
-    def composed(
-        cls, events: Sequence[tuple[Self, NDArray[np.bool_]]], delta: float, adjacency: Adjacency
-    ) -> NDArray[np.float64]:
-        """Return an epsilon of every user that holds with delta for all events of a group, shape (users,).
-
-        Parameters
-        ----------
-        events : sequence of (EventMechanism, ndarray of bool, shape (users,))
-            In order: by what something was released, and about whom.
-        delta : float
-            Above 0.
-        adjacency : {"add-or-remove-one", "replace-one"}
-        """
+    def composed(cls, events: Sequence[tuple[Self, Bools]], delta: float, adjacency: Adjacency) -> Floats:
+        """Return each user's epsilon at a delta for a group's events in order, shape (users,)."""
 
     def shuffled(self, hidden: ShuffledReports | ShuffledProfiles) -> EventMechanism:
         """Return the mechanism with its reports shuffled; by default nothing of it is reports."""
         return self
 
-    def per_report(self, delta: float) -> NDArray[np.float64] | None:
+    def per_report(self, delta: float) -> Floats | None:
         """Return an epsilon of each report by itself, shape (reports,); None if a user's are one message."""
         return None
 
@@ -83,27 +72,19 @@ class ChannelDraws(EventMechanism):
     """
 
     channels: tuple[Channel, ...]
-    channel: int | NDArray[np.int64] = 0
+    channel: int | Ints = 0
     """Place in `channels` of each user's; of no meaning without draws; shape (users,)."""
-    draws: int | NDArray[np.int64] = 1
+    draws: int | Ints = 1
     """Number of draws about each user; shape (users,)."""
-    added: NDArray[np.float64] | None = None
+    added: Floats | None = None
     """A loss of each user that is added to the composed one: of few draws about many ratings each, which
     composition would hardly lower; shape (users,).
     """
 
     @classmethod
-    def composed(
-        cls, events: Sequence[tuple[Self, NDArray[np.bool_]]], delta: float, adjacency: Adjacency
-    ) -> NDArray[np.float64]:
-        """Return the losses of all draws; users of whom the same was drawn are composed once.
-
-        Returns
-        -------
-        ndarray of float64, shape (users,)
-            At most the sum of the epsilons; infinite if a channel has none.
-        """
-        times: dict[Self, NDArray[np.int64]] = {}
+    def composed(cls, events: Sequence[tuple[Self, Bools]], delta: float, adjacency: Adjacency) -> Floats:
+        """Return the losses of all draws, shape (users,); infinite if a channel has none."""
+        times: dict[Self, Ints] = {}
         for mechanism, users in events:
             times[mechanism] = times.get(mechanism, 0) + users.astype(np.int64)
         drawn = [(one.channels, one.channel, one.draws * count) for one, count in times.items()]
@@ -136,16 +117,14 @@ class Shuffled(EventMechanism):
     """The reports, and among how many each is hidden."""
 
     @classmethod
-    def composed(
-        cls, events: Sequence[tuple[Self, NDArray[np.bool_]]], delta: float, adjacency: Adjacency
-    ) -> NDArray[np.float64]:
+    def composed(cls, events: Sequence[tuple[Self, Bools]], delta: float, adjacency: Adjacency) -> Floats:
         """Return the lower of both bounds; amplified losses of several events add up."""
         alone = ChannelDraws.composed([(one.draws, users) for one, users in events], delta, adjacency)
         share = delta / len(events)
         amplified = (np.where(users, one.hidden.per_user(share), 0.0) for one, users in events)
         return np.minimum(alone, sum(amplified, np.zeros(alone.size)))
 
-    def per_report(self, delta: float) -> NDArray[np.float64] | None:
+    def per_report(self, delta: float) -> Floats | None:
         """Return the losses of reports that are messages of their own."""
         return self.hidden.per_report(delta)
 
@@ -167,9 +146,7 @@ class NoisySum(EventMechanism):
         return type(self), self.cost
 
     @classmethod
-    def composed(
-        cls, events: Sequence[tuple[Self, NDArray[np.bool_]]], delta: float, adjacency: Adjacency
-    ) -> NDArray[np.float64]:
+    def composed(cls, events: Sequence[tuple[Self, Bools]], delta: float, adjacency: Adjacency) -> Floats:
         """Return what the sums cost in which a user takes part."""
         squared = np.zeros(events[0][1].size)
         for one, users in events:
@@ -186,7 +163,7 @@ class Event:
 
     round_index: int
     """The round that it belongs to, from 1; 0 for none, where nothing is sent."""
-    users: NDArray[np.uint8]
+    users: Uint8s
     """Who took part: one bit per user, in user order, the highest bit of a byte first;
     shape (ceil(users / 8),).
     """
@@ -199,20 +176,15 @@ class Event:
     mechanism: EventMechanism | None = None
     """None if nothing but the epsilons is known, which add up."""
 
-    def took_part(self, n_users: int) -> NDArray[np.bool_]:
+    def took_part(self, n_users: int) -> Bools:
         """Return who took part, shape (users,)."""
         return np.unpackbits(self.users, count=n_users).view(np.bool_)
 
 
 def dominating_channel(epsilon: float) -> Channel:
-    """Return a channel that dominates every mechanism with a loss of at most epsilon.
+    """Return a channel that dominates every mechanism with a loss of at most epsilon, above 0 or infinite.
 
     It is the randomised response of one bit (Kairouz, Oh and Viswanath [kairouz2015], section 3).
-
-    Parameters
-    ----------
-    epsilon : float
-        Above 0, at most that of integer draws out of 2**60, or infinite.
     """
     # Downwards, so that the channel's loss is not below epsilon.
     lies = 0 if math.isinf(epsilon) else max(1, math.floor(DRAWS / (1 + math.exp(epsilon)) * (1 - 1e-15)))
@@ -220,7 +192,7 @@ def dominating_channel(epsilon: float) -> Channel:
     return Channel(weights, np.arange(2.0), np.arange(2.0))
 
 
-def _numbered(values: NDArray[np.int64]) -> NDArray[np.int64]:
+def _numbered(values: Ints) -> Ints:
     """Return the place of each value, at least 0, among those that occur, ascending."""
     most = int(values.max(initial=0))
     if most > 2 * values.size:
@@ -230,7 +202,7 @@ def _numbered(values: NDArray[np.int64]) -> NDArray[np.int64]:
     return (np.cumsum(occurs) - 1)[values]
 
 
-def _firsts(kinds: NDArray[np.int64]) -> NDArray[np.int64]:
+def _firsts(kinds: Ints) -> Ints:
     """Return where each number from 0 on first occurs; all of them do."""
     firsts = np.empty(int(kinds.max(initial=-1)) + 1, dtype=np.int64)
     firsts[kinds[::-1]] = np.arange(kinds.size - 1, -1, -1)
@@ -245,10 +217,7 @@ _MOST_KNOWN = 100_000
 
 @dataclass(frozen=True, eq=False)
 class _Composer:
-    """Composes losses at a delta, and keeps the distributions of what was composed.
-
-    What was composed in this process before is known: runs that differ in their seed compose the same.
-    """
+    """Composes losses at a delta, and keeps what was composed in this process: runs compose the same."""
 
     delta: float
     _grids: dict[tuple[Channel, ...], list[PrivacyLossDistribution]] = field(default_factory=dict)

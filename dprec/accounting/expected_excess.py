@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
+
+from dprec.arrays import Floats
 
 _TAIL = 1e-15
 """Share of the expected excess, or nearly, that may lie beyond either end of the window."""
@@ -35,10 +36,10 @@ _ROUNDING = 8 * float(np.finfo(np.float64).eps)
 class _Draw:
     """Values of one draw and their probabilities, shape (outcomes,) each."""
 
-    values: NDArray[np.float64]
-    masses: NDArray[np.float64]
+    values: Floats
+    masses: Floats
 
-    def log_moments(self, exponents: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_moments(self, exponents: Floats) -> Floats:
         """Return log E[exp(t X)] for every exponent t."""
         powers = np.outer(exponents, self.values)
         shift = powers.max(axis=1)
@@ -86,18 +87,11 @@ class _Draw:
         )
 
 
-def expected_excess(values: NDArray[np.float64], probabilities: NDArray[np.float64], count: int) -> float:
+def expected_excess(values: Floats, probabilities: Floats, count: int) -> float:
     """Return an upper bound on E[max(0, S)], S the sum of ``count`` independent draws.
 
-    Parameters
-    ----------
-    values, probabilities : ndarray of float64, shape (outcomes,)
-        Of one draw.
-    count : int
-        At least 1.
+    ``values``, ``probabilities``, shape (outcomes,): of one draw; ``count``: at least 1.
 
-    Notes
-    -----
     The draw is tilted by exp(t X), which moves the mean of the sum to 0: E[max(0, S)] is E[exp(t X)]^count
     times the tilted mean of max(0, S) exp(-t S), so that rounding errors are relative to the result, however
     small it is. The distribution of the sum is found by fast Fourier transform; what the grid, the window and
@@ -140,9 +134,7 @@ def _window(draw: _Draw, exponent: float, count: int) -> tuple[float, float]:
     return min(-float(np.min(below)), 0.0), min(top, count * max(0.0, float(draw.values.max())))
 
 
-def _distribution(
-    draw: _Draw, count: int, step: float, first: int, length: int
-) -> tuple[NDArray[np.float64], float]:
+def _distribution(draw: _Draw, count: int, step: float, first: int, length: int) -> tuple[Floats, float]:
     """Return the distribution of the sum on a circle of ``length`` points, and the norm of its error.
 
     What lies beyond the window is wound into it, so that no mass is missing.

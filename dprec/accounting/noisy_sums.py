@@ -17,16 +17,14 @@ and 3 / (2 m^2). As a sum of m_t^-4 is at most the square of that of m_t^-2, sev
 than one with the multiplier (sum of m_t^-2)^-1/2.
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
+from dprec.arrays import Floats, Ints
 from dprec.secure_aggregation import DISTANCE
 
 _PRECISION = 1e-12
@@ -37,35 +35,14 @@ _NEAREST, _FURTHEST = 1e-12, 1e6
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """Return the delta of one release (Balle and Wang [balle2018], Theorem 8).
-
-    Parameters
-    ----------
-    mu : float
-        Distance of the means in standard deviations, above 0.
-    epsilon : float
-        At least 0.
-
-    Returns
-    -------
-    float
-        From 0 to 1.
-    """
+    """Return the delta of one release, for mu above 0 (Balle and Wang [balle2018], Theorem 8)."""
     above = float(log_ndtr(mu / 2 - epsilon / mu))
     below = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
     return math.exp(above) * -math.expm1(min(below - above, 0.0))
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Return the smallest epsilon of one release at a delta, rounded up.
-
-    Parameters
-    ----------
-    mu : float
-        Distance of the means in standard deviations, at least 0; infinite without noise.
-    delta : float
-        Above 0 and below 1.
-    """
+    """Return the smallest epsilon of one release at a delta, rounded up; infinite without noise."""
     if math.isinf(mu):
         return math.inf
     if mu == 0 or gaussian_delta(mu, 0.0) <= delta:
@@ -76,15 +53,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def largest_mu(epsilon: float, delta: float) -> float:
-    """Return the largest distance of two means, in standard deviations, that is (epsilon, delta)-private.
-
-    Parameters
-    ----------
-    epsilon : float
-        At least 0.
-    delta : float
-        Above 1e-12 and below 1.
-    """
+    """Return the largest mu that is (epsilon, delta)-private, for a delta from 1e-12 to 1."""
     root = brentq(
         lambda mu: gaussian_delta(mu, epsilon) - delta, _NEAREST, _FURTHEST, xtol=1e-15, rtol=_PRECISION
     )
@@ -109,17 +78,11 @@ LEAST_DELTA = 1e-15
 """The least delta for which that part is enough."""
 
 
-def renyi_divergences(multiplier: float, norm: float, orders: NDArray[np.int64]) -> NDArray[np.float64]:
+def renyi_divergences(multiplier: float, norm: float, orders: Ints) -> Floats:
     """Return bounds on the Renyi divergences between totals with and without a user.
 
-    Parameters
-    ----------
-    multiplier : float
-        Standard deviation of the noise over the norm, above 0.
-    norm : float
-        Largest L2 norm of a contribution, at least 1.
-    orders : ndarray of int64
-        Above 1.
+    ``multiplier``: standard deviation of the noise over the norm, above 0; ``norm``: largest L2 norm of a
+    contribution, at least 1; ``orders``: above 1.
     """
     gaussian = orders / (2 * multiplier**2)
     near = ((2 * orders - 1) + 6) / (4 * norm**2 * multiplier**4)
@@ -127,17 +90,7 @@ def renyi_divergences(multiplier: float, norm: float, orders: NDArray[np.int64])
 
 
 def skellam_epsilon(multiplier: float, norm: float, delta: float) -> float:
-    """Return the epsilon of a release; infinite without noise.
-
-    From Renyi divergences by Canonne, Kamath and Steinke [canonne2020], Proposition 12.
-
-    Parameters
-    ----------
-    multiplier, norm : float
-        See `renyi_divergences`.
-    delta : float
-        Above 0 and below 1.
-    """
+    """Return the epsilon of a release; infinite without noise ([canonne2020], Proposition 12)."""
     if multiplier <= 0:
         return math.inf
     kept = delta * (1 - _SHARE_OF_SLACK)
@@ -151,17 +104,7 @@ def skellam_epsilon(multiplier: float, norm: float, delta: float) -> float:
 
 @lru_cache(maxsize=256)
 def skellam_multiplier(epsilon: float, norm: float, delta: float) -> float:
-    """Return the smallest multiplier, to nine digits, with which a release costs at most epsilon.
-
-    It is infinite where one of 2**40 would not do.
-
-    Parameters
-    ----------
-    epsilon : float
-        Above 0.
-    norm, delta : float
-        See `skellam_epsilon`; delta is at least `LEAST_DELTA`.
-    """
+    """Return the least multiplier that costs epsilon, to nine digits; infinite if 2**40 would not do."""
     low, high = 0.0, 1.0
     while skellam_epsilon(high, norm, delta) > epsilon:
         low, high = high, 2 * high

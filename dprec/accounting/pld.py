@@ -11,17 +11,17 @@ transform (Koskela et al. [koskela2020]). All errors are counted as delta, so th
 the truth.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
+from dprec.arrays import Floats, Ints, Uint64s
 from dprec.channel import Channel
 
 POINTS = 128
@@ -34,36 +34,30 @@ class PrivacyLossDistribution:
 
     step: float
     """Distance of two points of the grid, above 0, a natural logarithm."""
-    masses: NDArray[np.float64]
+    masses: Floats
     """The probabilities, for j from -points to points; shape (2 points + 1,)."""
 
     @classmethod
-    def of(cls, channel: Channel, step: float | None = None) -> PrivacyLossDistribution:
+    def of(cls, channel: Channel, step: float | None = None) -> Self:
         """Return the distribution for one draw from a channel.
 
         The divergence h(a) = max over x, x' of sum over z of max(0, Q[x, z] - a Q[x', z]) is convex in a, so
         a polygon with its corners on the curve, at a = exp(j step), is never below it. It is the
         divergence of a pair whose losses lie on the grid (Doroshenko et al. [doroshenko2022], section 4).
 
-        Parameters
-        ----------
-        channel : Channel
-            With an epsilon above 0 and below infinity.
-        step : float, optional
-            By default ``channel.epsilon / POINTS``.
+        ``channel``: with an epsilon above 0 and below infinity; ``step``: by default ``channel.epsilon /
+        POINTS``.
         """
         step = step or channel.epsilon / POINTS
         points = points_up_to(channel.epsilon, step)
         return cls.with_divergences(step, _divergences(channel, step, points))
 
     @classmethod
-    def with_divergences(cls, step: float, divergences: NDArray[np.float64]) -> PrivacyLossDistribution:
+    def with_divergences(cls, step: float, divergences: Floats) -> Self:
         """Return the distribution of a pair whose divergences are not below those given.
 
-        Parameters
-        ----------
-        divergences : ndarray of float64, shape (points + 1,)
-            Bounds on h(a) at a = exp(j step), whichever of the two is the first; the last one is 0.
+        ``divergences``, shape (points + 1,): bounds on h(a) at a = exp(j step), whichever of the two is the
+        first; the last one is 0.
         """
         ratios = np.exp(step * np.arange(divergences.size))
         slopes = np.diff(divergences) / np.diff(ratios)
@@ -79,7 +73,7 @@ class PrivacyLossDistribution:
         return self.masses.size // 2
 
     @cached_property
-    def losses(self) -> NDArray[np.float64]:
+    def losses(self) -> Floats:
         """The points of the grid, shape (2 points + 1,)."""
         return self.step * np.arange(-self.points, self.points + 1, dtype=np.float64)
 
@@ -89,16 +83,11 @@ class PrivacyLossDistribution:
         return float(self.masses @ self.losses**2 - (self.masses @ self.losses) ** 2)
 
     @cached_property
-    def _spectra(self) -> dict[int, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    def _spectra(self) -> dict[int, tuple[Floats, Floats]]:
         return {}
 
-    def spectrum(self, length: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the Fourier transform of the masses, wound around a circle of ``length`` points.
-
-        Returns
-        -------
-        log_moduli, angles : ndarray of float64, shape (length // 2 + 1,)
-        """
+    def spectrum(self, length: int) -> tuple[Floats, Floats]:
+        """Return log moduli and angles of the Fourier transform, shape (length // 2 + 1,) each."""
         if length not in self._spectra:
             places = np.arange(-self.points, self.points + 1) % length
             values = rfft(np.bincount(places, weights=self.masses, minlength=length))
@@ -106,7 +95,7 @@ class PrivacyLossDistribution:
                 self._spectra[length] = np.log(np.abs(values)), np.angle(values)
         return self._spectra[length]
 
-    def log_moments(self, exponents: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_moments(self, exponents: Floats) -> Floats:
         """Return log E[exp(t loss)] for every exponent t."""
         shift = np.abs(exponents) * self.losses[-1]
         moments = np.exp(np.outer(exponents, self.losses) - shift[:, None]) @ self.masses
@@ -118,7 +107,7 @@ def points_up_to(epsilon: float, step: float) -> int:
     return max(1, math.ceil(epsilon / step * (1 - 1e-12)))
 
 
-def _divergences(channel: Channel, step: float, points: int) -> NDArray[np.float64]:
+def _divergences(channel: Channel, step: float, points: int) -> Floats:
     """Return h at a = exp(j step) for j from 0 to ``points``; see `PrivacyLossDistribution.of`."""
     rows = channel.probabilities[:, channel.weights.max(axis=0) > 0]
     logs, inputs, width = np.log(rows), len(rows), points + 2
@@ -138,18 +127,11 @@ def _divergences(channel: Channel, step: float, points: int) -> NDArray[np.float
     return largest
 
 
-def pairwise_losses(weights: NDArray[np.uint64]) -> NDArray[np.float64]:
+def pairwise_losses(weights: Uint64s) -> Floats:
     """Return the largest log ratio of every two rows over all symbols, shape (levels, levels).
 
-    Parameters
-    ----------
-    weights : ndarray of uint64, shape (levels, symbols)
-        Whole draws that turn each level into each symbol.
-
-    Returns
-    -------
-    ndarray of float64
-        Entry (x, y) is the largest log of row x over row y; infinite if a symbol is possible for x alone.
+    ``weights``, shape (levels, symbols): whole draws that turn each level into each symbol. Result: entry (x,
+    y) is the largest log of row x over row y; infinite if a symbol is possible for x alone.
     """
     with np.errstate(divide="ignore"):
         logs = np.log(weights.astype(np.float64))
@@ -160,7 +142,7 @@ def pairwise_losses(weights: NDArray[np.uint64]) -> NDArray[np.float64]:
     return losses
 
 
-def worst_pair(weights: NDArray[np.uint64]) -> tuple[float, tuple[int, int]]:
+def worst_pair(weights: Uint64s) -> tuple[float, tuple[int, int]]:
     """Return the largest loss between two levels, and the two rows, ascending."""
     losses = pairwise_losses(weights)
     one, other = np.unravel_index(int(np.argmax(losses)), losses.shape)
@@ -184,8 +166,8 @@ _FINEST = 32 * POINTS
 class ComposedLoss:
     """The distribution of a sum of privacy losses."""
 
-    losses: NDArray[np.float64]
-    masses: NDArray[np.float64]
+    losses: Floats
+    masses: Floats
     """Losses, evenly spaced and ascending, and their probabilities; shape (points,)."""
     error: float
     """Most by which the probability of a range of losses can be too small."""
@@ -193,22 +175,15 @@ class ComposedLoss:
     """Sum of the epsilons, which the loss cannot exceed."""
 
     @classmethod
-    def of_transform(
-        cls, masses: NDArray[np.float64], step: float, first: int, count: int, points: int
-    ) -> ComposedLoss:
+    def of_transform(cls, masses: Floats, step: float, first: int, count: int, points: int) -> Self:
         """Return the sum whose distribution was found by a Fourier transform.
 
-        Parameters
-        ----------
-        masses : ndarray of float64, shape (length,)
-            As transformed back: of the losses j step, j modulo the length.
-        first : int
-            The least j.
-        count, points : int
-            Losses that were added up, and the most that their sum can be, in steps.
+        ``masses``, shape (length,): as transformed back: of the losses j step, j modulo the length;
+        ``first``: the least j; ``count``, ``points``: losses that were added up, and the most that their sum
+        can be, in steps.
         """
         length = masses.size
-        inside: NDArray[np.float64] = np.maximum(0.0, np.roll(masses, -(first % length)))
+        inside: Floats = np.maximum(0.0, np.roll(masses, -(first % length)))
         # The transform of each draw has relative errors of a few units in the last place, which add up.
         rounding = np.finfo(np.float64).eps * count * math.log2(2 * length) * math.sqrt(length)
         error = _TAIL + rounding * math.sqrt(float((inside**2).sum()))
@@ -243,13 +218,7 @@ class ComposedLoss:
 
 
 def compose(draws: Sequence[tuple[PrivacyLossDistribution, int]]) -> ComposedLoss:
-    """Return the distribution of the loss of independent draws.
-
-    Parameters
-    ----------
-    draws : sequence of (PrivacyLossDistribution, int)
-        What is drawn from, all on the same grid, and how often, at least once.
-    """
+    """Return the distribution of the loss of independent draws, so many of each, on the same grid."""
     step = draws[0][0].step
     points = sum(times * one.points for one, times in draws)
     first, last = _window(draws, points)
@@ -290,11 +259,6 @@ def common_grid(channels: Sequence[Channel]) -> list[PrivacyLossDistribution]:
     """Return the loss distributions of channels on one grid.
 
     The grid suits the least private of them, and is coarse for those that are more than 32 times as private.
-
-    Parameters
-    ----------
-    channels : sequence of Channel
-        At least one, each with an epsilon above 0 and below infinity.
     """
     epsilons = [channel.epsilon for channel in channels]
     step = max(min(epsilons) / POINTS, max(epsilons) / _FINEST)
@@ -305,25 +269,10 @@ _AT_ONCE = 1 << 20
 """Points of the windows that are transformed together."""
 
 
-def compose_many(
-    kinds: Sequence[PrivacyLossDistribution], times: NDArray[np.int64], delta: float
-) -> NDArray[np.float64]:
-    """Return an epsilon of every user that holds with delta for all of its draws.
+def compose_many(kinds: Sequence[PrivacyLossDistribution], times: Ints, delta: float) -> Floats:
+    """Return an epsilon of every user at delta, as by `compose`, shape (users,).
 
-    What `compose` does for one user; what depends on a kind is computed once.
-
-    Parameters
-    ----------
-    kinds : sequence of PrivacyLossDistribution
-        What is drawn from, all on the same grid.
-    times : ndarray of int64, shape (users, kinds)
-        How often each user draws from each kind.
-    delta : float
-        Above 0.
-
-    Returns
-    -------
-    ndarray of float64, shape (users,)
+    ``times``, shape (users, kinds): how often each user draws from each kind, all on the same grid.
     """
     epsilons = np.zeros(len(times))
     drawn = np.flatnonzero(times.any(axis=1))
@@ -347,17 +296,13 @@ def compose_many(
     return epsilons
 
 
-def _products(
-    times: NDArray[np.int64], moduli: NDArray[np.float64], angles: NDArray[np.float64]
-) -> NDArray[np.complex128]:
+def _products(times: Ints, moduli: Floats, angles: Floats) -> NDArray[np.complex128]:
     """Return the Fourier transforms of the users' sums: products of those of the draws."""
     logs = times @ np.maximum(moduli, 2 * _NEGLIGIBLE)
     return np.where(logs > _NEGLIGIBLE, np.exp(np.maximum(logs, _NEGLIGIBLE) + 1j * (times @ angles)), 0.0)
 
 
-def _windows(
-    kinds: Sequence[PrivacyLossDistribution], times: NDArray[np.int64], points: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _windows(kinds: Sequence[PrivacyLossDistribution], times: Ints, points: Ints) -> tuple[Ints, Ints]:
     """Return the first and the last point of windows that users' sums leave with `_TAIL` on either side."""
     margin, step = -np.log(_TAIL), kinds[0].step
     scales = np.sqrt(2 * margin / (times @ np.array([kind.variance for kind in kinds])))
@@ -390,24 +335,9 @@ def largest_share(
 ) -> float:
     """Return the budget of one draw such that all draws together are (epsilon, delta)-private.
 
-    Parameters
-    ----------
-    channel : callable
-        From the budget of one draw to the channel that it is drawn from; less private for larger budgets.
-    draws : int
-        Number of independent draws, at least 1.
-    epsilon, delta : float
-        What is kept together, above 0.
-    most : float
-        Largest budget of one draw.
-    guess : float, optional
-        Where the search begins.
-
-    Returns
-    -------
-    float
-        From ``epsilon / draws``, which basic composition allows, to ``most``. It depends on nothing but
-        the arguments, so that device and server find the same.
+    ``channel``: from the budget of one draw to the channel that it is drawn from; less private for larger
+    budgets. The result is at least ``epsilon / draws`` and at most ``most``. It depends on nothing but the
+    arguments, so that device and server find the same.
     """
     low, high = min(epsilon / draws, most), math.inf
     tail, deviation = _of_normal_sum(epsilon, delta)
@@ -438,7 +368,6 @@ def _of_normal_sum(epsilon: float, delta: float) -> tuple[float, float]:
 
 
 def _spent(channel: Channel, draws: int, delta: float) -> float:
-    """Return what draws from a channel cost together."""
     if not 0 < channel.epsilon < math.inf:
         return channel.epsilon
     together = compose([(PrivacyLossDistribution.of(channel), draws)]).epsilon(delta)

@@ -1,7 +1,5 @@
 """What is promised: units of privacy loss, budgets, and the guarantee of a protocol."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,13 +36,7 @@ _SPELLINGS = {"per-rating": "rating", "per-user": "user"}
 
 
 def unit_from_text(text: Any) -> Any:
-    """Return a unit by its usual name; "per-rating" and "per-user" are understood too.
-
-    Parameters
-    ----------
-    text
-        Any value from a file; anything that is not such a spelling is returned unchanged.
-    """
+    """Return a unit by its usual name, or as "per-rating" or "per-user"; anything else as it is."""
     return _SPELLINGS.get(text, text) if isinstance(text, str) else text
 
 

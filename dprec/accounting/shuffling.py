@@ -22,12 +22,11 @@ from functools import cached_property
 from itertools import permutations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from dprec.accounting.expected_excess import expected_excess
 from dprec.accounting.pld import POINTS, PrivacyLossDistribution, compose_many, points_up_to
-from dprec.arrays import cut
+from dprec.arrays import AnyInts, Floats, Ints, cut
 from dprec.channel import Channel
 
 _BLANKET_MARGIN = 1 + 1e-8
@@ -45,7 +44,7 @@ class PrivacyBlanket:
     """With a finite epsilon."""
 
     @cached_property
-    def masses(self) -> NDArray[np.float64]:
+    def masses(self) -> Floats:
         """Probability w of every symbol that occurs, whatever was rated, shape (symbols,)."""
         return np.asarray(self._rows.min(axis=0))
 
@@ -55,13 +54,13 @@ class PrivacyBlanket:
         return float(self.masses.sum())
 
     @cached_property
-    def _rows(self) -> NDArray[np.float64]:
+    def _rows(self) -> Floats:
         return self.channel.probabilities[:, self.channel.weights.max(axis=0) > 0]
 
     @cached_property
-    def pairs(self) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    def pairs(self) -> list[tuple[Floats, Floats]]:
         """Pairs of rows relative to the blanket's masses; those that are the same but for rounding once."""
-        known: dict[bytes, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
+        known: dict[bytes, tuple[Floats, Floats]] = {}
         for one, other in permutations(self._rows / self.masses, 2):
             columns = np.round(np.log(np.stack([one, other, self.masses])), _DIGITS)
             if (columns[0] != columns[1]).any():
@@ -79,12 +78,8 @@ class PrivacyBlanket:
         expectations in one). With n = 1 it is the channel's own. It falls with n: anybody can add what hides
         in a further report.
 
-        Parameters
-        ----------
-        epsilon : float
-            At least 0.
-        reports : int
-            n, the report itself included; the others are through the channel, of any ratings.
+        ``epsilon``: at least 0. ``reports``: n, the report itself included; the others are through the
+        channel, of any ratings.
         """
         if epsilon >= self.channel.epsilon:
             return 0.0
@@ -99,9 +94,7 @@ class PrivacyBlanket:
         gains = (self.masses @ np.maximum(0.0, one - factor * other) for one, other in self.pairs)
         return min(1.0, _BLANKET_MARGIN * max(map(float, gains), default=0.0))
 
-    def _delta(
-        self, one: NDArray[np.float64], other: NDArray[np.float64], epsilon: float, reports: int
-    ) -> float:
+    def _delta(self, one: Floats, other: Floats, epsilon: float, reports: int) -> float:
         values = np.append(one - math.exp(epsilon) * other, 0.0)
         masses = np.append(self.masses, max(0.0, 1 - self.share))
         return _BLANKET_MARGIN * expected_excess(values, masses / masses.sum(), reports) / reports
@@ -119,13 +112,6 @@ def clones_delta(epsilon: float, reports: int, local_epsilon: float) -> float:
 
     A report is a clone of x or y, at even odds, with probability e^-local ([feldman2021], Theorem 3.1 and
     section 4): nothing but the local epsilon needs to be known of the channels, which may differ.
-
-    Parameters
-    ----------
-    epsilon, local_epsilon : float
-        At least 0, the second finite.
-    reports : int
-        The report itself included.
     """
     return _mixture_delta(epsilon, reports, local_epsilon, math.exp(-local_epsilon))
 
@@ -137,13 +123,6 @@ def two_answers_delta(epsilon: float, reports: int, local_epsilon: float, symbol
     it is a clone with probability 2 q. Whoever sent a third symbol is taken to be known. This is the
     reduction of Feldman, McMillan and Talwar [feldman2023] in a form that holds for every k (its erratum is
     about third symbols). The privacy blanket hides a report among third symbols as well.
-
-    Parameters
-    ----------
-    epsilon, reports, local_epsilon
-        As in `clones_delta`.
-    symbols : int
-        k, at least 2.
     """
     lie = 1 / (math.exp(local_epsilon) + symbols - 1)
     one_of_two = lie * (math.exp(local_epsilon) + 1)
@@ -172,18 +151,7 @@ def _mixture_delta(epsilon: float, reports: int, local_epsilon: float, clone: fl
 
 
 def closed_form_epsilon(reports: int, local_epsilon: float, delta: float) -> float:
-    """Return an epsilon that holds with delta, in closed form ([feldman2021], Theorem 3.1).
-
-    Parameters
-    ----------
-    delta : float
-        Above 0.
-
-    Returns
-    -------
-    float
-        The local epsilon where there are too few reports for the theorem.
-    """
+    """Return an epsilon in closed form ([feldman2021], Theorem 3.1); the local one for too few reports."""
     grown = math.exp(local_epsilon)
     if reports < 16 * grown * math.log(2 / delta):
         return local_epsilon
@@ -204,15 +172,10 @@ _PRECISION = 1e-4
 """Relative precision of an epsilon, which is rounded up."""
 
 
-def computed_for(reports: NDArray[np.int64]) -> NDArray[np.int64]:
+def computed_for(reports: Ints) -> Ints:
     """Return the numbers of reports, at most the given ones, for which bounds are computed.
 
     Fewer reports hide less, so that their bound holds for more.
-
-    Parameters
-    ----------
-    reports : ndarray of int64
-        At least 1.
     """
     most = int(reports.max(initial=1))
     steps = np.unique((_RATIO ** np.arange(math.ceil(math.log(most, _RATIO)) + 1)).astype(np.int64))
@@ -220,17 +183,7 @@ def computed_for(reports: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def least_epsilon(delta_at: Callable[[float], float], largest: float, delta: float) -> float:
-    """Return an epsilon that holds with delta, the least but for `_PRECISION`.
-
-    Parameters
-    ----------
-    delta_at : callable
-        From an epsilon to its delta, falling.
-    largest : float
-        An epsilon that holds.
-    delta : float
-        Above 0.
-    """
+    """Return the least epsilon, but for `_PRECISION`, up to ``largest`` that holds with delta, above 0."""
     if delta_at(0.0) <= delta:
         return 0.0
 
@@ -272,15 +225,7 @@ class ShuffledChannel:
         return min(clones_delta(epsilon, reports, self.channel.epsilon), self.blanket.alone(epsilon))
 
     def epsilon(self, reports: int, delta: float) -> float:
-        """Return an epsilon that holds with delta for one of the shuffled reports, at most the channel's.
-
-        Parameters
-        ----------
-        reports : int
-            The report itself included, at least 1.
-        delta : float
-            Above 0.
-        """
+        """Return an epsilon that holds with delta for one of the shuffled reports, at most the channel's."""
         if (reports, delta) not in self._epsilons:
             self._epsilons[reports, delta] = least_epsilon(
                 lambda epsilon: self.delta(epsilon, reports), self.channel.epsilon, delta
@@ -292,11 +237,6 @@ class ShuffledChannel:
 
         The divergences of a pair are convex in a = e^epsilon, so that straight lines between some of them,
         the last one down to 0 at the channel's epsilon, are not below them.
-
-        Parameters
-        ----------
-        step : float
-            Distance of two points of the grid.
         """
         if (reports, step) not in self._losses:
             self._losses[reports, step] = self._dominating(reports, step)
@@ -332,9 +272,9 @@ class ShuffledReports:
 
     channel: Channel
     """With a finite epsilon above 0."""
-    users: NDArray[np.integer]
+    users: AnyInts
     """Who sent each report, ascending; shape (reports,)."""
-    mixed: NDArray[np.int64]
+    mixed: Ints
     """Among how many reports each is shuffled, itself included; shape (reports,)."""
     n_users: int
 
@@ -343,26 +283,21 @@ class ShuffledReports:
         return ShuffledChannel.known(self.channel)
 
     @cached_property
-    def _sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _sizes(self) -> tuple[Ints, Ints]:
         """Numbers of reports for which bounds are computed, and the place of every report's among them."""
         sizes, places = np.unique(computed_for(self.mixed), return_inverse=True)
         return sizes, places
 
-    def per_report(self, delta: float) -> NDArray[np.float64]:
+    def per_report(self, delta: float) -> Floats:
         """Return an epsilon for the rating of each report that holds with delta, shape (reports,)."""
         sizes, places = self._sizes
         return np.array([self._shuffled.epsilon(size, delta) for size in sizes.tolist()])[places]
 
-    def per_user(self, delta: float) -> NDArray[np.float64]:
+    def per_user(self, delta: float) -> Floats:
         """Return an epsilon for all that a user reports that holds with delta, shape (users,).
 
         The mixes are independent of each other, so that their losses add up. Infinite for users without an
         accepted report.
-
-        Parameters
-        ----------
-        delta : float
-            Above 0.
         """
         sizes, places = self._sizes
         composed = np.full(self.n_users, np.inf)
@@ -384,15 +319,10 @@ class ShuffledReports:
         return composed
 
 
-def with_the_same_items(counts: NDArray[np.int64], items: NDArray[np.integer]) -> NDArray[np.int64]:
+def with_the_same_items(counts: Ints, items: AnyInts) -> Ints:
     """Return how many users report on exactly the items of each user, itself included, shape (users,).
 
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (users,)
-        Items of each user.
-    items : ndarray of int, shape (sum of counts,)
-        By user, ascending.
+    ``counts``, shape (users,): items of each user; ``items``, shape (sum of counts,): by user, ascending.
     """
     ordered = np.ascontiguousarray(items)
     sets = cut(ordered.tobytes(), counts * ordered.itemsize)
@@ -404,14 +334,14 @@ def with_the_same_items(counts: NDArray[np.int64], items: NDArray[np.integer]) -
 class ShuffledProfiles:
     """Messages with all reports of a user, of which only those that show the same items hide each other."""
 
-    losses: NDArray[np.float64]
+    losses: Floats
     """What each message loses if it is not shuffled, without a delta; shape (users,)."""
-    mixed: NDArray[np.int64]
+    mixed: Ints
     """Among how many messages each is hidden, itself included; 0 for users without an accepted report;
     shape (users,).
     """
 
-    def per_user(self, delta: float) -> NDArray[np.float64]:
+    def per_user(self, delta: float) -> Floats:
         """Return an epsilon for all that a user reports that holds with delta, shape (users,).
 
         Users with the same items send through the same channels, and their messages hide each other as those

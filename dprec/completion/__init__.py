@@ -19,7 +19,6 @@ from dprec.completion.matrix_factorization import MatrixFactorization
 from dprec.completion.mixtures import MogMatrixFactorization, VariationalMogMatrixFactorization
 from dprec.completion.nuclear_norm import NuclearNorm
 from dprec.completion.one_bit.completion import Biases, HiddenMatrix, OneBit, cold_notes
-from dprec.completion.one_bit.links import Link, LinkKind, levels_of, link_of, slope_channel
 from dprec.completion.one_bit.perturbation import (
     PERTURBATIONS,
     CalibratedNoise,
@@ -27,7 +26,7 @@ from dprec.completion.one_bit.perturbation import (
     Perturbation,
 )
 from dprec.completion.one_bit.projections import Domain
-from dprec.completion.one_bit.solver import SignLikelihood
+from dprec.completion.one_bit.solver import Link, LinkKind, SignLikelihood, levels_of, link_of, slope_channel
 from dprec.completion.spectral import TruncatedSvd
 from dprec.completion.variational import check_rank
 from dprec.components import Registry

@@ -1,14 +1,11 @@
 """The simplest completions: averages of the item, of the user, or of what a device has itself."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import offsets
+from dprec.arrays import AnyInts, Floats, Int32s, offsets
 from dprec.completion.base import Completed, Completion
 from dprec.observations import Observations
 from dprec.progress import Progress, silent
@@ -19,16 +16,16 @@ from dprec.ratings import Ratings, RatingScale
 class Averages(Completed):
     """One number per user or per item."""
 
-    means: NDArray[np.float64]
+    means: Floats
     """Shape (users,) or (items,)."""
     by_item: bool
 
-    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Predict the ratings of the given cells, shape (cells,)."""
-        predictions: NDArray[np.float64] = self.means[items if self.by_item else users]
+        predictions: Floats = self.means[items if self.by_item else users]
         return predictions
 
-    def predict_rows(self, users: NDArray[np.integer], n_items: int) -> NDArray[np.float64]:
+    def predict_rows(self, users: AnyInts, n_items: int) -> Floats:
         """Predict the ratings of all items by some users, shape (users, items)."""
         means = self.means if self.by_item else self.means[users][:, None]
         return np.broadcast_to(means, (users.size, n_items))
@@ -61,9 +58,7 @@ class UserAverage(Completion):
         return Averages(means, False, diagnostics={"users_without_ratings": unseen})
 
 
-def _means(
-    observations: Observations, owners: NDArray[np.int32], size: int
-) -> tuple[NDArray[np.float64], int]:
+def _means(observations: Observations, owners: Int32s, size: int) -> tuple[Floats, int]:
     counts = np.bincount(owners, minlength=size)
     sums = np.bincount(owners, weights=observations.values, minlength=size)
     means = np.where(counts > 0, sums / np.maximum(counts, 1), observations.mean)
@@ -77,20 +72,8 @@ _LEVELS_OF_MEANS = 201
 def own_averages(train: Ratings, prior: float, prior_ratings: float) -> Averages:
     """Predict every rating of a user by the mean of the user's own, shrunk towards a public prior.
 
-    Parameters
-    ----------
-    train : Ratings
-        What the devices hold; the ratings of both domains where there are two.
-    prior : float
-        What is expected of a user without ratings, in rating units.
-    prior_ratings : float
-        How many ratings the prior counts for, from 0.
-
-    Returns
-    -------
-    Averages
-        Of user u with n ratings, ``(sum of the ratings + w prior) / (n + w)``, w being
-        ``prior_ratings``; the prior itself where n + w is 0.
+    For user u with n ratings it is ``(sum of the ratings + w prior) / (n + w)``, w being ``prior_ratings``;
+    the prior itself where n + w is 0. ``train`` holds the ratings of both domains where there are two.
     """
     sums = np.bincount(train.users, weights=train.values, minlength=train.n_users)
     weights = train.counts + prior_ratings
@@ -104,11 +87,8 @@ def own_averages(train: Ratings, prior: float, prior_ratings: float) -> Averages
 def one_mean_per_user(train: Ratings) -> Ratings:
     """Return every user's mean as that user's rating of the only item of a catalogue.
 
-    Returns
-    -------
-    Ratings
-        On a continuous scale of the same range with 201 levels, so that any mechanism can send a mean. A
-        user without ratings has no mean.
+    On a continuous scale of the same range with 201 levels, so that any mechanism can send a mean. A user
+    without ratings has no mean.
     """
     scale = RatingScale(np.linspace(train.scale.low, train.scale.high, _LEVELS_OF_MEANS), continuous=True)
     rated = train.counts > 0

@@ -1,16 +1,14 @@
 """What a completion method is given and what it returns."""
 
-from __future__ import annotations
-
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import AnyInts, Floats
 from dprec.catalogue import Catalogue
 from dprec.components import Options, is_ours, naming, reference_of
 from dprec.errors import InputError, SettingError
@@ -49,14 +47,11 @@ class Completed(ABC):
         return None
 
     @abstractmethod
-    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Predict the ratings of the given cells, shape (cells,); not clipped to the scale."""
 
-    def predict_rows(self, users: NDArray[np.integer], n_items: int) -> NDArray[np.float64]:
-        """Predict the ratings of all items by some users, shape (users, items).
-
-        A model that computes rows in fewer steps than cells overrides it; the last bits may then differ.
-        """
+    def predict_rows(self, users: AnyInts, n_items: int) -> Floats:
+        """Predict the ratings of all items by some users, shape (users, items)."""
         rows, items = np.repeat(users, n_items), np.tile(np.arange(n_items), users.size)
         return self.predict(rows, items).reshape(users.size, n_items)
 
@@ -82,7 +77,7 @@ class Completion(Options):
         return False
 
     @property
-    def shared_fit(self) -> Completion | None:
+    def shared_fit(self) -> Self | None:
         """What is fitted to ratings as they are, without a draw; see `Protocol.shared_fit`."""
         return None
 
@@ -95,19 +90,13 @@ class Completion(Options):
     def check_scale(self, scale: RatingScale) -> None:
         """Refuse a scale that the method cannot work on.
 
-        Raises
-        ------
-        InputError
-            Naming what to configure.
+        Raises InputError naming what to configure.
         """
 
     def check(self, shape: tuple[int, int]) -> None:
         """Refuse settings that do not suit a catalogue of ``shape`` users x items.
 
-        Raises
-        ------
-        InputError
-            Naming the setting and what it may be.
+        Raises InputError naming the setting and what it may be.
         """
 
     def check_reports(self, evidence: type[Evidence], sender: str, *, of_values: bool) -> None:
@@ -149,9 +138,7 @@ class Completion(Options):
 
 def _checked_predict(predict: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(predict)
-    def checked(
-        self: Completed, users: NDArray[np.integer], items: NDArray[np.integer]
-    ) -> NDArray[np.float64]:
+    def checked(self: Completed, users: AnyInts, items: AnyInts) -> Floats:
         with naming(self, "one finite number for each cell"):
             predictions = predict(self, users, items)
         return checked_predictions(predictions, users.shape, reference_of(type(self)))

@@ -7,8 +7,6 @@ Shin et al. [shin2018] keep every user's factors on the device. Given the item f
 broadcasts, a user's factors solve a small ridge regression; whole partitions are solved at once.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.arrays import rows_of
+from dprec.arrays import AnyInts, Floats, Int32s, Ints, rows_of
 from dprec.completion.base import Completed
 
 FloatT = TypeVar("FloatT", bound=np.floating)
@@ -37,33 +35,28 @@ class BiasedFactors(Completed):
     """The model mean + user bias + item bias + user factors . item factors."""
 
     mean: float
-    user_biases: NDArray[np.float64]
-    item_biases: NDArray[np.float64]
+    user_biases: Floats
+    item_biases: Floats
     """Shapes (users,) and (items,)."""
-    user_factors: NDArray[np.float64]
-    item_factors: NDArray[np.float64]
+    user_factors: Floats
+    item_factors: Floats
     """Shapes (users, rank) and (items, rank)."""
 
-    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Predict the ratings of the given cells, shape (cells,)."""
         predictions = inner_products(self.user_factors, self.item_factors, users, items)
         predictions += self.mean + self.user_biases[users] + self.item_biases[items]
         return predictions
 
-    def predict_rows(self, users: NDArray[np.integer], n_items: int) -> NDArray[np.float64]:
+    def predict_rows(self, users: AnyInts, n_items: int) -> Floats:
         """Predict the ratings of all items by some users, shape (users, items)."""
-        predictions: NDArray[np.float64] = self.user_factors[users] @ self.item_factors.T
+        predictions: Floats = self.user_factors[users] @ self.item_factors.T
         predictions += self.mean + self.user_biases[users][:, None]
         predictions += self.item_biases
         return predictions
 
 
-def inner_products(
-    left: NDArray[np.float64],
-    right: NDArray[np.float64],
-    rows: NDArray[np.integer],
-    columns: NDArray[np.integer],
-) -> NDArray[np.float64]:
+def inner_products(left: Floats, right: Floats, rows: AnyInts, columns: AnyInts) -> Floats:
     """Return left[rows] . right[columns], one factor at a time: no cells x rank temporary."""
     total = np.zeros(rows.size)
     for factor in range(left.shape[1]):
@@ -71,10 +64,10 @@ def inner_products(
     return total
 
 
-def packed_outer(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+def packed_outer(vectors: Floats) -> Floats:
     """Return the upper triangle of x x^T for every row x, shape (rows, k (k + 1) / 2)."""
     upper, lower = np.triu_indices(vectors.shape[1])
-    products: NDArray[np.float64] = vectors[:, upper] * vectors[:, lower]
+    products: Floats = vectors[:, upper] * vectors[:, lower]
     return products
 
 
@@ -84,7 +77,7 @@ def unpack(packed: NDArray[FloatT]) -> NDArray[FloatT]:
     return np.take(packed, packed_places(k).ravel(), axis=1).reshape(-1, k, k)
 
 
-def packed_places(k: int) -> NDArray[np.int64]:
+def packed_places(k: int) -> Ints:
     """Return where a packed triangle holds each entry of its symmetric matrix, shape (k, k)."""
     upper, lower = np.triu_indices(k)
     places = np.empty((k, k), dtype=np.int64)
@@ -92,21 +85,14 @@ def packed_places(k: int) -> NDArray[np.int64]:
     return places
 
 
-def pack(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
+def pack(matrices: Floats) -> Floats:
     """Return the upper triangles of symmetric matrices, the inverse of `unpack`."""
     upper, lower = np.triu_indices(matrices.shape[1])
     return matrices[:, upper, lower]
 
 
 def sparse_product(left: sp.csr_array, right: Sequence[NDArray[FloatT]]) -> NDArray[FloatT]:
-    """Return a sparse matrix times a dense one, given and taken in blocks of columns.
-
-    Parameters
-    ----------
-    left : csr_array, shape (rows, inner)
-    right : sequence of ndarray, shapes (inner, columns of the block)
-        From `column_blocks`. A block stays in the processor's cache, so the product does not wait for memory.
-    """
+    """Return a sparse matrix times `column_blocks`, each of which stays in the processor's cache."""
     return np.hstack([left @ block for block in right])
 
 
@@ -120,15 +106,8 @@ def column_blocks(matrix: NDArray[FloatT]) -> list[NDArray[FloatT]]:
 def map_blocks(function: Callable[[slice], ResultT], rows: int, size: int) -> list[ResultT]:
     """Apply a function to blocks of rows, on all processors, and return its results in order.
 
-    The blocks depend only on the number of rows and the results keep their order, so a sum over
-    them does not depend on the number of processors.
-
-    Parameters
-    ----------
-    function : callable
-        Called with a slice of rows, in threads: NumPy and SciPy release the lock while they compute.
-    size : int
-        Rows per block.
+    The blocks depend only on the number of rows and the results keep their order, so a sum over them does not
+    depend on the number of processors.
     """
     slices = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
     if len(slices) < 2:
@@ -141,11 +120,11 @@ def map_blocks(function: Callable[[slice], ResultT], rows: int, size: int) -> li
 class Profiles:
     """The ratings that the devices of a partition hold."""
 
-    indptr: NDArray[np.int64]
+    indptr: Ints
     """Shape (users + 1,)."""
-    items: NDArray[np.int32]
+    items: Int32s
     """Ascending within a user; shape (ratings,)."""
-    values: NDArray[np.float64]
+    values: Floats
     """Shape (ratings,)."""
     n_items: int
 
@@ -155,32 +134,22 @@ class Profiles:
         return self.indptr.size - 1
 
     @property
-    def users(self) -> NDArray[np.int64]:
+    def users(self) -> Ints:
         """The user of each rating, shape (ratings,)."""
         return rows_of(np.diff(self.indptr))
 
-    def residuals(
-        self, user_factors: NDArray[np.float64], item_factors: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def residuals(self, user_factors: Floats, item_factors: Floats) -> Floats:
         """Return rating - prediction for every rating, shape (ratings,)."""
         return self.values - inner_products(user_factors, item_factors, self.users, self.items)
 
 
-def solve_user_factors(
-    profiles: Profiles, item_factors: NDArray[np.float64], ridge: float
-) -> NDArray[np.float64]:
+def solve_user_factors(profiles: Profiles, item_factors: Floats, ridge: float) -> Floats:
     """Return the factors that fit each user's ratings best, shape (users, rank).
 
     Minimises sum (r_ui - u_u . v_i)^2 + ridge |u_u|^2 for every user (Shin et al. [shin2018], section 3). A
     user without ratings gets zeros. Each user's result depends only on its own ratings, not on the partition
     in which it is solved. If the item factors are so large that the ridge is lost in rounding, a user may
     have no solution; that user gets zeros too, since a failure would reveal what it has rated.
-
-    Parameters
-    ----------
-    item_factors : ndarray of float64, shape (items, rank)
-    ridge : float
-        Above 0.
     """
     rank = item_factors.shape[1]
     shape = (profiles.n_users, profiles.n_items)
@@ -197,7 +166,7 @@ def solve_user_factors(
     return factors
 
 
-def _solutions(matrices: NDArray[np.float64], sides: NDArray[np.float64]) -> NDArray[np.float64]:
+def _solutions(matrices: Floats, sides: Floats) -> Floats:
     """Solve every system; the solution is zero if the matrix is singular."""
     try:
         return np.linalg.solve(matrices, sides[:, :, None])[:, :, 0].astype(np.float64, copy=False)

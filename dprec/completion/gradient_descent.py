@@ -14,18 +14,15 @@ square's rather than one that is uniform over all orders.
 Neera et al. [neera2023] solve their Eq. (1), without biases; they give no rank, step size or epochs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from dprec.arrays import offsets
+from dprec.arrays import AnyInts, Bools, Floats, Ints, offsets
 from dprec.completion.base import Completed, Completion
 from dprec.completion.factors import BLOCK, inner_products, map_blocks, packed_outer, unpack
 from dprec.completion.variational import check_rank
@@ -45,23 +42,23 @@ class PlainFactors(Completed):
 
     mean: float
     """Predicted for the cells of a user or an item without ratings, about which the model says nothing."""
-    user_factors: NDArray[np.float64]
-    item_factors: NDArray[np.float64]
+    user_factors: Floats
+    item_factors: Floats
     """Shapes (users, rank) and (items, rank)."""
-    rated_by: NDArray[np.bool_]
-    rated: NDArray[np.bool_]
+    rated_by: Bools
+    rated: Bools
     """Who has ratings, and what has; shapes (users,) and (items,)."""
 
     @classmethod
     def of(
         cls,
         observations: Observations,
-        user_factors: NDArray[np.float64],
-        item_factors: NDArray[np.float64],
+        user_factors: Floats,
+        item_factors: Floats,
         *,
         diagnostics: dict[str, Any],
         notes: tuple[str, ...] = (),
-    ) -> PlainFactors:
+    ) -> Self:
         """Return the model of what was observed."""
         return cls(
             observations.mean,
@@ -73,20 +70,18 @@ class PlainFactors(Completed):
             notes=notes,
         )
 
-    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Predict the ratings of the given cells, shape (cells,)."""
         products = inner_products(self.user_factors, self.item_factors, users, items)
         return np.where(self.rated_by[users] & self.rated[items], products, self.mean)
 
-    def predict_rows(self, users: NDArray[np.integer], n_items: int) -> NDArray[np.float64]:
+    def predict_rows(self, users: AnyInts, n_items: int) -> Floats:
         """Predict the ratings of all items by some users, shape (users, items)."""
         products = self.user_factors[users] @ self.item_factors.T
         return np.where(self.rated_by[users][:, None] & self.rated, products, self.mean)
 
 
-def initial_factors(
-    observations: Observations, rank: int, seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def initial_factors(observations: Observations, rank: int, seed: int) -> tuple[Floats, Floats]:
     """Draw the factors of both sides at random, shapes (users, rank) and (items, rank).
 
     Their scale lets the predictions be as large as the ratings, so that the same start, in units of the
@@ -99,24 +94,12 @@ def initial_factors(
     return scale * users, scale * items
 
 
-def solve_weighted(
-    weights: sp.csr_array, targets: sp.csr_array, other: NDArray[np.float64], ridge: float
-) -> NDArray[np.float64]:
+def solve_weighted(weights: sp.csr_array, targets: sp.csr_array, other: Floats, ridge: float) -> Floats:
     """Return the minimum of sum w (r - x . y)^2 + ridge |x|^2 for every entity, shape (entities, rank).
 
-    Parameters
-    ----------
-    weights, targets : csr_array, shape (entities, entities of the other side)
-        ``w`` and ``w r`` of each cell.
-    other : ndarray of float64, shape (entities of the other side, rank)
-        The factors y.
-    ridge : float
-        0 or more; without a ridge, the smallest of several minima is returned.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        When a solution is not finite.
+    ``weights``, ``targets``, shape (entities, entities of the other side): ``w`` and ``w r`` of each cell.
+    Without a ridge, the smallest of several minima is returned. Raises numpy.linalg.LinAlgError when a
+    solution is not finite.
     """
     rank = other.shape[1]
     products = packed_outer(other)
@@ -183,13 +166,7 @@ class SgdMatrixFactorization(Completion):
             progress("completing", epoch, self.epochs)
         return PlainFactors.of(observations, users, items, diagnostics={"epochs": len(trace), "loss": trace})
 
-    def _descend(
-        self,
-        users: NDArray[np.float64],
-        items: NDArray[np.float64],
-        observations: Observations,
-        visited: NDArray[np.int64],
-    ) -> None:
+    def _descend(self, users: Floats, items: Floats, observations: Observations, visited: Ints) -> None:
         """Step the factors of ratings that share neither user nor item, in place."""
         rows, columns = observations.users[visited], observations.items[visited]
         left, right = users[rows], items[columns]
@@ -198,19 +175,8 @@ class SgdMatrixFactorization(Completion):
         items[columns] = right + self.step * (errors * left - self.regularization * right)
 
 
-def visits(observations: Observations, random: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """Visit every rating once, in groups that share neither user nor item.
-
-    Parameters
-    ----------
-    random : Generator
-        Lays the Latin square.
-
-    Yields
-    ------
-    ndarray of int64
-        Positions of a group's ratings.
-    """
+def visits(observations: Observations, random: np.random.Generator) -> Iterator[Ints]:
+    """Return the positions of every rating once, in groups that share neither user nor item."""
     order = max(observations.shape)
     rows, columns = random.permutation(order), random.permutation(order)
     symbols = (rows[observations.users] + columns[observations.items]) % order
@@ -259,7 +225,7 @@ class StepOptions(Options):
         source="shin2018, Algorithm 1",
     )
 
-    def resting_point(self, n_items: int, rank: int) -> NDArray[np.float64]:
+    def resting_point(self, n_items: int, rank: int) -> Floats:
         """Return the point towards which regularisation pulls, shape (items, rank)."""
         factors = np.zeros((n_items, rank))
         if self.pull == "start" and self.start == "level":
@@ -267,14 +233,8 @@ class StepOptions(Options):
         return factors
 
 
-def initial_item_factors(n_items: int, rank: int, seed: int, start: Start = "level") -> NDArray[np.float64]:
-    """Return the item factors that the first round broadcasts, shape (items, rank).
-
-    Parameters
-    ----------
-    start : {"random", "level"}
-        As `StepOptions`.
-    """
+def initial_item_factors(n_items: int, rank: int, seed: int, start: Start = "level") -> Floats:
+    """Return the item factors that the first round broadcasts, shape (items, rank)."""
     factors = generator(seed, "item factors").normal(0.0, 0.3, (n_items, rank))
     if start == "level":
         factors[:, 0] = 1.0
@@ -282,30 +242,18 @@ def initial_item_factors(n_items: int, rank: int, seed: int, start: Start = "lev
 
 
 def step_item_factors(
-    factors: NDArray[np.float64],
-    velocity: NDArray[np.float64],
-    gradient: NDArray[np.float64],
-    share_of_raters: NDArray[np.float64] | None,
+    factors: Floats,
+    velocity: Floats,
+    gradient: Floats,
+    share_of_raters: Floats | None,
     round_index: int,
     options: StepOptions,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats]:
     """Take one step: V <- V - gamma_t (G + 2 lambda (V - V_0)), gamma_t = gamma / t^decay.
 
-    Shin et al. [shin2018], Algorithm 1, line 14, where V_0 is 0; here it is the resting point of the
-    options. If the reports show how many users rated an item, its row is divided by its curvature in
-    units of u^2, 2 (share + lambda), so that rarely rated items learn as fast as the others.
-
-    Parameters
-    ----------
-    factors, velocity, gradient : ndarray of float64, shape (items, rank)
-        The gradient is the mean per user.
-    share_of_raters : ndarray of float64, shape (items,), or None
-    round_index : int
-        From 1.
-
-    Returns
-    -------
-    factors, velocity : ndarray of float64, shape (items, rank)
+    Shin et al. [shin2018], Algorithm 1, line 14, where V_0 is 0; here it is the resting point of the options.
+    If the reports show how many users rated an item, its row is divided by its curvature in units of u^2, 2
+    (share + lambda), so that rarely rated items learn as fast as the others.
     """
     pull = factors - options.resting_point(*factors.shape)
     direction = gradient + 2.0 * options.regularization * pull

@@ -15,14 +15,12 @@ makes the prior covariances of both sides diagonal, and equal. Along these axes,
 support is one axis of small variance, rather than a part of every factor.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import Bools, Floats
 from dprec.completion.base import Completion
 from dprec.completion.factors import BiasedFactors
 from dprec.completion.variational import (
@@ -42,20 +40,16 @@ from dprec.progress import Progress, silent
 class PrincipalAxes:
     """The axes of two sides, by descending variance.
 
-    Attributes
-    ----------
-    of_users, of_items : ndarray of float64, shape (rank, rank)
-        Turn the factors of a side into those along the axes, one row per axis.
-    variances : ndarray of float64, shape (rank,)
-        Prior variance of what each axis adds to a rating, in squared rating units.
+    ``of_users`` and ``of_items``, shape (rank, rank), turn the factors of a side into those along the axes,
+    one row per axis; ``variances`` are of what each axis adds to a rating, in squared rating units.
     """
 
-    of_users: NDArray[np.float64]
-    of_items: NDArray[np.float64]
-    variances: NDArray[np.float64]
+    of_users: Floats
+    of_items: Floats
+    variances: Floats
 
     @classmethod
-    def between(cls, users: Side, items: Side) -> PrincipalAxes:
+    def between(cls, users: Side, items: Side) -> Self:
         """Find the axes of the priors of both sides."""
         root = np.linalg.cholesky(users.prior[1:, 1:])
         variances, directions = np.linalg.eigh(root.T @ items.prior[1:, 1:] @ root)
@@ -65,16 +59,13 @@ class PrincipalAxes:
         of_items = (root @ directions / scales).T
         return cls(of_users, of_items, variances)
 
-    def explained_variances(self, users: Side, items: Side) -> NDArray[np.float64]:
-        """Return the variance of what each axis adds to the predictions of all cells, shape (rank,).
-
-        In squared rating units, from the posterior means alone.
-        """
+    def explained_variances(self, users: Side, items: Side) -> Floats:
+        """Return the variance, in squared ratings, that each axis adds to all cells, shape (rank,)."""
         along = users.means[:, 1:] @ self.of_users.T, items.means[:, 1:] @ self.of_items.T
-        variances: NDArray[np.float64] = np.mean(along[0] ** 2, axis=0) * np.mean(along[1] ** 2, axis=0)
+        variances: Floats = np.mean(along[0] ** 2, axis=0) * np.mean(along[1] ** 2, axis=0)
         return variances
 
-    def kept(self, kept: NDArray[np.bool_], users: Side, items: Side) -> tuple[Side, Side]:
+    def kept(self, kept: Bools, users: Side, items: Side) -> tuple[Side, Side]:
         """Return both sides along some of the axes, as if the factors along the others were known to be 0."""
         return users.transformed(self.of_users[kept]), items.transformed(self.of_items[kept])
 
@@ -155,9 +146,7 @@ class MatrixFactorization(Completion):
         )
 
 
-def _without_vanished(
-    users: Side, items: Side, noise: float, before: NDArray[np.float64]
-) -> tuple[Side, Side, NDArray[np.float64]]:
+def _without_vanished(users: Side, items: Side, noise: float, before: Floats) -> tuple[Side, Side, Floats]:
     """Drop the axes that have vanished, which a learned prior shrinks to nothing, faster and faster."""
     axes = PrincipalAxes.between(users, items)
     explained = axes.explained_variances(users, items)

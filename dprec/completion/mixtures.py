@@ -23,8 +23,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import Floats
 from dprec.completion.base import Completion
 from dprec.completion.factors import BLOCK, BiasedFactors, inner_products, map_blocks
 from dprec.completion.gradient_descent import PlainFactors, initial_factors, solve_weighted
@@ -56,8 +56,8 @@ _COLLAPSED = 0.01
 class GaussianMixture:
     """Gaussians around 0: their shares (pi) and variances (sigma^2), shapes (components,)."""
 
-    shares: NDArray[np.float64]
-    variances: NDArray[np.float64]
+    shares: Floats
+    variances: Floats
 
     @classmethod
     def around(cls, variance: float, components: int) -> GaussianMixture:
@@ -72,19 +72,11 @@ class GaussianMixture:
         shares = random.dirichlet(np.ones(components))
         return cls(shares, variance * np.power(_FIRST_RATIO, random.uniform(-1, 1, components)))
 
-    def responsibilities(self, squares: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    def responsibilities(self, squares: Floats) -> tuple[Floats, float]:
         """Divide every cell among the components (Neera et al. [neera2023], Eq. 8).
 
-        Parameters
-        ----------
-        squares : ndarray, shape (cells,)
-            Squared residuals, or their expectations.
-
-        Returns
-        -------
-        ndarray, shape (components, cells)
-        float
-            The log-likelihood of the cells (Eq. 6, with the sum over components that a mixture has).
+        Returns shape (components, cells), and the log-likelihood of the cells (Eq. 6, with the sum over
+        components that a mixture has).
         """
         gamma = np.empty((len(self.shares), squares.size))
         with np.errstate(divide="ignore"):  # an extinct component has a share of 0
@@ -101,16 +93,16 @@ class GaussianMixture:
 
         return gamma, sum(map_blocks(fill, squares.size, BLOCK))
 
-    def estimated(self, gamma: NDArray[np.float64], squares: NDArray[np.float64]) -> GaussianMixture:
+    def estimated(self, gamma: Floats, squares: Floats) -> GaussianMixture:
         """Return the mixture that the responsibilities imply (Neera et al. [neera2023], Eq. 9)."""
         cells = gamma.sum(axis=1)
         with np.errstate(invalid="ignore"):
             estimates = np.where(cells > 0, np.einsum("kc,c->k", gamma, squares) / cells, self.variances)
         return GaussianMixture(cells / squares.size, np.maximum(estimates, SMALLEST_VARIANCE))
 
-    def precisions(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+    def precisions(self, gamma: Floats) -> Floats:
         """Return sum_k gamma_k / sigma_k^2 per cell, shape (cells,); half of it weighs Eq. (10)'s squares."""
-        precisions: NDArray[np.float64] = np.einsum("k,kc->c", 1 / self.variances, gamma)
+        precisions: Floats = np.einsum("k,kc->c", 1 / self.variances, gamma)
         return precisions
 
     def diagnostics(self, log_likelihood: list[float], weight_spread: float) -> dict[str, Any]:
@@ -125,13 +117,7 @@ class GaussianMixture:
         }
 
     def notes(self, weight_spread: float) -> tuple[str, ...]:
-        """Note if the mixture does no more than a single Gaussian.
-
-        Parameters
-        ----------
-        weight_spread : float
-            Standard deviation of the cells' weights over their mean.
-        """
+        """Note if the weights of the cells vary so little that the mixture does no more than one Gaussian."""
         components = len(self.shares)
         if components == 1 or weight_spread >= _COLLAPSED:
             return ()

@@ -8,15 +8,13 @@ found between the last two. Each problem is solved by accelerated proximal gradi
 decomposes a matrix that is sparse plus low rank (Toh and Yun [toh2010]).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from dprec.arrays import Floats
 from dprec.completion.base import Completion
 from dprec.completion.factors import BiasedFactors
 from dprec.completion.spectral import LowRank, SparsePlusLowRank
@@ -78,10 +76,7 @@ class NuclearNorm(Completion):
         [zheng2016] on the cells that are truly rated, for the larger of the two kinds of noise. His
         bounds (6) and (7) also count the made-up ratings, and mostly exceed the norm of the data.
 
-        Raises
-        ------
-        InputError
-            When no matrix up to ``max_rank`` is within rho of the data.
+        Raises InputError when no matrix up to ``max_rank`` is within rho of the data.
         """
         center = self._center(observations)
         residuals = observations.values - center
@@ -151,7 +146,7 @@ class _Solver:
         self,
         settings: NuclearNorm,
         observations: Observations,
-        residuals: NDArray[np.float64],
+        residuals: Floats,
         seed: int,
         progress: Progress,
     ) -> None:
@@ -233,9 +228,7 @@ class _Solver:
             momentum = 1.0 if objective > before else following
         return current, float(np.linalg.norm(fit))
 
-    def _operator(
-        self, current: LowRank, previous: LowRank, ahead: float, fit: NDArray[np.float64]
-    ) -> SparsePlusLowRank:
+    def _operator(self, current: LowRank, previous: LowRank, ahead: float, fit: Floats) -> SparsePlusLowRank:
         """Return the argument of the proximal step: M extrapolated, plus its residuals on the cells."""
         return SparsePlusLowRank(
             sp.csr_array(

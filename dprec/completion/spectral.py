@@ -8,17 +8,15 @@ Figs. 3 and 4: unrated cells are filled with the mean of their item, users' mean
 resulting matrix is cut to its leading singular values.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackError, LinearOperator, svds
 
+from dprec.arrays import AnyInts, Floats, Int32s
 from dprec.completion.base import Completion
 from dprec.completion.factors import BiasedFactors, inner_products
 from dprec.completion.variational import check_rank, naming_iteration
@@ -39,22 +37,14 @@ _SPARE = 5
 
 @dataclass(frozen=True, eq=False)
 class LowRank:
-    """The matrix left diag(values) right^T.
+    """The matrix left diag(values) right^T: orthonormal columns, and values that descend, shape (rank,)."""
 
-    Attributes
-    ----------
-    left, right : ndarray, shapes (users, rank) and (items, rank)
-        Orthonormal columns.
-    values : ndarray, shape (rank,)
-        Descending.
-    """
-
-    left: NDArray[np.float64]
-    values: NDArray[np.float64]
-    right: NDArray[np.float64]
+    left: Floats
+    values: Floats
+    right: Floats
 
     @classmethod
-    def zero(cls, shape: tuple[int, int]) -> LowRank:
+    def zero(cls, shape: tuple[int, int]) -> Self:
         """Return the zero matrix, of rank 0."""
         return cls(np.zeros((shape[0], 0)), np.zeros(0), np.zeros((shape[1], 0)))
 
@@ -63,21 +53,15 @@ class LowRank:
         """Number of singular values kept."""
         return self.values.size
 
-    def distance(self, other: LowRank) -> float:
+    def distance(self, other: Self) -> float:
         """Return the Frobenius norm of the difference of two matrices."""
         left, right = self._minus(other)
         # Triangular factors keep the digits that would cancel in a difference of squared norms.
         left_triangle, right_triangle = (np.asarray(np.linalg.qr(side, mode="r")) for side in (left, right))
         return float(np.linalg.norm(left_triangle @ right_triangle.T))
 
-    def is_near(self, other: LowRank, limit: float) -> bool:
-        """Return whether the `distance` is at most a limit, which is quicker to decide.
-
-        Parameters
-        ----------
-        limit : float
-            Not negative.
-        """
+    def is_near(self, other: Self, limit: float) -> bool:
+        """Return whether the `distance` is at most a limit, which is quicker to decide."""
         left, right = self._minus(other)
         squared = float(((left.T @ left) * (right.T @ right)).sum())
         # Digits cancel in this sum; where they could decide, the distance itself does.
@@ -86,68 +70,39 @@ class LowRank:
             return squared < limit**2
         return self.distance(other) <= limit
 
-    def _minus(self, other: LowRank) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _minus(self, other: Self) -> tuple[Floats, Floats]:
         """Return factors of the difference, shapes (users, ranks) and (items, ranks)."""
         left = np.hstack([self.left * self.values, -other.left * other.values])
         return left, np.hstack([self.right, other.right])
 
-    def cells(self, rows: NDArray[np.integer], columns: NDArray[np.integer]) -> NDArray[np.float64]:
+    def cells(self, rows: AnyInts, columns: AnyInts) -> Floats:
         """Return the entries at the given cells, shape (cells,)."""
         scaled = self.left * self.values
         if len(self.left) * len(self.right) <= DENSE_CELLS:
-            entries: NDArray[np.float64] = (scaled @ self.right.T)[rows, columns]
+            entries: Floats = (scaled @ self.right.T)[rows, columns]
             return entries
         return inner_products(scaled, self.right, rows, columns)
 
 
 @dataclass(frozen=True, eq=False)
 class SparsePlusLowRank:
-    """The matrix sparse + left right^T.
-
-    Attributes
-    ----------
-    sparse : csr_array, shape (users, items)
-    left, right : ndarray, shapes (users, rank) and (items, rank)
-    """
+    """The matrix sparse + left right^T, with left of shape (users, rank) and right (items, rank)."""
 
     sparse: sp.csr_array
-    left: NDArray[np.float64]
-    right: NDArray[np.float64]
+    left: Floats
+    right: Floats
 
     def leading(self, count: int, seed: int) -> LowRank:
-        """Return the ``count`` largest singular values and their vectors.
-
-        Raises
-        ------
-        numpy.linalg.LinAlgError
-            When the algebra fails.
-        """
+        """Return the ``count`` largest singular values and their vectors."""
         if self._small:
             sides = min(self.sparse.shape)
             return self._exact(subset_by_index=[sides - count, sides - 1])
         return self._truncated(count, seed)
 
     def above(self, threshold: float, expected: int, most: int, seed: int) -> LowRank | None:
-        """Return the singular values above a threshold and their vectors.
+        """Return the singular values above a threshold and their vectors; None for more than ``most``.
 
-        Parameters
-        ----------
-        expected : int
-            About how many there are.
-        most : int
-            Largest rank to return.
-        seed : int
-            Seed of the initial Lanczos vector.
-
-        Returns
-        -------
-        LowRank or None
-            None when more than ``most`` lie above the threshold.
-
-        Raises
-        ------
-        numpy.linalg.LinAlgError
-            When the algebra fails.
+        About ``expected`` of them. Raises numpy.linalg.LinAlgError when the algebra fails.
         """
         if self._small:
             leading = self._exact(subset_by_value=[threshold**2, np.inf])
@@ -243,7 +198,7 @@ class TruncatedSvd(Completion):
         )
 
 
-def _means(entities: NDArray[np.int32], observations: Observations, count: int) -> NDArray[np.float64]:
+def _means(entities: Int32s, observations: Observations, count: int) -> Floats:
     """Return the mean value of every user or item; the overall mean for one without values."""
     seen = np.bincount(entities, minlength=count)
     sums = np.bincount(entities, weights=observations.values, minlength=count)

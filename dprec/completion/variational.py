@@ -21,17 +21,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from dprec.completion.factors import (
-    BLOCK,
-    BiasedFactors,
-    column_blocks,
-    map_blocks,
-    pack,
-    packed_outer,
-    packed_places,
-    sparse_product,
-    unpack,
-)
+from dprec.arrays import Floats
+from dprec.completion import factors
 from dprec.errors import InputError, RunError, SettingError
 from dprec.observations import Observations
 from dprec.randomness import generator
@@ -48,24 +39,14 @@ _CELL_BLOCK = 1 << 12
 
 @dataclass(frozen=True, eq=False)
 class WeightedCells:
-    """The observed cells of one side, each with its weight and its weighted residual.
-
-    Attributes
-    ----------
-    weights, targets : csr_array, shape (entities, entities of the other side)
-        ``w`` and ``w r`` of each cell.
-    square_sum : float
-        The sum of ``w r^2``.
-    """
+    """The observed cells of one side: ``w`` and ``w r`` of each cell, and the sum of ``w r^2``."""
 
     weights: sp.csr_array
     targets: sp.csr_array
     square_sum: float
 
     @classmethod
-    def of(
-        cls, positions: sp.csr_array, residuals: NDArray[np.float64], weights: NDArray[np.floating]
-    ) -> WeightedCells:
+    def of(cls, positions: sp.csr_array, residuals: Floats, weights: NDArray[np.floating]) -> WeightedCells:
         """Arrange cells by the pattern whose data are their positions (`Observations.by_user`)."""
         structure, shape = (positions.indices, positions.indptr), positions.shape
         targets = weights * residuals
@@ -82,29 +63,17 @@ class WeightedCells:
 class Side:
     """Posterior of one side: column 0 is the bias, the others are the factors.
 
-    Attributes
-    ----------
-    means : ndarray, shape (entities, 1 + rank)
-    covariances : ndarray, shape (entities, packed), upper triangles
-    prior : ndarray, shape (1 + rank, 1 + rank)
-        Prior covariance of every entity.
+    ``means`` have shape (entities, 1 + rank), ``covariances`` (entities, packed), upper triangles; ``prior``
+    is the prior covariance of every entity.
     """
 
-    means: NDArray[np.float64]
-    covariances: NDArray[np.float64]
-    prior: NDArray[np.float64]
+    means: Floats
+    covariances: Floats
+    prior: Floats
 
     @classmethod
     def at_zero(cls, entities: int, rank: int, spread: float, sharing: int) -> Side:
-        """Start at zero.
-
-        Parameters
-        ----------
-        spread : float
-            Variance of the ratings.
-        sharing : int
-            Factors that, together, have the prior variance of a bias: all of them, or 1.
-        """
+        """Start at zero, where ``sharing`` factors together have the prior variance of a bias."""
         width = 1 + rank
         # A fifth of the spread per side is the right order of magnitude; the sweeps learn the rest.
         variances = np.full(width, max(0.2 * spread, SMALLEST_VARIANCE))
@@ -123,25 +92,8 @@ class Side:
     def solve(self, cells: WeightedCells, other: Side, noise: float = 1.0) -> tuple[Side, float]:
         """Solve this side given the other.
 
-        With x the other side's factors, a constant 1 in place of its bias c, and w the weights,
-        the normal equations of an entity are
-        (sum w E[x x^T] / noise + prior^-1) mean = sum w E[x (r - c)] / noise.
-
-        Parameters
-        ----------
-        noise : float
-            Variance of the noise in a cell of weight 1.
-
-        Returns
-        -------
-        Side
-        float
-            The expected sum of weighted squared residuals.
-
-        Raises
-        ------
-        numpy.linalg.LinAlgError
-            When a system is singular or its solution is not finite.
+        With x the other side's factors, a constant 1 in place of its bias c, and w the weights, the normal
+        equations of an entity are (sum w E[x x^T] / noise + prior^-1) mean = sum w E[x (r - c)] / noise.
         """
         summed, reaching = other.seen_from_the_other_side(cells.weights.dtype)
         prior_precision = np.linalg.inv(self.prior)
@@ -150,41 +102,32 @@ class Side:
         covariances = np.empty_like(self.covariances)
 
         def solve_rows(rows: slice) -> float:
-            sums = sparse_product(cells.weights[rows], summed)
+            sums = factors.sparse_product(cells.weights[rows], summed)
             reached = cells.targets[rows] @ reaching
-            gram = unpack(sums[:, :packed])
+            gram = factors.unpack(sums[:, :packed])
             target = reached[:, :width] - sums[:, packed : packed + width]
             inverse = np.linalg.inv(gram / noise + prior_precision).astype(np.float64, copy=False)
             means[rows] = np.einsum("ijk,ik->ij", inverse, target) / noise
-            covariances[rows] = pack(inverse)
+            covariances[rows] = factors.pack(inverse)
             second = means[rows, :, None] * means[rows, None, :] + inverse
             misfit = sums[:, -1].sum() - 2 * reached[:, -1].sum()
             return float(
                 misfit + np.einsum("ijk,ijk->", gram, second) - 2 * np.einsum("ij,ij->", means[rows], target)
             )
 
-        misfit = cells.square_sum + sum(map_blocks(solve_rows, len(means), _ROWS))
+        misfit = cells.square_sum + sum(factors.map_blocks(solve_rows, len(means), _ROWS))
         if not np.isfinite(misfit):
             raise np.linalg.LinAlgError(f"sum of squared residuals {misfit}")
         return Side(means, covariances, self.prior), misfit
 
-    def seen_from_the_other_side(
-        self, precision: np.dtype[Any]
-    ) -> tuple[list[NDArray[np.floating]], NDArray[np.float64]]:
+    def seen_from_the_other_side(self, precision: np.dtype[Any]) -> tuple[list[NDArray[np.floating]], Floats]:
         """Return the terms that the other side's problems sum over their cells, one row per entity.
 
-        Parameters
-        ----------
-        precision : dtype
-            Of what is summed with the weights: theirs, since SciPy would convert it in every product.
-
-        Returns
-        -------
-        summed : list of ndarray of this precision, together of shape (entities, packed + width + 1)
-            Column blocks, summed with the cells' weights: E[x x^T] as a packed triangle, E[x c], E[c^2].
-            One product over the pattern serves the Gram matrices, the right-hand sides and the misfit.
-        reaching : ndarray of float64, shape (entities, width + 1)
-            Summed with weight times residual: E[x] and E[c].
+        ``precision``: of what is summed with the weights: theirs, since SciPy would convert it in every
+        product. Returns ``summed``, shape (entities, packed + width + 1): column blocks, summed with the
+        cells' weights: E[x x^T] as a packed triangle, E[x c], E[c^2]. One product over the pattern serves the
+        Gram matrices, the right-hand sides and the misfit; ``reaching``, shape (entities, width + 1): summed
+        with weight times residual: E[x] and E[c].
         """
         width, packed = self.means.shape[1], self.covariances.shape[1]
         reaching = np.hstack([self.means, self.means[:, :1]])
@@ -193,14 +136,14 @@ class Side:
 
         def fill(rows: slice) -> None:
             design, biases, uncertain = reaching[rows, :width], self.means[rows, :1], self.covariances[rows]
-            summed[rows, :packed] = packed_outer(design)
+            summed[rows, :packed] = factors.packed_outer(design)
             summed[rows, width:packed] += uncertain[:, width:]
             summed[rows, packed:-1] = design * biases
             summed[rows, packed + 1 : -1] += uncertain[:, 1:width]
             summed[rows, -1:] = biases**2 + uncertain[:, :1]
 
-        map_blocks(fill, len(summed), _ROWS)
-        return column_blocks(summed), reaching
+        factors.map_blocks(fill, len(summed), _ROWS)
+        return factors.column_blocks(summed), reaching
 
     def with_learned_variances(self) -> Side:
         """Re-estimate the prior variances from the posterior (empirical Bayes), without correlations."""
@@ -215,47 +158,42 @@ class Side:
         prior[0, 1:] = prior[1:, 0] = 0.0
         return replace(self, prior=prior)
 
-    def transformed(self, matrix: NDArray[np.float64]) -> Side:
-        """Return the side whose factors are ``matrix @ factors``.
-
-        Parameters
-        ----------
-        matrix : ndarray of float64, shape (new rank, rank)
-        """
+    def transformed(self, matrix: Floats) -> Side:
+        """Return the side whose factors are ``matrix @ factors``."""
         whole = block_diag(1.0, matrix)
         means = np.empty((len(self.means), len(whole)))
-        covariances = np.empty((len(means), packed_places(len(whole)).max() + 1))
+        covariances = np.empty((len(means), factors.packed_places(len(whole)).max() + 1))
 
         def transform(rows: slice) -> None:
             means[rows] = self.means[rows] @ whole.T
-            covariances[rows] = pack(whole @ unpack(self.covariances[rows]) @ whole.T)
+            covariances[rows] = factors.pack(whole @ factors.unpack(self.covariances[rows]) @ whole.T)
 
-        map_blocks(transform, len(means), _ROWS)
+        factors.map_blocks(transform, len(means), _ROWS)
         return Side(means, covariances, whole @ self.prior @ whole.T)
 
-    def second_moments(self) -> NDArray[np.float64]:
+    def second_moments(self) -> Floats:
         """Return the mean of E[x x^T] over the entities, shape (1 + rank, 1 + rank)."""
 
-        def moments(rows: slice) -> NDArray[np.float64]:
-            total: NDArray[np.float64] = (packed_outer(self.means[rows]) + self.covariances[rows]).sum(axis=0)
+        def moments(rows: slice) -> Floats:
+            total: Floats = (factors.packed_outer(self.means[rows]) + self.covariances[rows]).sum(axis=0)
             return total
 
-        total = np.sum(map_blocks(moments, len(self.means), _ROWS), axis=0, keepdims=True)
-        mean: NDArray[np.float64] = unpack(total / len(self.means))[0]
+        total = np.sum(factors.map_blocks(moments, len(self.means), _ROWS), axis=0, keepdims=True)
+        mean: Floats = factors.unpack(total / len(self.means))[0]
         return mean
 
     def divergence(self) -> float:
         """Return the Kullback-Leibler divergence of the posterior from the prior, over all entities."""
 
         def log_determinants(rows: slice) -> float:
-            return float(np.linalg.slogdet(unpack(self.covariances[rows]))[1].sum())
+            return float(np.linalg.slogdet(factors.unpack(self.covariances[rows]))[1].sum())
 
-        log_determinant = sum(map_blocks(log_determinants, len(self.means), BLOCK))
+        log_determinant = sum(factors.map_blocks(log_determinants, len(self.means), factors.BLOCK))
         entities, width = self.means.shape
         spread = np.trace(np.linalg.solve(self.prior, self.second_moments())) - width
         return float(entities * (spread + np.linalg.slogdet(self.prior)[1]) - log_determinant) / 2
 
-    def extended(self, one: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def extended(self, one: int) -> tuple[Floats, Floats]:
         """Return means and packed second moments with a constant 1 inserted at column ``one``.
 
         Users extended at 1 are (bias, 1, factors) and items at 0 are (1, bias, factors), so the
@@ -265,23 +203,13 @@ class Side:
         means = np.insert(self.means, one, 1.0, axis=1)
         upper, lower = np.triu_indices(width + 1)
         uncertain = np.flatnonzero((upper != one) & (lower != one))
-        moments = packed_outer(means)
+        moments = factors.packed_outer(means)
         moments[:, uncertain] += self.covariances
         return means, moments
 
 
-def expected_squares(
-    users: Side, items: Side, observations: Observations, residuals: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return E[(r_ui - b_u - c_i - p_u . q_i)^2] of every cell under the posterior, shape (cells,).
-
-    Parameters
-    ----------
-    observations : Observations
-        The observed cells.
-    residuals : ndarray, shape (cells,)
-        The observed values minus their mean.
-    """
+def expected_squares(users: Side, items: Side, observations: Observations, residuals: Floats) -> Floats:
+    """Return E[(r_ui - b_u - c_i - p_u . q_i)^2] of every cell under the posterior, shape (cells,)."""
     user_means, user_moments = users.extended(1)
     item_means, item_moments = items.extended(0)
     width = user_means.shape[1]
@@ -297,16 +225,16 @@ def expected_squares(
         second = np.einsum("ij,ij->i", left[:, :-width], right[:, :-width])
         squares[cells] = second + residuals[cells] * (residuals[cells] - 2 * expected)
 
-    for _ in map_blocks(fill, residuals.size, _CELL_BLOCK):
+    for _ in factors.map_blocks(fill, residuals.size, _CELL_BLOCK):
         pass
     return np.maximum(squares, 0.0)
 
 
 def factors_of(
     mean: float, users: Side, items: Side, *, diagnostics: dict[str, Any], notes: tuple[str, ...] = ()
-) -> BiasedFactors:
+) -> factors.BiasedFactors:
     """Return the model at the posterior means."""
-    return BiasedFactors(
+    return factors.BiasedFactors(
         mean,
         users.means[:, 0],
         items.means[:, 0],
@@ -327,15 +255,7 @@ def naming_iteration(method: str, iteration: int) -> Iterator[None]:
 
 
 def check_rank(rank: int, shape: tuple[int, int]) -> None:
-    """Refuse a rank that is too large for a catalogue of ``shape`` users x items.
-
-    Raises
-    ------
-    InputError
-        When a catalogue of one user or one item can have no factors.
-    SettingError
-        When the rank is not below both numbers.
-    """
+    """Refuse a rank that is too large for a catalogue of ``shape`` users x items, or one without factors."""
     if min(shape) < 2:
         found = f"users x items = {shape[0]} x {shape[1]}"
         raise InputError("ratings", found, "at least 2 of each, for a completion with factors")

@@ -1,42 +1,9 @@
 """The settings of components: options, registries, and user-defined classes."""
 
-from dprec.components.options import (
-    Options,
-    as_tuple,
-    as_values,
-    option,
-    plain,
-    published_of,
-    user_defined_classes,
-)
-from dprec.components.registry import Registry, kind_of, summary_of
-from dprec.components.settings import (
-    Deviation,
-    Instances,
-    Values,
-    as_in_a_file,
-    deviations,
-    group_of,
-    one_of,
-    one_of_classes,
-    parse_json,
-)
-from dprec.components.user_defined import (
-    import_folders,
-    import_from,
-    imported,
-    imported_function,
-    importing_only,
-    is_importable,
-    is_ours,
-    naming,
-    packed,
-    redefined,
-    reference_of,
-    sources_of,
-    sources_of_functions,
-    unpacked,
-)
+from dprec.components.options import *
+from dprec.components.registry import *
+from dprec.components.settings import *
+from dprec.components.user_defined import *
 
 __all__ = [
     "Deviation",

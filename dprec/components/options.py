@@ -5,8 +5,6 @@ are checked when the object is built in a notebook, and configuration files are 
 same declarations, so no default and no bound is written twice.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from typing import Any, ClassVar, get_type_hints

@@ -1,7 +1,5 @@
 """One registry per kind of component: where a component gets its name in configurations."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from importlib.metadata import entry_points
@@ -21,16 +19,8 @@ class Registry(Generic[OptionsT]):
     """The components of one kind, by the name that configurations use.
 
     An installed package adds its own through the group of entry points ``dprec.`` and the plural of the
-    registry's name, such as ``dprec.mechanisms``; a configuration, as ``module:Class``.
-
-    Parameters
-    ----------
-    name : str
-        What the components are, in the singular ("mechanism").
-    base : Options subclass
-        What every component is derived from.
-    components : sequence of Options subclasses
-        Each has a ``kind`` field whose default is its name.
+    registry's name, such as ``dprec.mechanisms``; a configuration, as ``module:Class``. Each component has a
+    ``kind`` field whose default is its name.
     """
 
     def __init__(self, name: str, base: type[OptionsT], components: Sequence[type[OptionsT]]) -> None:
@@ -60,10 +50,7 @@ class Registry(Generic[OptionsT]):
     def of_packages(self) -> dict[str, str]:
         """Return the components that installed packages add: ``module:Class`` by name.
 
-        Raises
-        ------
-        InputError
-            When two packages claim a name, or one claims a name that is registered here.
+        Raises InputError when two packages claim a name, or one claims a name that is registered here.
         """
         claims: dict[str, str] = {}
         for point in entry_points(group=self.group):
@@ -78,10 +65,7 @@ class Registry(Generic[OptionsT]):
     def find(self, kind: str) -> type[OptionsT]:
         """Return the component that a configuration names: by its kind, or as ``module:Class``.
 
-        Raises
-        ------
-        InputError
-            When there is none, or it cannot be used.
+        Raises InputError when there is none, or it cannot be used.
         """
         if kind in self._components:
             return self._components[kind]

@@ -104,7 +104,6 @@ def group_of(group: Group, key: str) -> type[Options] | None:
 
 
 def _types(group: Group) -> dict[str, Any]:
-    """Return the type of each key of a group."""
     hints = _hints(group)  # type: ignore[arg-type]  # a class can be hashed
     if issubclass(group, BaseModel):
         return {field.alias or name: hints[name] for name, field in group.model_fields.items()}
@@ -144,7 +143,6 @@ def _group(hint: Any) -> Group | None:
 
 
 def _item(hint: Any) -> Any:
-    """Return the type of a list's items."""
     items = [get_args(part)[0] for part in _alternatives(hint) if get_origin(part) is list]
     return items[0] if items else None
 
@@ -205,7 +203,6 @@ def _first_error(errors: list[ErrorDetails], group: type[Any]) -> SettingError:
 
 
 def _as_written(value: Any) -> str:
-    """Return a value as it is written in a file."""
     return shown(json.dumps(value) if value is None or isinstance(value, bool) else repr(value))
 
 

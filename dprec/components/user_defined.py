@@ -11,8 +11,6 @@ A class of a module travels by its name, together with the folders that this pro
 of a notebook or script, which no other process can import, travels as its code.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import importlib
@@ -57,16 +55,7 @@ def reference_of(component: type[Any]) -> str:
 def naming(component: object, accepted: str) -> Iterator[None]:
     """Say in one line what the code of a user-defined class has raised, and name the class.
 
-    Parameters
-    ----------
-    component : object
-        Whose code runs; what one of this distribution raises is a defect, and passes as it is.
-    accepted : str
-        What the class should do.
-
-    Raises
-    ------
-    InputError
+    What a component of this distribution raises is a defect, and passes as it is.
     """
     try:
         yield
@@ -110,13 +99,7 @@ def is_importable(component: type[Any]) -> bool:
 
 @contextmanager
 def importing_only(references: Collection[str]) -> Iterator[None]:
-    """Let what is read here name some user-defined classes, and no others; no other module is imported.
-
-    Parameters
-    ----------
-    references : collection of str
-        ``module:Class`` of each.
-    """
+    """Let what is read here name some user-defined classes, and no others; no other module is imported."""
     token = _NAMEABLE.set(references)
     try:
         yield
@@ -125,20 +108,9 @@ def importing_only(references: Collection[str]) -> Iterator[None]:
 
 
 def imported(reference: str, base: type[ClassT]) -> type[ClassT]:
-    """Import a class from the current directory or the environment.
+    """Import a class ``module:Class`` from the current directory or the environment.
 
-    Parameters
-    ----------
-    reference : str
-        ``module:Class``.
-    base : type
-        What it must be derived from.
-
-    Raises
-    ------
-    SettingError
-        Under "kind", when there is no such module or class, the module raises an exception, or the class is
-        no component.
+    Raises SettingError under "kind" when there is none derived from ``base``, or the module raises.
     """
     nameable = _NAMEABLE.get()
     if nameable is not None and reference not in nameable:
@@ -163,13 +135,7 @@ def imported(reference: str, base: type[ClassT]) -> type[ClassT]:
 
 
 def check_class(component: type[Any], base: type[Any]) -> None:
-    """Refuse a class that is not complete.
-
-    Raises
-    ------
-    SettingError
-        Under "kind".
-    """
+    """Raise SettingError under "kind" for a class that is not complete."""
     reference = reference_of(component)
     missing = [name for name in dir(component) if _is_abstract(getattr(component, name, None))]
     if missing:
@@ -189,7 +155,6 @@ def _is_abstract(value: Any) -> bool:
 
 
 def _module(name: str) -> ModuleType:
-    """Import a module, from the current directory first, as ``python -m`` does."""
     here = str(Path.cwd())
     if here not in sys.path and "" not in sys.path:
         sys.path.insert(0, here)
@@ -248,18 +213,7 @@ def _derived(module: ModuleType, base: type[Any], name: str) -> str:
 
 
 def imported_function(reference: str) -> Callable[..., Any]:
-    """Import a function from the current directory or the environment.
-
-    Parameters
-    ----------
-    reference : str
-        ``module:function``.
-
-    Raises
-    ------
-    SettingError
-        Without a key, when there is no such module or function, or the module raises an exception.
-    """
+    """Import a function ``module:function``; raises SettingError, without a key, when that fails."""
     if not _REFERENCE.fullmatch(reference) or "<locals>" in reference:
         raise SettingError("", repr(shown(reference)), "module:function, such as my_module:my_function")
     module_name, _, name = reference.partition(":")
@@ -282,13 +236,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
 def sources_of(components: Iterable[type[Any]]) -> dict[str, str]:
-    """Return a digest of the code of each user-defined class, by ``module:Class``.
-
-    Returns
-    -------
-    dict
-        16 hexadecimal digits each: of the class and of those that it is derived from.
-    """
+    """Return 16 digits of the code of each user-defined class and its bases, by ``module:Class``."""
     return {reference_of(component): _digest(component) for component in components}
 
 
@@ -384,18 +332,7 @@ def import_from(folders: Iterable[str]) -> None:
 
 
 def packed(value: object, what: str) -> bytes:
-    """Return an object as bytes.
-
-    Parameters
-    ----------
-    what : str
-        What it is, for errors.
-
-    Raises
-    ------
-    InputError
-        When it holds something that cannot travel, such as an open file.
-    """
+    """Return an object as bytes; raises InputError for what cannot travel, such as an open file."""
     import cloudpickle
 
     try:
@@ -407,13 +344,7 @@ def packed(value: object, what: str) -> bytes:
 
 
 def unpacked(data: bytes, what: str) -> Any:
-    """Return the object that `packed` was given; whoever calls trusts where the bytes come from.
-
-    Raises
-    ------
-    InputError
-        When a class cannot be imported here.
-    """
+    """Return what `packed` was given, by bytes that are trusted; raises InputError without its class."""
     folders, code = pickle.loads(data)
     import_from(folders)
     try:

@@ -1,18 +1,10 @@
 """Cross-domain recommendation with X-Map (Guerraoui et al. [guerraoui2017]), one module per step."""
 
-from dprec.crossdomain.alter_egos import (
-    AlterEgoCodec,
-    AlterEgos,
-    ReplacementOptions,
-    RowCodec,
-    ValueCode,
-    alter_egos,
-)
-from dprec.crossdomain.domains import CrossDomainRatings, joined
-from dprec.crossdomain.recommender import ItemBasedRecommender, RecommendationOptions, SimilarityNoise
-from dprec.crossdomain.replacement import STEPS, Candidates, ReplacementDraws
-from dprec.crossdomain.similarity import LOWEST, RatedItems, SimilarityKind
-from dprec.crossdomain.xsim import LAYER_NAMES, LayeredGraph, layered_graph, x_sim
+from dprec.crossdomain.alter_egos import *
+from dprec.crossdomain.domains import *
+from dprec.crossdomain.recommender import *
+from dprec.crossdomain.replacement import *
+from dprec.crossdomain.similarity import *
 
 __all__ = [
     "LAYER_NAMES",

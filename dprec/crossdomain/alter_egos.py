@@ -5,16 +5,25 @@ it rated: a byte for the width of the rows' lengths, the item set, the lengths, 
 are needed, and the rows.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import LARGEST_CELL_EPSILON
-from dprec.arrays import cut, find, offsets, row_maxima, row_sums, sizes_of
+from dprec.arrays import (
+    AnyInts,
+    Bools,
+    Floats,
+    Ints,
+    Uint64s,
+    cut,
+    find,
+    offsets,
+    row_maxima,
+    row_sums,
+    sizes_of,
+)
 from dprec.channel import Channel
 from dprec.components import Options, option
 from dprec.crossdomain.replacement import STEPS, Candidates, ReplacementDraws
@@ -79,13 +88,7 @@ class ReplacementOptions(Options):
         return self.transfer == "deviation"
 
     def sensitivity(self, kind: SimilarityKind) -> float:
-        """Return GS for a similarity.
-
-        Raises
-        ------
-        SettingError
-            When another sensitivity is configured.
-        """
+        """Return GS for a similarity; raises SettingError when another sensitivity is configured."""
         width = global_sensitivity(kind)
         if self.global_sensitivity not in (None, width):
             raise SettingError(
@@ -100,44 +103,32 @@ class ReplacementOptions(Options):
 class AlterEgos:
     """The AlterEgos of some users."""
 
-    indptr: NDArray[np.int64]
+    indptr: Ints
     """Shape (users + 1,)."""
-    targets: NDArray[np.int64]
+    targets: Ints
     """Positions in the target domain, ascending within a user; shape (cells,)."""
-    values: NDArray[np.float64]
+    values: Floats
     """Ratings, or deviations from an item's mean; shape (cells,)."""
 
     @classmethod
-    def none(cls, n_users: int) -> AlterEgos:
+    def none(cls, n_users: int) -> Self:
         """Return empty AlterEgos."""
         return cls(np.zeros(n_users + 1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
 def alter_egos(
-    users: NDArray[np.integer],
-    items: NDArray[np.integer],
-    values: NDArray[np.float64],
+    users: AnyInts,
+    items: AnyInts,
+    values: Floats,
     n_users: int,
     draws: ReplacementDraws,
-    random_words: NDArray[np.uint64],
+    random_words: Uint64s,
     target_start: int,
 ) -> AlterEgos:
     """Replace the source items of profiles by target items.
 
     The values of items replaced by the same target item are averaged, and a user's own ratings of target
     items take precedence over replacements (Guerraoui et al. [guerraoui2017], section 4.3).
-
-    Parameters
-    ----------
-    users, items : ndarray of int, shape (ratings,)
-        Of both domains, by user; users from 0.
-    values : ndarray of float64, shape (ratings,)
-        What a replacement inherits.
-    draws : ReplacementDraws
-        Items without candidates are not replaced.
-    random_words : ndarray of uint64, shape (ratings,)
-    target_start : int
-        First item of the target domain.
     """
     places, listed = find(draws.candidates.items, items)
     replaced = np.flatnonzero(listed)
@@ -172,34 +163,24 @@ class ValueCode:
     high: float
 
     @classmethod
-    def of(cls, scale: RatingScale, *, deviations: bool) -> ValueCode:
+    def of(cls, scale: RatingScale, *, deviations: bool) -> Self:
         """Return the code for ratings on a scale, or for differences between two."""
         width = scale.high - scale.low
         return cls(-width, width) if deviations else cls(scale.low, scale.high)
 
-    def encode(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    def encode(self, values: Floats) -> Ints:
         """Return the nearest codes."""
         parts = (values - self.low) / (self.high - self.low) * (CODES - 1)
         return np.clip(np.rint(parts), 0, CODES - 1).astype(np.int64)
 
-    def decode(self, codes: NDArray[np.integer]) -> NDArray[np.float64]:
+    def decode(self, codes: AnyInts) -> Floats:
         """Return the values that the codes stand for."""
         share = codes.astype(np.float64) / (CODES - 1)
         return self.low + share * (self.high - self.low)
 
 
 class RowCodec:
-    """Encoder and decoder of candidate rows.
-
-    Parameters
-    ----------
-    n_items, n_targets : int
-        Size of the whole catalogue and of the target domain.
-    with_steps : bool
-        Whether X-Sim values are sent, or only the candidates.
-    with_means : bool
-        Whether the source items' means are sent.
-    """
+    """Encoder and decoder of candidate rows, perhaps with X-Sim values and the source items' means."""
 
     def __init__(self, n_items: int, n_targets: int, *, with_steps: bool, with_means: bool) -> None:
         self.n_items, self.n_targets = n_items, n_targets
@@ -211,26 +192,15 @@ class RowCodec:
         symbols = candidates.steps + STEPS if self.with_steps else np.zeros_like(candidates.targets)
         return self._rows.encode(candidates.indptr, candidates.targets, symbols)
 
-    def packed_sizes(
-        self, indptr: NDArray[np.int64], items: NDArray[np.int64], row_sizes: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Return the bytes of messages that carry some rows each, shape (messages,).
-
-        Parameters
-        ----------
-        indptr : ndarray of int64, shape (messages + 1,)
-        items : ndarray of int64, shape (rows,)
-            The source items of each message, ascending.
-        row_sizes : ndarray of int64, shape (rows,)
-            Bytes of each row.
-        """
+    def packed_sizes(self, indptr: Ints, items: Ints, row_sizes: Ints) -> Ints:
+        """Return the bytes of messages that carry some rows each, shape (messages,); items ascend in each."""
         counts = np.diff(indptr)
         set_bytes = -(-ItemSets.plan(indptr, items, self.n_items).lengths // 8)
         per_row = np.array(_WIDTHS)[_width_index(row_maxima(row_sizes, indptr))] + int(self.with_means)
         sizes = 1 + set_bytes + counts * per_row + row_sums(row_sizes, indptr)
         return np.where(counts > 0, sizes, 0)
 
-    def pack(self, items: NDArray[np.int64], rows: list[bytes], means: NDArray[np.int64]) -> bytes:
+    def pack(self, items: Ints, rows: list[bytes], means: Ints) -> bytes:
         """Pack the rows of source items, in ascending order, with the codes of the items' means."""
         if not rows:
             return b""
@@ -243,14 +213,8 @@ class RowCodec:
         lengths = sizes.astype(f"<u{width}").tobytes()
         return b"".join([bytes([width]), np.packbits(bits).tobytes(), lengths, middle, *rows])
 
-    def unpack(self, data: bytes) -> tuple[Candidates, NDArray[np.int64]]:
-        """Unpack rows and the codes of their items' means.
-
-        Raises
-        ------
-        ValueError
-            When the message is malformed; a device trusts no server to send valid rows.
-        """
+    def unpack(self, data: bytes) -> tuple[Candidates, Ints]:
+        """Unpack rows and the codes of their items' means; raises ValueError for a malformed message."""
         if not data:
             empty = np.zeros(0, dtype=np.int64)
             return Candidates(empty, np.zeros(1, dtype=np.int64), empty, empty), empty
@@ -295,7 +259,7 @@ class AlterEgoCodec:
         """Encode the AlterEgo of every user."""
         return self._codec.encode(egos.indptr, egos.targets, self._values.encode(egos.values))
 
-    def decode(self, reports: list[bytes]) -> tuple[NDArray[np.bool_], AlterEgos]:
+    def decode(self, reports: list[bytes]) -> tuple[Bools, AlterEgos]:
         """Decode and validate; returns which reports are valid, and the AlterEgos, empty for the others."""
         decoded = self._codec.decode(reports)
         values = self._values.decode(decoded.symbols)
@@ -303,11 +267,10 @@ class AlterEgoCodec:
 
 
 def _plain_channel(symbols: int) -> Channel:
-    """Return the channel that sends each of ``symbols`` symbols unchanged."""
     numbers = np.arange(symbols, dtype=np.float64)
     return Channel(np.eye(symbols, dtype=np.uint64) << np.uint64(DRAW_BITS), numbers, numbers)
 
 
-def _width_index(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def _width_index(sizes: Ints) -> Ints:
     """Return the index of the least width that holds each size."""
     return np.searchsorted([1 << (8 * width) for width in _WIDTHS], sizes, side="right").astype(np.int64)

@@ -1,12 +1,11 @@
 """Ratings of items from two domains by overlapping users, in one matrix."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import Bools
 from dprec.errors import InputError
 from dprec.ratings import Ratings
 
@@ -26,7 +25,7 @@ class CrossDomainRatings(Ratings):
     """Range of the items of the target domain; all others belong to the source domain."""
 
     @property
-    def in_target(self) -> NDArray[np.bool_]:
+    def in_target(self) -> Bools:
         """Which items belong to the target domain, shape (items,)."""
         items = np.arange(self.n_items)
         return (items >= self.target_start) & (items < self.target_stop)
@@ -36,7 +35,7 @@ class CrossDomainRatings(Ratings):
         """Number of items of the target domain."""
         return self.target_stop - self.target_start
 
-    def straddlers(self) -> NDArray[np.bool_]:
+    def straddlers(self) -> Bools:
         """Return which users rated in both domains, shape (users,)."""
         in_target = self.in_target[self.items]
         targets = np.bincount(self.users, weights=in_target, minlength=self.n_users)
@@ -44,19 +43,10 @@ class CrossDomainRatings(Ratings):
 
 
 def joined(source: Ratings, target: Ratings, names: tuple[str, str]) -> CrossDomainRatings:
-    """Put two domains side by side, over the union of their users.
+    """Put two domains of one scale side by side, over the union of their users.
 
-    Parameters
-    ----------
-    source, target : Ratings
-        On one scale; users with the same identifier are the same user.
-    names : tuple of str
-        Names of the two domains; they become part of the items' identifiers.
-
-    Raises
-    ------
-    InputError
-        When the names are the same, a domain has no rating, or the scales differ.
+    Their names become part of the items' identifiers. Raises InputError when the names are the same, a domain
+    has no rating, or the scales differ.
     """
     _check(source, target, names)
     users = [domain.user_ids[domain.users] for domain in (source, target)]

@@ -1,16 +1,14 @@
 """Item-based recommendation in the target domain, with private neighbors if a budget is set (PNSA, PNCF)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from dprec.accounting import LARGEST_CELL_EPSILON
+from dprec.arrays import AnyInts, Floats, Ints
 from dprec.components import Options, option
 from dprec.crossdomain.similarity import (
     LOWEST,
@@ -23,80 +21,41 @@ from dprec.crossdomain.similarity import global_sensitivity as width_of
 from dprec.randomness import NoiseGrid, uniforms, words
 
 
-def nearest_neighbors(similarities: NDArray[np.float64], k: int) -> NDArray[np.int64]:
+def nearest_neighbors(similarities: Floats, k: int) -> Ints:
     """Return the k most similar candidates of each row, ties to the earlier; shape (rows, at most k)."""
     return np.argsort(-similarities, axis=1, kind="stable")[:, :k]
 
 
-def item_based(
-    bases: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    deviations: NDArray[np.float64],
-    shrinkage: NDArray[np.float64] | float = 0.0,
-) -> NDArray[np.float64]:
+def item_based(bases: Floats, weights: Floats, deviations: Floats, shrinkage: Floats | float = 0.0) -> Floats:
     """Predict ratings from neighbours.
 
-    r_bar_i + sum_j s_j (r_j - r_bar_j) / (sum_j |s_j| + shrinkage); just r_bar_i if the denominator
-    is 0 (Guerraoui et al. [guerraoui2017], section 4.4, who have no shrinkage).
-
-    Parameters
-    ----------
-    bases : ndarray of float64, shape (rows,)
-        Means of the items whose ratings are predicted.
-    weights, deviations : ndarray of float64, shape (rows, neighbours)
-        Similarity to each neighbour, and the user's rating of it minus its mean.
-    shrinkage : ndarray of float64, shape (rows,), or float
-        Pulls predictions based on little similarity towards the item's mean.
+    r_bar_i + sum_j s_j (r_j - r_bar_j) / (sum_j |s_j| + shrinkage); just r_bar_i if the denominator is 0
+    (Guerraoui et al. [guerraoui2017], section 4.4, who have no shrinkage). ``weights``, ``deviations``, shape
+    (rows, neighbours): s_j and r_j - r_bar_j.
     """
     totals = np.abs(weights).sum(axis=1) + shrinkage
     moves = (weights * deviations).sum(axis=1)
-    predictions: NDArray[np.float64] = bases + np.divide(
-        moves, totals, out=np.zeros_like(moves), where=totals > 0
-    )
+    predictions: Floats = bases + np.divide(moves, totals, out=np.zeros_like(moves), where=totals > 0)
     return predictions
 
 
 def selection_width(k: int, candidates: int, sensitivity: float, epsilon: float, failure: float) -> float:
     """Return the width w of Theorems 3 and 4, before it is limited to the range of similarities.
 
-    w = (4 k SS / eps') ln(k (|v| - k) / rho). With probability at least 1 - rho, every selected
-    neighbour has a similarity above Sim_k - w (Theorem 3), and every item with a similarity above
-    Sim_k + w is selected (Theorem 4), where Sim_k is that of the k-th nearest (Guerraoui et al.
-    [guerraoui2017]).
-
-    Parameters
-    ----------
-    k : int
-        Neighbours that are selected.
-    candidates : int
-        |v|; if there are no more than k, all are selected, and the width is 0.
-    sensitivity : float
-        SS, the most by which one user can change a similarity.
-    epsilon : float
-        eps', for selection and prediction together.
-    failure : float
-        rho, between 0 and 1.
+    w = (4 k SS / eps') ln(k (|v| - k) / rho). With probability at least 1 - rho, every selected neighbour has
+    a similarity above Sim_k - w (Theorem 3), and every item with a similarity above Sim_k + w is selected
+    (Theorem 4), where Sim_k is that of the k-th nearest (Guerraoui et al. [guerraoui2017]).
     """
     if candidates <= k:
         return 0.0
     return float(4 * k * sensitivity / epsilon * np.log(k * (candidates - k) / failure))
 
 
-def limited_width(
-    width: NDArray[np.float64], nearest: NDArray[np.float64], lowest: float
-) -> NDArray[np.float64]:
+def limited_width(width: Floats, nearest: Floats, lowest: float) -> Floats:
     """Return w = min(Sim_k - lowest, width): truncation never leaves the range of the similarity.
 
-    Parameters
-    ----------
-    width : ndarray of float64, shape (rows,)
-        As returned by `selection_width`.
-    nearest : ndarray of float64, shape (rows,)
-        Sim_k, the similarity of the k-th nearest.
-    lowest : float
-        The least possible similarity. The publication prints min(Sim_k, ...), which is the case of 0,
-        for cosine; adjusted cosine goes down to -1. If this limit is the one that binds, Theorem 3 holds
-        trivially and Theorem 4 is not implied.
+    The publication prints min(Sim_k, ...), which is the case of 0, for cosine; adjusted cosine goes down to
+    -1. If this limit is the one that binds, Theorem 3 holds trivially and Theorem 4 is not implied.
     """
     return np.minimum(nearest - lowest, width)
 
@@ -107,24 +66,9 @@ _LEAST_SENSITIVITY = 2.0**-16
 
 
 def truncated_similarities(
-    similarities: NDArray[np.float64],
-    k: int,
-    sensitivity: NDArray[np.float64],
-    epsilon: float,
-    failure: float,
-    lowest: float,
-) -> NDArray[np.float64]:
-    """Return Sim^ = max(Sim, Sim_k - w), shape (rows, candidates).
-
-    Parameters
-    ----------
-    similarities : ndarray of float64, shape (rows, candidates)
-        More candidates than k.
-    sensitivity : ndarray of float64, shape (rows,)
-        SS of each row.
-    epsilon, failure, lowest : float
-        eps', rho and the least similarity, as in `dprec.crossdomain.recommender`.
-    """
+    similarities: Floats, k: int, sensitivity: Floats, epsilon: float, failure: float, lowest: float
+) -> Floats:
+    """Return Sim^ = max(Sim, Sim_k - w), shape (rows, candidates)."""
     candidates = similarities.shape[1]
     nearest = -np.partition(-similarities, k - 1, axis=1)[:, k - 1]
     widths = np.array(
@@ -135,31 +79,20 @@ def truncated_similarities(
 
 
 def select_neighbors(
-    similarities: NDArray[np.float64],
+    similarities: Floats,
     k: int,
-    sensitivity: NDArray[np.float64],
+    sensitivity: Floats,
     epsilon: float,
     failure: float,
     lowest: float,
-    draws: NDArray[np.float64],
-) -> NDArray[np.int64]:
+    draws: Floats,
+) -> Ints:
     """Draw k neighbours per row without replacement (PNSA), shape (rows, min(k, candidates)).
 
-    Each draw takes a remaining candidate with probability proportional to exp(eps' Sim^ / (4 k SS)):
-    eps' / (2 k) for a draw, eps' / 2 for all k (Guerraoui et al. [guerraoui2017], section 4.4 and
-    Theorem 3). If there are no more candidates than k, all are taken and nothing is drawn.
-
-    Parameters
-    ----------
-    similarities : ndarray of float64, shape (rows, candidates)
-    sensitivity : ndarray of float64, shape (rows,)
-        SS of each row; 0 selects the nearest outright.
-    epsilon : float
-        eps', for selection and prediction together.
-    failure, lowest : float
-        As for `truncated_similarities`.
-    draws : ndarray of float64, shape (rows, k)
-        Uniform on [0, 1).
+    Each draw takes a remaining candidate with probability proportional to exp(eps' Sim^ / (4 k SS)): eps' /
+    (2 k) for a draw, eps' / 2 for all k (Guerraoui et al. [guerraoui2017], section 4.4 and Theorem 3). If
+    there are no more candidates than k, all are taken and nothing is drawn; a sensitivity of 0 selects the
+    nearest outright.
     """
     rows, candidates = similarities.shape
     if candidates <= k:
@@ -197,27 +130,12 @@ class SimilarityNoise:
     """The grid of an item with a sensitivity of 1; the steps of others are proportional to theirs."""
 
     @classmethod
-    def of(cls, epsilon: float) -> SimilarityNoise:
+    def of(cls, epsilon: float) -> Self:
         """Return the noise at eps', for selection and prediction together."""
         return cls(NoiseGrid.of(1.0, epsilon / 2, 1))
 
-    def added(
-        self,
-        similarities: NDArray[np.float64],
-        sensitivity: NDArray[np.float64],
-        noise: NDArray[np.int64],
-    ) -> NDArray[np.float64]:
-        """Round similarities to their items' grids and add noise, shape (rows, k).
-
-        Parameters
-        ----------
-        similarities : ndarray of float64, shape (rows, k)
-            From -1 to 1.
-        sensitivity : ndarray of float64, shape (rows,)
-            SS of each row; what no user can move, 0, is left as it is.
-        noise : ndarray of int64, shape (rows, k)
-            In steps, from `unit`.
-        """
+    def added(self, similarities: Floats, sensitivity: Floats, noise: Ints) -> Floats:
+        """Round similarities to their items' grids, but those no user can move, and add noise."""
         # Rounded upwards, so that SS is never more steps than the noise covers.
         steps = np.nextafter(np.maximum(sensitivity, _LEAST_SENSITIVITY) * self.unit.step, np.inf)[:, None]
         whole = np.rint(similarities / steps).astype(np.int64) + noise
@@ -292,15 +210,15 @@ class ItemBasedRecommender:
         return min(self.options.neighbors, self.items.n_items)
 
     @cached_property
-    def sensitivities(self) -> NDArray[np.float64]:
+    def sensitivities(self) -> Floats:
         """SS of every item, shape (target items,)."""
         if self.options.sensitivity == "global":
             return np.full(self.items.n_items, width_of(self.kind))
         return largest_sensitivities(self.items)
 
-    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Predict ratings of target items, shape (cells,); the item's mean for a user without a profile."""
-        predictions: NDArray[np.float64] = self.items.means[items].copy()
+        predictions: Floats = self.items.means[items].copy()
         order = np.argsort(users, kind="stable")
         asked, starts = np.unique(users[order], return_index=True)
         for user, cells in zip(asked.tolist(), np.split(order, starts[1:]), strict=True):
@@ -310,13 +228,7 @@ class ItemBasedRecommender:
                 predictions[cells] = self._for_user(user, items[cells], rated, deviations)
         return predictions
 
-    def _for_user(
-        self,
-        user: int,
-        wanted: NDArray[np.integer],
-        rated: NDArray[np.integer],
-        deviations: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+    def _for_user(self, user: int, wanted: AnyInts, rated: AnyInts, deviations: Floats) -> Floats:
         options, k = self.options, min(self.options.neighbors, rated.size)
         similarities = dense_similarities(self.items, wanted, rated)
         shrinkage = np.full(wanted.size, options.shrinkage)
@@ -332,28 +244,11 @@ class ItemBasedRecommender:
         return item_based(self.items.means[wanted], weights, deviations[chosen], shrinkage)
 
     def private_neighbors(
-        self,
-        user: int,
-        wanted: NDArray[np.integer],
-        similarities: NDArray[np.float64],
-        sensitivities: NDArray[np.float64],
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        self, user: int, wanted: AnyInts, similarities: Floats, sensitivities: Floats
+    ) -> tuple[Ints, Floats]:
         """Return all that a private prediction learns of similarities: neighbours, and how alike they are.
 
-        Parameters
-        ----------
-        wanted : ndarray of int, shape (cells,)
-            The target items that are predicted.
-        similarities : ndarray of float64, shape (cells, candidates)
-        sensitivities : ndarray of float64, shape (cells,)
-            SS of each wanted item.
-
-        Returns
-        -------
-        chosen : ndarray of int64, shape (cells, neighbours)
-            Places among the candidates (PNSA).
-        weights : ndarray of float64, shape (cells, neighbours)
-            Their similarities with noise (PNCF).
+        Both of shape (cells, neighbours): places among the candidates (PNSA), and noisy similarities (PNCF).
         """
         options, k = self.options, min(self.options.neighbors, similarities.shape[1])
         assert options.epsilon is not None, "neighbours without a budget"
@@ -366,12 +261,12 @@ class ItemBasedRecommender:
         steps = noise.unit.noise(self.seed, "similarities", indices.ravel()).reshape(indices.shape)
         return chosen, noise.added(near, sensitivities, steps)
 
-    def _indices(self, user: int, wanted: NDArray[np.integer]) -> NDArray[np.int64]:
+    def _indices(self, user: int, wanted: AnyInts) -> Ints:
         """Return the global indices of the draws of a user's predictions, shape (cells, neighbours)."""
         cells = user * self.items.n_items + wanted.astype(np.int64)
         return cells[:, None] * self._most + np.arange(self._most)
 
-    def _selection_draws(self, user: int, wanted: NDArray[np.integer]) -> NDArray[np.float64]:
+    def _selection_draws(self, user: int, wanted: AnyInts) -> Floats:
         """Return the draws of a user's neighbours, uniform on [0, 1), shape (cells, neighbours)."""
         indices = self._indices(user, wanted)
         start = int(indices.min())

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from dprec.arrays import offsets, places_of, row_maxima, rows_of, segments
+from dprec.arrays import Bools, Floats, Ints, Uint64s, offsets, places_of, row_maxima, rows_of, segments
 from dprec.channel import Channel
 from dprec.randomness import DRAWS, integer_weights
 
@@ -26,13 +25,13 @@ STEPS = 127
 class Candidates:
     """For some source items, the target items that may replace each of them."""
 
-    items: NDArray[np.int64]
+    items: Ints
     """The source items, ascending; shape (rows,)."""
-    indptr: NDArray[np.int64]
+    indptr: Ints
     """Shape (rows + 1,)."""
-    targets: NDArray[np.int64]
+    targets: Ints
     """Positions in the target domain, ascending within a row; shape (candidates,)."""
-    steps: NDArray[np.int64]
+    steps: Ints
     """X-Sim in steps, -`STEPS` to `STEPS`; shape (candidates,)."""
 
     @classmethod
@@ -50,7 +49,7 @@ class Candidates:
         )
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Ints:
         """Candidates of each row, shape (rows,)."""
         return np.diff(self.indptr)
 
@@ -65,15 +64,10 @@ class Candidates:
         counts = np.bincount(rows[chosen], minlength=self.items.size)
         return Candidates(self.items, offsets(counts), self.targets[chosen], self.steps[chosen])
 
-    def covering(self, items: NDArray[np.int64]) -> Candidates:
+    def covering(self, items: Ints) -> Candidates:
         """Return the candidates with a row for each of the given items.
 
         An item without candidates gets one with an X-Sim of 0, so it does not show that it has none.
-
-        Parameters
-        ----------
-        items : ndarray of int64
-            Must include every item that has candidates.
         """
         missing = np.setdiff1d(items, self.items)
         added = np.zeros_like(missing)
@@ -87,7 +81,7 @@ class Candidates:
             np.concatenate([self.steps, added])[order],
         )
 
-    def rows(self, which: NDArray[np.int64]) -> Candidates:
+    def rows(self, which: Ints) -> Candidates:
         """Return some of the rows, given by position in `items`, ascending."""
         counts = self.counts[which]
         cells = segments(self.indptr[which], counts)
@@ -104,9 +98,9 @@ class ReplacementDraws:
     """The exponential mechanism over the candidates of each row, in integer weights."""
 
     candidates: Candidates
-    weights: NDArray[np.uint64]
+    weights: Uint64s
     """Draws out of 2**60 that select each candidate; shape (candidates,)."""
-    unlisted_weight: NDArray[np.uint64]
+    unlisted_weight: Uint64s
     """Draws that select each target item that is not listed; 0 if only listed ones can be drawn;
     shape (rows,).
     """
@@ -126,18 +120,10 @@ class ReplacementDraws:
         """Compute the probabilities of the exponential mechanism.
 
         Pr(t_j) is proportional to exp(eps X-SIM(t_i, t_j) / (2 GS)) (Guerraoui et al. [guerraoui2017],
-        Theorem 1).
-
-        Parameters
-        ----------
-        epsilon : float
-            Budget of one replacement; 0 draws uniformly.
-        sensitivity : float
-            GS, the most by which one user can change an X-Sim value.
-        whole_catalogue : bool
-            Whether target items without a value can be drawn too, with an X-Sim of 0. Which items have
-            a value depends on the users; the mechanism is private for any ratings only over the whole
-            catalogue, with a row for every source item (`Candidates.covering`).
+        Theorem 1), GS being the most by which one user can change a value. Target items without one can be
+        drawn too, with an X-Sim of 0, from the whole catalogue: which have a value depends on the users, so
+        that the mechanism is private for any ratings only there, with a row for every source item
+        (`Candidates.covering`).
         """
         per_step = epsilon / (2 * sensitivity) / STEPS
         rows = rows_of(candidates.counts)
@@ -157,7 +143,7 @@ class ReplacementDraws:
         weights[likeliest] += DRAWS - spent - left_out * unlisted_weight
         return cls(candidates, weights.astype(np.uint64), unlisted_weight.astype(np.uint64), n_targets)
 
-    def probabilities(self, row: int) -> NDArray[np.float64]:
+    def probabilities(self, row: int) -> Floats:
         """Return the probability of every target item for a row, shape (n_targets,)."""
         return self._draws(row).astype(np.float64) / DRAWS
 
@@ -166,20 +152,8 @@ class ReplacementDraws:
         positions = np.arange(self.n_targets, dtype=np.float64)
         return Channel(np.stack([self._draws(row), other._draws(row)]), np.array([0.0, 1.0]), positions)
 
-    def draw(self, rows: NDArray[np.int64], random_words: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Draw one replacement per random word.
-
-        Parameters
-        ----------
-        rows : ndarray of int64, shape (draws,)
-            The row of each draw.
-        random_words : ndarray of uint64, shape (draws,)
-
-        Returns
-        -------
-        ndarray of int64, shape (draws,)
-            Positions in the target domain.
-        """
+    def draw(self, rows: Ints, random_words: Uint64s) -> Ints:
+        """Draw one replacement, a position in the target domain, per random word, shape (draws,)."""
         table = self.candidates
         draws = integer_weights(random_words)
         # Sums run over all rows and may wrap at 2**64; differences from a row's start are still right.
@@ -196,25 +170,21 @@ class ReplacementDraws:
         targets[beyond] = self._unlisted(rows[beyond], order)
         return targets
 
-    def _unlisted(self, rows: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _unlisted(self, rows: Ints, order: Ints) -> Ints:
         """Return the target item at a given place among those that a row does not list."""
         table = self.candidates
         first, last = table.indptr[:-1][rows], table.indptr[1:][rows]
         passed = _search(lambda at: table.targets[at] - (at - first) > order, first, last) - first
         return order + passed
 
-    def _draws(self, row: int) -> NDArray[np.uint64]:
+    def _draws(self, row: int) -> Uint64s:
         cells = slice(self.candidates.indptr[row], self.candidates.indptr[row + 1])
         draws = np.full(self.n_targets, self.unlisted_weight[row], dtype=np.uint64)
         draws[self.candidates.targets[cells]] = self.weights[cells]
         return draws
 
 
-def _search(
-    holds: Callable[[NDArray[np.int64]], NDArray[np.bool_]],
-    first: NDArray[np.int64],
-    last: NDArray[np.int64],
-) -> NDArray[np.int64]:
+def _search(holds: Callable[[Ints], Bools], first: Ints, last: Ints) -> Ints:
     """Return, for every range first:last, the first place at which a monotone condition holds, or last.
 
     All ranges are bisected together; the condition is evaluated at one place of each.

@@ -9,6 +9,7 @@ its size reveals something about the ratings, so it does not make a mechanism di
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -17,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.arrays import find, places_of, rows_of, segments
+from dprec.arrays import AnyInts, Bools, Floats, Ints, find, places_of, rows_of, segments
 
 SimilarityKind = Literal["adjusted-cosine", "cosine"]
 
@@ -46,26 +47,18 @@ class RatedItems:
     """1 where there is a rating; shape (users, items)."""
     opinions: sp.csc_array
     """1 for a rating of at least the item's mean, -1 for one below it; shape (users, items)."""
-    norms: NDArray[np.float64]
+    norms: Floats
     """Euclidean norms of the columns of `deviations`; shape (items,)."""
-    raters: NDArray[np.int64]
+    raters: Ints
     """Shape (items,)."""
-    means: NDArray[np.float64]
+    means: Floats
     """Mean rating, mixed with the prior; the overall mean for an item without ratings; shape (items,)."""
 
     @classmethod
     def of(
         cls, ratings: sp.csr_array, kind: SimilarityKind = "adjusted-cosine", prior: float = 0.0
     ) -> RatedItems:
-        """Prepare a users x items matrix whose stored entries are the ratings, zeros included.
-
-        Parameters
-        ----------
-        ratings : csr_array, shape (users, items)
-        kind : {"adjusted-cosine", "cosine"}
-        prior : float
-            Number of ratings at the overall mean that are added to each item's own for its mean.
-        """
+        """Prepare users x items with ``prior`` ratings at the overall mean added to each item's own."""
         counts = np.diff(ratings.indptr)
         values, users = ratings.data, rows_of(counts)
         raters = np.bincount(ratings.indices, minlength=ratings.shape[1])
@@ -99,14 +92,14 @@ class RatedItems:
 class Edges:
     """Similar pairs of items, one from each of two sets."""
 
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
+    left: Ints
+    right: Ints
     """The items, ascending by left and then by right; shape (edges,)."""
-    similarity: NDArray[np.float64]
+    similarity: Floats
     """Never 0; shape (edges,)."""
-    mutuality: NDArray[np.float64]
+    mutuality: Floats
     """Users whose ratings of both are on the same side of the items' means; shape (edges,)."""
-    confidence: NDArray[np.float64]
+    confidence: Floats
     """Mutuality over the users who rated either; shape (edges,)."""
 
     @property
@@ -114,7 +107,7 @@ class Edges:
         """Number of edges."""
         return self.left.size
 
-    def select(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> Edges:
+    def select(self, which: Bools | Ints) -> Edges:
         """Return some of the edges."""
         return Edges(
             self.left[which],
@@ -131,9 +124,7 @@ class Edges:
         )
 
 
-def dense_similarities(
-    items: RatedItems, left: NDArray[np.integer], right: NDArray[np.integer]
-) -> NDArray[np.float64]:
+def dense_similarities(items: RatedItems, left: AnyInts, right: AnyInts) -> Floats:
     """Return the similarities of two sets of items, shape (left, right).
 
     sum_u a_ui a_uj / (|a_i| |a_j|), where a are the deviations and the norms run over all raters of an
@@ -141,25 +132,16 @@ def dense_similarities(
     """
     dots = (items.deviations[:, left].T @ items.deviations[:, right]).toarray()
     norms = items.norms[left][:, None] * items.norms[right]
-    similarities: NDArray[np.float64] = np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0)
+    similarities: Floats = np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0)
     return np.clip(similarities, -1.0, 1.0)
 
 
-def edges_between(
-    items: RatedItems, left: NDArray[np.int64], right: NDArray[np.int64], significance: int
-) -> Edges:
+def edges_between(items: RatedItems, left: Ints, right: Ints, significance: int) -> Edges:
     """Return the edges between two disjoint sets of items, zero similarities dropped.
 
-    Parameters
-    ----------
-    left, right : ndarray of int64
-        Ascending.
-    significance : int
-        Number of common raters at which a similarity counts in full: it is scaled by
-        min(common, significance) / significance.
+    ``left``, ``right``: ascending; ``significance``: number of common raters at which a similarity counts in
+    full: it is scaled by min(common, significance) / significance.
 
-    Notes
-    -----
     Mutuality S is the number of users whose ratings of both items are on the same side of their means,
     and the confidence is S / |U_i or U_j| (Guerraoui et al. [guerraoui2017], section 3, Definitions 1
     and 2).
@@ -180,9 +162,7 @@ def edges_between(
     )
 
 
-def _edges_of_rows(
-    items: RatedItems, left: NDArray[np.int64], right: NDArray[np.int64], significance: int
-) -> Edges:
+def _edges_of_rows(items: RatedItems, left: Ints, right: Ints, significance: int) -> Edges:
     similar = (items.deviations[:, left].T @ items.deviations[:, right]).tocsr()
     similar.sort_indices()
     rows = rows_of(np.diff(similar.indptr))
@@ -205,7 +185,7 @@ def _edges_of_rows(
     return edges.select(edges.similarity != 0)
 
 
-def _at(product: sp.sparray, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+def _at(product: sp.sparray, pairs: Ints) -> Floats:
     """Return entries of a sparse matrix by row-major position; SciPy stores no zeros in a product."""
     matrix = product.tocsr()
     matrix.sort_indices()
@@ -217,13 +197,11 @@ def _at(product: sp.sparray, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
     return entries
 
 
-def _columns(ratings: sp.csr_array, values: NDArray[np.float64]) -> sp.csc_array:
+def _columns(ratings: sp.csr_array, values: Floats) -> sp.csc_array:
     return sp.csr_array((values, ratings.indices, ratings.indptr), shape=ratings.shape).tocsc()
 
 
-def _top(
-    ends: NDArray[np.int64], others: NDArray[np.int64], similarity: NDArray[np.float64], k: int
-) -> NDArray[np.bool_]:
+def _top(ends: Ints, others: Ints, similarity: Floats, k: int) -> Bools:
     """Return which edges are among the k most similar at their end."""
     by_end = np.argsort(ends, kind="stable")
     values = similarity[by_end]
@@ -247,7 +225,7 @@ _ROUNDING = 1e-10
 """A remainder below this share of a squared norm is the rounding error left when the only rater goes."""
 
 
-def largest_sensitivities(items: RatedItems) -> NDArray[np.float64]:
+def largest_sensitivities(items: RatedItems) -> Floats:
     """Return each item's largest similarity-based sensitivity to any other item, shape (items,).
 
     SS(t_i, t_j) = max over users u_x of |s(t_i, t_j) - s'(t_i, t_j)|, where s' is the similarity without
@@ -277,10 +255,10 @@ class _Raters:
     item * users + user of every rating, ascending.
     """
 
-    indptr: NDArray[np.int64]
-    users: NDArray[np.int64]
-    squares: NDArray[np.float64]
-    cells: NDArray[np.int64]
+    indptr: Ints
+    users: Ints
+    squares: Floats
+    cells: Ints
     n_users: int
 
     @classmethod
@@ -295,7 +273,7 @@ class _Raters:
         return cls(indptr, users[order], by_item.data[order] ** 2, cells, n_users)
 
 
-def _of_rows(items: RatedItems, raters: _Raters, left: NDArray[np.int64], first: int) -> NDArray[np.float64]:
+def _of_rows(items: RatedItems, raters: _Raters, left: Ints, first: int) -> Floats:
     """Return the sensitivities of pairs of an item on the left and an item from `first` on."""
     right = np.arange(first, items.n_items)
     similarity = dense_similarities(items, left, right)
@@ -321,13 +299,7 @@ def _of_rows(items: RatedItems, raters: _Raters, left: NDArray[np.int64], first:
     return np.maximum(largest, _one_sided(items, raters, left, right, similarity))
 
 
-def _one_sided(
-    items: RatedItems,
-    raters: _Raters,
-    left: NDArray[np.int64],
-    right: NDArray[np.int64],
-    similarity: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def _one_sided(items: RatedItems, raters: _Raters, left: Ints, right: Ints, similarity: Floats) -> Floats:
     """Return how far users who rated only one of the two items move their similarity."""
     row, column = np.nonzero(similarity)
     before = np.abs(similarity[row, column])
@@ -345,9 +317,7 @@ def _one_sided(
     return result
 
 
-def _largest_square_without(
-    raters: _Raters, one: NDArray[np.int64], other: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _largest_square_without(raters: _Raters, one: Ints, other: Ints) -> Floats:
     """Return the largest squared deviation among the raters of one item who did not rate the other.
 
     The raters are tried from the strongest opinion down, for all pairs together, until each pair has
@@ -368,6 +338,170 @@ def _largest_square_without(
     return largest
 
 
-def _remaining(squares: NDArray[np.float64], removed: NDArray[np.float64]) -> NDArray[np.float64]:
+def _remaining(squares: Floats, removed: Floats) -> Floats:
     left_over = squares - removed
     return np.where(left_over > _ROUNDING * squares, left_over, 0.0)
+
+
+BRIDGE, NEXT_TO_BRIDGE, FAR = 0, 1, 2
+"""BB: has an edge into the other domain; NB: has one to a BB item of its own domain; NN: neither."""
+
+LAYER_NAMES = ("BB", "NB", "NN")
+
+
+@dataclass(frozen=True, eq=False)
+class LayeredGraph:
+    """The similarity graph between two domains, pruned layer by layer."""
+
+    layers: NDArray[np.int8]
+    """`BRIDGE`, `NEXT_TO_BRIDGE` or `FAR`; shape (items,)."""
+    in_target: Bools
+    """Shape (items,)."""
+    cross: Edges
+    """From BB items of the source to BB items of the target."""
+    to_bridge: tuple[Edges, Edges]
+    """From NB to BB items, in the source and in the target domain."""
+    from_far: tuple[Edges, Edges]
+    """From NN to NB items, in the source and in the target domain."""
+
+    def count(self, layer: int, *, target: bool) -> int:
+        """Return how many items of a domain are in a layer."""
+        return int(((self.layers == layer) & (self.in_target == target)).sum())
+
+
+def layered_graph(items: RatedItems, in_target: Bools, neighbors: int, significance: int) -> LayeredGraph:
+    """Find the layers and keep the strongest edges between adjacent ones ([guerraoui2017], section 4.2).
+
+    An edge is kept if it is among the ``neighbors`` most similar ones of either end, within its two layers.
+    """
+    domains = (np.flatnonzero(~in_target), np.flatnonzero(in_target))
+    cross = edges_between(items, *domains, significance)
+    layers = np.full(in_target.size, FAR, dtype=np.int8)
+    layers[cross.left] = layers[cross.right] = BRIDGE
+    to_bridge, from_far = [], []
+    for domain in domains:
+        bridges, others = domain[layers[domain] == BRIDGE], domain[layers[domain] != BRIDGE]
+        near = edges_between(items, others, bridges, significance)
+        layers[near.left] = NEXT_TO_BRIDGE
+        far = others[layers[others] == FAR]
+        next_to_bridge = others[layers[others] == NEXT_TO_BRIDGE]
+        to_bridge.append(near.strongest(neighbors))
+        from_far.append(edges_between(items, far, next_to_bridge, significance).strongest(neighbors))
+    return LayeredGraph(
+        layers,
+        in_target,
+        cross.strongest(neighbors),
+        (to_bridge[0], to_bridge[1]),
+        (from_far[0], from_far[1]),
+    )
+
+
+_PATHS_AT_ONCE = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class _Paths:
+    """Paths from their first to their last items, ascending by the first.
+
+    `weighted` is the sum of S s and `weight` that of S over the edges; `certainty` is the product of
+    the edges' confidences.
+    """
+
+    first: Ints
+    last: Ints
+    weighted: Floats
+    weight: Floats
+    certainty: Floats
+
+    @classmethod
+    def staying(cls, items: Ints) -> _Paths:
+        """Return the paths without an edge."""
+        zeros = np.zeros(items.size)
+        return cls(items, items, zeros, zeros, np.ones(items.size))
+
+    @classmethod
+    def along(cls, edges: Edges) -> _Paths:
+        """Return the paths of one edge, left to right, except edges without mutual opinions."""
+        used = edges.select(edges.mutuality > 0)
+        return cls(used.left, used.right, used.mutuality * used.similarity, used.mutuality, used.confidence)
+
+    def select(self, which: Bools | Ints | slice) -> _Paths:
+        return _Paths(
+            self.first[which],
+            self.last[which],
+            self.weighted[which],
+            self.weight[which],
+            self.certainty[which],
+        )
+
+    def reversed(self) -> _Paths:
+        order = np.argsort(self.last, kind="stable")
+        swapped = _Paths(self.last, self.first, self.weighted, self.weight, self.certainty)
+        return swapped.select(order)
+
+    def continuations(self, onward: _Paths) -> Ints:
+        """Return how many paths continue each of these."""
+        ends = np.searchsorted(onward.first, self.last, side="right")
+        return ends - np.searchsorted(onward.first, self.last, side="left")
+
+    def then(self, onward: _Paths) -> _Paths:
+        """Return every concatenation of one of these paths with one of ``onward``."""
+        counts = self.continuations(onward)
+        before = rows_of(counts)
+        after = segments(np.searchsorted(onward.first, self.last, side="left"), counts)
+        return _Paths(
+            self.first[before],
+            onward.last[after],
+            self.weighted[before] + onward.weighted[after],
+            self.weight[before] + onward.weight[after],
+            self.certainty[before] * onward.certainty[after],
+        )
+
+
+def x_sim(graph: LayeredGraph) -> sp.csr_array:
+    """Return X-Sim, shape (items, items); an entry is stored wherever a path exists, even if it is 0.
+
+    For every path p, s_p = sum(S s) / sum(S) over its edges and c_p = product(S^); X-Sim of a source
+    item (row) and a target item (column) is sum(c_p s_p) / sum(c_p) over the paths between them
+    (Guerraoui et al. [guerraoui2017], section 3, Definitions 3 to 6). A path leads from its source item layer
+    by layer to a bridge, across to the other domain, and out to its target item. As the similarity of a path
+    divides by a sum over all of its edges, the products of the layers' sparse matrices are expanded row by
+    row, as in Gustavson's algorithm, and summed only once whole paths are known.
+    """
+    size = graph.layers.size
+    inward, outward = _to_bridges(graph, target=False), _to_bridges(graph, target=True).reversed()
+    crossing = _Paths.along(graph.cross)
+    sums = sp.csr_array((size, size), dtype=np.complex128)
+    for paths in _whole_paths(inward, crossing, outward):
+        # Both sums at once: the real part is positive, so an entry with a numerator of 0 is kept.
+        values = paths.certainty * (1 + 1j * paths.weighted / paths.weight)
+        sums = sums + sp.coo_array((values, (paths.first, paths.last)), shape=(size, size)).tocsr()
+    values = np.clip(sums.data.imag / sums.data.real, -1.0, 1.0)
+    return sp.csr_array((values, sums.indices, sums.indptr), shape=(size, size))
+
+
+def _to_bridges(graph: LayeredGraph, *, target: bool) -> _Paths:
+    """Return the paths from the items of a domain to its BB items."""
+    side = int(target)
+    bridges = np.flatnonzero((graph.layers == BRIDGE) & (graph.in_target == target))
+    near = _Paths.along(graph.to_bridge[side])
+    far = _Paths.along(graph.from_far[side]).then(near)
+    parts = (_Paths.staying(bridges), near, far)
+    joint = _Paths(
+        np.concatenate([part.first for part in parts]),
+        np.concatenate([part.last for part in parts]),
+        np.concatenate([part.weighted for part in parts]),
+        np.concatenate([part.weight for part in parts]),
+        np.concatenate([part.certainty for part in parts]),
+    )
+    return joint.select(np.argsort(joint.first, kind="stable"))
+
+
+def _whole_paths(inward: _Paths, crossing: _Paths, outward: _Paths) -> Iterator[_Paths]:
+    """Yield all paths from source to target, in batches that bound the memory."""
+    onward = crossing.then(outward)
+    ends = np.cumsum(inward.continuations(onward))
+    total = int(ends[-1]) if ends.size else 0
+    inner = np.searchsorted(ends, np.arange(_PATHS_AT_ONCE, total, _PATHS_AT_ONCE))
+    for start, stop in pairwise(np.unique([0, *inner, ends.size]).tolist()):
+        yield inward.select(slice(start, stop)).then(onward)

@@ -1,7 +1,5 @@
 """What every data set is: settings that state where ratings come from, and a way to load them."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import warnings
@@ -12,8 +10,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import AnyArray, Floats
 from dprec.catalogue import Catalogue
 from dprec.components import Options, option
 from dprec.errors import InputError, SettingError, shown
@@ -50,19 +48,13 @@ class Dataset(Options):
     def load(self) -> Ratings:
         """Return all ratings.
 
-        Raises
-        ------
-        InputError
-            When the data cannot be read; it names the file and the line.
+        Raises InputError when the data cannot be read; it names the file and the line.
         """
 
     def load_timed(self) -> Ratings:
         """Return all ratings with the times at which they were made, for a split that needs them.
 
-        Raises
-        ------
-        InputError
-            When there are no times, or as for `load`.
+        Raises InputError when there are no times, or as for `load`.
         """
         accepted = "data with times, or a split that needs none, such as holdout"
         raise SettingError("", f"{self.kind}, which comes without times", accepted)
@@ -83,11 +75,11 @@ class Dataset(Options):
         """Return settings of the data set as they are typed."""
         return typed(settings)
 
-    def hidden(self) -> NDArray[np.float64] | None:
+    def hidden(self) -> Floats | None:
         """Return the matrix from which the signs were drawn, shape (users, items), if it is known."""
         return None
 
-    def catalogue(self, item_ids: NDArray[Any]) -> Catalogue | None:
+    def catalogue(self, item_ids: AnyArray) -> Catalogue | None:
         """Return the public data about the items; None without any.
 
         Parameters
@@ -134,10 +126,7 @@ class Dataset(Options):
     def check_fold(self, fold: str) -> None:
         """Refuse a split that is not distributed with the data.
 
-        Raises
-        ------
-        SettingError
-            Under "fold".
+        Raises SettingError under "fold".
         """
         names = self.fold_names()
         if not names:
@@ -207,20 +196,11 @@ def read_fold(
     test: RatingRows,
     scale: RatingScale,
     duplicates: Duplicates,
-    spaces: Sequence[tuple[NDArray[Any], NDArray[Any]]] = (),
+    spaces: Sequence[tuple[AnyArray, AnyArray]] = (),
 ) -> tuple[Ratings, Ratings]:
     """Put two parts into one space of users and items.
 
-    Parameters
-    ----------
-    duplicates : {"error", "last"}
-    spaces : sequence of tuple of ndarray
-        Identifiers of users and of items that belong to the space even without a rating.
-
-    Raises
-    ------
-    InputError
-        When they have no user in common, or a test rating is also a train rating.
+    Raises InputError when they have no user in common, or a test rating is also a train rating.
     """
     user_ids, train_users, test_users = _united(train.users, test.users, [users for users, _ in spaces])
     item_ids, train_items, test_items = _united(train.items, test.items, [items for _, items in spaces])
@@ -261,8 +241,8 @@ def without_times(ratings: Ratings) -> Ratings:
 
 
 def _united(
-    first: NDArray[Any], second: NDArray[Any], more: Sequence[NDArray[Any]]
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    first: AnyArray, second: AnyArray, more: Sequence[AnyArray]
+) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Return the identifiers in any column, and the first two columns in a common type."""
     columns = [first, second, *more]
     if len({column.dtype.kind for column in columns}) > 1:
@@ -313,22 +293,10 @@ class Layout:
 ACCEPTED = "a number, or a date such as 2005-09-06 or 2005-09-06 17:30:00"
 
 
-def times_of(column: NDArray[Any], where: str) -> NDArray[np.float64]:
-    """Return times as numbers; dates become seconds since 1970.
+def times_of(column: AnyArray, where: str) -> Floats:
+    """Return times as numbers; dates become seconds since 1970, in UTC unless they say otherwise.
 
-    A date counts as UTC, unless it says its offset from it.
-
-    Parameters
-    ----------
-    column : ndarray, shape (rows,)
-        Numbers, dates or texts.
-    where : str
-        What the column is, for the error.
-
-    Raises
-    ------
-    InputError
-        When one is neither a number nor a date.
+    Raises InputError when one is neither a number nor a date.
     """
     kind = column.dtype.kind
     try:
@@ -340,7 +308,7 @@ def times_of(column: NDArray[Any], where: str) -> NDArray[np.float64]:
     return times
 
 
-def _seconds(column: NDArray[Any]) -> NDArray[np.float64]:
+def _seconds(column: AnyArray) -> Floats:
     if column.dtype.kind != "M":
         distinct, places = np.unique(column.astype(np.str_), return_inverse=True)
         with warnings.catch_warnings():

@@ -1,13 +1,11 @@
 """Data sets with two item domains and shared users, for recommendation across domains."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import Bools
 from dprec.components import option
 from dprec.crossdomain import CrossDomainRatings, joined
 from dprec.datasets.base import Dataset, FileDataset, locate
@@ -54,16 +52,11 @@ class MovieLensGenres(FileDataset):
         return {f"{domain}:{film}": title for domain in ("A", "B") for film, title in titles.items()}
 
 
-def genres_in_b(genres: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which films go to domain B.
-
-    Parameters
-    ----------
-    genres : ndarray of bool, shape (films, genres)
-    """
+def genres_in_b(genres: Bools) -> Bools:
+    """Return which films go to domain B."""
     by_size = np.argsort(-genres.sum(axis=0), kind="stable")
     first, second = genres[:, by_size[::2]].sum(axis=1), genres[:, by_size[1::2]].sum(axis=1)
-    in_b: NDArray[np.bool_] = second > first
+    in_b: Bools = second > first
     in_b[np.flatnonzero(first == second)[1::2]] = True
     return in_b
 

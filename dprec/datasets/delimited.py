@@ -9,20 +9,19 @@ A column becomes a table of characters, with one row per position in a cell, whi
 numbers or strings at once.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import AnyArray, Floats, Ints, Uint8s
 from dprec.datasets.base import WHITESPACE, FileDataset, Layout, locate, times_of
+from dprec.datasets.columns import column_place
 from dprec.datasets.files import Block, blocks, separated
-from dprec.datasets.headers import column_place
 from dprec.errors import InputError
 from dprec.ratings import RatingRows, Ratings, RatingScale
 
@@ -34,9 +33,7 @@ _WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,17})(?:\.0{1,9})?")
 """An integer in its shortest form, perhaps with decimals of zero."""
 
 
-def _cut_cells(
-    block: Block, mark: str, width: int, layout: Layout
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _cut_cells(block: Block, mark: str, width: int, layout: Layout) -> tuple[Ints, Ints]:
     """Return where the cells of a block start and end, shape (rows, width) each."""
     data = np.frombuffer(block.text, dtype=np.uint8)
     marks = np.flatnonzero((data == ord(mark)) | (data == _NEWLINE))
@@ -54,13 +51,8 @@ def _cut_cells(
     return starts.reshape(rows, width), marks.reshape(rows, width)
 
 
-def characters(
-    block: Block, starts: NDArray[np.int64], ends: NDArray[np.int64], name: str, *, empty: bool = False
-) -> NDArray[np.uint8]:
-    """Return the trimmed cells of a column, shape (longest cell, rows), padded with zeros.
-
-    ``empty`` says whether a cell may be empty.
-    """
+def characters(block: Block, starts: Ints, ends: Ints, name: str, *, empty: bool = False) -> Uint8s:
+    """Return the trimmed cells of a column, shape (longest cell, rows), padded with zeros."""
     data = np.frombuffer(block.text, dtype=np.uint8)
     starts, ends = np.ascontiguousarray(starts), np.ascontiguousarray(ends)
     too_long = np.flatnonzero(ends - starts > _CELL_BYTES)
@@ -81,7 +73,7 @@ def characters(
     return table
 
 
-def identifiers(table: NDArray[np.uint8]) -> NDArray[Any]:
+def identifiers(table: Uint8s) -> AnyArray:
     """Return a column as int64 if every cell is an integer in its shortest form, else as strings."""
     if len(table) <= _INT64_DIGITS:
         numbers = np.zeros(table.shape[1], dtype=np.int64)
@@ -101,15 +93,11 @@ def identifiers(table: NDArray[np.uint8]) -> NDArray[Any]:
     return numbers if np.array_equal(numbers.astype(np.str_), texts) else texts
 
 
-def integers(texts: NDArray[np.str_]) -> NDArray[Any]:
+def integers(texts: NDArray[np.str_]) -> AnyArray:
     """Return identifiers as int64 if all are integers, some of them with decimals that are zero.
 
     So are written identifiers that a program took for measurements, as pandas does beside a missing one: 7.0
     is 7, whom another line may call so. Any other text stays as it is.
-
-    Parameters
-    ----------
-    texts : ndarray of str, shape (rows,)
     """
     # Most columns of text are known by their first cell, before they are sorted.
     if not _WHOLE.fullmatch(str(texts[0])):
@@ -121,13 +109,13 @@ def integers(texts: NDArray[np.str_]) -> NDArray[Any]:
     return np.array([int(match[1]) for match in matches if match], dtype=np.int64)[places]
 
 
-def words(table: NDArray[np.uint8]) -> NDArray[np.str_]:
+def words(table: Uint8s) -> NDArray[np.str_]:
     """Return a column as strings."""
     cells = _as_bytes(table, len(table))
     return np.asarray(cells.astype(np.str_) if np.all(table < 128) else np.char.decode(cells, "utf-8"))
 
 
-def numbers(block: Block, table: NDArray[np.uint8], name: str) -> NDArray[np.float64]:
+def numbers(block: Block, table: Uint8s, name: str) -> Floats:
     """Return a column as numbers, NaN for an empty cell; each distinct text is converted once."""
     # Most ratings fit into eight characters, which are compared as one integer.
     short = len(table) <= 8
@@ -135,7 +123,7 @@ def numbers(block: Block, table: NDArray[np.uint8], name: str) -> NDArray[np.flo
     distinct = np.unique(cells)
     texts = distinct.view("S8") if short else distinct
     values = np.array([_finite(text) for text in texts.tolist()])
-    column: NDArray[np.float64] = values[np.searchsorted(distinct, cells)]
+    column: Floats = values[np.searchsorted(distinct, cells)]
     unread = np.isnan(column) & (table[0] != 0)
     if np.any(unread):
         row = int(np.argmax(unread))
@@ -145,7 +133,7 @@ def numbers(block: Block, table: NDArray[np.uint8], name: str) -> NDArray[np.flo
     return column
 
 
-def _cell_times(block: Block, table: NDArray[np.uint8], name: str) -> NDArray[np.float64]:
+def _cell_times(block: Block, table: Uint8s, name: str) -> Floats:
     """Return a column as times; see `dprec.datasets.base.times_of`."""
     try:
         return numbers(block, table, name)
@@ -154,7 +142,6 @@ def _cell_times(block: Block, table: NDArray[np.uint8], name: str) -> NDArray[np
 
 
 def _finite(text: bytes) -> float:
-    """Return the finite number that a text stands for, or NaN."""
     try:
         number = float(text) if b"_" not in text else np.nan
     except ValueError:
@@ -162,7 +149,7 @@ def _finite(text: bytes) -> float:
     return number if np.isfinite(number) else np.nan
 
 
-def _as_bytes(table: NDArray[np.uint8], width: int) -> NDArray[np.bytes_]:
+def _as_bytes(table: Uint8s, width: int) -> NDArray[np.bytes_]:
     padded = np.zeros((table.shape[1], width), dtype=np.uint8)
     padded[:, : len(table)] = table.T
     return padded.view(f"S{width}")[:, 0]
@@ -198,18 +185,10 @@ class DelimitedDataset(FileDataset):
 
 
 def read_rows(path: Path, layout: Layout, *, timed: bool = False) -> RatingRows:
-    """Read the users, items and ratings of a file.
+    """Read the users, items, ratings and perhaps times of a file.
 
-    Parameters
-    ----------
-    timed : bool
-        Whether to read their times too, which the layout must have.
-
-    Raises
-    ------
-    InputError
-        When a line has too few or too many columns, an empty cell, an identifier that is not UTF-8
-        or a rating that is not a finite number; when the file is missing, empty or binary.
+    Raises InputError when a line has too few or too many columns, an empty cell, an identifier that is not
+    UTF-8 or a rating that is not a finite number; when the file is missing, empty or binary.
     """
     wanted: list[tuple[str | int, Cells]]
     wanted = [(layout.user, "identifier"), (layout.item, "identifier"), (layout.rating, "number")]
@@ -238,37 +217,18 @@ def first_lines(path: Path, most: int = 20) -> list[str]:
     return []
 
 
-def read_columns(
-    path: Path,
-    layout: Layout,
-    wanted: Sequence[tuple[str | int, Cells]],
-) -> list[NDArray[Any]]:
-    """Read columns of a file.
+def read_columns(path: Path, layout: Layout, wanted: Sequence[tuple[str | int, Cells]]) -> list[AnyArray]:
+    """Read columns of a file, by name or position from 1, shape (rows,).
 
-    Parameters
-    ----------
-    layout : Layout
-        Its separator, header and width are used; `wanted` states which columns are read.
-    wanted : sequence of (column, what its cells hold)
-        A column is a name in the header or a position counted from 1.
-
-    Returns
-    -------
-    list of ndarray, each of shape (rows,)
-        float64 for times and for numbers, NaN for nothing; str for text; int64 for identifiers that are all
-        integers, else str.
-
-    Raises
-    ------
-    InputError
-        As for `read_rows`.
+    As float64 for times and for numbers, NaN for nothing; str for text; int64 for identifiers that are all
+    integers, else str. Raises InputError as for `read_rows`.
     """
     first = first_cells(path, layout.separator)
     width = layout.width or len(first)
     if width == 1:
         raise _unseparated(first[0], path, layout)
     columns = [_position(column, first, width, layout.header, str(path)) for column, _ in wanted]
-    parts: list[list[NDArray[Any]]] = [[] for _ in wanted]
+    parts: list[list[AnyArray]] = [[] for _ in wanted]
     for stretch in blocks(path):
         block = stretch
         if layout.header and stretch.line == 1:
@@ -287,8 +247,7 @@ def read_columns(
     return [_joined(values, kind) for values, (_, kind) in zip(parts, wanted, strict=True)]
 
 
-def _read(block: Block, table: NDArray[np.uint8], kind: Cells, name: str) -> NDArray[Any]:
-    """Return the cells of a column."""
+def _read(block: Block, table: Uint8s, kind: Cells, name: str) -> AnyArray:
     if kind == "identifier":
         return identifiers(table)
     if kind == "time":
@@ -305,12 +264,11 @@ def _unseparated(line: str, path: Path, layout: Layout) -> InputError:
     return InputError(f"{path}, line 1", "1 column", accepted)
 
 
-def _joined(parts: list[NDArray[Any]], kind: Cells) -> NDArray[Any]:
-    """Return a column from its parts: all strings if any identifier is not a number."""
+def _joined(parts: list[AnyArray], kind: Cells) -> AnyArray:
     if any(part.dtype.kind == "U" for part in parts):
         # This restores what was read, as only integers in their shortest form became numbers.
         parts = [part.astype(np.str_) for part in parts]
-    whole: NDArray[Any] = np.concatenate(parts)
+    whole: AnyArray = np.concatenate(parts)
     return integers(whole) if kind == "identifier" and whole.dtype.kind == "U" else whole
 
 

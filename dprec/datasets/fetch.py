@@ -4,8 +4,6 @@ A data set is in the cache completely or not at all: it is downloaded and unpack
 place, and moved there by a single rename.
 """
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import stat
@@ -29,32 +27,12 @@ _MOST_UNPACKED = 4 << 30
 
 
 def fetch(kind: str, cache: str | Path, *, url: str | None = None, progress: Progress = silent) -> Path:
-    """Download a data set, unless the cache holds it.
+    """Download a data set, unless the cache holds it; return the folder that its ``path`` should name.
 
-    Parameters
-    ----------
-    kind : str
-        A data set that its distributor offers for download.
-    cache : str or Path
-        Folder that keeps data sets, one folder per kind; created if it is missing.
-    url : str, optional
-        Another address of the same archive; the distributor's checksum applies to it too.
-    progress : callable, optional
-        Steps are bytes; if the server does not state the size, the bytes received so far are planned.
-
-    Returns
-    -------
-    Path
-        The folder that the ``path`` of the data set should name.
-
-    Raises
-    ------
-    InputError
-        When the data set cannot be downloaded at all, the URL is not http or https, or the cache
-        cannot be written.
-    RunError
-        When the download fails, or what was received is not the expected archive. Nothing of it is
-        left in the cache.
+    The distributor's checksum applies to another ``url`` of the same archive too. Steps of ``progress`` are
+    bytes. Raises InputError when there is nothing to download from there, or the cache cannot be written, and
+    RunError when the download fails, or what was received is not the expected archive. Nothing of it is left
+    then.
     """
     offered = {
         kind_of(dataset): dataset.distribution for dataset in DATASETS if dataset.distribution is not None

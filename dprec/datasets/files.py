@@ -4,8 +4,6 @@ Anything else (quoted cells, separators of several characters) is rewritten into
 block.
 """
 
-from __future__ import annotations
-
 import bz2
 import codecs
 import csv
@@ -77,13 +75,8 @@ def is_parquet(path: Path) -> bool:
 def opened(path: Path) -> Iterator[_Readable]:
     """Open a file, unpacked if it is packed.
 
-    Raises
-    ------
-    InputError
-        When it is a spreadsheet, an archive of several files, damaged, or unpacks to more than 100 times its
-        size and 256 MiB.
-    OSError
-        When it cannot be opened.
+    Raises InputError when it is a spreadsheet, an archive of several files, damaged, or unpacks to more than
+    100 times its size and 256 MiB. Raises OSError when it cannot be opened.
     """
     start = _beginning(path)
     with ExitStack() as stack:
@@ -184,18 +177,7 @@ class _Decoded:
 
 
 def decoded(file: _Readable, source: str) -> _Readable:
-    """Return a file as UTF-8, by the byte order mark that it begins with.
-
-    Parameters
-    ----------
-    source : str
-        Its name, for errors.
-
-    Returns
-    -------
-    Readable
-        Raises InputError as it is read where it is not in the encoding of its mark.
-    """
+    """Return a file as UTF-8, by its byte order mark; reading it raises InputError where it is not that."""
     beginning = file.read(_MARK_BYTES)
     begun = _Begun(beginning, file)
     encoding = next((name for mark, name in _MARKS if beginning.startswith(mark)), None)
@@ -231,11 +213,8 @@ class Block:
 def blocks(path: Path) -> Iterator[Block]:
     """Yield the lines of a file, unpacked; empty lines are dropped at its end, but not between ratings.
 
-    Raises
-    ------
-    InputError
-        When the file cannot be read, or is no text in UTF-8, or with a byte order mark in UTF-16 or UTF-32;
-        also as `dprec.datasets.files.opened`.
+    Raises InputError when the file cannot be read, or is no text in UTF-8, or with a byte order mark in
+    UTF-16 or UTF-32; also as `dprec.datasets.files.opened`.
     """
     source = str(path)
     try:

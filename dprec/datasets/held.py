@@ -16,11 +16,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from dprec.arrays import AnyArray, Floats
 from dprec.components import option
 from dprec.crossdomain import CrossDomainRatings
 from dprec.datasets.base import GIVEN, Dataset, read_fold, times_of, united, without_times
-from dprec.datasets.columns import RatingColumns
-from dprec.datasets.headers import find_column
+from dprec.datasets.columns import RatingColumns, find_column
 from dprec.errors import InputError
 from dprec.ratings import Duplicates, RatingRows, Ratings, RatingScale
 
@@ -36,7 +36,7 @@ class Frame(Protocol):
         """Return a column."""
 
 
-HeldRatings: TypeAlias = "Ratings | Frame | sp.sparray | sp.spmatrix | Sequence[ArrayLike] | NDArray[Any]"
+HeldRatings: TypeAlias = "Ratings | Frame | sp.sparray | sp.spmatrix | Sequence[ArrayLike] | AnyArray"
 """What people hold their ratings in."""
 
 _LARGEST_SHAPE = 2**31 - 1
@@ -54,7 +54,7 @@ class _Table:
     """Rows of ratings, with what else their holder knows."""
 
     rows: RatingRows
-    spaces: tuple[NDArray[Any], NDArray[Any]] | None = None
+    spaces: tuple[AnyArray, AnyArray] | None = None
     """Identifiers of all users and of all items, ascending."""
     scale: RatingScale | None = None
 
@@ -62,29 +62,11 @@ class _Table:
 def ratings_from(
     ratings: HeldRatings, test: HeldRatings | None, columns: RatingColumns, duplicates: Duplicates
 ) -> tuple[Ratings, ...]:
-    """Return ratings that are held in Python, or their train and test part.
+    """Return ratings that are held in Python, or their train and test part in one space of users and items.
 
-    Parameters
-    ----------
-    ratings : Ratings, DataFrame, sparse matrix or arrays
-        All ratings, or the train part: a data frame of pandas or polars with one row per rating; a SciPy
-        matrix of shape (users, items), whose stored entries are the ratings; three arrays (users, items,
-        ratings) of one length, or four with the times.
-    test : likewise, optional
-        The test part.
-    columns : RatingColumns
-        The columns of a frame, and the scale of what comes without.
-    duplicates : {"error", "last"}
-
-    Returns
-    -------
-    tuple of Ratings
-        All ratings alone, or both parts in one space of users and items.
-
-    Raises
-    ------
-    InputError
-        Under "dataset" or "test", when they cannot be used as ratings.
+    Each is a data frame of pandas or polars with one row per rating; a SciPy matrix of shape (users, items),
+    whose stored entries are the ratings; or three arrays (users, items, ratings) of one length, or four with
+    the times. Raises InputError under "dataset" or "test", when they cannot be used as ratings.
     """
     if test is None and isinstance(ratings, Ratings):
         return (_filled(ratings, "dataset"),)
@@ -158,8 +140,7 @@ def _filled(ratings: Ratings, source: str) -> Ratings:
     return ratings
 
 
-def _columns(frame: Frame, settings: RatingColumns, source: str) -> list[NDArray[Any]]:
-    """Return the columns of users, items and ratings of a frame."""
+def _columns(frame: Frame, settings: RatingColumns, source: str) -> list[AnyArray]:
     names = list(frame.columns)
     header = list(map(str, names))
     timed = settings.timestamp_column is not None or find_column("timestamp", header) is not None
@@ -170,7 +151,7 @@ def _columns(frame: Frame, settings: RatingColumns, source: str) -> list[NDArray
     return columns
 
 
-def _times(column: Any, where: str, settings: RatingColumns) -> list[NDArray[np.float64]]:
+def _times(column: Any, where: str, settings: RatingColumns) -> list[Floats]:
     """Return a column of times; nothing if one that was found by its name holds none."""
     try:
         return [times_of(_present(column, where), where)]
@@ -180,8 +161,7 @@ def _times(column: Any, where: str, settings: RatingColumns) -> list[NDArray[np.
         return []
 
 
-def _present(column: Any, where: str) -> NDArray[Any]:
-    """Return a column as an array, after checking that nothing is missing."""
+def _present(column: Any, where: str) -> AnyArray:
     missing = np.flatnonzero(np.asarray(column.isna() if hasattr(column, "isna") else column.is_null()))
     if missing.size:
         raise InputError(f"{where}, row {missing[0] + 1}", "nothing", "a value in every row")
@@ -192,13 +172,7 @@ def _present(column: Any, where: str) -> NDArray[Any]:
 
 
 def table_rows(columns: Sequence[ArrayLike], source: str) -> RatingRows:
-    """Return columns of users, items, ratings and perhaps times as rows, identifiers as int64 or text.
-
-    Raises
-    ------
-    InputError
-        When there are none, they are not of one length, or one is not what it should be.
-    """
+    """Return columns of users, items, ratings and perhaps times as rows, or raise InputError."""
     try:
         users, items, values, *times = map(_whole, columns)
     except ValueError:
@@ -220,7 +194,7 @@ def table_rows(columns: Sequence[ArrayLike], source: str) -> RatingRows:
     return replace(rows, times=when)
 
 
-def _whole(column: ArrayLike) -> NDArray[Any]:
+def _whole(column: ArrayLike) -> AnyArray:
     """Return a column as an array; ValueError if its rows differ in length, or a mask hides some of them."""
     if np.ma.is_masked(column):
         raise ValueError("masked")
@@ -230,7 +204,7 @@ def _whole(column: ArrayLike) -> NDArray[Any]:
     return np.round(values.astype(np.float64), 6) if single else values
 
 
-def _identifiers(column: ArrayLike, where: str) -> NDArray[Any]:
+def _identifiers(column: ArrayLike, where: str) -> AnyArray:
     """Return identifiers as int64 or text, so that the same ones are equal wherever they come from."""
     values = np.asarray(column)
     if values.dtype.kind == "O":
@@ -252,14 +226,8 @@ def _identifiers(column: ArrayLike, where: str) -> NDArray[Any]:
     raise InputError(where, f"identifiers of type {values.dtype}", "integers or text, none missing")
 
 
-def as_texts(values: NDArray[Any], where: str) -> NDArray[np.str_]:
-    """Return texts as an array of them, which loses zeros at their ends and has room for the longest.
-
-    Raises
-    ------
-    InputError
-        When one is too long, holds a zero character or is no Unicode.
-    """
+def as_texts(values: AnyArray, where: str) -> NDArray[np.str_]:
+    """Return texts as an array with room for the longest, or raise InputError if one cannot be stored."""
     texts = values.ravel().tolist()
     longest = max(map(len, texts), default=0)
     if longest > _LONGEST_IDENTIFIER:
@@ -322,24 +290,7 @@ class InMemory(Dataset):
         duplicates: Duplicates = "error",
         **settings: Any,
     ) -> Self:
-        """Return the data set of ratings that are in memory.
-
-        Parameters
-        ----------
-        ratings : Ratings, DataFrame, sparse matrix or arrays
-            As for `dprec.datasets.held.ratings_from`; all ratings, or the train part.
-        test : likewise, optional
-            The test part.
-        duplicates : {"error", "last"}
-            What to do if a user rated an item twice: refuse, or keep the last row.
-        **settings
-            Those of `RatingColumns`: the columns of a frame, and the scale.
-
-        Raises
-        ------
-        InputError
-            When they cannot be used as ratings, or the parts have no user, or a rating, in common.
-        """
+        """Return the data set of ratings that are in memory."""
         columns = RatingColumns(**settings)
         parts = ratings_from(ratings, test, columns, duplicates)
         sha256 = _digest(parts)
@@ -414,7 +365,6 @@ def _digest(parts: Sequence[Ratings]) -> str:
 
 
 def _contents(part: Ratings) -> Iterator[bytes]:
-    """Yield everything that ratings hold, each array behind its type and shape."""
     exact = np.zeros(0) if part.exact is None else part.exact
     ends = (part.target_start, part.target_stop) if isinstance(part, CrossDomainRatings) else ()
     times = np.zeros(0) if part.times is None else part.times

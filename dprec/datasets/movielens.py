@@ -1,17 +1,15 @@
 """The MovieLens data sets of GroupLens (Harper and Konstan [harper2015])."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import AnyArray, Bools, Ints
 from dprec.catalogue import Catalogue, ItemRows
 from dprec.components import option
 from dprec.datasets.base import Layout, Source, locate, read_fold
@@ -53,24 +51,12 @@ def _film_rows(path: Path) -> ItemRows:
 
 
 def film_titles(path: Path) -> dict[int, str]:
-    """Return the titles of the films of u.item, movies.dat or movies.csv, by identifier.
-
-    Raises
-    ------
-    InputError
-        Naming the line of what is not a film.
-    """
+    """Return the titles of the films of u.item, movies.dat or movies.csv, by identifier."""
     return {film: title for film, title, _, _ in _read(path)}
 
 
-def film_genres(path: Path) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the films of u.item, and which of all 19 genres each has.
-
-    Returns
-    -------
-    films : ndarray of int64, shape (films,)
-    genres : ndarray of bool, shape (films, 19)
-    """
+def film_genres(path: Path) -> tuple[Ints, Bools]:
+    """Return the films of u.item, and which of all 19 genres each has, shape (films, 19)."""
     films = _read(path)
     flags = [[genre in genres for genre in GENRES] for *_, genres in films]
     return np.array([film for film, *_ in films]), np.array(flags)
@@ -151,7 +137,7 @@ class MovieLens(DelimitedDataset):
     films: ClassVar[str]
     items: bool = option("Whether years and genres of the films are read, as public data about them.", False)
 
-    def catalogue(self, item_ids: NDArray[Any]) -> Catalogue | None:
+    def catalogue(self, item_ids: AnyArray) -> Catalogue | None:
         """Return year and genres if they are asked for; see `Dataset.catalogue`."""
         if not self.items:
             return None
@@ -202,7 +188,6 @@ class MovieLens100K(MovieLens):
         return parts
 
     def _check_fold(self, parts: tuple[Ratings, Ratings], fold: Path) -> None:
-        """Refuse a fold that lacks ratings: a file cut off between two lines looks complete."""
         ratings = self.load()
         same_names = np.array_equal(parts[0].user_ids, ratings.user_ids) and np.array_equal(
             parts[0].item_ids, ratings.item_ids
@@ -230,13 +215,12 @@ def _counted_in_info(info: Path) -> int | None:
     return int(counts[1]) if counts else None
 
 
-def _codes(ratings: Ratings) -> NDArray[np.int64]:
+def _codes(ratings: Ratings) -> Ints:
     """Return a number for each rating that identifies user, item and level, ascending."""
     return ratings.cells * (ratings.scale.levels + 1) + ratings.levels
 
 
-def _rows(ratings: Ratings) -> NDArray[Any]:
-    """Return the ratings as records of user, item and value."""
+def _rows(ratings: Ratings) -> AnyArray:
     columns = ratings.user_ids[ratings.users], ratings.item_ids[ratings.items], ratings.values
     return np.rec.fromarrays(columns)
 

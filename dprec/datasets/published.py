@@ -4,8 +4,6 @@ Jester (Goldberg et al. [goldberg2001]), libimseti.cz (Brozovsky and Petricek [b
 restaurants and consumers of UCI (Vargas-Govea et al. [vargas2011]), and books and music on douban.com.
 """
 
-from __future__ import annotations
-
 import importlib
 import io
 from collections.abc import Callable, Iterable, Sequence
@@ -14,8 +12,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import Floats
 from dprec.components import option
 from dprec.crossdomain import joined
 from dprec.datasets.base import WHITESPACE, FileDataset, Layout, Source, locate
@@ -44,13 +42,7 @@ class Douban(FileDataset):
         return _SCALE
 
     def load(self) -> Ratings:
-        """Return all ratings, of both domains if a source and a target are named.
-
-        Raises
-        ------
-        InputError
-            Naming the file and line of what cannot be read, or the setting that does not fit.
-        """
+        """Return all ratings, of both domains if a source and a target are named."""
         if self.source is None and self.target is None:
             return self._read(self.domain, "domain")
         if self.source is None or self.target is None:
@@ -136,7 +128,7 @@ class Jester(FileDataset):
         return _from_wide(np.column_stack(columns), scale, str(path))
 
 
-def _from_wide(table: NDArray[np.float64], scale: RatingScale, source: str) -> Ratings:
+def _from_wide(table: Floats, scale: RatingScale, source: str) -> Ratings:
     """Return the ratings of a table with one row per user, users and jokes counted from 1."""
     if table.shape[1] < 2:
         raise InputError(f"{source}, line 1", "one column", "user, joke and rating; or a column per joke")
@@ -180,7 +172,7 @@ _SHEETS: dict[str, tuple[str, Callable[[Any, Path], list[Sequence[Any]]]]] = {
 }
 
 
-def _sheet(path: Path) -> NDArray[np.float64]:
+def _sheet(path: Path) -> Floats:
     """Return the first sheet of a workbook, read with a package that dprec does not otherwise need."""
     package, rows_of = _SHEETS[path.suffix.lower()]
     try:
@@ -196,9 +188,9 @@ def _sheet(path: Path) -> NDArray[np.float64]:
     return _numbers(rows, path)
 
 
-def _numbers(rows: Iterable[Sequence[Any]], path: Path) -> NDArray[np.float64]:
+def _numbers(rows: Iterable[Sequence[Any]], path: Path) -> Floats:
     """Return a sheet as numbers, shape (rows, columns)."""
-    numbers: list[NDArray[np.float64]] = []
+    numbers: list[Floats] = []
     for line, row in enumerate(rows, start=1):
         width = numbers[0].size if numbers else len(row)
         # A text or an empty cell is not a number here, even if it could be read as one.

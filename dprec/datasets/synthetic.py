@@ -5,15 +5,12 @@ rating is a latent opinion (the sum of a user bias, an item bias, an inner produ
 noise) cut into stars so that the histogram matches that of MovieLens 100K.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import offsets, rows_of
+from dprec.arrays import Bools, Floats, Int32s, Ints, Uint8s, offsets, rows_of
 from dprec.binarization import binary_scale
 from dprec.completion import LinkKind, link_of
 from dprec.components import option
@@ -71,13 +68,13 @@ class Synthetic(Dataset):
             item_ids=np.arange(1, self.items + 1),
         )
 
-    def _activity(self) -> NDArray[np.int64]:
+    def _activity(self) -> Ints:
         """Return the number of ratings of each user: a minimum for everybody, the rest in skewed shares."""
         weights = generator(self.seed, "synthetic activity").standard_gamma(_ACTIVITY_SHAPE, self.users)
         least = min(_LEAST_PER_USER, self.ratings // self.users)
         return least + _apportioned(self.ratings - least * self.users, weights, self.items - least)
 
-    def _profiles(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _profiles(self, counts: Ints) -> Ints:
         """Return user * items + item of every rating, ascending.
 
         A user's items are drawn one after the other in proportion to their popularity, without
@@ -118,7 +115,7 @@ class Synthetic(Dataset):
         whole.sort()
         return whole
 
-    def _levels(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.uint8]:
+    def _levels(self, users: Int32s, items: Int32s) -> Uint8s:
         """Return the level of each rating, from the rank of its opinion among all opinions."""
         random = generator(self.seed, "synthetic opinions")
         user_biases = random.normal(0, _USER_BIAS, self.users)
@@ -143,18 +140,18 @@ class Synthetic(Dataset):
         return levels
 
 
-def _first_of_equals(ascending: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _first_of_equals(ascending: Ints) -> Bools:
     """Return which values differ from the one before."""
     first = np.ones(ascending.size, dtype=np.bool_)
     np.not_equal(ascending[1:], ascending[:-1], out=first[1:])
     return first
 
 
-def _stretches(values: NDArray[np.int64], length: int) -> list[NDArray[np.int64]]:
+def _stretches(values: Ints, length: int) -> list[Ints]:
     return [values[start : start + length] for start in range(0, values.size, length)]
 
 
-def _apportioned(total: int, weights: NDArray[np.float64], most: int) -> NDArray[np.int64]:
+def _apportioned(total: int, weights: Floats, most: int) -> Ints:
     """Divide an integer in proportion to weights by largest remainders, no share above `most`."""
     full = np.zeros(weights.size, dtype=np.bool_)
     while True:
@@ -190,13 +187,7 @@ class OneBitSynthetic(Dataset):
         return binary_scale()
 
     def load(self) -> Ratings:
-        """Return the sign of every cell; a split decides which of them are observed.
-
-        Raises
-        ------
-        SettingError
-            When there are too many cells.
-        """
+        """Return the sign of every cell, of which a split observes some; raises SettingError for too many."""
         matrix = self.hidden()
         chances = link_of(self.link, self.sigma).probability(matrix)
         plus = generator(self.seed, "one-bit signs").random(matrix.shape) < chances
@@ -210,7 +201,7 @@ class OneBitSynthetic(Dataset):
             item_ids=np.arange(1, self.items + 1),
         )
 
-    def hidden(self) -> NDArray[np.float64]:
+    def hidden(self) -> Floats:
         """Return the hidden matrix M, shape (users, items).
 
         M = M1 M2^T, M1 and M2 with entries uniform on [-1/2, 1/2], scaled to a largest entry of alpha in
@@ -222,5 +213,5 @@ class OneBitSynthetic(Dataset):
         left = random.random((self.users, self.rank)) - 0.5
         right = random.random((self.items, self.rank)) - 0.5
         matrix = left @ right.T
-        scaled: NDArray[np.float64] = self.alpha * matrix / np.abs(matrix).max()
+        scaled: Floats = self.alpha * matrix / np.abs(matrix).max()
         return scaled

@@ -1,7 +1,5 @@
 """Ratings in any delimited text file or Parquet table, and public data about items in one."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,17 +8,15 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
+from dprec.arrays import AnyArray, Bools, Floats
 from dprec.catalogue import Catalogue, ItemRows
 from dprec.components import Options, as_tuple, option
 from dprec.datasets.base import GIVEN, FileDataset, Layout, locate, read_fold, typed, united
-from dprec.datasets.columns import RatingColumns
-from dprec.datasets.delimited import Cells, first_lines, read_columns, read_rows
-from dprec.datasets.files import is_parquet
-from dprec.datasets.headers import (
+from dprec.datasets.columns import (
     ROLES,
+    RatingColumns,
     check_layout,
     find_column,
     found_separator,
@@ -28,17 +24,18 @@ from dprec.datasets.headers import (
     no_ratings,
     split_line,
 )
+from dprec.datasets.delimited import Cells, first_lines, read_columns, read_rows
+from dprec.datasets.files import is_parquet
 from dprec.datasets.held import as_texts, table_rows
 from dprec.errors import InputError, SettingError, within
 from dprec.ratings import RatingRows, Ratings, RatingScale
 
 
 def _column_names(path: Path) -> list[str]:
-    """Return the names of a table's columns."""
     return [str(name) for name in _file(path).schema_arrow.names]
 
 
-def _read_table(path: Path, places: Sequence[int]) -> list[NDArray[Any]]:
+def _read_table(path: Path, places: Sequence[int]) -> list[AnyArray]:
     """Return columns of a table, by their positions from 0."""
     file = _file(path)
     names = [file.schema_arrow.names[place] for place in places]
@@ -61,8 +58,7 @@ def _file(path: Path) -> Any:
         raise _damaged(path, error) from error
 
 
-def _values(column: Any, where: str) -> NDArray[Any]:
-    """Return a column as an array; each distinct text is converted once."""
+def _values(column: Any, where: str) -> AnyArray:
     import pyarrow as pa
 
     if column.null_count:
@@ -123,14 +119,7 @@ class ItemColumns(Options):
             raise SettingError("has_header", f"false, with column {named[0]!r}", accepted)
 
     def read(self) -> ItemRows:
-        """Read the file.
-
-        Raises
-        ------
-        InputError
-            Naming the line of what cannot be read; when no columns are asked for, or there are more than 500
-            categories.
-        """
+        """Read the file; raises InputError for a line that cannot be, no columns, or over 500 categories."""
         if not self.numbers and not self.categories:
             raise SettingError("numbers", "no columns", "columns here, under categories, or both")
         path = locate(self.path)
@@ -158,31 +147,10 @@ class ItemColumns(Options):
         )
 
 
-def categories_of(
-    rows: Iterable[Sequence[str]], column: str, source: str
-) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
-    """Return which category each row is in, and their names.
+def categories_of(rows: Iterable[Sequence[str]], column: str, source: str) -> tuple[Bools, tuple[str, ...]]:
+    """Return which category each row is in, shape (rows, categories), and their names: "genres: Drama".
 
-    Parameters
-    ----------
-    rows : iterable of sequences of str
-        The categories of each row; empty names are ignored.
-    column : str
-        What the categories are, for their names.
-    source : str
-        The file's name.
-
-    Returns
-    -------
-    table : ndarray of bool, shape (rows, categories)
-        In the order of the names.
-    names : tuple of str
-        Such as "genres: Drama".
-
-    Raises
-    ------
-    InputError
-        When there are more than 500.
+    Empty ones are ignored. Raises InputError when there are more than 500.
     """
     labels = [{label.strip() for label in row} - {""} for row in rows]
     names = sorted(set().union(*labels))
@@ -239,7 +207,7 @@ class DelimitedColumns(RatingColumns, FileDataset):
         with _file_first(source):
             return super().places(header, source, timed=timed)
 
-    def scale(self, values: NDArray[np.float64], source: str) -> RatingScale:
+    def scale(self, values: Floats, source: str) -> RatingScale:
         """Return the scale; see `RatingColumns.scale`. An InputError names the file first."""
         with _file_first(source):
             return super().scale(values, source)
@@ -292,7 +260,6 @@ class DelimitedColumns(RatingColumns, FileDataset):
         return place < len(first) and not is_number(first[place].replace(",", "."))
 
     def _positions(self) -> list[int]:
-        """Return the positions of users, items, ratings and times, from 0, in a file without header."""
         columns = self.user_column, self.item_column, self.rating_column, self.timestamp_column
         return [column - 1 if isinstance(column, int) else usual for usual, column in enumerate(columns)]
 
@@ -365,7 +332,7 @@ class DelimitedTable(DelimitedColumns):
             raise SettingError(missing, "missing", "train_path and test_path, or path alone")
         return ()
 
-    def catalogue(self, item_ids: NDArray[Any]) -> Catalogue | None:
+    def catalogue(self, item_ids: AnyArray) -> Catalogue | None:
         """Return the data about the items if there is a file of them; see `Dataset.catalogue`."""
         if self.items is None:
             return None

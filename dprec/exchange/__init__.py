@@ -1,61 +1,7 @@
 """What devices are given, asked and answer: their setups, messages, and added reports."""
 
-from dprec.exchange.messages import (
-    COUNT,
-    COUNT_ROUND,
-    DELIVER,
-    IDENTIFY,
-    MESSAGE_TYPES,
-    NODE,
-    PERSONALIZE,
-    PRIOR,
-    RECOMMEND,
-    REPLACE,
-    REPLACEMENT_ROUND,
-    REPLY,
-    REPORT,
-    REQUEST,
-    ROW_ENTRY,
-    SLOPES,
-    STATISTICS,
-    TRAIN,
-    CountRequest,
-    Entries,
-    FinalFactors,
-    GradientRequest,
-    Identity,
-    Personalization,
-    Recommendations,
-    Record,
-    Refusal,
-    RefusalCode,
-    ReplacementRequest,
-    Reports,
-    Request,
-    SlopesRequest,
-    action_of,
-    asked_users,
-    bitmap_of,
-    is_integer,
-    refusing_malformed,
-    words_of,
-)
-from dprec.exchange.setups import (
-    AnySetup,
-    GradientPerturbationSetup,
-    IterativeSetup,
-    OneShotSetup,
-    PrivateAlsSetup,
-    ReplacementSetup,
-    ReportSetup,
-    Setup,
-    SilentSetup,
-    XMapSetup,
-    drawn_as,
-    from_json,
-    to_json,
-)
-from dprec.exchange.sums import SummedReports
+from dprec.exchange.messages import *
+from dprec.exchange.setups import *
 
 __all__ = [
     "COUNT",

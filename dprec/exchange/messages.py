@@ -8,16 +8,15 @@ What went wrong in detail can say something about the profile or the budget of t
 owner of the device only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, TypeGuard
+from typing import Any, Self, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dprec.arrays import AnyArray, Bools, Ints
 
 IDENTIFY = "query.identify"
 """Which partition does this node host? Carries no record."""
@@ -84,7 +83,7 @@ class GradientRequest:
     """See `bitmap_of`."""
 
     @classmethod
-    def of(cls, record: Record) -> GradientRequest:
+    def of(cls, record: Record) -> Self:
         """Read the request; raises ValueError when it is malformed."""
         return cls(_round(record), _bytes(record, "factors"), _bitmap(record))
 
@@ -100,7 +99,7 @@ class FinalFactors:
     factors: bytes
 
     @classmethod
-    def of(cls, record: Record) -> FinalFactors:
+    def of(cls, record: Record) -> Self:
         """Read the request; raises ValueError when it is malformed."""
         return cls(_bytes(record, "factors"))
 
@@ -121,7 +120,7 @@ class Personalization:
     """
 
     @classmethod
-    def of(cls, record: Record) -> Personalization:
+    def of(cls, record: Record) -> Self:
         """Read the request; raises ValueError when it is malformed."""
         return cls(_bytes(record, "table"), _bytes(record, "priors"))
 
@@ -138,7 +137,7 @@ class Recommendations:
     """One per user of the partition; see `dprec.wire.downlink`."""
 
     @classmethod
-    def of(cls, record: Record) -> Recommendations:
+    def of(cls, record: Record) -> Self:
         """Read the request; raises ValueError when it is malformed."""
         return cls(_list_of_bytes(record, "lists"))
 
@@ -157,7 +156,7 @@ class CountRequest:
     """See `bitmap_of`."""
 
     @classmethod
-    def of(cls, record: Record) -> CountRequest:
+    def of(cls, record: Record) -> Self:
         """Read the request; raises ValueError when it is malformed."""
         return cls(_bytes(record, "groups"), _bitmap(record))
 
@@ -175,7 +174,7 @@ class SlopesRequest:
     """One per user of the partition: the entries at its rated items, empty if these are not known."""
 
     @classmethod
-    def of(cls, record: Record) -> SlopesRequest:
+    def of(cls, record: Record) -> Self:
         """Read the request; raises ValueError when it is malformed."""
         return cls(_round(record), _list_of_bytes(record, "rows"))
 
@@ -198,7 +197,7 @@ class ReplacementRequest:
     """See `bitmap_of`."""
 
     @classmethod
-    def of(cls, record: Record) -> ReplacementRequest:
+    def of(cls, record: Record) -> Self:
         """Read the request; raises ValueError when it is malformed."""
         start, stop = record.get("start"), record.get("stop")
         if not (is_integer(start) and is_integer(stop) and 0 <= start < stop):
@@ -222,22 +221,13 @@ Request = (
 )
 
 
-def bitmap_of(asked: NDArray[np.bool_]) -> bytes | None:
-    """Return how a request states which users of a partition are asked, from a mask of shape (users,).
-
-    None if everybody is asked, as is a user who is alone on its node.
-    """
+def bitmap_of(asked: Bools) -> bytes | None:
+    """Return how a request states who of a partition is asked, from shape (users,); None for everybody."""
     return None if asked.all() else np.packbits(asked).tobytes()
 
 
-def asked_users(bitmap: bytes | None, users: int) -> NDArray[np.bool_]:
-    """Return which users of a partition are asked, shape (users,).
-
-    Raises
-    ------
-    ValueError
-        When the bitmap is for a partition of another size.
-    """
+def asked_users(bitmap: bytes | None, users: int) -> Bools:
+    """Return which users of a partition are asked, shape (users,); raises ValueError for another size."""
     if bitmap is None:
         return np.ones(users, dtype=np.bool_)
     if len(bitmap) != -(-users // 8):
@@ -294,7 +284,7 @@ class Reports:
     """
 
     @classmethod
-    def of(cls, record: Record) -> Reports:
+    def of(cls, record: Record) -> Self:
         """Read the reply; raises ValueError when it is malformed."""
         first, reports = record.get("first"), record.get("reports")
         if not is_integer(first):
@@ -322,7 +312,7 @@ class Identity:
     """Which partition the node hosts."""
 
     @classmethod
-    def of(cls, record: Record) -> Identity:
+    def of(cls, record: Record) -> Self:
         """Read the answer; raises ValueError when it is malformed."""
         partition = record.get("partition")
         if not is_integer(partition):
@@ -384,15 +374,7 @@ def words_of(code: int) -> str:
 
 
 class Refusal(ValueError):  # noqa: N818 (nothing went wrong)
-    """A request that a device does not answer.
-
-    Parameters
-    ----------
-    code : RefusalCode
-        For the server.
-    reason : str
-        In one line, for the owner of the device only.
-    """
+    """A request that a device does not answer: a code for the server, a reason for the owner alone."""
 
     def __init__(self, code: RefusalCode, reason: str) -> None:
         super().__init__(code, reason)
@@ -404,16 +386,128 @@ class Refusal(ValueError):  # noqa: N818 (nothing went wrong)
 
 @contextmanager
 def refusing_malformed() -> Iterator[None]:
-    """Refuse a request in which the block cannot read what it has to read.
-
-    Raises
-    ------
-    Refusal
-        In place of any other ValueError of the block.
-    """
+    """Raise Refusal in place of any other ValueError of the block, which reads a request."""
     try:
         yield
     except Refusal:
         raise
     except ValueError as error:
         raise Refusal(RefusalCode.MALFORMED_REQUEST, str(error)) from error
+
+
+_PLACE = np.dtype("<u4")
+_NUMBER = np.dtype("<i8")
+_LARGEST_REPORT = 1 << 31
+"""Bytes that no message can hold."""
+
+
+@dataclass(frozen=True, eq=False)
+class SummedReports:
+    """What a partition's reports add up to, which saves carrying them through a simulation."""
+
+    first: int
+    """The first user of the partition."""
+    absent: Bools
+    late: Bools
+    """Users who did not answer, or who answered after the round had ended; shape (asked,)."""
+    sizes: Ints
+    """Bytes of the report of each user; of no meaning for one who did not answer; shape (asked,)."""
+    accepted: int
+    """Number of reports in the sums: valid ones that arrived in time."""
+    total: Ints
+    """Sum of these reports; shape (numbers,)."""
+    raters: Ints | None = None
+    """Number of users who reported on each item, if reports reveal it; shape (items,)."""
+
+    @classmethod
+    def of(cls, record: Record, asked: int, numbers: int, items: int | None) -> Self:
+        """Read a reply of so many numbers about those who were asked; raises ValueError for any other."""
+        if _count(record, "asked") != asked:
+            raise ValueError("a reply for another number of users")
+        return cls(
+            _count(record, "first"),
+            _bits(record, "absent", asked),
+            _bits(record, "late", asked),
+            _sizes(record, asked),
+            _count(record, "accepted"),
+            _sparse(record, "total", numbers),
+            None if items is None else _sparse(record, "raters", items),
+        )
+
+    def entries(self) -> Entries:
+        """Return the entries of the reply's record; sums are sent without their zeros."""
+        sizes, place_of = np.unique(self.sizes, return_inverse=True)
+        marks = {"absent": self.absent, "late": self.late}
+        places = {"size_of": place_of.astype(_place_type(sizes.size)).tobytes()} if sizes.size > 1 else {}
+        raters = {} if self.raters is None else _without_zeros("raters", self.raters)
+        return {
+            "first": self.first,
+            "asked": self.sizes.size,
+            "accepted": self.accepted,
+            "sizes": sizes.tolist(),
+            **places,
+            **{name: np.packbits(mark).tobytes() for name, mark in marks.items() if mark.any()},
+            **_without_zeros("total", self.total),
+            **raters,
+        }
+
+
+def _without_zeros(name: str, numbers: Ints) -> Entries:
+    places = np.flatnonzero(numbers)
+    return {
+        name: numbers[places].astype(_NUMBER).tobytes(),
+        f"{name}_at": places.astype(_PLACE).tobytes(),
+    }
+
+
+def _sparse(record: Record, name: str, size: int) -> Ints:
+    values, places = _array(record, name, _NUMBER), _array(record, f"{name}_at", _PLACE)
+    ascending = bool((places[1:] > places[:-1]).all())
+    if values.size != places.size or not ascending or (places.size and places[-1] >= size):
+        raise ValueError(f"{name} with {values.size} numbers at {places.size} of {size} places")
+    numbers = np.zeros(size, dtype=np.int64)
+    numbers[places] = values
+    return numbers
+
+
+def _sizes(record: Record, asked: int) -> Ints:
+    """Read the sizes that occur, and which of them is each user's."""
+    sizes = record.get("sizes")
+    if not isinstance(sizes, list) or not all(
+        is_integer(size) and 0 <= size < _LARGEST_REPORT for size in sizes
+    ):
+        raise ValueError("reports without sizes")
+    if len(sizes) == 1:
+        return np.full(asked, sizes[0], dtype=np.int64)
+    places = _array(record, "size_of", _place_type(len(sizes)))
+    if places.size != asked or (places >= len(sizes)).any():
+        raise ValueError(f"sizes of {places.size} reports, of {asked} users")
+    of_user: Ints = np.array(sizes, dtype=np.int64)[places]
+    return of_user
+
+
+def _place_type(places: int) -> np.dtype[Any]:
+    return np.dtype("u1") if places <= 1 << 8 else _PLACE
+
+
+def _bits(record: Record, name: str, users: int) -> Bools:
+    if record.get(name) is None:
+        return np.zeros(users, dtype=np.bool_)
+    packed = _array(record, name, np.dtype("u1"))
+    if packed.size != -(-users // 8):
+        raise ValueError(f"marks of {name} users of another partition")
+    return np.unpackbits(packed, count=users).view(np.bool_)
+
+
+def _array(record: Record, name: str, dtype: np.dtype[Any]) -> AnyArray:
+    data = record.get(name)
+    if not isinstance(data, bytes) or len(data) % dtype.itemsize:
+        raise ValueError(f"a reply without {name}")
+    return np.frombuffer(data, dtype=dtype)
+
+
+def _count(record: Record, name: str) -> int:
+    value = record.get(name)
+    if not is_integer(value) or value < 0:
+        raise ValueError(f"a reply without {name}")
+    return value

@@ -4,8 +4,6 @@ A device takes its budget, its mechanism and the number of rounds from here and 
 so its guarantee holds against any server. A setup is stored as JSON and checked when it is read.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -253,19 +251,7 @@ def drawn_as(installed: Options) -> str:
 def from_json(kind: type[InstalledT], text: str, where: str) -> InstalledT:
     """Read what `to_json` returned, and check every value of it.
 
-    Parameters
-    ----------
-    kind : type
-        Class of what was installed: a setup, or options with a field of type `AnySetup`.
-    text : str
-        Possibly damaged.
-    where : str
-        The file, for errors.
-
-    Raises
-    ------
-    InputError
-        When it is damaged; the error names the file and the first invalid key.
+    Raises InputError when it is damaged; the error names the file and the first invalid key.
     """
     try:
         return parse_json(kind, text)

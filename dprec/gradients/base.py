@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import cut, offsets, rows_of, sizes_of
+from dprec.arrays import Bools, Floats, Ints, Uint64s, cut, offsets, rows_of, sizes_of
 from dprec.completion import Profiles
 from dprec.components import Options
 from dprec.randomness import Draws
@@ -33,7 +32,7 @@ class RoundDraws:
     public_seed: int
     """Seed of what devices and server draw alike."""
 
-    def words(self, index: int) -> NDArray[np.uint64]:
+    def words(self, index: int) -> Uint64s:
         """Return one random word for each user, shape (users,); every index has words of its own."""
         return self.devices.per_user(index, self.round_index)
 
@@ -42,11 +41,11 @@ class RoundDraws:
 class Aggregate:
     """The sum of the accepted reports of one or more partitions."""
 
-    total: NDArray[np.int64]
+    total: Ints
     """Sum of the reports in integer units of the kind of report, so that it does not depend on how the users
     were divided into partitions.
     """
-    raters: NDArray[np.int64] | None
+    raters: Ints | None
     """Number of users who reported on each item; None if reports do not reveal it; shape (items,)."""
     users: int
     """Number of accepted reports."""
@@ -83,8 +82,8 @@ class GradientReport(Options):
     def encode(
         self,
         profiles: Profiles,
-        user_factors: NDArray[np.float64],
-        item_factors: NDArray[np.float64],
+        user_factors: Floats,
+        item_factors: Floats,
         epsilon: float,
         draws: RoundDraws,
     ) -> list[bytes]:
@@ -99,7 +98,7 @@ class GradientReport(Options):
         """
 
     @abstractmethod
-    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
+    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[Bools, Aggregate]:
         """Validate and add up the reports of a partition.
 
         Parameters
@@ -126,7 +125,7 @@ class GradientReport(Options):
     @abstractmethod
     def gradient(
         self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, public_seed: int
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return the estimated mean gradient per user, shape (items, rank).
 
         Parameters
@@ -144,10 +143,7 @@ class GradientReport(Options):
     def check(self, shape: tuple[int, int]) -> None:
         """Refuse settings that do not suit ``shape``, the numbers of items and factors.
 
-        Raises
-        ------
-        SettingError
-            When there is one; it names the setting.
+        Raises SettingError when there is one; it names the setting.
         """
 
     def noise_deviation(self, shape: tuple[int, int], epsilon: float) -> float:
@@ -189,8 +185,8 @@ class FullGradient(GradientReport):
     def encode(
         self,
         profiles: Profiles,
-        user_factors: NDArray[np.float64],
-        item_factors: NDArray[np.float64],
+        user_factors: Floats,
+        item_factors: Floats,
         epsilon: float,
         draws: RoundDraws,
     ) -> list[bytes]:
@@ -206,7 +202,7 @@ class FullGradient(GradientReport):
         numbers = cut(rows.tobytes(), np.diff(profiles.indptr) * row_bytes)
         return [own_set + own_numbers for own_set, own_numbers in zip(item_sets, numbers, strict=True)]
 
-    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
+    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[Bools, Aggregate]:
         """Reject reports that are cut short, too long, out of range or implausible; add up the rest."""
         n_items, rank = shape
         row_bytes = rank * _FLOAT.itemsize
@@ -250,7 +246,7 @@ class FullGradient(GradientReport):
 
     def gradient(
         self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, public_seed: int
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return the mean gradient per user."""
         return aggregate.total.astype(np.float64) * (_UNIT / aggregate.users)
 

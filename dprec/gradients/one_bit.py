@@ -13,8 +13,6 @@ no part of epsilon, which holds against a server that sees whose they are. Feedb
 here the gradient is that of the ratings, as in the other kinds of report.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,9 +20,8 @@ from functools import lru_cache
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import find
+from dprec.arrays import Bools, Floats, Ints, Uint64s, find
 from dprec.completion import Profiles
 from dprec.components import option
 from dprec.errors import SettingError
@@ -35,17 +32,10 @@ from dprec.wire import FixedFields
 _HALF = DRAWS // 2
 
 
-def randomize(
-    coordinates: NDArray[np.float64], epsilon: float, random_words: NDArray[np.uint64]
-) -> NDArray[np.bool_]:
-    """Answer each coordinate in [-1, 1] with one bit.
+def randomize(coordinates: Floats, epsilon: float, random_words: Uint64s) -> Bools:
+    """Answer each coordinate, clipped to [-1, 1], with one bit.
 
-    Parameters
-    ----------
-    coordinates : ndarray of float64, shape (users,)
-        Clipped to [-1, 1] first. NaN counts as 0: whatever a device computes from hostile item factors,
-        its answer stays within the budget.
-    random_words : ndarray of uint64, shape (users,)
+    NaN counts as 0: whatever a device computes from hostile item factors, its answer stays within the budget.
     """
     inside = np.clip(np.where(np.isnan(coordinates), 0.0, coordinates), -1.0, 1.0)
     return coins(_thresholds(inside, epsilon), random_words)
@@ -62,18 +52,16 @@ def exact_epsilon(epsilon: float) -> float:
     return loss_of_draws(heads, DRAWS - heads)
 
 
-def _thresholds(coordinates: NDArray[np.float64], epsilon: float) -> NDArray[np.uint64]:
+def _thresholds(coordinates: Floats, epsilon: float) -> Uint64s:
     # (x (e - 1) + e + 1) / (2 (e + 1)) is one half and x times the largest distance from it.
     largest = _HALF - fewest_draws(epsilon)
     # In floating point, the product with 1 can exceed the integer.
     distances = np.minimum(np.floor(np.abs(coordinates) * largest).astype(np.int64), largest)
-    heads: NDArray[np.uint64] = (_HALF + np.where(coordinates < 0, -distances, distances)).astype(np.uint64)
+    heads: Uint64s = (_HALF + np.where(coordinates < 0, -distances, distances)).astype(np.uint64)
     return heads
 
 
-def pack_answers(
-    coordinates: NDArray[np.int64], answers: NDArray[np.bool_], n_coordinates: int
-) -> list[bytes]:
+def pack_answers(coordinates: Ints, answers: Bools, n_coordinates: int) -> list[bytes]:
     """Encode the coordinate that each user drew and the answer: ceil(log2(coordinates)) + 1 bits."""
     size = _report_bytes(n_coordinates)
     fields = (coordinates << 1 | answers) << (size * 8 - report_bits(n_coordinates))
@@ -81,18 +69,8 @@ def pack_answers(
     return [packed[end - size : end] for end in range(8, len(packed) + 1, 8)]
 
 
-def unpack_answers(
-    reports: Sequence[bytes], n_coordinates: int
-) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.bool_]]:
-    """Decode and validate the reports that `pack_answers` returns.
-
-    Returns
-    -------
-    valid : ndarray of bool, shape (users,)
-        False for a wrong length, a coordinate out of range or padding that is not zero.
-    coordinates : ndarray of int64, shape (users,)
-    answers : ndarray of bool, shape (users,)
-    """
+def unpack_answers(reports: Sequence[bytes], n_coordinates: int) -> tuple[Bools, Ints, Bools]:
+    """Return which reports of `pack_answers` are valid, their coordinates and answers, (users,) each."""
     size = _report_bytes(n_coordinates)
     sound = np.fromiter((len(report) == size for report in reports), dtype=np.bool_, count=len(reports))
     blank = bytes(size)
@@ -130,8 +108,8 @@ class OneBitGradient(GradientReport):
     def encode(
         self,
         profiles: Profiles,
-        user_factors: NDArray[np.float64],
-        item_factors: NDArray[np.float64],
+        user_factors: Floats,
+        item_factors: Floats,
         epsilon: float,
         draws: RoundDraws,
     ) -> list[bytes]:
@@ -141,7 +119,7 @@ class OneBitGradient(GradientReport):
         answers = randomize(values, epsilon, answer_words(draws))
         return pack_answers(coordinates, answers, item_factors.size)
 
-    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
+    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[Bools, Aggregate]:
         """Validate the reports and count their bits by coordinate."""
         return add_up(reports, shape[0] * shape[1])
 
@@ -155,7 +133,7 @@ class OneBitGradient(GradientReport):
 
     def gradient(
         self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, public_seed: int
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return the mean of the estimates n d (2 T - 1) (e + 1) / (e - 1), e = exp(epsilon)."""
         return _mean_estimate(aggregate, epsilon).reshape(shape)
 
@@ -172,12 +150,7 @@ class OneBitGradient(GradientReport):
         return exact_epsilon(epsilon)
 
 
-def _gradient_at(
-    profiles: Profiles,
-    user_factors: NDArray[np.float64],
-    item_factors: NDArray[np.float64],
-    coordinates: NDArray[np.int64],
-) -> NDArray[np.float64]:
+def _gradient_at(profiles: Profiles, user_factors: Floats, item_factors: Floats, coordinates: Ints) -> Floats:
     """Return one coordinate of each user's gradient, 0 at an item that it has not rated, shape (users,)."""
     items, factors = np.divmod(coordinates, item_factors.shape[1])
     ratings, rated = _ratings_of(profiles, items)
@@ -186,17 +159,17 @@ def _gradient_at(
     return np.where(rated, -2.0 * own * errors, 0.0)
 
 
-def _draw_coordinates(n_coordinates: int, draws: RoundDraws) -> NDArray[np.int64]:
+def _draw_coordinates(n_coordinates: int, draws: RoundDraws) -> Ints:
     """Return the coordinate that each user of a partition draws, uniformly."""
     return uniform_below(n_coordinates, draws.words(_COORDINATE))
 
 
-def answer_words(draws: RoundDraws) -> NDArray[np.uint64]:
+def answer_words(draws: RoundDraws) -> Uint64s:
     """Return the random word that decides each user's bit."""
     return draws.words(_ANSWER)
 
 
-def add_up(reports: Sequence[bytes], n_coordinates: int) -> tuple[NDArray[np.bool_], Aggregate]:
+def add_up(reports: Sequence[bytes], n_coordinates: int) -> tuple[Bools, Aggregate]:
     """Validate one-bit reports and sum their signs by coordinate."""
     valid, coordinates, answers = unpack_answers(reports, n_coordinates)
     votes = np.bincount(coordinates[valid] * 2 + answers[valid], minlength=2 * n_coordinates)
@@ -213,7 +186,7 @@ def _possible_votes(aggregate: Aggregate) -> bool:
     return cast <= users and (users - cast) % 2 == 0
 
 
-def _mean_estimate(aggregate: Aggregate, epsilon: float) -> NDArray[np.float64]:
+def _mean_estimate(aggregate: Aggregate, epsilon: float) -> Floats:
     """Return an unbiased estimate of the mean over users, for every coordinate.
 
     A report is about one coordinate, so it is scaled up by the number of coordinates.
@@ -222,10 +195,7 @@ def _mean_estimate(aggregate: Aggregate, epsilon: float) -> NDArray[np.float64]:
     return aggregate.total.astype(np.float64) * scale
 
 
-def _ratings_of(
-    profiles: Profiles, items: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return each user's rating of one item, and whether there is one."""
+def _ratings_of(profiles: Profiles, items: Ints) -> tuple[Floats, Bools]:
     cells = profiles.users * profiles.n_items + profiles.items
     wanted = np.arange(profiles.n_users) * profiles.n_items + items
     places, rated = find(cells, wanted)
@@ -245,8 +215,8 @@ class ReducedOneBitGradient(GradientReport):
     def encode(
         self,
         profiles: Profiles,
-        user_factors: NDArray[np.float64],
-        item_factors: NDArray[np.float64],
+        user_factors: Floats,
+        item_factors: Floats,
         epsilon: float,
         draws: RoundDraws,
     ) -> list[bytes]:
@@ -264,7 +234,7 @@ class ReducedOneBitGradient(GradientReport):
         answers = randomize(-2.0 * own * sums, epsilon, answer_words(draws))
         return pack_answers(coordinates, answers, n_coordinates)
 
-    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
+    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[Bools, Aggregate]:
         """Validate the reports and count their bits by coordinate of the projected gradient."""
         return add_up(reports, self.dimensions * shape[1])
 
@@ -278,11 +248,11 @@ class ReducedOneBitGradient(GradientReport):
 
     def gradient(
         self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, public_seed: int
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Map the mean projected gradient back with the pseudo-inverse of the projection."""
         rows = self.dimensions
         reduced = _mean_estimate(aggregate, epsilon).reshape(rows, shape[1])
-        estimate: NDArray[np.float64] = _pseudo_inverse(public_seed, rows, shape[0]) @ reduced
+        estimate: Floats = _pseudo_inverse(public_seed, rows, shape[0]) @ reduced
         return estimate
 
     def check(self, shape: tuple[int, int]) -> None:
@@ -304,12 +274,12 @@ class ReducedOneBitGradient(GradientReport):
 
 
 @lru_cache(maxsize=2)
-def _pseudo_inverse(seed: int, rows: int, n_items: int) -> NDArray[np.float64]:
+def _pseudo_inverse(seed: int, rows: int, n_items: int) -> Floats:
     return np.linalg.pinv(projection(seed, rows, n_items)).astype(np.float64, copy=False)
 
 
 @lru_cache(maxsize=2)
-def projection(seed: int, rows: int, n_items: int) -> NDArray[np.float64]:
+def projection(seed: int, rows: int, n_items: int) -> Floats:
     """Return the projection shared by devices and server; its entries are Normal(0, 1 / rows)."""
     return generator(seed, "projection").normal(0.0, rows**-0.5, (rows, n_items))
 
@@ -347,8 +317,8 @@ class SampledSigns(GradientReport):
     def encode(
         self,
         profiles: Profiles,
-        user_factors: NDArray[np.float64],
-        item_factors: NDArray[np.float64],
+        user_factors: Floats,
+        item_factors: Floats,
         epsilon: float,
         draws: RoundDraws,
     ) -> list[bytes]:
@@ -361,7 +331,7 @@ class SampledSigns(GradientReport):
             fields[:, place] = coordinates << 1 | bits
         return self._codec(item_factors.size).encode(fields)
 
-    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
+    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[Bools, Aggregate]:
         """Validate the reports and count their bits by coordinate."""
         n_coordinates = shape[0] * shape[1]
         valid, fields = self._codec(n_coordinates).decode(reports)
@@ -383,7 +353,7 @@ class SampledSigns(GradientReport):
 
     def gradient(
         self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, public_seed: int
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return the mean of the estimates, each bit scaled up by the number of coordinates."""
         bits = aggregate.users * self.coordinates
         scale = unbiased_scale(self._share(epsilon)) * aggregate.total.size / bits

@@ -1,7 +1,5 @@
 """What every mechanism is: a recipe for a channel, given a rating scale and a privacy budget."""
 
-from __future__ import annotations
-
 import functools
 import math
 from abc import abstractmethod
@@ -10,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dprec.accounting import PrivacyBudget
+from dprec.arrays import Floats, Uint8s
 from dprec.channel import Channel
 from dprec.components import Options, is_ours, naming, reference_of
 from dprec.errors import InputError, shown
@@ -56,10 +55,8 @@ class Mechanism(Options):
     def family(self, budget: PrivacyBudget | None, scale: RatingScale, n_items: int) -> ReportFamily:
         """Return what this mechanism sends at a budget, for a scale and a catalogue.
 
-        Raises
-        ------
-        SettingError
-            When mechanism and budget are incompatible; the keys begin with "mechanism" and "privacy".
+        Raises SettingError when mechanism and budget are incompatible; the keys begin with "mechanism" and
+        "privacy".
         """
         return self.report_family(self, budget, scale, n_items)
 
@@ -85,8 +82,8 @@ class Mechanism(Options):
         return None
 
     def noise_between(
-        self, edges: NDArray[np.float64], scale: RatingScale, shares: NDArray[np.float64], epsilon: float
-    ) -> NDArray[np.float64] | None:
+        self, edges: Floats, scale: RatingScale, shares: Floats, epsilon: float
+    ) -> Floats | None:
         """Return the probability of noise between neighbouring edges by a paper's density, if it has one.
 
         Parameters
@@ -128,7 +125,7 @@ class Mechanism(Options):
         rng: np.random.Generator | int | None = None,
         *,
         scale: RatingScale = _STARS,
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Send ratings through the mechanism, as devices would, and read what arrives.
 
         Parameters
@@ -169,8 +166,7 @@ class Mechanism(Options):
         return read
 
 
-def _levels(ratings: NDArray[np.float64], scale: RatingScale) -> NDArray[np.uint8]:
-    """Return the level of each rating; 0 for NaN."""
+def _levels(ratings: Floats, scale: RatingScale) -> Uint8s:
     rated = ~np.isnan(ratings)
     wrong = ratings[rated][~scale.accepts(ratings[rated])]
     if wrong.size:

@@ -1,16 +1,14 @@
 """The channel that says most about a latent rating, by linear programming (Kairouz et al. [kairouz2014])."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from dprec.arrays import Bools, Floats
 from dprec.channel import Channel
 from dprec.components import option
 from dprec.mechanisms.base import Mechanism
@@ -44,11 +42,6 @@ class FisherOptimal(Mechanism):
 
         Values are the linear reading of the symbols with the least squared error of the mean at each level,
         levels weighted by the histogram.
-
-        Raises
-        ------
-        SettingError
-            When the histogram is not one positive share per level.
         """
         shares = level_shares(self.histogram, scale.levels)
         probabilities = _best(shares, self.variance, epsilon)
@@ -60,7 +53,7 @@ class FisherOptimal(Mechanism):
 
 
 @lru_cache(maxsize=256)
-def _best(shares: tuple[float, ...], variance: float, epsilon: float) -> NDArray[np.float64]:
+def _best(shares: tuple[float, ...], variance: float, epsilon: float) -> Floats:
     """Return the channel's probabilities, shape (levels, symbols).
 
     Fisher information is convex and homogeneous in the columns of a channel, so that the columns of a best
@@ -73,11 +66,11 @@ def _best(shares: tuple[float, ...], variance: float, epsilon: float) -> NDArray
     used = columns[:, solution.x > _UNUSED]
     # The solver keeps the sums to 1e-7 only; the columns in use determine their weights exactly.
     weights = np.linalg.lstsq(used, np.ones(len(shares)), rcond=None)[0]
-    best: NDArray[np.float64] = used * weights
+    best: Floats = used * weights
     return best
 
 
-def patterns(levels: int) -> NDArray[np.bool_]:
+def patterns(levels: int) -> Bools:
     """Return which levels a symbol favours, shape (levels, patterns).
 
     All choices up to ten levels; beyond, runs of neighbouring levels and their complements.
@@ -91,24 +84,12 @@ def patterns(levels: int) -> NDArray[np.bool_]:
     return np.unique(np.hstack([runs, ~runs]), axis=1)
 
 
-def information(
-    columns: NDArray[np.float64], shares: tuple[float, ...], variance: float
-) -> NDArray[np.float64]:
-    """Return the mean Fisher information of columns about a latent rating drawn from Normal(0, variance).
+def information(columns: Floats, shares: tuple[float, ...], variance: float) -> Floats:
+    """Return columns' mean Fisher information about a latent rating drawn from Normal(0, variance).
 
-    Parameters
-    ----------
-    columns : ndarray, shape (levels, columns)
-        Q[:, z] of each symbol z.
-
-    Returns
-    -------
-    ndarray, shape (columns,)
-        The mean over the latent rating of (Q[:, z] . p')^2 / (Q[:, z] . p).
+    The mean of (Q[:, z] . p')^2 / (Q[:, z] . p) over the latent rating, shape (columns,).
     """
     nodes, masses = np.polynomial.hermite_e.hermegauss(_NODES)
     probabilities, slopes = level_probabilities(nodes * np.sqrt(variance), cut_points(shares, variance))
-    gains: NDArray[np.float64] = (masses / masses.sum()) @ (
-        (slopes @ columns) ** 2 / (probabilities @ columns)
-    )
+    gains: Floats = (masses / masses.sum()) @ ((slopes @ columns) ** 2 / (probabilities @ columns))
     return gains

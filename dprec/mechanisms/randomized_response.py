@@ -1,7 +1,5 @@
 """Randomised response over the levels, and binary flips of signs."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -51,13 +49,7 @@ class BinaryFlip(Mechanism):
     p2: float = option("Probability that a -1 is sent as +1.", gt=0, lt=1)
 
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
-        """Return the two probabilities as a channel.
-
-        Raises
-        ------
-        InputError
-            When ratings are not binary, or the probabilities cost more than epsilon.
-        """
+        """Return the channel; raises InputError unless ratings are binary and it costs epsilon."""
         check_binary(scale)
         if not flips_keep(self.p1, self.p2, epsilon):
             raise SettingError(

@@ -4,15 +4,15 @@ Where the density is the same for every rating, the place within a step tells no
 the device sends the number of the step, and its middle has the expectation of the noisy rating itself.
 """
 
-from __future__ import annotations
-
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import Floats
 from dprec.channel import Channel
+from dprec.components import option
 from dprec.mechanisms.base import Mechanism
 from dprec.ratings import RatingScale
 
@@ -23,31 +23,19 @@ _SAME = 1e-12
 """Distance, relative to the whole range, below which two edges count as one."""
 
 
-def edges_of(*places: NDArray[np.float64]) -> NDArray[np.float64]:
+def edges_of(*places: Floats) -> Floats:
     """Return all places in ascending order, those that differ by rounding only once."""
     edges = np.unique(np.concatenate([np.ravel(place) for place in places]))
     apart = np.diff(edges) > _SAME * (edges[-1] - edges[0])
-    kept: NDArray[np.float64] = edges[np.append(True, apart)]
+    kept: Floats = edges[np.append(True, apart)]
     return kept
 
 
-def wave(
-    left: NDArray[np.float64], right: NDArray[np.float64], low: float, high: float, epsilon: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def wave(left: Floats, right: Floats, low: float, high: float, epsilon: float) -> tuple[Floats, Floats]:
     """Return the steps of a density that is e^epsilon times as high within an interval as outside.
 
-    Parameters
-    ----------
-    left, right : ndarray, shape (inputs,)
-        Ends of each input's interval; all are equally long and lie within the range.
-    low, high : float
-        The range of the noisy value.
-
-    Returns
-    -------
-    probabilities : ndarray, shape (inputs, steps)
-        Rows sum to 1.
-    middles : ndarray, shape (steps,)
+    The intervals are equally long. Returns the probabilities, shape (inputs, steps), and the middles of the
+    steps.
     """
     edges = edges_of(left, right, np.array([low, high]))
     middles = (edges[1:] + edges[:-1]) / 2
@@ -59,16 +47,16 @@ def wave(
     return weights / weights.sum(axis=1, keepdims=True), middles
 
 
-def on_interval(scale: RatingScale, low: float, high: float) -> NDArray[np.float64]:
+def on_interval(scale: RatingScale, low: float, high: float) -> Floats:
     """Map the levels of a scale to an interval, linearly, shape (levels,)."""
     shares = (scale.values - scale.low) / (scale.high - scale.low)
-    mapped: NDArray[np.float64] = low + (high - low) * shares
+    mapped: Floats = low + (high - low) * shares
     return mapped
 
 
-def on_scale(scale: RatingScale, values: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
+def on_scale(scale: RatingScale, values: Floats, low: float, high: float) -> Floats:
     """Map values from an interval back to a scale; the inverse of `on_interval`, also beyond its ends."""
-    mapped: NDArray[np.float64] = scale.low + (scale.high - scale.low) * (values - low) / (high - low)
+    mapped: Floats = scale.low + (scale.high - scale.low) * (values - low) / (high - low)
     return mapped
 
 
@@ -87,7 +75,7 @@ class Duchi(Mechanism):
         )
 
 
-def two_values(x: NDArray[np.float64], epsilon: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def two_values(x: Floats, epsilon: float) -> tuple[Floats, Floats]:
     """Return the probabilities of -c and c for x in [-1, 1], shape (inputs, 2), and the values -c and c.
 
     Pr(c | x) = 1 / 2 + x / (2 c), as restated by Wang et al. [wang2019], Algorithm 1.
@@ -113,7 +101,7 @@ class Piecewise(Mechanism):
         )
 
 
-def pieces(x: NDArray[np.float64], epsilon: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def pieces(x: Floats, epsilon: float) -> tuple[Floats, Floats]:
     """Return the probabilities of the steps for x in [-1, 1], shape (inputs, steps), and their values.
 
     Wang et al. [wang2019], section III-B: the density on [-c, c] is e^epsilon times as high within
@@ -188,3 +176,70 @@ def half_width(epsilon: float) -> float:
         return 1 / 2 - epsilon / 3 + epsilon**2 / 9
     # Numerator and denominator are divided by e^epsilon, so that a large budget does not overflow.
     return float((epsilon + np.expm1(-epsilon)) / (2 * (np.expm1(epsilon) - epsilon)))
+
+
+_TAIL = 1e-3
+"""Probability that the noise goes beyond the last step, if that many steps are allowed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Staircase(Mechanism):
+    """Unbounded noise of the least mean magnitude (Geng et al. [geng2015])."""
+
+    kind: Literal["staircase"] = "staircase"
+    papers: ClassVar[tuple[str, ...]] = ("geng2015",)
+    steps: int = option("Most steps of the noise on each side; the tail is cut off.", 256, ge=2, le=2048)
+
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        """Return the channel to the steps of all ratings' densities."""
+        epsilon = min(epsilon, MOST_EPSILON)
+        noise = Steps(scale.high - scale.low, epsilon)
+        count = min(self.steps, 1 + math.ceil(-math.log(_TAIL) / epsilon))
+        falls = (np.arange(count) + noise.inner_share) * noise.width
+        edges = edges_of(scale.values[:, None] + falls, scale.values[:, None] - falls)
+        edges = edges[(edges >= scale.high - falls[-1]) & (edges <= scale.low + falls[-1])]
+        offsets = edges - scale.values[:, None]
+        inner = noise.density((offsets[:, 1:] + offsets[:, :-1]) / 2) * np.diff(edges)
+        tails = noise.tail(-offsets[:, :1]), noise.tail(offsets[:, -1:])
+        middles = (edges[1:] + edges[:-1]) / 2
+        beyond = noise.mean_beyond_a_fall
+        values = np.concatenate([[edges[0] - beyond], middles, [edges[-1] + beyond]])
+        return Channel.from_probabilities(
+            np.hstack([tails[0], inner, tails[1]]), scale.values, values, epsilon
+        )
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Noise whose density is a e^(-k epsilon) on the step k, of magnitudes up to (k + gamma) widths."""
+
+    width: float
+    """The sensitivity: how far apart two ratings can be."""
+    epsilon: float
+
+    @property
+    def inner_share(self) -> float:
+        """Gamma = 1 / (1 + e^(epsilon / 2)), of the least mean magnitude (Geng et al. [geng2015])."""
+        return 1 / (1 + math.exp(self.epsilon / 2))
+
+    @property
+    def mean_beyond_a_fall(self) -> float:
+        """Mean distance from a magnitude at which the density falls, of noise beyond it."""
+        return self.width * (0.5 + 1 / math.expm1(self.epsilon))
+
+    def density(self, noise: Floats) -> Floats:
+        """Return the density; a = (1 - e^-epsilon) / (2 width (gamma + e^-epsilon (1 - gamma)))."""
+        fall, gamma = math.exp(-self.epsilon), self.inner_share
+        a = -math.expm1(-self.epsilon) / (2 * self.width * (gamma + fall * (1 - gamma)))
+        density: Floats = a * np.exp(-self.epsilon * self._step(noise))
+        return density
+
+    def tail(self, start: Floats) -> Floats:
+        """Return the probability of noise above a number, which is at least 0."""
+        step = self._step(start)
+        rest_of_the_step = (step + self.inner_share) * self.width - start
+        later_steps = self.width / math.expm1(self.epsilon)
+        return self.density(start) * (rest_of_the_step + later_steps)
+
+    def _step(self, noise: Floats) -> Floats:
+        return np.maximum(np.ceil(np.abs(noise) / self.width - self.inner_share), 0.0)

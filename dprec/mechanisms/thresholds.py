@@ -1,19 +1,17 @@
 """Whether a rating reaches a threshold, by randomised response; also over "not rated"."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import Bools, Floats
 from dprec.channel import Channel
 from dprec.components import option
 from dprec.errors import SettingError
 from dprec.mechanisms.base import Mechanism
 from dprec.ratings import RatingScale
-from dprec.reports import HiddenRowFamily, ReportFamily
+from dprec.reports import CountFamily, HiddenRowFamily, ReportFamily
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,14 +36,9 @@ class ThresholdBit(Mechanism):
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
         """Return the channel of the bit, or of all pairs of a threshold and its bit.
 
-        A fixed threshold, and each other one, splits the scale in two, and the values of its bit are
-        unbiased for ratings at the means of the two parts. A drawn one is each level with a probability
-        proportional to the gap below it; the bit is then unbiased for every rating.
-
-        Raises
-        ------
-        SettingError
-            When the threshold does not split the scale, or there are no others to ask about.
+        A fixed threshold, and each other one, splits the scale in two, and the values of its bit are unbiased
+        for ratings at the means of the two parts. A drawn one is each level with a probability proportional
+        to the gap below it; the bit is then unbiased for every rating.
         """
         thresholds, chosen = self._thresholds(scale)
         if self.threshold == "drawn":
@@ -61,7 +54,7 @@ class ThresholdBit(Mechanism):
             probabilities, scale.values, np.concatenate([middle - half, middle + half]), epsilon
         )
 
-    def _thresholds(self, scale: RatingScale) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _thresholds(self, scale: RatingScale) -> tuple[Floats, Floats]:
         """Return the thresholds that a bit may be about, and the probability of each."""
         every, others = scale.values[1:], self.other_thresholds
         if self.threshold == "drawn":
@@ -81,13 +74,7 @@ class ThresholdBit(Mechanism):
 
 
 def fixed_threshold(scale: RatingScale, threshold: float | Literal["middle"]) -> float:
-    """Return the least rating that reaches a threshold; "middle" is the first level above the scale's middle.
-
-    Raises
-    ------
-    SettingError
-        When the threshold does not split the scale.
-    """
+    """Return the least rating that reaches a threshold; "middle" is the first above the middle."""
     if threshold == "middle":
         return float(scale.values[scale.values > (scale.low + scale.high) / 2][0])
     if not scale.low < threshold <= scale.high:
@@ -99,9 +86,9 @@ def fixed_threshold(scale: RatingScale, threshold: float | Literal["middle"]) ->
     return float(threshold)
 
 
-def sent(true: NDArray[np.bool_], epsilon: float) -> NDArray[np.float64]:
+def sent(true: Bools, epsilon: float) -> Floats:
     """Return the probability that an answer is given: e^epsilon / (1 + e^epsilon) if it is true."""
-    probabilities: NDArray[np.float64] = 1 / (1 + np.exp(np.where(true, -epsilon, epsilon)))
+    probabilities: Floats = 1 / (1 + np.exp(np.where(true, -epsilon, epsilon)))
     return probabilities
 
 
@@ -124,11 +111,6 @@ class HiddenThreshold(Mechanism):
         """Return Q[x, z] = e^(epsilon [z is the class of x]) / (e^epsilon + 2), with the symbol "?" first.
 
         The other two symbols read as the means of the levels on their side of the threshold.
-
-        Raises
-        ------
-        SettingError
-            When the threshold does not split the scale.
         """
         high = scale.values >= fixed_threshold(scale, self.threshold)
         classes = np.concatenate([[0], np.where(high, 2, 1)])
@@ -136,3 +118,44 @@ class HiddenThreshold(Mechanism):
         weights = np.where(classes[:, None] == np.arange(3), 1.0, np.exp(-epsilon))
         means = [np.nan, scale.values[~high].mean(), scale.values[high].mean()]
         return Channel.from_probabilities(weights, np.concatenate([[np.nan], scale.values]), means, epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BitsAndCounts(Mechanism):
+    """One thresholded bit about some ratings, and noisy counts of the others that reach the threshold.
+
+    Chance alone decides which part a rating is in, and a rating is in one bit or in one count, so a change of
+    it costs the epsilon of the one or of the other. What a count tells about a user's level grows with the
+    square of its size, what bits tell with their number.
+    """
+
+    kind: Literal["bits-and-counts"] = "bits-and-counts"
+    papers: ClassVar[tuple[str, ...]] = ("warner1965", "ghosh2012")
+    report_family: ClassVar[type[ReportFamily]] = CountFamily
+    threshold: float | Literal["middle"] = option(
+        "Least rating whose bit is 1 and that is counted; or middle, for the first level above the middle of "
+        "the scale.",
+        "middle",
+    )
+    bits: float = option(
+        "Share of the ratings about which a bit is sent; the others are counted.", 0.3, gt=0, lt=1
+    )
+    groups: int = option(
+        "Groups of items, each with a count of its own; the server forms them.", 2, ge=1, le=64
+    )
+
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        """Return the channel of the first part: the two values of a bit, and "left for the counts"."""
+        bit = ThresholdBit(threshold=self.threshold).channel(scale, epsilon)
+        left = np.full((scale.levels, 1), 1 - self.bits)
+        return Channel.from_probabilities(
+            np.hstack([self.bits * bit.probabilities, left]),
+            scale.values,
+            np.append(bit.values, bit.values.mean()),
+            epsilon,
+        )
+
+    def least_counted_level(self, scale: RatingScale) -> int:
+        """Return the lowest level that is counted, from 2 to the number of levels."""
+        threshold = fixed_threshold(scale, self.threshold)
+        return int(np.searchsorted(scale.values, threshold)) + 1

@@ -1,7 +1,5 @@
 """What is sent without noise: the ratings themselves, or only which items were rated."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal

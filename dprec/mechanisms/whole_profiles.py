@@ -4,8 +4,6 @@ A bit compares a rating with the whole profile, so only a promise per user is po
 even share of the user's budget; which ratings bits are about is drawn whatever their values.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -42,11 +40,6 @@ class ResidualBits(Mechanism):
 
         A bit at a loss e says tanh(e/2)^2 of what it says in clear, so that bits at small losses are worth
         less together than one at their sum.
-
-        Parameters
-        ----------
-        epsilon : float
-            Per user.
         """
         if self.bits is not None:
             return self.bits

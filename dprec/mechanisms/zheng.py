@@ -1,7 +1,5 @@
 """Zheng's mechanisms: noisy ratings or randomised response, with "not rated" as one more answer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -11,8 +9,12 @@ from scipy.special import expit
 from dprec.channel import Channel
 from dprec.components import option
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.laplace import cell_probabilities, wide_grid
-from dprec.mechanisms.published_noise import modified_laplace_bound, randomized_response_bound
+from dprec.mechanisms.laplace import (
+    cell_probabilities,
+    modified_laplace_bound,
+    randomized_response_bound,
+    wide_grid,
+)
 from dprec.ratings import RatingScale
 from dprec.reports import HiddenRowFamily, ReportFamily
 from dprec.reports.hidden_rows import RATING_NOISE

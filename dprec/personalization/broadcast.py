@@ -1,12 +1,10 @@
 """What the server tells the devices of a completion, whether it has item factors or predictions alone."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import Bools, Floats, Int32s
 from dprec.catalogue import Catalogue
 from dprec.completion import (
     CalibratedModel,
@@ -46,7 +44,7 @@ class TableOptions(Options):
     )
     features: int = option("Dimensions, the first, on which biases are regressed.", 10, ge=0, le=64)
 
-    def cuts(self, scale: RatingScale) -> NDArray[np.float64]:
+    def cuts(self, scale: RatingScale) -> Floats:
         """Return where latent ratings change level; SettingError for another number of levels."""
         return cut_points(level_shares(self.histogram, scale.levels), self.variance)
 
@@ -57,7 +55,7 @@ class Broadcast:
 
     table: ItemTable
     """To everybody."""
-    priors: NDArray[np.float64]
+    priors: Floats
     """To each user, what its rated items say about its level and its factors; shape (users, 1 + factors)."""
 
 
@@ -66,15 +64,8 @@ def derived_broadcast(
 ) -> Broadcast:
     """Return what a completion's predictions of the reported cells say about items.
 
-    Parameters
-    ----------
-    observations : Observations
-        What it was completed from.
-    seed : int
-        Seed of the embeddings.
+    ``observations``: what it was completed from; ``seed``: seed of the embeddings.
 
-    Notes
-    -----
     Let m_ui be the prediction of a reported cell and g(theta) the expected rating at a latent rating
     (`expected_rating`, without variance). The latent prediction g^-1(m_ui) = c_i + b_u + rest is divided into
     biases of items and users, regressed on embeddings, counts and catalogue as in a calibrated completion, by
@@ -107,18 +98,14 @@ def derived_broadcast(
     return Broadcast(table, users.regressed)
 
 
-def _public_columns(
-    popularity: NDArray[np.float64], catalogue: Catalogue | None
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _public_columns(popularity: Floats, catalogue: Catalogue | None) -> tuple[Floats, Bools]:
     """Return the numbers and the categories of the items that devices are sent, one row each."""
     if catalogue is None:
         return popularity[:, None], np.zeros((popularity.size, 0), dtype=np.bool_)
     return np.column_stack([popularity, catalogue.numbers]), catalogue.categories
 
 
-def _latent_predictions(
-    predictions: NDArray[np.float64], seen: Observations, cuts: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], float]:
+def _latent_predictions(predictions: Floats, seen: Observations, cuts: Floats) -> tuple[Floats, float]:
     """Return the latent predictions of the reported cells, and what each of them weighs."""
     grid = np.linspace(-_REACH, _REACH, _POINTS)
     ratings = expected_rating(grid, np.zeros(_POINTS), cuts, seen.scale.values)
@@ -128,7 +115,7 @@ def _latent_predictions(
     return latent, float(slope**2 / spread) if spread > 0 else 0.0
 
 
-def _solved(side: Regressed, owners: NDArray[np.int32], weight: float, own: NDArray[np.float64]) -> Regressed:
+def _solved(side: Regressed, owners: Int32s, weight: float, own: Floats) -> Regressed:
     """Solve one side given each cell's observation of its bias."""
     counts = np.bincount(owners, minlength=len(side.means)).astype(np.float64)
     sums = np.bincount(owners, weights=own, minlength=len(side.means)).astype(np.float64)
@@ -174,15 +161,7 @@ def _item_biases_broadcast(model: ItemBiasesModel, n_users: int) -> Broadcast:
 def broadcast_of(
     completed: Completed, observations: Observations, options: TableOptions, seed: int
 ) -> Broadcast:
-    """Return what devices are sent: a model's own biases, or what predictions say of them.
-
-    Parameters
-    ----------
-    observations : Observations
-        What it was completed from.
-    options : TableOptions
-        For a completion that is not calibrated.
-    """
+    """Return what devices are sent: a model's own biases, or what predictions say of them."""
     if isinstance(completed, CalibratedModel):
         return calibrated_broadcast(completed)
     if isinstance(completed, ItemBiasesModel):

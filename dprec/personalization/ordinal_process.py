@@ -7,16 +7,14 @@ ratings count for more where the server knows less. The fit is Laplace's approxi
 user loses nothing by predicting; for what the broadcast tells of others, see `dprec.observations`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import places_of, rows_of
+from dprec.arrays import AnyInts, Bools, Floats, Ints, places_of, rows_of
 from dprec.completion import SymbolTables
 from dprec.components import Options, option
 from dprec.ordinal import expected_rating
@@ -45,24 +43,18 @@ def thinned(ratings: Ratings, most: int) -> Ratings:
 class _Batch:
     """Users of one padded size, and what is asked about them."""
 
-    users: NDArray[np.int64]
+    users: Ints
     """Shape (batch,)."""
-    ratings: NDArray[np.int64]
-    is_rating: NDArray[np.bool_]
+    ratings: Ints
+    is_rating: Bools
     """Positions in the users' ratings, and which are not padding; shape (batch, ratings)."""
-    questions: NDArray[np.int64]
-    is_question: NDArray[np.bool_]
+    questions: Ints
+    is_question: Bools
     """Positions in the list of questions, and which are not padding; shape (batch, questions)."""
 
 
-def batches(ratings: Ratings, users: NDArray[np.integer]) -> Iterator[_Batch]:
-    """Yield the users who are asked about.
-
-    Parameters
-    ----------
-    users : ndarray of int, shape (questions,)
-        The user that each question is about, in any order.
-    """
+def batches(ratings: Ratings, users: AnyInts) -> Iterator[_Batch]:
+    """Yield the users who are asked about, of all questions in any order."""
     order = np.argsort(users, kind="stable")
     asked, first, counts = np.unique(users[order], return_index=True, return_counts=True)
     begin, lengths = ratings.indptr[asked], ratings.counts[asked]
@@ -77,14 +69,12 @@ def batches(ratings: Ratings, users: NDArray[np.integer]) -> Iterator[_Batch]:
             yield _Batch(asked[chunk].astype(np.int64), rated, is_rating, order[questions], is_question)
 
 
-def _padded(sizes: NDArray[np.integer]) -> NDArray[np.int64]:
-    padded: NDArray[np.int64] = np.maximum(-(-sizes // _MULTIPLE), 1) * _MULTIPLE
+def _padded(sizes: AnyInts) -> Ints:
+    padded: Ints = np.maximum(-(-sizes // _MULTIPLE), 1) * _MULTIPLE
     return padded
 
 
-def _grid(
-    starts: NDArray[np.integer], lengths: NDArray[np.integer], width: int
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _grid(starts: AnyInts, lengths: AnyInts, width: int) -> tuple[Ints, Bools]:
     """Return positions from each start on, one row each, and which belong to it; the others are 0."""
     columns = np.arange(width)
     inside = columns < lengths[:, None]
@@ -119,12 +109,12 @@ class Devices:
     process: OrdinalProcess
     table: ItemTable
     """As decoded on the device."""
-    priors: NDArray[np.float64]
+    priors: Floats
     """What each user's rated items say about its level and its factors; shape (users, 1 + factors)."""
     ratings: Ratings
     """The users' own, each on its device."""
 
-    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Predict ratings, each on its user's device, shape (cells,).
 
         A user's predictions do not depend on whose else are computed.
@@ -134,7 +124,7 @@ class Devices:
             predictions[batch.questions[batch.is_question]] = self._predicted(batch, items)
         return predictions
 
-    def recommend(self, users: NDArray[np.integer], n: int) -> NDArray[np.int64]:
+    def recommend(self, users: AnyInts, n: int) -> Ints:
         """Return the n unrated items that each user is predicted to rate highest; see `recommended`."""
         return recommended(self.predict, self.ratings, users, n)
 
@@ -148,11 +138,11 @@ class Devices:
         return SymbolTables.of([np.eye(self.ratings.scale.levels)], self.table.cuts)
 
     @cached_property
-    def _directions(self) -> NDArray[np.float64]:
+    def _directions(self) -> Floats:
         return self.table.directions(self.process.reach)
 
     @cached_property
-    def _weighted(self) -> NDArray[np.float64]:
+    def _weighted(self) -> Floats:
         """What users' preferences are linear in, times its standard deviation, shape (items, columns)."""
         table, process = self.table, self.process
         return np.column_stack(
@@ -164,7 +154,7 @@ class Devices:
             ]
         )
 
-    def _predicted(self, batch: _Batch, items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def _predicted(self, batch: _Batch, items: AnyInts) -> Floats:
         """Return the predictions of a batch, in the order of its questions."""
         used = self._used
         rated = used.items[batch.ratings] if used.count else np.zeros_like(batch.ratings)
@@ -182,14 +172,14 @@ class Devices:
         shown = batch.is_question
         return expected_rating(latent[shown], variance[shown], self.table.cuts, used.scale.values)
 
-    def _prior(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def _prior(self, users: AnyInts, items: AnyInts) -> Floats:
         """Return the means of latent ratings before any rating is read, shape (batch, items)."""
         priors = self.priors[users]
         through_factors = (self.table.item_factors[items] @ priors[:, 1:, None])[:, :, 0]
-        prior: NDArray[np.float64] = self.table.means[items] + priors[:, :1] + through_factors
+        prior: Floats = self.table.means[items] + priors[:, :1] + through_factors
         return prior
 
-    def _covariance(self, rows: NDArray[np.integer], columns: NDArray[np.integer]) -> NDArray[np.float64]:
+    def _covariance(self, rows: AnyInts, columns: AnyInts) -> Floats:
         """Return the covariance of levels and preferences, shape (batch, rows, columns)."""
         linear = self._weighted[rows] @ self._weighted[columns].swapaxes(1, 2)
         ends = self._directions[rows], self._directions[columns]
@@ -197,21 +187,21 @@ class Devices:
         apart *= 2
         apart -= self._lengths[rows][:, :, None]
         apart -= self._lengths[columns][:, None, :]
-        covariance: NDArray[np.float64] = linear + self.process.nearness * np.exp(apart)
+        covariance: Floats = linear + self.process.nearness * np.exp(apart)
         covariance += self.process.level
         return covariance
 
     @cached_property
-    def _lengths(self) -> NDArray[np.float64]:
+    def _lengths(self) -> Floats:
         """Squared lengths of the directions, shape (items,)."""
-        lengths: NDArray[np.float64] = (self._directions**2).sum(axis=1)
+        lengths: Floats = (self._directions**2).sum(axis=1)
         return lengths
 
     @cached_property
-    def _variances(self) -> NDArray[np.float64]:
+    def _variances(self) -> Floats:
         """Variances of level and preference at every item, shape (items,)."""
         linear = (self._weighted**2).sum(axis=1)
-        variances: NDArray[np.float64] = linear + self.process.level + self.process.nearness
+        variances: Floats = linear + self.process.level + self.process.nearness
         return variances
 
 
@@ -219,22 +209,17 @@ class Devices:
 class Posterior:
     """A batch of Gaussian processes given ordinal observations."""
 
-    pull: NDArray[np.float64]
+    pull: Floats
     """What each rating adds to a latent rating, per unit of covariance with it; shape (batch, ratings)."""
-    root: NDArray[np.float64]
+    root: Floats
     """The root of each rating's information; shape (batch, ratings)."""
-    system: NDArray[np.float64]
+    system: Floats
     """I + root K root; shape (batch, ratings, ratings)."""
 
     @classmethod
     def of(
-        cls,
-        covariance: NDArray[np.float64],
-        prior: NDArray[np.float64],
-        symbols: NDArray[np.int64],
-        is_rating: NDArray[np.bool_],
-        tables: SymbolTables,
-    ) -> Posterior:
+        cls, covariance: Floats, prior: Floats, symbols: Ints, is_rating: Bools, tables: SymbolTables
+    ) -> Self:
         """Find the mode by Newton steps."""
         latent = prior
         for _ in range(_STEPS):
@@ -247,7 +232,7 @@ class Posterior:
             latent = prior + (covariance @ pull[:, :, None])[:, :, 0]
         return cls(pull, root, system)
 
-    def at(self, across: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def at(self, across: Floats) -> tuple[Floats, Floats]:
         """Return how far other latent ratings are moved, and how much of their variance is explained."""
         scaled = across * self.root[:, None, :]
         solved = np.linalg.solve(self.system, scaled.swapaxes(1, 2))

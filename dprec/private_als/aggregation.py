@@ -9,17 +9,15 @@ mechanism, rounded afterwards: rounding costs nothing, and hides the deviate's l
 in floating point can be distinguished.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import NoisySum, Trust, gaussian_epsilon, largest_mu
+from dprec.arrays import Bools, Floats, Ints
 from dprec.components import Options
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.private_als.statistics import (
@@ -62,23 +60,11 @@ class Aggregation(Options):
     """Whether devices and server can do it on a deployment."""
 
     def among(self, users: int) -> Self:
-        """Return the aggregation of a run with so many users, as it is installed on their devices.
-
-        Raises
-        ------
-        SettingError
-            When they are too few.
-        """
+        """Return the aggregation as installed on so many devices; raises SettingError for too few."""
         return self
 
     def check(self, layout: StatisticsLayout, multiplier: float) -> None:
-        """Refuse settings that do not suit a release, once they are for a number of users; see `among`.
-
-        Raises
-        ------
-        SettingError
-            When there is one; it names the setting.
-        """
+        """Raise SettingError for settings that do not suit a release, once they are `among` so many."""
 
     def notes(self) -> tuple[str, ...]:
         """Return what else a reader of the figures must know."""
@@ -88,25 +74,15 @@ class Aggregation(Options):
         """Return the bytes of what is exchanged around a report."""
         return FurtherMessages()
 
-    def whole(
-        self, sizes: NDArray[np.int64], layout: StatisticsLayout, multiplier: float
-    ) -> NDArray[np.bool_]:
+    def whole(self, sizes: Ints, layout: StatisticsLayout, multiplier: float) -> Bools:
         """Return which reports, of so many bytes each, are whole as far as their size tells."""
         return np.ones(sizes.size, dtype=np.bool_)
 
-    def can_release(
-        self, present: NDArray[np.bool_], added_up: int, round_index: int, public_seed: int
-    ) -> bool:
+    def can_release(self, present: Bools, added_up: int, round_index: int, public_seed: int) -> bool:
         """Return whether a release succeeds; if it fails, its budget is spent all the same.
 
-        Parameters
-        ----------
-        present : ndarray of bool, shape (users,)
-            Whose whole report arrived, of all who were to take part.
-        added_up : int
-            How many reports are in the sum.
-        round_index, public_seed : int
-            See `RoundDraws`.
+        ``present``, shape (users,): whose whole report arrived; ``added_up``: how many reports are in the
+        sum.
         """
         return True
 
@@ -132,27 +108,13 @@ class Aggregation(Options):
     def encode(
         self, contributions: Contributions, layout: StatisticsLayout, multiplier: float, draws: RoundDraws
     ) -> list[bytes]:
-        """Return every user's report.
-
-        Parameters
-        ----------
-        multiplier : float
-            Noise of the release, of which devices may have to add a share; 0 if nothing is protected.
-        """
+        """Return every user's report, with the devices' share of the release's noise, if they have one."""
 
     @abstractmethod
     def decode(
         self, reports: Sequence[bytes], layout: StatisticsLayout, multiplier: float
-    ) -> tuple[NDArray[np.bool_], Aggregate]:
-        """Validate and add up the reports of a partition.
-
-        Returns
-        -------
-        valid : ndarray of bool, shape (reports,)
-            Malformed reports are rejected without an exception and contribute nothing.
-        aggregate : Aggregate
-            Sum of the valid ones, of the shape `sum_shape`.
-        """
+    ) -> tuple[Bools, Aggregate]:
+        """Return which reports of a partition are valid, shape (reports,), and the sum of these."""
 
     def sum_shape(self, layout: StatisticsLayout) -> tuple[int, ...]:
         """Return the shape of a sum of reports."""
@@ -169,23 +131,10 @@ class Aggregation(Options):
     @abstractmethod
     def release(
         self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float, draws: ReleaseDraws
-    ) -> NDArray[np.float64]:
-        """Return the sums with noise.
+    ) -> Floats:
+        """Return the sums with noise in the units of the statistics, shape (items, width).
 
-        Parameters
-        ----------
-        aggregate : Aggregate
-            Of everybody who takes part.
-        multiplier : float
-            At least 0; without noise, 0.
-        draws : ReleaseDraws
-            The server's, for this release alone.
-
-        Returns
-        -------
-        ndarray of float64, shape (items, width)
-            In the units of the statistics; the noise of each number has the standard deviation
-            ``multiplier * layout.scales``.
+        The noise of each number has the standard deviation ``multiplier * layout.scales``.
         """
 
     @abstractmethod
@@ -225,7 +174,7 @@ class TrustedAggregation(Aggregation):
 
     def decode(
         self, reports: Sequence[bytes], layout: StatisticsLayout, multiplier: float
-    ) -> tuple[NDArray[np.bool_], Aggregate]:
+    ) -> tuple[Bools, Aggregate]:
         """Reject what is malformed or out of bounds, and add up the rest."""
         valid, contributions = decode_contributions(reports, layout)
         total = sum_of_contributions(contributions, layout)
@@ -241,12 +190,12 @@ class TrustedAggregation(Aggregation):
 
     def release(
         self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float, draws: ReleaseDraws
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Add rounded Gaussian noise, which changes with the round and with the sums."""
         random = draws.generator("noise of sums", aggregate.total)
         deviates = random.standard_normal(aggregate.total.shape)
         noise = np.rint(deviates * (multiplier / UNIT)).astype(np.int64)
-        released: NDArray[np.float64] = (aggregate.total + noise).astype(np.float64) * UNIT * layout.scales
+        released: Floats = (aggregate.total + noise).astype(np.float64) * UNIT * layout.scales
         return released
 
     def report_bits(self, layout: StatisticsLayout, ratings: int, multiplier: float) -> int:

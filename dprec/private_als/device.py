@@ -5,15 +5,13 @@ see are sums with noise; what a device predicts from its own ratings, it alone s
 of each user against all the others (Chien et al. [chien2021], section 2).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import offsets, places_of
+from dprec.arrays import Bools, Floats, Ints, Uint64s, offsets, places_of
 from dprec.completion import Profiles, solve_user_factors
 from dprec.components import Options, option
 from dprec.private_als.statistics import TARGET_BITS, UNIT_WEIGHT, Contributions, StatisticsLayout
@@ -102,17 +100,17 @@ class ItemModel:
 
     mean: float
     """Of all ratings."""
-    biases: NDArray[np.float64]
+    biases: Floats
     """What is added to the mean; shape (items,)."""
-    weights: NDArray[np.int64]
+    weights: Ints
     """From 1 to `UNIT_WEIGHT` for items with factors, 0 for the others; shape (items,)."""
-    factors: NDArray[np.float64]
+    factors: Floats
     """In the order of the items; shape (items with factors, rank)."""
     gain: float = 1.0
     """What devices multiply their own factors by before they clip them."""
 
     @classmethod
-    def begin(cls, n_items: int, rank: int, middle: float) -> ItemModel:
+    def begin(cls, n_items: int, rank: int, middle: float) -> Self:
         """Return what is public before the first round: the middle of the scale."""
         nothing = np.zeros(n_items, dtype=np.int64)
         return cls(middle, np.zeros(n_items), nothing, np.zeros((0, rank)))
@@ -123,12 +121,12 @@ class ItemModel:
         return self.biases.size
 
     @property
-    def popular(self) -> NDArray[np.bool_]:
+    def popular(self) -> Bools:
         """Which items have factors, shape (items,)."""
         return self.weights > 0
 
     @property
-    def all_factors(self) -> NDArray[np.float64]:
+    def all_factors(self) -> Floats:
         """The factors of all items, 0 for those without, shape (items, rank)."""
         factors = np.zeros((self.n_items, self.factors.shape[1]))
         factors[self.popular] = self.factors
@@ -140,13 +138,6 @@ class ItemModel:
         Later rounds of item biases need no counts: these are of the same ratings, or of as many chosen at
         random, so those of the first round serve all, and what was released costs nothing to use again. Gram
         matrices of factors change with the users' factors, so every round releases them.
-
-        Parameters
-        ----------
-        round_index : int
-            From 1.
-        span : float
-            Of the rating scale.
         """
         limit = options.ratings_per_user if options.weights == "uniform" else None
         clip = (options.rating_clip if round_index == 1 else options.residual_clip) * span
@@ -168,14 +159,8 @@ class ItemModel:
         )
 
     @classmethod
-    def decode(cls, data: bytes, n_items: int, rank: int) -> ItemModel:
-        """Read what `encode` returned; devices do not trust the server.
-
-        Raises
-        ------
-        ValueError
-            When it is of another length, or holds numbers that are out of range or not finite.
-        """
+    def decode(cls, data: bytes, n_items: int, rank: int) -> Self:
+        """Read what `encode` returned; raises ValueError, as devices do not trust the server."""
         first = (_HEADER + n_items) * _NUMBER.itemsize
         second = first + n_items * _WEIGHT.itemsize
         if len(data) < second:
@@ -203,21 +188,9 @@ def contributions_of(
     options: FactorizationOptions,
     layout: StatisticsLayout,
     round_index: int,
-    random_words: NDArray[np.uint64],
+    random_words: Uint64s,
 ) -> Contributions:
-    """Return what the users of a partition contribute to a round.
-
-    Parameters
-    ----------
-    model : ItemModel
-        What the devices were sent.
-    layout : StatisticsLayout
-        Of the round.
-    round_index : int
-        From 1.
-    random_words : ndarray of uint64, shape (ratings,)
-        The devices' own, by which they choose ratings.
-    """
+    """Return what the users of a partition contribute to a round."""
     # Biases are estimated as a whole in each of their rounds, factors from what biases leave.
     users = profiles.users
     residuals = profiles.values - model.mean - model.biases[profiles.items]
@@ -243,24 +216,12 @@ def contributions_of(
 
 
 def chosen_ratings(
-    profiles: Profiles,
-    candidates: NDArray[np.bool_],
-    weights: NDArray[np.int64],
-    limit: int,
-    random_words: NDArray[np.uint64],
-) -> NDArray[np.int64]:
+    profiles: Profiles, candidates: Bools, weights: Ints, limit: int, random_words: Uint64s
+) -> Ints:
     """Return the positions of at most ``limit`` ratings of each user, ascending.
 
     They are drawn one after the other in proportion to their weights, which gives the ``limit`` smallest of
     exponential variables of these rates (Efraimidis and Spirakis [efraimidis2006]).
-
-    Parameters
-    ----------
-    candidates : ndarray of bool, shape (ratings,)
-        What may be drawn.
-    weights : ndarray of int64, shape (ratings,)
-        0 counts as 1.
-    random_words : ndarray of uint64, shape (ratings,)
     """
     users, cells = profiles.users, np.flatnonzero(candidates)
     counts = np.bincount(users[cells], minlength=profiles.n_users)
@@ -271,18 +232,16 @@ def chosen_ratings(
     return np.sort(order[places_of(counts) < limit])
 
 
-def _own_levels(
-    profiles: Profiles, residuals: NDArray[np.float64], options: FactorizationOptions
-) -> NDArray[np.float64]:
+def _own_levels(profiles: Profiles, residuals: Floats, options: FactorizationOptions) -> Floats:
     """Return how far each user rates above the item biases, shrunk, shape (users,)."""
     sums = np.bincount(profiles.users, residuals, minlength=profiles.n_users)
-    levels: NDArray[np.float64] = sums / (np.diff(profiles.indptr) + options.level_ridge)
+    levels: Floats = sums / (np.diff(profiles.indptr) + options.level_ridge)
     return levels
 
 
 def own_factors(
-    profiles: Profiles, residuals: NDArray[np.float64], model: ItemModel, options: FactorizationOptions
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    profiles: Profiles, residuals: Floats, model: ItemModel, options: FactorizationOptions
+) -> tuple[Floats, Floats]:
     """Return the level and the factors that fit each user's ratings, shapes (users,) and (users, rank)."""
     of_items = with_level(model.all_factors, options.search_ridge, options.level_ridge)
     residual = Profiles(profiles.indptr, profiles.items, residuals, profiles.n_items)
@@ -290,7 +249,7 @@ def own_factors(
     return solved[:, 0] * of_items[0, 0], solved[:, 1:]
 
 
-def with_level(factors: NDArray[np.float64], ridge: float, level_ridge: float) -> NDArray[np.float64]:
+def with_level(factors: Floats, ridge: float, level_ridge: float) -> Floats:
     """Return item factors with a constant before them, of which users fit a multiple as their level.
 
     The constant is such that the ridge of the factors shrinks the level by ``level_ridge``.
@@ -299,9 +258,9 @@ def with_level(factors: NDArray[np.float64], ridge: float, level_ridge: float) -
     return np.hstack([constant, factors])
 
 
-def clipped(factors: NDArray[np.float64]) -> NDArray[np.float32]:
+def clipped(factors: Floats) -> NDArray[np.float32]:
     """Return factors whose norm is at most 1, shape (users, rank)."""
     norms = np.linalg.norm(factors, axis=1, keepdims=True)
-    scale: NDArray[np.float64] = np.minimum(1.0, _BELOW_ONE / np.maximum(norms, np.finfo(float).tiny))
+    scale: Floats = np.minimum(1.0, _BELOW_ONE / np.maximum(norms, np.finfo(float).tiny))
     bounded = np.where(np.isfinite(norms), factors * scale, 0.0)
     return bounded.astype(np.float32)

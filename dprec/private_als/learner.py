@@ -1,12 +1,10 @@
 """The server's part of a round: from sums with noise to user-independent biases and factors of the items."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import Floats
 from dprec.completion import unpack
 from dprec.private_als.device import FactorizationOptions, ItemModel
 from dprec.private_als.statistics import UNIT_WEIGHT, StatisticsLayout
@@ -15,90 +13,53 @@ from dprec.ratings import RatingScale
 
 
 def shrunken_biases(
-    counts: NDArray[np.float64],
-    sums: NDArray[np.float64],
-    *,
-    noise: float,
-    residual: float,
-    prior: float,
-    count_noise: float = 0.0,
-) -> NDArray[np.float64]:
+    counts: Floats, sums: Floats, *, noise: float, residual: float, prior: float, count_noise: float = 0.0
+) -> Floats:
     """Return the biases c with the least expected squared error given the counts, shape (items,).
 
     A sum is s = n c + e, where e holds the residuals of n ratings and the noise of the release. Negative
     counts, which noise makes, are taken as 0.
-
-    Parameters
-    ----------
-    counts, sums : ndarray of float64, shape (items,)
-        Weighted.
-    noise : float
-        Standard deviation of the noise of a sum.
-    residual : float
-        Variance of a residual, times the weight of a rating.
-    prior : float
-        Prior variance of a bias, above 0.
-    count_noise : float
-        Standard deviation of the noise of a count, which makes a small one worth less.
     """
     n = np.maximum(counts, 0.0)
     below = n**2 + count_noise**2 + (noise**2 + residual * n) / prior
-    biases: NDArray[np.float64] = np.divide(n * sums, below, out=np.zeros_like(n), where=below > 0)
+    biases: Floats = np.divide(n * sums, below, out=np.zeros_like(n), where=below > 0)
     return biases
 
 
 def shrunken_factors(
-    matrices: NDArray[np.float64],
-    sides: NDArray[np.float64],
+    matrices: Floats,
+    sides: Floats,
     *,
     noise: float,
-    residual: NDArray[np.float64],
+    residual: Floats,
     prior: float,
     matrix_noise: float = 0.0,
     largest: float = np.inf,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the factors with the least expected squared error given the matrices, shape (items, rank).
 
     The Gram matrix is projected to the positive semidefinite ones: its negative eigenvalues, which noise
     makes, are set to 0 (Chien et al. [chien2021], Algorithm 2). The ridge of that step is here that of
     Wiener's filter, in every direction of the matrix its own, as in `shrunken_biases`: where noise exceeds
     what ratings say, the factors are small.
-
-    Parameters
-    ----------
-    matrices : ndarray of float64, shape (items, rank, rank)
-        Symmetric.
-    sides : ndarray of float64, shape (items, rank)
-    noise : float
-        Standard deviation of the noise of a right-hand side.
-    residual : ndarray of float64, shape (items,)
-        Variance of a residual, times the weight of a rating.
-    prior : float
-        Prior variance of a factor, above 0.
-    matrix_noise : float
-        Standard deviation of the noise of a matrix's entries, which makes small eigenvalues worth less.
-    largest : float
-        Bound of the eigenvalues.
     """
     values, vectors = np.linalg.eigh(matrices)
     values = np.clip(values, 0.0, largest)
     below = values**2 + matrix_noise**2 + (noise**2 + residual[:, None] * values) / prior
     along = np.einsum("npq,np->nq", vectors, sides)
     gains = np.divide(values, below, out=np.zeros_like(values), where=below > 0)
-    factors: NDArray[np.float64] = np.einsum("npq,nq->np", vectors, gains * along)
+    factors: Floats = np.einsum("npq,nq->np", vectors, gains * along)
     return factors
 
 
-def root_of_moment(moment: NDArray[np.float64], least: float) -> NDArray[np.float64]:
+def root_of_moment(moment: Floats, least: float) -> Floats:
     """Return L with L L^T the nearest matrix to a symmetric one whose eigenvalues are ``least`` to 1."""
     values, vectors = np.linalg.eigh((moment + moment.T) / 2)
-    root: NDArray[np.float64] = vectors * np.sqrt(np.clip(values, least, 1.0))
+    root: Floats = vectors * np.sqrt(np.clip(values, least, 1.0))
     return root
 
 
-def orthogonal(
-    factors: NDArray[np.float64], weights: NDArray[np.float64], least: float
-) -> NDArray[np.float64]:
+def orthogonal(factors: Floats, weights: Floats, least: float) -> Floats:
     """Return the same space of factors with weighted mean squares of 1 and no correlation.
 
     Directions with less than ``least`` of the largest mean square are enlarged no further than those.
@@ -106,7 +67,7 @@ def orthogonal(
     moment = (factors * weights[:, None]).T @ factors / weights.sum()
     values, vectors = np.linalg.eigh(moment)
     largest = max(float(values[-1]), np.finfo(float).tiny)
-    spread: NDArray[np.float64] = factors @ vectors / np.sqrt(np.maximum(values, least * largest))
+    spread: Floats = factors @ vectors / np.sqrt(np.maximum(values, least * largest))
     return spread
 
 
@@ -122,15 +83,7 @@ _SMALLEST_COUNT = 1e-3
 
 @dataclass(eq=False)
 class ItemLearner:
-    """What the server knows, from what was released alone.
-
-    Attributes
-    ----------
-    model : ItemModel
-        What devices are sent in the next round.
-    learned : ItemModel
-        What devices predict from.
-    """
+    """What the server knows from releases alone: the next round's ``model``, and what it has ``learned``."""
 
     options: FactorizationOptions
     scale: RatingScale
@@ -139,9 +92,9 @@ class ItemLearner:
     """Of what the server draws."""
     model: ItemModel = field(init=False)
     learned: ItemModel = field(init=False)
-    _counts: NDArray[np.float64] = field(init=False)
-    _sums: NDArray[np.float64] = field(init=False)
-    _floored: NDArray[np.float64] = field(init=False)
+    _counts: Floats = field(init=False)
+    _sums: Floats = field(init=False)
+    _floored: Floats = field(init=False)
     _offset: float = field(init=False, default=0.0)
     _count_noise: float = field(init=False, default=0.0)
     _sum_noise: float = field(init=False, default=0.0)
@@ -161,24 +114,9 @@ class ItemLearner:
         return self.model.layout(self.options, round_index, self.span)
 
     def learn(
-        self,
-        round_index: int,
-        released: NDArray[np.float64],
-        layout: StatisticsLayout,
-        multiplier: float,
-        users: int,
+        self, round_index: int, released: Floats, layout: StatisticsLayout, multiplier: float, users: int
     ) -> None:
-        """Take the item step of a round.
-
-        Parameters
-        ----------
-        released : ndarray of float64, shape (items, width)
-            The sums with noise.
-        multiplier : float
-            Of the noise.
-        users : int
-            How many took part.
-        """
+        """Take the item step of a round, from sums with noise of shape (items, width)."""
         noise = multiplier * layout.scales
         if round_index == 1:
             self._begin(released, noise, users)
@@ -189,8 +127,7 @@ class ItemLearner:
         if round_index == self.options.bias_rounds and self.options.rank:
             self._begin_factors()
 
-    def _begin(self, released: NDArray[np.float64], noise: NDArray[np.float64], users: int) -> None:
-        """Take counts and mean from the sums of the first round."""
+    def _begin(self, released: Floats, noise: Floats, users: int) -> None:
         self._count_noise, self._users = float(noise[0]), users
         # No user weighs more than 1 in a count.
         self._counts = np.minimum(released[:, 0], float(users))
@@ -199,7 +136,7 @@ class ItemLearner:
         self.model = replace(self.model, mean=self.model.mean + offset)
         self._offset = offset
 
-    def _learn_biases(self, sums: NDArray[np.float64], noise: float, *, first: bool) -> None:
+    def _learn_biases(self, sums: Floats, noise: float, *, first: bool) -> None:
         """Estimate the biases from the sums of all rounds so far, which have noise of their own each.
 
         Without noise, only those of the last round count: their targets are closest to the biases.
@@ -227,14 +164,12 @@ class ItemLearner:
 
     @property
     def _mean_weight(self) -> float:
-        """About the weight of a rating in the counts."""
         if self.options.weights == "uniform":
             return float(1 / np.sqrt(self.options.ratings_per_user))
         # Weights of users with n ratings are 1 / sqrt(n), so the counts sum to that of sqrt(n).
         return float(min(1.0, self._users / max(self._counts.sum(), 1.0)))
 
     def _begin_factors(self) -> None:
-        """Choose the items with factors, their weights, and directions at random to begin with."""
         counts, options = self._counts, self.options
         popular = counts > max(options.popular_from * self._count_noise, 0.0)
         popular[np.argmax(counts)] = True
@@ -254,9 +189,7 @@ class ItemLearner:
         self.model = replace(self.model, weights=weights, factors=start, gain=float(options.length / spread))
         self.learned = replace(self.model, factors=np.zeros_like(start))
 
-    def _learn_factors(
-        self, released: NDArray[np.float64], layout: StatisticsLayout, noise: NDArray[np.float64]
-    ) -> None:
+    def _learn_factors(self, released: Floats, layout: StatisticsLayout, noise: Floats) -> None:
         """Solve for the factors in coordinates in which those of the users have a mean square of 1."""
         options, width = self.options, layout.matrix_width
         matrices, sides = unpack(released[:, :width]), released[:, width:]
@@ -283,7 +216,7 @@ class ItemLearner:
             gain=float(self.model.gain * options.length / np.sqrt((root**2).sum())),
         )
 
-    def _mean_user_weight(self, weights: NDArray[np.float64]) -> float:
+    def _mean_user_weight(self, weights: Floats) -> float:
         """About b_u, the part of a weight that keeps the squares of a user's weights at most 1."""
         if self.options.weights == "uniform":
             return self._mean_weight

@@ -6,8 +6,6 @@ devices share cancel in the total, and their own are taken off it, so that the t
 bit with them left out.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,10 +13,9 @@ from functools import lru_cache
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import LEAST_DELTA, Trust, skellam_epsilon, skellam_multiplier
-from dprec.arrays import rows_of
+from dprec.arrays import Bools, Floats, Int32s, Ints, rows_of
 from dprec.components import option
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
@@ -72,7 +69,7 @@ class VectorPlan:
     """Whether vectors are turned."""
 
     @classmethod
-    def of(cls, layout: StatisticsLayout, norm: int, sketch: float | None, rotation: bool) -> VectorPlan:
+    def of(cls, layout: StatisticsLayout, norm: int, sketch: float | None, rotation: bool) -> Self:
         """Return the plan for a layout."""
         return cls(layout.n_items, layout.width, layout.limit, norm, sketch, rotation)
 
@@ -108,14 +105,8 @@ class VectorPlan:
 
     def vectors(
         self, contributions: Contributions, layout: StatisticsLayout, keys: Sequence[bytes]
-    ) -> NDArray[np.int32]:
-        """Return each device's contribution in whole steps, shape (users, size).
-
-        Parameters
-        ----------
-        keys : sequence of bytes
-            The devices' keys, by which they round.
-        """
+    ) -> Int32s:
+        """Return each device's contribution in whole steps, shape (users, size)."""
         cells, values = self._numbers(contributions, layout)
         rows = np.zeros((contributions.n_users, self.size), dtype=np.int32)
         if self.rotation:
@@ -129,7 +120,7 @@ class VectorPlan:
         rows.ravel()[cells] = rounded_rows(values * self.steps, counts, self.norm, keys)
         return rows
 
-    def statistics(self, total: NDArray[np.int64]) -> NDArray[np.float64]:
+    def statistics(self, total: Ints) -> Floats:
         """Return the numbers of every item, in units, from a total in steps; shape (items, width)."""
         values = total / self.steps
         if self.rotation:
@@ -137,10 +128,7 @@ class VectorPlan:
         of_buckets = values.reshape(self.buckets, self.width)
         return of_buckets if self.sketch is None else _sketch(self).estimates(of_buckets)
 
-    def _numbers(
-        self, contributions: Contributions, layout: StatisticsLayout
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return where numbers of all users lie in rows of buckets, ascending, and the numbers in units."""
+    def _numbers(self, contributions: Contributions, layout: StatisticsLayout) -> tuple[Ints, Floats]:
         values = contributions.numbers(layout).astype(np.float64) * UNIT
         buckets, users = contributions.items.astype(np.int64), rows_of(np.diff(contributions.indptr))
         if self.sketch is not None:
@@ -240,16 +228,12 @@ class SecureAggregation(Aggregation):
             (0, keys_of_neighbours, sealed_for_it), (keys, sealed), (presence,), (revealed,)
         )
 
-    def whole(
-        self, sizes: NDArray[np.int64], layout: StatisticsLayout, multiplier: float
-    ) -> NDArray[np.bool_]:
+    def whole(self, sizes: Ints, layout: StatisticsLayout, multiplier: float) -> Bools:
         """Return which masked vectors have the size that all have."""
-        whole: NDArray[np.bool_] = sizes * 8 == self.report_bits(layout, 0, multiplier)
+        whole: Bools = sizes * 8 == self.report_bits(layout, 0, multiplier)
         return whole
 
-    def can_release(
-        self, present: NDArray[np.bool_], added_up: int, round_index: int, public_seed: int
-    ) -> bool:
+    def can_release(self, present: Bools, added_up: int, round_index: int, public_seed: int) -> bool:
         """Return whether enough devices, and enough neighbours of each, are left to unmask the total.
 
         A report that is not in the total, whatever was wrong with it, took its share of the noise along.
@@ -293,7 +277,7 @@ class SecureAggregation(Aggregation):
 
     def decode(
         self, reports: Sequence[bytes], layout: StatisticsLayout, multiplier: float
-    ) -> tuple[NDArray[np.bool_], Aggregate]:
+    ) -> tuple[Bools, Aggregate]:
         """Reject reports of another size, and add up the rest modulo the modulus."""
         bits, size = self._bits(layout, multiplier), self._plan(layout).size
         valid = np.ones(len(reports), dtype=np.bool_)
@@ -321,11 +305,11 @@ class SecureAggregation(Aggregation):
 
     def release(
         self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float, draws: ReleaseDraws
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return the total, in which the devices' noise is; see `Aggregation.release`."""
         bits = self._bits(layout, multiplier)
         total = centred(reduced(aggregate.total, bits), bits)
-        released: NDArray[np.float64] = self._plan(layout).statistics(total) * layout.scales
+        released: Floats = self._plan(layout).statistics(total) * layout.scales
         return released
 
     def report_bits(self, layout: StatisticsLayout, ratings: int, multiplier: float) -> int:
@@ -350,7 +334,6 @@ class SecureAggregation(Aggregation):
         return (multiplier * self.norm) ** 2 / shares
 
     def _bits(self, layout: StatisticsLayout, multiplier: float) -> int:
-        """Return the bits of the modulus, which hold every sum."""
         largest = self._plan(layout).largest_sum(self._n_users)
         variance = self._share(multiplier) * self._n_users
         return check_modulus(self.modulus_bits, modulus_bits(largest, variance, _TOTALS))

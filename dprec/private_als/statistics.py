@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.arrays import cut, offsets, rows_of, sizes_of
+from dprec.arrays import Bools, Floats, Int32s, Ints, cut, offsets, rows_of, sizes_of
 from dprec.completion import packed_outer
 from dprec.wire import BitStream, ItemSets, longest_item_set, read_item_sets
 
@@ -35,7 +35,7 @@ UNIT_WEIGHT = 1 << WEIGHT_BITS
 class StatisticsLayout:
     """The statistics of one release."""
 
-    weights: NDArray[np.int64]
+    weights: Ints
     """Public weight a_j of every item, from 1 to `UNIT_WEIGHT`; shape (items,)."""
     rank: int
     """Size of x; 0 for item biases, where x is the number 1."""
@@ -77,7 +77,7 @@ class StatisticsLayout:
         return self.n_items * self.width
 
     @cached_property
-    def scales(self) -> NDArray[np.float64]:
+    def scales(self) -> Floats:
         """What each number of an item is divided by before it is summed, shape (width,)."""
         matrix = self.norm**2 / np.sqrt(self.matrix_share or 1.0)
         side = self.norm * self.clip / np.sqrt(1 - self.matrix_share)
@@ -88,11 +88,11 @@ class StatisticsLayout:
 class Contributions:
     """What the users of a partition contribute to a release."""
 
-    indptr: NDArray[np.int64]
+    indptr: Ints
     """Shape (users + 1,)."""
-    items: NDArray[np.int32]
+    items: Int32s
     """Positions of the chosen items in the layout, ascending within a user; shape (cells,)."""
-    targets: NDArray[np.int64]
+    targets: Ints
     """Clipped targets, in units of ``clip / 2**TARGET_BITS``; shape (cells,)."""
     factors: NDArray[np.float32]
     """The x of every user, of a norm of at most `StatisticsLayout.norm`; shape (users, columns)."""
@@ -108,22 +108,15 @@ class Contributions:
         cells = slice(indptr[0], indptr[-1])
         return Contributions(indptr - indptr[0], self.items[cells], self.targets[cells], self.factors[users])
 
-    def user_weights(self, layout: StatisticsLayout) -> NDArray[np.float64]:
+    def user_weights(self, layout: StatisticsLayout) -> Floats:
         """Return b_u of every user, shape (users,); squares of integers, so the same everywhere."""
         if layout.limit is not None:
             return np.full(self.n_users, 1 / np.sqrt(layout.limit))
         squares = np.diff(offsets(layout.weights[self.items] ** 2)[self.indptr])
         return UNIT_WEIGHT / np.sqrt(np.maximum(squares, 1))
 
-    def scaled(self, layout: StatisticsLayout) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return every user's part of its numbers, which all its items share.
-
-        Returns
-        -------
-        matrices : ndarray of int64, shape (users, matrix_width)
-        sides : ndarray of int64, shape (users, columns)
-            Rounded towards 0, which makes no contribution longer.
-        """
+    def scaled(self, layout: StatisticsLayout) -> tuple[Ints, Ints]:
+        """Return every user's part of its numbers, rounded towards 0, which makes no contribution longer."""
         factors = self.factors.astype(np.float64)
         weights = self.user_weights(layout)[:, None]
         scales = layout.scales
@@ -134,7 +127,7 @@ class Contributions:
         matrix = weights / scales[: layout.matrix_width] * 2.0**_MATRIX_BITS
         return np.trunc(packed_outer(factors) * matrix).astype(np.int64), sides
 
-    def numbers(self, layout: StatisticsLayout) -> NDArray[np.int64]:
+    def numbers(self, layout: StatisticsLayout) -> Ints:
         """Return the integers of every cell, in units of `UNIT`, shape (cells, width).
 
         Their L2 norm over the cells of a user is at most ``1 / UNIT``.
@@ -142,25 +135,25 @@ class Contributions:
         matrices, sides = self.scaled(layout)
         users = np.repeat(np.arange(self.n_users), np.diff(self.indptr))
         cells = np.hstack([matrices[users], sides[users] * self.targets[:, None]])
-        numbers: NDArray[np.int64] = cells * layout.weights[self.items][:, None]
+        numbers: Ints = cells * layout.weights[self.items][:, None]
         return numbers
 
 
 _LARGEST_NORM = 1 / UNIT
 
 
-def sum_of_contributions(contributions: Contributions, layout: StatisticsLayout) -> NDArray[np.int64]:
+def sum_of_contributions(contributions: Contributions, layout: StatisticsLayout) -> Ints:
     """Return the sum over the users, in units of `UNIT`, shape (items, width)."""
     matrices, sides = contributions.scaled(layout)
     shape = (contributions.n_users, layout.n_items)
     items, indptr = contributions.items, contributions.indptr
     ones = sp.csr_array((np.ones(items.size, dtype=np.int64), items, indptr), shape=shape)
     targets = sp.csr_array((contributions.targets, items, indptr), shape=shape)
-    total: NDArray[np.int64] = np.hstack([ones.T @ matrices, targets.T @ sides])
+    total: Ints = np.hstack([ones.T @ matrices, targets.T @ sides])
     return total * layout.weights[:, None]
 
 
-def possible_sum(total: NDArray[np.int64], users: int) -> bool:
+def possible_sum(total: Ints, users: int) -> bool:
     """Return whether so many users can have a sum that was added up elsewhere."""
     return bool((np.abs(total) <= users * _LARGEST_NORM).all())
 
@@ -188,18 +181,11 @@ def encode_contributions(contributions: Contributions, layout: StatisticsLayout)
     return [own_set + own + target if own_set else b"" for own_set, own, target in parts]
 
 
-def decode_contributions(
-    reports: Sequence[bytes], layout: StatisticsLayout
-) -> tuple[NDArray[np.bool_], Contributions]:
-    """Read the reports of a partition; the server does not trust the devices.
+def decode_contributions(reports: Sequence[bytes], layout: StatisticsLayout) -> tuple[Bools, Contributions]:
+    """Return which reports are valid, and the contributions of those that are not empty.
 
-    Returns
-    -------
-    valid : ndarray of bool, shape (reports,)
-        False for a report that is cut short or too long, or that holds a target or factors beyond their
-        bounds, or more items than the limit.
-    contributions : Contributions
-        Of the valid reports that are not empty.
+    A report is rejected if it is cut short or too long, or holds a target or factors beyond their bounds, or
+    more items than the limit.
     """
     lengths = sizes_of(reports)
     longest = -(-longest_item_set(layout.n_items) // 8)

@@ -11,15 +11,14 @@ ratio of two integers: irrational, unless it is 0. What is reported is the next 
 what is drawn follows from the next one below, so no loss is ever larger than the one asked for.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint64s
 
 DRAW_BITS = 60
 """Bits of a word that are used to choose a draw."""
@@ -30,24 +29,12 @@ DRAWS = 1 << DRAW_BITS
 _WORDS_PER_BLOCK = 4
 
 
-def words(seed: int, purpose: str, start: int, count: int, *, round_index: int = 0) -> NDArray[np.uint64]:
-    """Return the random words of ``count`` global indices from ``start`` on.
+def words(seed: int, purpose: str, start: int, count: int, *, round_index: int = 0) -> Uint64s:
+    """Return the random words of ``count`` global indices from ``start`` on, shape (count,).
 
-    Parameters
-    ----------
-    seed : int
-        Of the experiment, the server or the network; see `dprec.randomness.keys`.
-    purpose : str
-        What the draws are for; different purposes have independent draws.
-    start, count : int
-        First global index and number of indices.
-    round_index : int
-        The round of the protocol.
-
-    Returns
-    -------
-    ndarray of uint64, shape (count,)
-        Independent and uniform on all 64 bits (Salmon et al. [salmon2011]).
+    They are independent and uniform on all 64 bits (Salmon et al. [salmon2011]). ``seed``: of the experiment,
+    the server or the network; see `dprec.randomness.keys`. ``purpose``: what the draws are for; different
+    purposes have independent draws.
     """
     digest = hashlib.blake2b(f"{seed}/{purpose}/{round_index}".encode(), digest_size=16).digest()
     block, skipped = divmod(start, _WORDS_PER_BLOCK)
@@ -61,57 +48,39 @@ def generator(seed: int, purpose: str) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=np.frombuffer(digest, dtype="<u8")))
 
 
-def integer_weights(random_words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def integer_weights(random_words: Uint64s) -> Uint64s:
     """Map words to integers uniform on 0 to `DRAWS` - 1."""
     return random_words >> np.uint64(64 - DRAW_BITS)
 
 
-def coins(heads: NDArray[np.uint64], random_words: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Return True with probability ``heads / DRAWS``, one coin per word.
-
-    Parameters
-    ----------
-    heads : ndarray of uint64, shape (words,)
-        From 0 (never) to `DRAWS` (always).
-    random_words : ndarray of uint64, shape (words,)
-    """
+def coins(heads: Uint64s, random_words: Uint64s) -> Bools:
+    """Return True with probability ``heads / DRAWS``, one coin per word."""
     return integer_weights(random_words) < heads
 
 
-def uniform_below(limit: int, random_words: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return integers uniform on 0 to ``limit`` - 1, up to 2**31, one per word.
-
-    No number is more likely than another by more than 2**-32.
-    """
+def uniform_below(limit: int, random_words: Uint64s) -> Ints:
+    """Return integers uniform on 0 to ``limit`` - 1, up to 2**31, one per word."""
     return ((random_words >> np.uint64(32)) * np.uint64(limit) >> np.uint64(32)).astype(np.int64)
 
 
-def uniforms(random_words: NDArray[np.uint64]) -> NDArray[np.float64]:
+def uniforms(random_words: Uint64s) -> Floats:
     """Map words to floating-point numbers uniform on [0, 1), 53 bits each."""
     return (random_words >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def categories(cumulative: NDArray[np.float64], draws: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the category of each draw; the number of categories if it is past the last sum.
-
-    Parameters
-    ----------
-    cumulative : ndarray of float64, shape (categories,)
-        Sums of the probabilities, in the units of the draws.
-    draws : ndarray of float64
-        Uniform on [0, 1), or on any range from 0.
-    """
+def categories(cumulative: Floats, draws: Floats) -> Ints:
+    """Return the category of each draw; the number of categories if it is past the last sum."""
     return np.searchsorted(cumulative, draws, side="right")
 
 
-def subset(size: int, random_words: NDArray[np.uint64]) -> NDArray[np.bool_]:
+def subset(size: int, random_words: Uint64s) -> Bools:
     """Choose ``size`` of all indices, all subsets equally likely; return a mask, shape (words,)."""
     chosen = np.ones(random_words.size, dtype=np.bool_)
     chosen[np.argsort(random_words, kind="stable")[size:]] = False
     return chosen
 
 
-def shuffled_within(groups: NDArray[np.integer], random_words: NDArray[np.uint64]) -> NDArray[np.int64]:
+def shuffled_within(groups: AnyInts, random_words: Uint64s) -> Ints:
     """Return all indices ordered by group, in random order within a group."""
     return np.lexsort((random_words, groups))
 
@@ -125,14 +94,7 @@ _LARGEST = 50.0
 
 
 def loss_of_draws(most: int, fewest: int) -> float:
-    """Return log(most / fewest), rounded up to the next floating-point number.
-
-    Parameters
-    ----------
-    most, fewest : int
-        Draws of an answer in the two cases that are compared, most >= fewest >= 0; infinite for 0 of
-        the fewest.
-    """
+    """Return log(most / fewest), rounded up to the next float; infinite for 0 of the fewest."""
     if most == fewest:
         return 0.0
     if fewest == 0:
@@ -143,31 +105,21 @@ def loss_of_draws(most: int, fewest: int) -> float:
     return nearest if Decimal(nearest) >= above else math.nextafter(nearest, math.inf)
 
 
-def most_draws(fewest: NDArray[np.int64], epsilon: float) -> NDArray[np.int64]:
+def most_draws(fewest: Ints, epsilon: float) -> Ints:
     """Return the most draws that lose no more than epsilon against the fewest, shape (answers,).
 
     They are e^epsilon times the fewest, rounded down, or `DRAWS` if that is less.
-
-    Parameters
-    ----------
-    fewest : ndarray of int64, shape (answers,)
-        From 0 to `DRAWS`.
-    epsilon : float
-        May be infinite.
     """
     if math.isinf(epsilon):
         return np.full_like(fewest, DRAWS)
     # The difference is rounded and not the product, so that a small epsilon keeps its precision.
     growth = math.expm1(min(epsilon, _LARGEST)) * _MARGIN
-    most: NDArray[np.int64] = fewest + np.minimum(fewest * growth, DRAWS).astype(np.int64)
+    most: Ints = fewest + np.minimum(fewest * growth, DRAWS).astype(np.int64)
     return np.minimum(most, DRAWS)
 
 
 def fewest_draws(epsilon: float) -> int:
-    """Return the draws of a coin's unlikelier side that lose no more than epsilon, at least 1.
-
-    They are `DRAWS` / (e^epsilon + 1), rounded up.
-    """
+    """Return the draws of a coin's unlikelier side, `DRAWS` / (e^epsilon + 1) rounded up, at least 1."""
     growth = Decimal(min(epsilon, _LARGEST)).exp(_UPWARDS).next_minus(_UPWARDS)
     return math.ceil(_UPWARDS.divide(Decimal(DRAWS), growth + 1))
 

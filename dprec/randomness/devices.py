@@ -33,7 +33,8 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dprec.arrays import AnyInts, Floats, Ints, Uint64s
 
 SECRET_BYTES = 32
 """Bytes of a device's secret."""
@@ -49,27 +50,13 @@ class SecretDraws:
     """32 bytes."""
 
     @classmethod
-    def of(
-        cls, secret: bytes, items: NDArray[np.integer], values: NDArray[np.float64], purpose: str
-    ) -> SecretDraws:
-        """Derive the key of a user.
-
-        Parameters
-        ----------
-        secret : bytes
-            `SECRET_BYTES` from the operating system.
-        items, values : ndarray, shape (ratings,)
-            The profile, in any order.
-        purpose : str
-            Identifies the run, the protocol and what the words are for; others have independent words.
-        """
+    def of(cls, secret: bytes, items: AnyInts, values: Floats, purpose: str) -> SecretDraws:
+        """Derive the key of a user from its secret and its ratings in any order, for one run and purpose."""
         return cls(_step(secret, b"purpose", purpose.encode())).given(
             np.array([0, items.size]), items, values
         )
 
-    def given(
-        self, indptr: NDArray[np.int64], items: NDArray[np.integer], values: NDArray[np.float64]
-    ) -> SecretDraws:
+    def given(self, indptr: Ints, items: AnyInts, values: Floats) -> SecretDraws:
         """Return draws that change with the user's own numbers; see `DeviceDraws.given`."""
         cells = np.empty((2, items.size), dtype=_WORD)
         cells[0], cells[1] = items, values.view(np.uint64)
@@ -80,30 +67,26 @@ class SecretDraws:
         """Return draws that change with what the user is asked."""
         return SecretDraws(_step(self.key, b"asked", question))
 
-    def per_user(self, index: int, round_index: int) -> NDArray[np.uint64]:
+    def per_user(self, index: int, round_index: int) -> Uint64s:
         """Return one word, shape (1,); see `DeviceDraws.per_user`."""
         return self._stream(b"user", 1, index, round_index)
 
-    def per_cell(
-        self, counts: NDArray[np.integer], items: NDArray[np.integer], round_index: int
-    ) -> NDArray[np.uint64]:
+    def per_cell(self, counts: AnyInts, items: AnyInts, round_index: int) -> Uint64s:
         """Return one word for each of some cells, shape (cells,); see `DeviceDraws.per_cell`."""
         stream = self._stream(b"cell", int(items.max(initial=-1)) + 1, round_index)
         return stream[items.astype(np.intp)]
 
-    def _stream(self, kind: bytes, count: int, *numbers: int) -> NDArray[np.uint64]:
-        """Return the first words of the stream of a kind and some numbers."""
+    def _stream(self, kind: bytes, count: int, *numbers: int) -> Uint64s:
         place = b"".join(number.to_bytes(8, "little") for number in numbers)
         stream = hashlib.shake_256(self.key + kind + place)
         return np.frombuffer(stream.digest(count * _WORD.itemsize), dtype=_WORD).astype(np.uint64)
 
 
 def _step(key: bytes, kind: bytes, data: bytes) -> bytes:
-    """Return the key that follows from a key and some data."""
     return hmac.digest(key, kind + b"\0" + data, "sha256")
 
 
-Pairs = NDArray[np.uint64]
+Pairs = Uint64s
 """Numbers of 128 bits, shape (2, count): one row of low words and one of high words."""
 
 _ROUNDS, _ROUNDS_PER_KEY = 20, 4
@@ -120,19 +103,8 @@ _BLOCK = 1 << 14
 """Counters that are worked on together: their arrays stay in the processor's cache."""
 
 
-def threefry(keys: Pairs, low: NDArray[np.integer] | int, high: NDArray[np.integer] | int) -> Pairs:
-    """Return 128 random bits for each key and its counter.
-
-    Parameters
-    ----------
-    keys : ndarray of uint64, shape (2, count)
-    low, high : ndarray of int, shape (count,), or int
-        The two words of each counter, or of all; at least 0.
-
-    Returns
-    -------
-    ndarray of uint64, shape (2, count)
-    """
+def threefry(keys: Pairs, low: AnyInts | int, high: AnyInts | int) -> Pairs:
+    """Return 128 random bits for each key and the two words of its counter, shape (2, count)."""
     count = keys.shape[1]
     result = np.empty((2, count), dtype=np.uint64)
     spare = np.empty((2, min(count, _BLOCK)), dtype=np.uint64)
@@ -145,13 +117,7 @@ def threefry(keys: Pairs, low: NDArray[np.integer] | int, high: NDArray[np.integ
     return result
 
 
-def _encrypt(
-    keys: Pairs,
-    first: NDArray[np.uint64],
-    second: NDArray[np.uint64],
-    third_key: NDArray[np.uint64],
-    turned: NDArray[np.uint64],
-) -> None:
+def _encrypt(keys: Pairs, first: Uint64s, second: Uint64s, third_key: Uint64s, turned: Uint64s) -> None:
     """Replace the words of some counters by random ones; the last two arrays are working space."""
     np.bitwise_xor(keys[0], keys[1], out=third_key)
     np.bitwise_xor(third_key, _PARITY, out=third_key)
@@ -178,20 +144,16 @@ _DIGEST = b"digest"
 class Draws(Protocol):
     """The random words of consecutive users, for one purpose in one run; see `DeviceDraws`."""
 
-    def given(
-        self, indptr: NDArray[np.int64], items: NDArray[np.integer], values: NDArray[np.float64]
-    ) -> Self:
+    def given(self, indptr: Ints, items: AnyInts, values: Floats) -> Self:
         """Return draws that change with each user's own numbers."""
 
     def asked(self, question: bytes) -> Self:
         """Return draws that change with what all the users are asked."""
 
-    def per_user(self, index: int, round_index: int) -> NDArray[np.uint64]:
+    def per_user(self, index: int, round_index: int) -> Uint64s:
         """Return one word for each user, shape (users,)."""
 
-    def per_cell(
-        self, counts: NDArray[np.integer], items: NDArray[np.integer], round_index: int
-    ) -> NDArray[np.uint64]:
+    def per_cell(self, counts: AnyInts, items: AnyInts, round_index: int) -> Uint64s:
         """Return one word for each of some cells, shape (cells,)."""
 
 
@@ -204,36 +166,18 @@ class DeviceDraws:
 
     @classmethod
     def of(
-        cls,
-        master: bytes,
-        first_user: int,
-        indptr: NDArray[np.int64],
-        items: NDArray[np.integer],
-        values: NDArray[np.float64],
-        purpose: str,
+        cls, master: bytes, first_user: int, indptr: Ints, items: AnyInts, values: Floats, purpose: str
     ) -> DeviceDraws:
         """Derive the keys of some users.
 
-        Parameters
-        ----------
-        master : bytes
-            16 bytes that stand in for the secrets of all devices.
-        first_user : int
-            Global index of the first user.
-        indptr : ndarray of int64, shape (users + 1,)
-            Where each user's ratings begin, from 0.
-        items, values : ndarray, shape (ratings,)
-            The profiles, in any order within a user.
-        purpose : str
-            Identifies the run and what the words are for; other purposes have independent words.
+        ``master``: 16 bytes that stand in for the secrets of all devices. ``purpose``: identifies the run and
+        what the words are for; other purposes have independent words.
         """
         users = np.arange(first_user, first_user + indptr.size - 1)
         secrets = threefry(np.broadcast_to(_pair(master), (2, users.size)), users, 0)
         return cls(threefry(secrets, *_hashed(purpose.encode()))).given(indptr, items, values)
 
-    def given(
-        self, indptr: NDArray[np.int64], items: NDArray[np.integer], values: NDArray[np.float64]
-    ) -> DeviceDraws:
+    def given(self, indptr: Ints, items: AnyInts, values: Floats) -> DeviceDraws:
         """Return draws that change with each user's own numbers; see `of` for the parameters."""
         counts = np.diff(indptr)
         keys = np.repeat(threefry(self.keys, *_hashed(_DIGEST)), counts, axis=1)
@@ -248,47 +192,21 @@ class DeviceDraws:
         """Return draws that change with what all the users are asked."""
         return DeviceDraws(threefry(self.keys, *_hashed(question)))
 
-    def per_user(self, index: int, round_index: int) -> NDArray[np.uint64]:
-        """Return one word for each user.
-
-        Parameters
-        ----------
-        index : int
-            Which of the user's words of a round, from 0.
-
-        Returns
-        -------
-        ndarray of uint64, shape (users,)
-        """
-        words: NDArray[np.uint64] = threefry(self.keys, index, round_index)[0]
+    def per_user(self, index: int, round_index: int) -> Uint64s:
+        """Return one word for each user, shape (users,)."""
+        words: Uint64s = threefry(self.keys, index, round_index)[0]
         return words
 
-    def per_cell(
-        self, counts: NDArray[np.integer], items: NDArray[np.integer], round_index: int
-    ) -> NDArray[np.uint64]:
-        """Return one word for each of some cells.
-
-        Parameters
-        ----------
-        counts : ndarray of int, shape (users,)
-            Number of cells of each user.
-        items : ndarray of int, shape (cells,)
-            The items of the cells, by user.
-
-        Returns
-        -------
-        ndarray of uint64, shape (cells,)
-        """
-        words: NDArray[np.uint64] = threefry(np.repeat(self.keys, counts, axis=1), items, round_index)[0]
+    def per_cell(self, counts: AnyInts, items: AnyInts, round_index: int) -> Uint64s:
+        """Return one word for each of some cells, given by user, shape (cells,)."""
+        words: Uint64s = threefry(np.repeat(self.keys, counts, axis=1), items, round_index)[0]
         return words
 
 
 def _pair(number: bytes) -> Pairs:
-    """Return 16 bytes as one number of 128 bits, shape (2, 1)."""
     return np.frombuffer(number, dtype="<u8").astype(np.uint64).reshape(2, 1)
 
 
 def _hashed(text: bytes) -> tuple[int, int]:
-    """Return a counter of 128 bits for some text."""
     low, high = _pair(hashlib.blake2b(text, digest_size=16).digest()).ravel().tolist()
     return low, high

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import Bools, Floats, Ints, Uint64s
 from dprec.randomness.counters import words
 
 _MOST_BITS = 32
@@ -35,19 +35,9 @@ class NoiseGrid:
     def of(cls, sensitivity: float, epsilon: float, rounded: int) -> NoiseGrid:
         """Return a grid on which the noise costs at most epsilon.
 
-        Parameters
-        ----------
-        sensitivity : float
-            Most by which what is released can move (L1), above 0.
-        epsilon : float
-            Above 0.
-        rounded : int
-            How many numbers are rounded to the grid: rounding may move each of them by one more step.
-
-        Raises
-        ------
-        ValueError
-            When so small an epsilon leaves no step for the sensitivity.
+        ``sensitivity``: most by which what is released can move (L1); ``rounded``: how many numbers are
+        rounded to the grid: rounding may move each of them by one more step. Raises ValueError when so small
+        an epsilon leaves no step for the sensitivity.
         """
         bits = int(np.clip(_VALUE_BITS - math.ceil(math.log2(epsilon)), 1, _MOST_BITS))
         affordable = math.floor(min(epsilon * 2.0**bits, 2.0**_VALUE_BITS)) - rounded
@@ -67,37 +57,25 @@ class NoiseGrid:
         nearest = float(exact)
         return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
 
-    def values(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
+    def values(self, steps: Ints) -> Floats:
         """Return what integers of steps stand for."""
         return steps.astype(np.float64) * self.step
 
-    def on_grid(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    def on_grid(self, values: Floats) -> Ints:
         """Round values to integers of steps."""
         return np.rint(values / self.step).astype(np.int64)
 
-    def noise(self, seed: int, purpose: str, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+    def noise(self, seed: int, purpose: str, indices: Ints) -> Ints:
         """Return the noise of some global indices, in steps; see `discrete_laplace`."""
         return discrete_laplace(seed, purpose, indices, self.bits)
 
 
-def discrete_laplace(seed: int, purpose: str, indices: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
-    """Draw integers z with Pr(z) proportional to ``exp(-|z| / 2**bits)``, exactly.
+def discrete_laplace(seed: int, purpose: str, indices: Ints, bits: int) -> Ints:
+    """Draw integers z with Pr(z) proportional to ``exp(-|z| / 2**bits)``, exactly, shape (draws,).
 
-    Canonne, Kamath and Steinke [canonne2020], Algorithms 1 and 2. Every index takes word after word of
-    its own, round by round, until its draw is accepted, whatever other indices do.
-
-    Parameters
-    ----------
-    seed, purpose
-        As of `dprec.randomness.counters.words`.
-    indices : ndarray of int64, shape (draws,)
-        Global indices, in any order; best when they lie close together.
-    bits : int
-        From 1 to 32.
-
-    Returns
-    -------
-    ndarray of int64, shape (draws,)
+    Canonne, Kamath and Steinke [canonne2020], Algorithms 1 and 2. Every index takes word after word of its
+    own, round by round, until its draw is accepted, whatever other indices do; best when they lie close
+    together.
     """
     result = np.zeros(indices.size, dtype=np.int64)
     draws = _Draws.begin(indices.size, bits)
@@ -127,12 +105,12 @@ class _Draws:
     """
 
     bits: int
-    place: NDArray[np.int64]
-    stage: NDArray[np.int64]
-    remainder: NDArray[np.int64]
-    whole: NDArray[np.int64]
-    toss: NDArray[np.int64]
-    negative: NDArray[np.bool_]
+    place: Ints
+    stage: Ints
+    remainder: Ints
+    whole: Ints
+    toss: Ints
+    negative: Bools
 
     @classmethod
     def begin(cls, count: int, bits: int) -> _Draws:
@@ -140,7 +118,7 @@ class _Draws:
         zeros = np.zeros(count, dtype=np.int64)
         return cls(bits, np.arange(count), stage, zeros, zeros, zeros + 1, zeros > 0)
 
-    def select(self, chosen: NDArray[np.bool_]) -> _Draws:
+    def select(self, chosen: Bools) -> _Draws:
         """Return some of the draws."""
         return _Draws(
             self.bits,
@@ -153,12 +131,12 @@ class _Draws:
         )
 
     @property
-    def signed(self) -> NDArray[np.int64]:
+    def signed(self) -> Ints:
         """The draws, with their signs."""
         magnitude = self.remainder + (self.whole << self.bits)
         return np.where(self.negative, -magnitude, magnitude)
 
-    def take(self, random_words: NDArray[np.uint64]) -> None:
+    def take(self, random_words: Uint64s) -> None:
         """Let every draw use a word: the high half as a number below 2**bits, the low for 1 in `toss`."""
         high = (random_words >> np.uint64(32)).astype(np.int64)
         below = high >> (32 - self.bits)

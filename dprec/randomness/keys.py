@@ -6,16 +6,15 @@ secret from somebody who tries; only entropy does. What makes the experiment (da
 held back for early stopping) draws from the seed itself, which neither devices nor server are given.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import StringConstraints
 
+from dprec.arrays import AnyInts, Floats, Ints
 from dprec.components import Options, option
 from dprec.randomness.counters import generator
 from dprec.randomness.devices import DeviceDraws, Draws
@@ -41,25 +40,9 @@ class Keys(Protocol):
         """The seed of the simulated faults."""
 
     def draws(
-        self,
-        first_user: int,
-        indptr: NDArray[np.int64],
-        items: NDArray[np.integer],
-        values: NDArray[np.float64],
-        purpose: str,
-        protocol: str,
+        self, first_user: int, indptr: Ints, items: AnyInts, values: Floats, purpose: str, protocol: str
     ) -> Draws:
-        """Return the random words of some users in this run.
-
-        Parameters
-        ----------
-        first_user, indptr, items, values
-            See `DeviceDraws.of`.
-        purpose : str
-            What the words are for.
-        protocol : str
-            All that is installed on the devices: under another protocol, the words are others.
-        """
+        """Return the random words of some users in this run, for a purpose and all that is installed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,13 +70,7 @@ class InstalledKeys(Options):
         return int(self.network, 16)
 
     def draws(
-        self,
-        first_user: int,
-        indptr: NDArray[np.int64],
-        items: NDArray[np.integer],
-        values: NDArray[np.float64],
-        purpose: str,
-        protocol: str,
+        self, first_user: int, indptr: Ints, items: AnyInts, values: Floats, purpose: str, protocol: str
     ) -> Draws:
         """Return the random words of some users in this run; see `Keys`."""
         words = f"{purpose} {self.run} {protocol}"
@@ -109,17 +86,10 @@ class RunKeys:
     """Seed of whatever the server draws: starting points, whom it asks, noise."""
 
     @classmethod
-    def derive(cls, seed: int, run: str = "", entropy: bytes | None = None) -> RunKeys:
-        """Derive the keys.
+    def derive(cls, seed: int, run: str = "", entropy: bytes | None = None) -> Self:
+        """Derive the keys of a seed and a run, described by its protocol with all settings.
 
-        Parameters
-        ----------
-        seed : int
-            Seed of the experiment, at least 0.
-        run : str
-            Describes the run: its protocol with all settings. The server's draws change with it too.
-        entropy : bytes, optional
-            What devices and server draw from instead of the seed.
+        ``entropy``: what devices and server draw from instead of the seed.
         """
         seeded = str(seed).encode()
         secret = seeded if entropy is None else entropy
@@ -147,15 +117,7 @@ class ReleaseDraws:
     """The round of the release, from 1."""
 
     def generator(self, purpose: str, released: NDArray[np.generic]) -> np.random.Generator:
-        """Return a generator of noise; another round, purpose or number to be released gets other noise.
-
-        Parameters
-        ----------
-        purpose : str
-            What the noise is for.
-        released : ndarray
-            What the noise is added to.
-        """
+        """Return a generator of noise; another round, purpose or number to be released gets other noise."""
         return generator(seed_for(self.seed, released), f"{purpose}/{self.round_index}")
 
 
@@ -173,7 +135,6 @@ def seed_for(seed: int, *data: NDArray[np.generic]) -> int:
 
 
 def _derived(secret: bytes, domain: str, text: str = "") -> str:
-    """Return the key of a domain."""
     person = f"dprec {domain}".encode()
     key = hashlib.blake2b(secret, digest_size=_KEY_BYTES).digest()
     return hashlib.blake2b(text.encode(), key=key, person=person, digest_size=_KEY_BYTES).hexdigest()

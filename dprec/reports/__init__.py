@@ -1,21 +1,11 @@
 """Families of reports: what one kind of report is, on the device and at the server."""
 
-from dprec.reports.base import (
-    Asking,
-    DrawsFor,
-    FollowUp,
-    Profiles,
-    Reader,
-    ReportFamily,
-    ReportSize,
-    Wanted,
-)
-from dprec.reports.cells import CellFamily, IndependentDraws
-from dprec.reports.counts import CountFamily
-from dprec.reports.device_channel import DeviceChannel
-from dprec.reports.hidden_rows import HiddenRowFamily
-from dprec.reports.profiles import ProfileFamily
-from dprec.reports.residual_bits import ResidualBitFamily
+from dprec.reports.base import *
+from dprec.reports.cells import *
+from dprec.reports.counts import *
+from dprec.reports.hidden_rows import *
+from dprec.reports.profiles import *
+from dprec.reports.residual_bits import *
 
 __all__ = [
     "Asking",

@@ -6,24 +6,49 @@ what it loses (`losses`, `draws_about`), what it costs (`size`), and whether a f
 (`follow_up`). A mechanism names its family once, as `Mechanism.report_family`, which may be user-defined.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import LARGEST_CELL_EPSILON, ChannelDraws, PrivacyAccountant, PrivacyBudget, PrivacyUnit
+from dprec.arrays import Bools, Floats, Int32s, Ints, Uint8s
 from dprec.catalogue import Catalogue
 from dprec.channel import Channel
 from dprec.errors import SettingError
 from dprec.observations import Evidence, Observations, SymbolReports
 from dprec.randomness import Draws
 from dprec.ratings import Ratings, RatingScale
-from dprec.reports.device_channel import DeviceChannel
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceChannel:
+    """A mechanism at a budget, as applied on the devices."""
+
+    channel: Channel
+    """Everybody's; for a budget per user, that of a user with the median number of ratings."""
+    cells: int
+    """Cells that such a user reports."""
+    per_user: bool
+    """Whether the budget is per user, so that the channel depends on the number of cells."""
+
+    @property
+    def ratings(self) -> Floats:
+        """The true ratings, the inputs without "not rated", shape (levels,)."""
+        return self.channel.inputs[~np.isnan(self.channel.inputs)]
+
+    @property
+    def expected(self) -> Floats:
+        """E[r* | r] of every true rating, given that the report shows a rating, shape (levels,)."""
+        return (self.channel.inputs + self.channel.bias())[~np.isnan(self.channel.inputs)]
+
+    @property
+    def slope(self) -> float:
+        """Least-squares slope of E[r* | r]: 1 without bias, 0 if a report's mean says nothing about r."""
+        return float(np.polyfit(self.ratings, self.expected, 1)[0])
+
 
 REPORT_ROUND, FOLLOW_UP_ROUND = 1, 2
 """The rounds for which devices draw: of their reports, and of what follows them."""
@@ -49,10 +74,10 @@ class HasChannel(Protocol):
 class Profiles:
     """What some users have rated."""
 
-    counts: NDArray[np.int64]
+    counts: Ints
     """Ratings of each user; shape (users,)."""
-    items: NDArray[np.int32]
-    levels: NDArray[np.uint8]
+    items: Int32s
+    levels: Uint8s
     """By user, items ascending within a user; levels from 1; shape (sum of counts,)."""
 
 
@@ -84,7 +109,7 @@ class Reader(ABC):
     """What a server makes of reports as they arrive, of users in ascending order."""
 
     @abstractmethod
-    def take(self, users: NDArray[np.int64], reports: Sequence[bytes]) -> NDArray[np.bool_]:
+    def take(self, users: Ints, reports: Sequence[bytes]) -> Bools:
         """Decode the reports of some users and keep what they say; return which are valid.
 
         A report is any bytes at all: one that no device would send is rejected without an exception, and says
@@ -105,7 +130,7 @@ class Asking(Reader):
 
     question: bytes
     """The same for everybody."""
-    asked: NDArray[np.int64]
+    asked: Ints
     """What was asked of each user, from which losses follow (`ReportFamily.losses`); shape (users, ...)."""
 
 
@@ -130,11 +155,8 @@ class FollowUp(ABC):
         """Return the server's side, given what the reports say."""
 
     @abstractmethod
-    def losses(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> NDArray[np.float64]:
-        """Return what answers add to the loss of whole profiles, shape (users,).
-
-        A single rating, and any profile at all, must lose nothing beyond what the report may cost.
-        """
+    def losses(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> Floats:
+        """Return what answers add to the loss of whole profiles, shape (users,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +225,7 @@ class ReportFamily(ABC):
         return unit if unit in cls.units else "user"
 
     @classmethod
-    def channel_inputs(cls, scale: RatingScale) -> NDArray[np.float64]:
+    def channel_inputs(cls, scale: RatingScale) -> Floats:
         """Return the inputs of the mechanism's channel: the levels, after NaN where "not rated" is one."""
         return scale.values
 
@@ -214,16 +236,11 @@ class ReportFamily(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Refuse a budget and a catalogue for which there is no report, before anything runs.
-
-        Raises
-        ------
-        InputError
-        """
+        """Refuse a budget and a catalogue for which there is no report, before anything runs."""
 
     # The device.
 
-    def work(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def work(self, counts: Ints) -> Ints:
         """Return the cells that a device computes for users with ``counts`` ratings, shape (users,)."""
         return counts
 
@@ -243,7 +260,7 @@ class ReportFamily(ABC):
         """Return what reads the reports of so many users, for a completion that wants more than values."""
 
     def against_truth(
-        self, train: Ratings, observed: Observations, accepted: NDArray[np.bool_]
+        self, train: Ratings, observed: Observations, accepted: Bools
     ) -> tuple[tuple[str, ...], dict[str, float | None]]:
         """Return what only a simulation can say of reports: notes, and how far they are from the ratings.
 
@@ -261,13 +278,11 @@ class ReportFamily(ABC):
         """Return a dominating channel of one draw about a user who has ``cells`` cells."""
 
     @abstractmethod
-    def protects(self, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def protects(self, counts: Ints) -> Bools:
         """Return which users with ``counts`` ratings have a rating to protect, shape (users,)."""
 
     @abstractmethod
-    def losses(
-        self, counts: NDArray[np.int64], asked: NDArray[np.int64] | None = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def losses(self, counts: Ints, asked: Ints | None = None) -> tuple[Floats, Floats]:
         """Return the exact losses, per rating and per user, of users with ``counts`` ratings.
 
         Parameters
@@ -283,15 +298,10 @@ class ReportFamily(ABC):
         """
 
     @abstractmethod
-    def draws_about(self, counts: NDArray[np.int64], asked: NDArray[np.int64] | None = None) -> ChannelDraws:
+    def draws_about(self, counts: Ints, asked: Ints | None = None) -> ChannelDraws:
         """Return the independent draws about users with ``counts`` ratings, for composition; see `losses`."""
 
-    def accountant(
-        self,
-        counts: NDArray[np.int64],
-        sent: NDArray[np.bool_],
-        asked: NDArray[np.int64] | None = None,
-    ) -> PrivacyAccountant:
+    def accountant(self, counts: Ints, sent: Bools, asked: Ints | None = None) -> PrivacyAccountant:
         """Return the accountant of a round of reports, and of what followed them.
 
         Parameters
@@ -307,9 +317,7 @@ class ReportFamily(ABC):
         accountant.step(1, sent, *self.losses(counts, asked), self.draws_about(counts, asked))
         return accountant
 
-    def report_losses(
-        self, profiles: Profiles, draws: DrawsFor
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def report_losses(self, profiles: Profiles, draws: DrawsFor) -> tuple[Floats, Floats]:
         """Return what devices charge themselves for their reports, which they know; see `losses`."""
         return self.losses(profiles.counts)
 
@@ -318,7 +326,7 @@ class ReportFamily(ABC):
         """Return what no profile loses more than, by its report and what follows it: per rating, per user."""
 
     @abstractmethod
-    def device_channel(self, counts: NDArray[np.int64]) -> DeviceChannel | None:
+    def device_channel(self, counts: Ints) -> DeviceChannel | None:
         """Return the channel of devices with ``counts`` ratings, or None without noise."""
 
     # What it costs.
@@ -342,9 +350,7 @@ class ReportFamily(ABC):
         """Yield losses of so many entries that follow from matrices: what was compared, and the loss."""
         yield from ()
 
-    def audited_symbols(
-        self, exchange: int, reports: list[bytes], items: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def audited_symbols(self, exchange: int, reports: list[bytes], items: Ints) -> Ints:
         """Return what can be read in reports, a column for each thing that is, shape (reports, columns).
 
         Parameters

@@ -16,17 +16,24 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import LARGEST_CELL_EPSILON, ChannelDraws, PrivacyBudget, worst_pair
-from dprec.arrays import GrowingArray, offsets, rows_of
+from dprec.arrays import Bools, Floats, GrowingArray, Ints, Uint8s, Uint16s, Uint64s, offsets, rows_of
 from dprec.catalogue import Catalogue
 from dprec.channel import Channel
 from dprec.errors import InputError, SettingError, within
 from dprec.observations import Evidence, Observations, SymbolReports
 from dprec.randomness import even_share
-from dprec.reports.base import REPORT_ROUND, DrawsFor, Profiles, Reader, ReportFamily, ReportSize, Wanted
-from dprec.reports.device_channel import DeviceChannel
+from dprec.reports.base import (
+    REPORT_ROUND,
+    DeviceChannel,
+    DrawsFor,
+    Profiles,
+    Reader,
+    ReportFamily,
+    ReportSize,
+    Wanted,
+)
 from dprec.wire import ReportCodec
 
 _SMALLEST_EPSILON = 1e-9
@@ -42,7 +49,7 @@ class IndependentDraws(ReportFamily):
     _channels: dict[int, Channel] = field(default_factory=dict, init=False)
 
     @abstractmethod
-    def cells(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def cells(self, counts: Ints) -> Ints:
         """Return how many draws are sent of users who have ``counts`` ratings, shape (users,)."""
 
     def channel(self, cells: int) -> Channel:
@@ -88,11 +95,9 @@ class IndependentDraws(ReportFamily):
         return channel if channel.epsilon <= epsilon else None
 
     def _at(self, epsilon: float) -> Channel:
-        """Return the channel at the budget of one draw."""
         return self.mechanism.channel(self.scale, epsilon)
 
     def _share(self, budget: PrivacyBudget, cells: int) -> float:
-        """Return the budget of one of ``cells`` draws."""
         even = even_share(budget.epsilon, cells)
         if even < _SMALLEST_EPSILON:
             return even
@@ -117,14 +122,12 @@ class IndependentDraws(ReportFamily):
             return None
         return self.channel(power).epsilon * math.sqrt(power / cells)
 
-    def protects(self, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def protects(self, counts: Ints) -> Bools:
         """Return of which users anything is sent."""
-        sent: NDArray[np.bool_] = self.cells(counts) > 0
+        sent: Bools = self.cells(counts) > 0
         return sent
 
-    def losses(
-        self, counts: NDArray[np.int64], asked: NDArray[np.int64] | None = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def losses(self, counts: Ints, asked: Ints | None = None) -> tuple[Floats, Floats]:
         """Return the exact losses, per rating and per user, of users with ``counts`` ratings.
 
         Draws are independent, so a whole profile costs their sum. If the rated items are revealed, profiles
@@ -137,7 +140,7 @@ class IndependentDraws(ReportFamily):
         per_rating = per_cell[of_user]
         return per_rating, np.where(cells > 0, per_rating * np.maximum(cells, 1), 0.0)
 
-    def draws_about(self, counts: NDArray[np.int64], asked: NDArray[np.int64] | None = None) -> ChannelDraws:
+    def draws_about(self, counts: Ints, asked: Ints | None = None) -> ChannelDraws:
         """Return a draw for each cell of every user."""
         cells = self.cells(counts)
         sizes, places = np.unique(np.maximum(cells, 1), return_inverse=True)
@@ -159,7 +162,7 @@ class IndependentDraws(ReportFamily):
         rounding = 1.0 if budget is None or budget.per != "user" else _ROUNDING
         return float(per_rating.max()) * rounding, float(per_user.max()) * rounding
 
-    def device_channel(self, counts: NDArray[np.int64]) -> DeviceChannel | None:
+    def device_channel(self, counts: Ints) -> DeviceChannel | None:
         """Return the channel of the user with the median number of ratings; None if there is no noise."""
         if self.budget is None:
             return None
@@ -185,7 +188,7 @@ class CellFamily(IndependentDraws):
         """Refuse a budget for which there is no channel, or a catalogue that reports cannot represent."""
         _ = self.codec
 
-    def cells(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def cells(self, counts: Ints) -> Ints:
         """Return the ratings: each is a draw, shape (users,)."""
         return counts
 
@@ -198,28 +201,13 @@ class CellFamily(IndependentDraws):
         """Return the set of rated items of every user, with a symbol for each."""
         return self.codec.encode(offsets(profiles.counts), profiles.items, self.drawn(profiles, draws))
 
-    def drawn(self, profiles: Profiles, draws: DrawsFor) -> NDArray[np.uint16]:
+    def drawn(self, profiles: Profiles, draws: DrawsFor) -> Uint16s:
         """Return the symbols of the rated items, the same whenever they are computed, shape (ratings,)."""
         noise = draws("report").per_cell(profiles.counts, profiles.items, REPORT_ROUND)
         return self.perturb(profiles.counts, profiles.levels, noise)
 
-    def perturb(
-        self, cells: NDArray[np.int64], levels: NDArray[np.uint8], random_words: NDArray[np.uint64]
-    ) -> NDArray[np.uint16]:
-        """Send the cells of some users through each user's channel.
-
-        Parameters
-        ----------
-        cells : ndarray of int64, shape (users,)
-            Cells of each user.
-        levels : ndarray of uint8, shape (sum of cells,)
-            By user; 0 is "not rated".
-        random_words : ndarray of uint64, shape (sum of cells,)
-
-        Returns
-        -------
-        ndarray of uint16, shape (sum of cells,)
-        """
+    def perturb(self, cells: Ints, levels: Uint8s, random_words: Uint64s) -> Uint16s:
+        """Send users' cells, of level 0 if "not rated", through their channels, shape (sum of cells,)."""
         symbols = np.empty(levels.size, dtype=np.uint16)
         for channel, which in self._by_channel(cells):
             symbols[which] = channel.sample(levels[which], random_words[which])
@@ -229,47 +217,22 @@ class CellFamily(IndependentDraws):
         """Return what reads the reports of so many users."""
         return CellReader(self, n_users, wanted)
 
-    def read(self, cells: NDArray[np.int64], symbols: NDArray[np.uint16]) -> NDArray[np.float64]:
-        """Return the value that each symbol stands for, undoing the encoding of `perturb`, not its noise.
-
-        Parameters
-        ----------
-        cells : ndarray of int64, shape (users,)
-            Cells with a symbol, by user.
-        symbols : ndarray of uint16, shape (sum of cells,)
-        """
+    def read(self, cells: Ints, symbols: Uint16s) -> Floats:
+        """Return the value that each symbol stands for, undoing the encoding of `perturb`, not its noise."""
         values = np.empty(symbols.size)
         for channel, which in self._by_channel(cells):
             values[which] = channel.values[symbols[which]]
         return values
 
-    def likelihood(self, cells: NDArray[np.int64], symbols: NDArray[np.uint16]) -> NDArray[np.float64]:
-        """Return the probability of each symbol given each level of the scale, shape (cells, levels).
-
-        Parameters
-        ----------
-        cells : ndarray of int64, shape (users,)
-            Cells with a symbol, by user.
-        symbols : ndarray of uint16, shape (sum of cells,)
-        """
+    def likelihood(self, cells: Ints, symbols: Uint16s) -> Floats:
+        """Return the probability of each symbol given each level of the scale, shape (cells, levels)."""
         given = np.empty((symbols.size, self.scale.levels))
         for channel, which in self._by_channel(cells):
             given[which] = channel.probabilities[:, symbols[which]].T
         return given
 
-    def evidence_of(
-        self, cells: NDArray[np.int64], symbols: NDArray[np.uint16], accepted: NDArray[np.bool_]
-    ) -> Evidence:
-        """Return symbols with the channels through which they were sent.
-
-        Parameters
-        ----------
-        cells : ndarray of int64, shape (users,)
-            Cells with a symbol, by user.
-        symbols : ndarray of uint16, shape (sum of cells,)
-        accepted : ndarray of bool, shape (users,)
-            Whose report was accepted.
-        """
+    def evidence_of(self, cells: Ints, symbols: Uint16s, accepted: Bools) -> Evidence:
+        """Return symbols with the channels through which they were sent."""
         of_cell, channels = np.zeros(symbols.size, dtype=np.int64), []
         for number, (channel, which) in enumerate(self._by_channel(cells)):
             channels.append(channel.probabilities)
@@ -277,19 +240,8 @@ class CellFamily(IndependentDraws):
         channels = channels or [self.reference_channel.probabilities]
         return SymbolReports(tuple(channels), symbols.astype(np.int64), of_cell)
 
-    def noise_variance(self, cells: NDArray[np.int64]) -> float | None:
-        """Return the mean variance of the value read for a rating, over the levels and the users' reports.
-
-        Parameters
-        ----------
-        cells : ndarray of int64, shape (users,)
-            Cells that each user's report shows as rated.
-
-        Returns
-        -------
-        float or None
-            None if nothing is reported, or no noise is added to the ratings.
-        """
+    def noise_variance(self, cells: Ints) -> float | None:
+        """Return the mean variance of the value read for a rating; None without reports or noise."""
         if self.budget is None or not cells.any():
             return None
         sizes, users = np.unique(cells[cells > 0], return_counts=True)
@@ -307,9 +259,7 @@ class CellFamily(IndependentDraws):
         """Return the bits of the set of rated items and of their symbols."""
         return self.codec.parts(report)
 
-    def audited_symbols(
-        self, exchange: int, reports: list[bytes], items: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def audited_symbols(self, exchange: int, reports: list[bytes], items: Ints) -> Ints:
         """Return one more than the symbol of every item; 0 where there is none."""
         decoded = self.codec.decode(reports)
         symbols = np.zeros((len(reports), self.n_items), dtype=np.int64)
@@ -317,7 +267,7 @@ class CellFamily(IndependentDraws):
         # A symbol that the channel does not have stands for a rating without an answer.
         return np.where(symbols > self.reference_channel.symbols, 0, symbols)
 
-    def _by_channel(self, cells: NDArray[np.int64]) -> Iterator[tuple[Channel, NDArray[np.int64] | slice]]:
+    def _by_channel(self, cells: Ints) -> Iterator[tuple[Channel, Ints | slice]]:
         """Yield the channels of users with so many cells, each with the cells that it is for."""
         sizes = np.unique(cells[cells > 0]).tolist()
         if len({id(self.channel(size)) for size in sizes}) == 1:
@@ -343,7 +293,7 @@ class CellReader(Reader):
         self._items, self._values = GrowingArray(np.int32), GrowingArray(np.float64)
         self._symbols = GrowingArray(np.uint16)
 
-    def take(self, users: NDArray[np.int64], reports: Sequence[bytes]) -> NDArray[np.bool_]:
+    def take(self, users: Ints, reports: Sequence[bytes]) -> Bools:
         """Decode reports, and keep the items that they show with what is read for them."""
         decoded = self._codec.decode(reports)
         counts = np.diff(decoded.indptr)

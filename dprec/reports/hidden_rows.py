@@ -1,15 +1,12 @@
 """One symbol for every item of the catalogue, rated or not, which hides which items were rated."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import PrivacyUnit
-from dprec.arrays import offsets, rows_of
+from dprec.arrays import Bools, Floats, Ints, Uint8s, Uint16s, offsets, rows_of
 from dprec.observations import Evidence, Observations, RowReports
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports.base import REPORT_ROUND, DrawsFor, HasChannel, Profiles, ReportSize
@@ -54,7 +51,7 @@ class HiddenRowFamily(CellFamily):
         return "cell" if unit == "rating" else unit
 
     @classmethod
-    def channel_inputs(cls, scale: RatingScale) -> NDArray[np.float64]:
+    def channel_inputs(cls, scale: RatingScale) -> Floats:
         """Return NaN for "not rated", and the levels."""
         return np.concatenate([[np.nan], scale.values])
 
@@ -63,11 +60,11 @@ class HiddenRowFamily(CellFamily):
         """Return all cells: which of them are rated is hidden."""
         return users * items
 
-    def cells(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def cells(self, counts: Ints) -> Ints:
         """Return the items of the catalogue, for every user."""
         return np.full_like(counts, self.n_items)
 
-    def work(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def work(self, counts: Ints) -> Ints:
         """Return the items of the catalogue, for every user."""
         return self.cells(counts)
 
@@ -75,7 +72,7 @@ class HiddenRowFamily(CellFamily):
         """Return the symbols of all items of the catalogue, rated or not."""
         n_users, n_items = profiles.counts.size, self.n_items
         cells = self.cells(profiles.counts)
-        levels: NDArray[np.uint8] = np.zeros((n_users, n_items), dtype=np.uint8)
+        levels: Uint8s = np.zeros((n_users, n_items), dtype=np.uint8)
         levels[rows_of(profiles.counts), profiles.items] = profiles.levels
         noise = draws("report").per_cell(cells, np.tile(np.arange(n_items), n_users), REPORT_ROUND)
         symbols = self.perturb(cells, levels.ravel(), noise)
@@ -83,17 +80,15 @@ class HiddenRowFamily(CellFamily):
         counts = np.bincount(shown // n_items, minlength=n_users)
         return self.codec.encode(offsets(counts), shown % n_items, symbols[shown])
 
-    def read(self, cells: NDArray[np.int64], symbols: NDArray[np.uint16]) -> NDArray[np.float64]:
+    def read(self, cells: Ints, symbols: Uint16s) -> Floats:
         """Return the value that each symbol stands for; see the base class."""
         return self.reference_channel.values[symbols]
 
-    def likelihood(self, cells: NDArray[np.int64], symbols: NDArray[np.uint16]) -> NDArray[np.float64]:
+    def likelihood(self, cells: Ints, symbols: Uint16s) -> Floats:
         """Return the probability of each symbol given each level; see the base class."""
         return self.reference_channel.probabilities[1:, symbols].T
 
-    def evidence_of(
-        self, cells: NDArray[np.int64], symbols: NDArray[np.uint16], accepted: NDArray[np.bool_]
-    ) -> RowReports:
+    def evidence_of(self, cells: Ints, symbols: Uint16s, accepted: Bools) -> RowReports:
         """Return the symbols that are shown, and what is known of all others."""
         channel = self.reference_channel
         return RowReports(
@@ -105,7 +100,7 @@ class HiddenRowFamily(CellFamily):
             reported=accepted,
         )
 
-    def noise_variance(self, cells: NDArray[np.int64]) -> float | None:
+    def noise_variance(self, cells: Ints) -> float | None:
         """Return the mean variance of the value read for a rating; see the base class."""
         if self.budget is None or not cells.any():
             return None
@@ -119,7 +114,7 @@ class HiddenRowFamily(CellFamily):
         return ReportSize(channel.symbols, self.n_items, bits, epsilon, "cell")
 
     def against_truth(
-        self, train: Ratings, observed: Observations, accepted: NDArray[np.bool_]
+        self, train: Ratings, observed: Observations, accepted: Bools
     ) -> tuple[tuple[str, ...], dict[str, float | None]]:
         """Say how many ratings are made up and lost, and how far they are from the true ones if a paper does.
 
@@ -154,13 +149,13 @@ class HiddenRowFamily(CellFamily):
 class RatedCells:
     """The cells that are both reported as rated and truly rated; only a simulation knows them."""
 
-    among_reported: NDArray[np.int64]
+    among_reported: Ints
     """Their positions among the observations; shape (cells,)."""
-    among_rated: NDArray[np.int64]
+    among_rated: Ints
     """Their positions among the ratings that the devices hold; shape (cells,)."""
 
     @classmethod
-    def of(cls, train: Ratings, observed: Observations) -> RatedCells:
+    def of(cls, train: Ratings, observed: Observations) -> Self:
         """Find the cells that observations and ratings have in common."""
         reported = observed.users.astype(np.int64) * train.n_items + observed.items
         places = np.intersect1d(reported, train.cells, assume_unique=True, return_indices=True)[1:]

@@ -6,17 +6,14 @@ depend on values. Each answer costs at most an even share of the budget, whateve
 them together cost at most the budget.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import PrivacyUnit
-from dprec.arrays import places_of
+from dprec.arrays import Bools, Floats, Ints, Uint8s, Uint16s, Uint64s, places_of
 from dprec.channel import Channel
 from dprec.observations import Evidence, ResidualReports
 from dprec.randomness import shuffled_within
@@ -38,10 +35,7 @@ class AsksAboutFew(HasChannel, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ResidualBitFamily(CellFamily):
-    """Whether a few ratings are above the mean of their user's, at a budget per user; see `ReportFamily`.
-
-    Where the base class speaks of draws about a user, these are its answers.
-    """
+    """Whether a few ratings are above the mean of their user's, at a budget per user; these are its draws."""
 
     mechanism: AsksAboutFew
     by_cell: ClassVar[bool] = False
@@ -60,7 +54,7 @@ class ResidualBitFamily(CellFamily):
         assert self.budget is not None, "answers without a budget"
         return min(self.mechanism.asked(self.budget.epsilon), self.n_items)
 
-    def cells(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def cells(self, counts: Ints) -> Ints:
         """Return how many answers users give who have ``counts`` ratings, shape (users,)."""
         return np.minimum(counts, self.most)
 
@@ -88,35 +82,15 @@ class ResidualBitFamily(CellFamily):
         coded = Channel.from_probabilities(rows, channel.inputs, np.append(channel.values, middle), np.inf)
         return ReportCodec(coded, self.n_items)
 
-    def drawn(self, profiles: Profiles, draws: DrawsFor) -> NDArray[np.uint16]:
+    def drawn(self, profiles: Profiles, draws: DrawsFor) -> Uint16s:
         """Return an answer, or none, about every rated item, shape (ratings,)."""
         counts, items = profiles.counts, profiles.items
         choice = draws("choice").per_cell(counts, items, REPORT_ROUND)
         noise = draws("report").per_cell(counts, items, REPORT_ROUND)
         return self.answers(counts, profiles.levels, choice, noise)
 
-    def answers(
-        self,
-        counts: NDArray[np.int64],
-        levels: NDArray[np.uint8],
-        choice: NDArray[np.uint64],
-        noise: NDArray[np.uint64],
-    ) -> NDArray[np.uint16]:
-        """Draw some ratings of every user and answer about them.
-
-        Parameters
-        ----------
-        counts : ndarray of int64, shape (users,)
-            Ratings of each user.
-        levels : ndarray of uint8, shape (ratings,)
-            By user.
-        choice, noise : ndarray of uint64, shape (ratings,)
-            Independent random words: for which ratings are drawn, and for the answers.
-
-        Returns
-        -------
-        ndarray of uint16, shape (ratings,)
-        """
+    def answers(self, counts: Ints, levels: Uint8s, choice: Uint64s, noise: Uint64s) -> Uint16s:
+        """Draw some ratings of every user and answer about them, shape (ratings,)."""
         drawn = drawn_ratings(counts, self.most, choice)
         symbols = np.full(levels.size, self._silent, dtype=np.uint16)
         sides = sides_of_the_mean(counts, levels, self.scale)
@@ -127,7 +101,7 @@ class ResidualBitFamily(CellFamily):
         """Return what reads the reports; the answers are kept, as there is no likelihood of a level."""
         return super().reader(n_users, replace(wanted, likelihood=False, symbols=True))
 
-    def read(self, cells: NDArray[np.int64], symbols: NDArray[np.uint16]) -> NDArray[np.float64]:
+    def read(self, cells: Ints, symbols: Uint16s) -> Floats:
         """Return the value that each symbol stands for; the middle of the scale without an answer."""
         values = np.full(symbols.size, (self.scale.low + self.scale.high) / 2)
         answered = self._answered(cells, symbols)
@@ -135,9 +109,7 @@ class ResidualBitFamily(CellFamily):
         values[answered] = super().read(given, symbols[answered])
         return values
 
-    def evidence_of(
-        self, cells: NDArray[np.int64], symbols: NDArray[np.uint16], accepted: NDArray[np.bool_]
-    ) -> ResidualReports:
+    def evidence_of(self, cells: Ints, symbols: Uint16s, accepted: Bools) -> ResidualReports:
         """Return the answers in the reports of users with so many ratings."""
         answered = self._answered(cells, symbols)
         sizes, of_user = np.unique(np.maximum(self.cells(cells), 1), return_inverse=True)
@@ -145,25 +117,20 @@ class ResidualBitFamily(CellFamily):
         above, lying = symbols[answered] == 1, np.repeat(lies[of_user], cells)[answered]
         return ResidualReports(np.flatnonzero(answered), above, lying)
 
-    def _answered(self, counts: NDArray[np.int64], symbols: NDArray[np.uint16]) -> NDArray[np.bool_]:
+    def _answered(self, counts: Ints, symbols: Uint16s) -> Bools:
         """Return which cells have an answer, without users who give another number than they should."""
         answered = symbols != self._silent
         users = np.repeat(np.arange(counts.size), counts)
         given = np.bincount(users[answered], minlength=counts.size)
-        read: NDArray[np.bool_] = answered & (given == self.cells(counts))[users]
+        read: Bools = answered & (given == self.cells(counts))[users]
         return read
 
-    def noise_variance(self, cells: NDArray[np.int64]) -> float | None:
+    def noise_variance(self, cells: Ints) -> float | None:
         """Return the mean variance of the value read for an answer; see the base class."""
         return super().noise_variance(self.cells(cells))
 
-    def losses(
-        self, counts: NDArray[np.int64], asked: NDArray[np.int64] | None = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the exact losses, per rating and per user, of users with ``counts`` ratings.
-
-        They are the same: one rating can move the mean past all that are answered about.
-        """
+    def losses(self, counts: Ints, asked: Ints | None = None) -> tuple[Floats, Floats]:
+        """Return the exact losses, per rating and per user, of users with ``counts`` ratings."""
         per_answer, per_user = super().losses(counts)
         return np.where(np.isnan(per_answer), np.nan, per_user), per_user
 
@@ -178,40 +145,16 @@ class ResidualBitFamily(CellFamily):
         return int(self.cells(np.array([entries]))[0])
 
 
-def sides_of_the_mean(
-    counts: NDArray[np.int64], levels: NDArray[np.uint8], scale: RatingScale
-) -> NDArray[np.uint8]:
-    """Return the highest level for ratings above the mean of their user's, the lowest for the others.
-
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (users,)
-        Ratings of each user.
-    levels : ndarray of uint8, shape (ratings,)
-        By user.
-
-    Returns
-    -------
-    ndarray of uint8, shape (ratings,)
-    """
+def sides_of_the_mean(counts: Ints, levels: Uint8s, scale: RatingScale) -> Uint8s:
+    """Return the highest level for ratings above the mean of their user's, the lowest for the others."""
     ratings, users = scale.values[levels - 1], np.repeat(np.arange(counts.size), counts)
     sums = np.bincount(users, weights=ratings, minlength=counts.size)
     above = ratings * counts[users] > sums[users]
     return np.where(above, scale.levels, 1).astype(np.uint8)
 
 
-def drawn_ratings(
-    counts: NDArray[np.int64], most: int, random_words: NDArray[np.uint64]
-) -> NDArray[np.bool_]:
-    """Draw up to ``most`` ratings of each user, all choices equally likely; return a mask, shape (ratings,).
-
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (users,)
-        Ratings of each user.
-    random_words : ndarray of uint64, shape (ratings,)
-        By user.
-    """
+def drawn_ratings(counts: Ints, most: int, random_words: Uint64s) -> Bools:
+    """Draw up to ``most`` ratings of each user, all choices equally likely, shape (ratings,)."""
     order = shuffled_within(np.repeat(np.arange(counts.size), counts), random_words)
     drawn = np.zeros(random_words.size, dtype=np.bool_)
     drawn[order[places_of(counts) < most]] = True

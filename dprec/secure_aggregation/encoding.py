@@ -11,16 +11,15 @@ What other items of its bucket add to an item is right on average, as its sign i
 have few ratings.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import offsets, rows_of, segments
+from dprec.arrays import AnyInts, Floats, Ints, offsets, rows_of, segments
 from dprec.errors import SettingError
 from dprec.randomness import generator
 from dprec.secure_aggregation.secrets import derived_key, stream
@@ -33,30 +32,14 @@ OVERFLOW = 2.0**-40
 
 
 def modulus_bits(largest_sum: int, noise_variance: float, totals: int) -> int:
-    """Return the bits of the smallest modulus that holds sums of either sign and their noise.
-
-    Parameters
-    ----------
-    largest_sum : int
-        Largest absolute value of a sum without noise, whatever the data.
-    noise_variance : float
-        Of the Skellam noise of one total, without dropouts.
-    totals : int
-        How many totals there are in a run.
-    """
+    """Return the bits of the smallest modulus that holds sums of either sign and their noise."""
     largest = largest_sum + skellam_tail(noise_variance, OVERFLOW / totals)
     # From -2**(bits - 1) to 2**(bits - 1) - 1.
     return largest.bit_length() + 1
 
 
 def check_modulus(bits: int | None, needed: int) -> int:
-    """Return the bits of the modulus: as many as are asked for, or as are needed.
-
-    Raises
-    ------
-    SettingError
-        When sums could overflow.
-    """
+    """Return the bits of the modulus, asked for or needed; raises SettingError if sums could overflow."""
     if needed > MOST_BITS:
         raise SettingError("modulus_bits", f"sums of {needed} bits", f"sums of at most {MOST_BITS} bits")
     if bits is not None and bits < needed:
@@ -93,14 +76,14 @@ def word_type(bits: int) -> np.dtype[np.unsignedinteger]:
     return np.dtype(next(f"u{size // 8}" for size in (16, 32, 64) if bits <= size))
 
 
-def reduced(values: NDArray[np.integer], bits: int) -> NDArray[np.unsignedinteger]:
+def reduced(values: AnyInts, bits: int) -> NDArray[np.unsignedinteger]:
     """Return integers modulo 2**bits, from 0 on."""
     mask = (1 << bits) - 1
     words: NDArray[np.unsignedinteger] = values.astype(word_type(bits)) & word_type(bits).type(mask)
     return words
 
 
-def centred(total: NDArray[np.unsignedinteger], bits: int) -> NDArray[np.int64]:
+def centred(total: NDArray[np.unsignedinteger], bits: int) -> Ints:
     """Return the integers of either sign that lie nearest to 0 and are the given ones modulo 2**bits."""
     values = reduced(total, bits).astype(np.int64)
     return values - ((values >> (bits - 1)) << bits)
@@ -117,44 +100,14 @@ def steps_of_unit(norm: int, numbers: int) -> float:
 
     Rounding makes a vector of c steps longer: with probability 1 - exp(-1/2) or more, its squared norm stays
     within c^2 + d / 4 + c + sqrt(d) / 2 for d numbers that are rounded [kairouz2021]. The result is the
-    largest c at which that is within the bound.
-
-    Parameters
-    ----------
-    norm : int
-        Bound on the norm of a rounded vector, in steps.
-    numbers : int
-        Largest number of a vector's entries other than 0.
-
-    Returns
-    -------
-    float
-        Not above 0 if the bound is too small for so many numbers.
+    largest c at which that is within the bound, and not above 0 if the bound is too small.
     """
     spent = numbers / 4 + math.sqrt(numbers) / 2
     return (math.sqrt(max(0.0, 1 + 4 * (norm**2 - spent))) - 1) / 2
 
 
-def rounded_rows(
-    values: NDArray[np.float64], counts: NDArray[np.int64], norm: int, keys: Sequence[bytes]
-) -> NDArray[np.int64]:
-    """Round the numbers of every device to whole ones.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (cells,)
-        In steps; the norm of a device's numbers is at most the bound.
-    counts : ndarray of int64, shape (devices,)
-        How many of them are each device's.
-    norm : int
-        Bound on the norm of a device's rounded numbers.
-    keys : sequence of bytes
-        A key of each device.
-
-    Returns
-    -------
-    ndarray of int64, shape (cells,)
-    """
+def rounded_rows(values: Floats, counts: Ints, norm: int, keys: Sequence[bytes]) -> Ints:
+    """Round the numbers of every device, in steps, to integers of a norm within the bound, shape (cells,)."""
     # Towards 0, which makes no vector longer: what a device sends that finds no other in all its attempts.
     result = np.trunc(values).astype(np.int64)
     waiting = np.flatnonzero(counts)
@@ -185,22 +138,22 @@ class Rotation:
 
     size: int
     """Numbers of a vector."""
-    signs: NDArray[np.float64]
+    signs: Floats
     """1 or -1; as many as the next power of two; shape (padded,)."""
 
     @classmethod
-    def of(cls, size: int, seed: int, purpose: str) -> Rotation:
+    def of(cls, size: int, seed: int, purpose: str) -> Self:
         """Draw the signs."""
         random = generator(seed, purpose)
         return cls(size, random.choice([-1.0, 1.0], padded_size(size)))
 
-    def turned(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def turned(self, rows: Floats) -> Floats:
         """Return vectors after the rotation, shape (rows, padded), from shape (rows, size)."""
         padded = np.zeros((len(rows), self.signs.size))
         padded[:, : self.size] = rows * self.signs[: self.size]
         return _mixed(padded)
 
-    def turned_back(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def turned_back(self, rows: Floats) -> Floats:
         """Return vectors before the rotation, shape (rows, size)."""
         return (_mixed(rows.copy()) * self.signs)[:, : self.size]
 
@@ -215,18 +168,11 @@ def largest_number(norm: float, size: int, probability: float) -> float:
 
     A number is a sum of all with random signs, so Hoeffding's inequality bounds it; the bound holds for one
     number of one vector that does not depend on the signs.
-
-    Parameters
-    ----------
-    norm : float
-        Of the vector.
-    size : int
-        Numbers of the turned vector.
     """
     return norm * min(1.0, math.sqrt(2 * math.log(2 / probability) / size))
 
 
-def _mixed(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def _mixed(rows: Floats) -> Floats:
     """Multiply rows by the orthogonal Walsh-Hadamard matrix, in place."""
     count, size = rows.shape
     half = 1
@@ -243,14 +189,14 @@ def _mixed(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 class CountSketch:
     """Items hashed to fewer buckets with random signs: one row of a count sketch (see [charikar2002])."""
 
-    buckets: NDArray[np.int64]
+    buckets: Ints
     """Bucket of each item, from 0 to ``size`` - 1; shape (items,)."""
-    signs: NDArray[np.int64]
+    signs: Ints
     """1 or -1; shape (items,)."""
     size: int
 
     @classmethod
-    def of(cls, items: int, size: int, seed: int, purpose: str) -> CountSketch:
+    def of(cls, items: int, size: int, seed: int, purpose: str) -> Self:
         """Draw buckets, as many items in each as can be, and signs."""
         random = generator(seed, purpose)
         buckets = random.permutation(np.arange(items) % size)
@@ -261,7 +207,7 @@ class CountSketch:
         """Most items that share a bucket."""
         return int(np.bincount(self.buckets, minlength=self.size).max())
 
-    def estimates(self, totals: NDArray[np.float64]) -> NDArray[np.float64]:
+    def estimates(self, totals: Floats) -> Floats:
         """Return the numbers of every item, shape (items, width), from those of every bucket."""
-        estimates: NDArray[np.float64] = totals[self.buckets] * self.signs[:, None]
+        estimates: Floats = totals[self.buckets] * self.signs[:, None]
         return estimates

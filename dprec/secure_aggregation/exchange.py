@@ -5,25 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from dprec.arrays import AnyInts, Bools, Ints
+from dprec.secure_aggregation import masking
 from dprec.secure_aggregation import secrets as shamir
 from dprec.secure_aggregation.encoding import reduced, word_type
 from dprec.secure_aggregation.graph import GraphSize, MaskGraph
-from dprec.secure_aggregation.masking import (
-    KEYS_BYTES,
-    SEALED_BYTES,
-    RevealedShares,
-    SumContext,
-    Words,
-    check_threshold,
-    masked_vector,
-    pack_vector,
-    pieces,
-    unmasked_total,
-    unpack_presence,
-)
 from dprec.secure_aggregation.secrets import (
     PUBLIC_BYTES,
     SECRET_BYTES,
@@ -43,22 +29,12 @@ _NONCE = bytes(12)
 class MaskingDevice:
     """What one device says in one sum, step by step; each step is answered once.
 
-    Parameters
-    ----------
-    key : bytes
-        Its key of this sum, from `dprec.secure_aggregation.secrets.device_keys`.
-    user : int
-        Its own number in the sum.
-    neighbours : ndarray of int64, shape (degree,)
+    ``key`` is its key of this sum, from `dprec.secure_aggregation.secrets.device_keys`; ``user`` its own
+    number in the sum.
     """
 
     def __init__(
-        self,
-        key: bytes,
-        user: int,
-        neighbours: NDArray[np.int64],
-        graph_size: GraphSize,
-        context: SumContext,
+        self, key: bytes, user: int, neighbours: Ints, graph_size: GraphSize, context: masking.SumContext
     ) -> None:
         self._user, self._neighbours = user, neighbours
         self._size, self._context = graph_size, context
@@ -75,7 +51,7 @@ class MaskingDevice:
 
     def share(self, keys_of_neighbours: bytes) -> bytes:
         """Return shares of its two secrets for every neighbour, encrypted for it."""
-        keys = pieces(keys_of_neighbours, self._size.degree, KEYS_BYTES)
+        keys = masking.pieces(keys_of_neighbours, self._size.degree, masking.KEYS_BYTES)
         self._public = [(key[:PUBLIC_BYTES], key[PUBLIC_BYTES:]) for key in keys]
         given = [
             shamir.as_bytes(shamir.shares(polynomials, self._size.degree)[0])
@@ -87,27 +63,24 @@ class MaskingDevice:
         ]
         return b"".join(sealed)
 
-    def mask(self, shares_of_neighbours: bytes, vector: NDArray[np.integer]) -> bytes:
+    def mask(self, shares_of_neighbours: bytes, vector: AnyInts) -> bytes:
         """Keep the shares that neighbours encrypted for this device, and return the masked vector."""
-        sealed = pieces(shares_of_neighbours, self._size.degree, SEALED_BYTES)
+        sealed = masking.pieces(shares_of_neighbours, self._size.degree, masking.SEALED_BYTES)
         self._held = [
             self._cipher(column, neighbour).decrypt(_NONCE, data, None)
             for column, (neighbour, data) in enumerate(zip(self._neighbours.tolist(), sealed, strict=True))
         ]
         keys = self._private, self._secrets.seeds()[0]
         masks = [mask_key for mask_key, _ in self._public]
-        masked = masked_vector(vector, self._user, keys, self._neighbours, masks, self._context)
-        return pack_vector(masked, self._context.bits)
+        masked = masking.masked_vector(vector, self._user, keys, self._neighbours, masks, self._context)
+        return masking.pack_vector(masked, self._context.bits)
 
     def unmask(self, presence_of_neighbours: bytes) -> bytes:
         """Return of every neighbour a share of its seed if it is present, and of its mask key if it is not.
 
-        Raises
-        ------
-        ValueError
-            When it is asked again, or when fewer neighbours than the threshold are said to be present.
+        Raises ValueError when it is asked again, or fewer than the threshold are said to be present.
         """
-        present = unpack_presence(presence_of_neighbours, self._size.degree)
+        present = masking.unpack_presence(presence_of_neighbours, self._size.degree)
         if self._answered:
             raise ValueError("shares of this sum were revealed already")
         if present.sum() < self._size.threshold:
@@ -128,18 +101,10 @@ class MaskingDevice:
 
 
 class MaskedSum:
-    """Devices that add up vectors: their keys, shares and masks, without the encryption of their messages.
-
-    Parameters
-    ----------
-    keys : sequence of bytes
-        Every device's key of the sum.
-    order : ndarray of int64, shape (users,)
-        The devices' order on the circle.
-    """
+    """Devices that add up vectors, in an order on the circle: their keys, shares and masks, unencrypted."""
 
     def __init__(
-        self, keys: Sequence[bytes], order: NDArray[np.int64], graph_size: GraphSize, context: SumContext
+        self, keys: Sequence[bytes], order: Ints, graph_size: GraphSize, context: masking.SumContext
     ) -> None:
         self.graph = MaskGraph.of(order, graph_size.degree)
         self._threshold, self._context = graph_size.threshold, context
@@ -147,37 +112,26 @@ class MaskedSum:
         self._private, self._seeds = self._secrets.private_keys(), self._secrets.seeds()
         self._public = public_keys(self._private)
 
-    def masked(self, user: int, vector: NDArray[np.integer]) -> Words:
+    def masked(self, user: int, vector: AnyInts) -> masking.Words:
         """Return what a device sends in place of its vector, modulo the modulus, shape (size,)."""
         neighbours = self.graph.neighbours[user]
         public = [self._public[other] for other in neighbours.tolist()]
         keys = self._private[user], self._seeds[user]
-        masked = masked_vector(vector, user, keys, neighbours, public, self._context)
+        masked = masking.masked_vector(vector, user, keys, neighbours, public, self._context)
         return reduced(masked, self._context.bits)
 
-    def total(self, masked: Words, present: NDArray[np.bool_]) -> Words:
-        """Unmask the sum of what those present sent, with the shares that they reveal.
-
-        Parameters
-        ----------
-        masked : ndarray, shape (size,)
-        present : ndarray of bool, shape (users,)
-
-        Raises
-        ------
-        TooFewSharesError
-            When more dropped out than the threshold bears; nothing is unmasked.
-        """
-        check_threshold(self.graph, self._threshold, present)
+    def total(self, masked: masking.Words, present: Bools) -> masking.Words:
+        """Unmask the sum of what those present sent; raises TooFewSharesError if too many dropped out."""
+        masking.check_threshold(self.graph, self._threshold, present)
         degree = self.graph.neighbours.shape[1]
         of_seeds = shamir.shares(self._secrets.self_seeds, degree)
         of_keys = shamir.shares(self._secrets.mask_keys, degree)
-        revealed = RevealedShares.of(of_seeds, of_keys, self.graph, self._threshold, present)
-        total = unmasked_total(masked, present, revealed, self.graph, self._public, self._context)
+        revealed = masking.RevealedShares.of(of_seeds, of_keys, self.graph, self._threshold, present)
+        total = masking.unmasked_total(masked, present, revealed, self.graph, self._public, self._context)
         return reduced(total, self._context.bits)
 
 
-def plain_total(vectors: NDArray[np.integer], present: NDArray[np.bool_], bits: int) -> Words:
+def plain_total(vectors: AnyInts, present: Bools, bits: int) -> masking.Words:
     """Return the sum of the vectors of those present with the masks that cancel left out, shape (size,)."""
     total = vectors[present].astype(word_type(bits)).sum(axis=0, dtype=word_type(bits))
     return reduced(total, bits)

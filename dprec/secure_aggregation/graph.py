@@ -4,15 +4,14 @@ Everybody stands on a circle in random order and has those who stand near as nei
 [bell2020], Section 3). Degree and threshold follow from probabilities of which each is stated here.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import Bools, Floats, Ints
 from dprec.errors import SettingError
 
 SECURITY = 2.0**-40
@@ -46,17 +45,8 @@ def graph_size(users: int, dropouts: float, colluders: int) -> GraphSize:
 
     Who colludes and who drops out must not depend on the order on the circle.
 
-    Parameters
-    ----------
-    dropouts : float
-        Largest tolerated share of devices that drop out, from 0 to below 1.
-    colluders : int
-        Devices that tell the server all that they know.
-
-    Raises
-    ------
-    SettingError
-        When no graph of so few users does.
+    ``dropouts``: largest tolerated share of devices that drop out, from 0 to below 1; ``colluders``: devices
+    that tell the server all that they know. Raises SettingError when no graph of so few users does.
     """
     absent = math.floor(dropouts * users)
     most = users - 1
@@ -87,12 +77,12 @@ def _threshold(users: int, degree: int, absent: int, colluders: int) -> int | No
     return threshold if missing[degree - threshold + 1] <= FAILURE else None
 
 
-def _at_least(others: int, marked: int, degree: int) -> NDArray[np.float64]:
+def _at_least(others: int, marked: int, degree: int) -> Floats:
     """Return the probabilities that 0, 1, ... degree + 1 or more of some drawn others are marked ones."""
     from scipy.special import gammaln
 
-    def choose(items: int, taken: NDArray[np.int64]) -> NDArray[np.float64]:
-        ways: NDArray[np.float64] = gammaln(items + 1) - gammaln(taken + 1) - gammaln(items - taken + 1)
+    def choose(items: int, taken: Ints) -> Floats:
+        ways: Floats = gammaln(items + 1) - gammaln(taken + 1) - gammaln(items - taken + 1)
         return ways
 
     drawn = np.arange(degree + 1)
@@ -117,39 +107,31 @@ def _shortest_gap(users: int, bad: int) -> int:
 class MaskGraph:
     """The neighbours of every device in one sum."""
 
-    neighbours: NDArray[np.int64]
+    neighbours: Ints
     """Shape (users, degree)."""
-    reverse: NDArray[np.int64]
+    reverse: Ints
     """Each device is neighbour number ``reverse[c]`` of its neighbour number c; shape (degree,)."""
 
     @classmethod
-    def of(cls, order: NDArray[np.int64], degree: int) -> MaskGraph:
-        """Return the graph of an order on the circle.
-
-        Parameters
-        ----------
-        order : ndarray of int64, shape (users,)
-            A permutation.
-        degree : int
-            Even and below users - 1, or users - 1.
-        """
+    def of(cls, order: Ints, degree: int) -> Self:
+        """Return the graph of an order on the circle."""
         users = order.size
         half = np.arange(1, degree // 2 + 1)
         steps = np.arange(1, users) if degree == users - 1 else np.concatenate([half, users - half])
         position = np.empty(users, dtype=np.int64)
         position[order] = np.arange(users)
-        neighbours: NDArray[np.int64] = order[(position[:, None] + steps) % users]
+        neighbours: Ints = order[(position[:, None] + steps) % users]
         number = np.zeros(users, dtype=np.int64)
         number[steps] = np.arange(degree)
         return cls(neighbours, number[users - steps])
 
-    def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def pairs(self) -> tuple[Ints, Ints]:
         """Return every two neighbours once, the lower index first; shape (pairs,) each."""
         users = np.arange(len(self.neighbours))
         lower, column = np.nonzero(self.neighbours > users[:, None])
         return lower, self.neighbours[lower, column]
 
-    def answers(self, present: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def answers(self, present: Bools) -> Ints:
         """Return how many neighbours of each device are present, shape (users,)."""
-        answers: NDArray[np.int64] = present[self.neighbours].sum(axis=1)
+        answers: Ints = present[self.neighbours].sum(axis=1)
         return answers

@@ -18,14 +18,14 @@ to the server                 of every neighbour a share of one secret
 Neighbours come in the order of the graph, so no names travel.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import AnyInts, Bools, Ints, Uint64s
 from dprec.secure_aggregation.encoding import reduced, word_type
 from dprec.secure_aggregation.graph import MaskGraph
 from dprec.secure_aggregation.secrets import (
@@ -68,16 +68,8 @@ class SumContext:
         key = agreed_key(private, public, "pair mask", self.identity)
         return stream(key, self.size, word_type(self.bits))
 
-    def pair_masks(
-        self, user: int, private: bytes, neighbours: NDArray[np.int64], public: Sequence[bytes]
-    ) -> Words:
-        """Return the sum of the masks that a device shares with some neighbours, as it adds them.
-
-        Parameters
-        ----------
-        public : sequence of bytes
-            The neighbours' public keys.
-        """
+    def pair_masks(self, user: int, private: bytes, neighbours: Ints, public: Sequence[bytes]) -> Words:
+        """Return the sum of the masks that a device shares with some neighbours, as it adds them."""
         total = np.zeros(self.size, dtype=word_type(self.bits))
         for neighbour, key in zip(neighbours.tolist(), public, strict=True):
             mask = self.pair_mask(private, key)
@@ -89,24 +81,14 @@ class SumContext:
 
 
 def masked_vector(
-    vector: NDArray[np.integer],
+    vector: AnyInts,
     user: int,
     secrets_of_user: tuple[bytes, bytes],
-    neighbours: NDArray[np.int64],
+    neighbours: Ints,
     public: Sequence[bytes],
     context: SumContext,
 ) -> Words:
-    """Return what a device sends in place of its vector.
-
-    Parameters
-    ----------
-    vector : ndarray of int, shape (size,)
-    secrets_of_user : tuple of bytes
-        The private key behind its masks with neighbours, and the seed of its own mask.
-    neighbours : ndarray of int64, shape (degree,)
-    public : sequence of bytes
-        The neighbours' public keys.
-    """
+    """Return what a device sends in place of its vector."""
     private, seed = secrets_of_user
     pairs = context.pair_masks(user, private, neighbours, public)
     masked: Words = vector.astype(word_type(context.bits)) + context.self_mask(seed) + pairs
@@ -117,43 +99,26 @@ def masked_vector(
 class RevealedShares:
     """What neighbours reveal of each device: of its seed if it is there, else of its mask key."""
 
-    points: NDArray[np.int64]
+    points: Ints
     """Where the neighbours' shares are, from 1; shape (users, threshold)."""
-    held: NDArray[np.uint64]
+    held: Uint64s
     """Shape (users, threshold, elements)."""
 
     @classmethod
     def of(
-        cls,
-        of_seeds: NDArray[np.uint64],
-        of_keys: NDArray[np.uint64],
-        graph: MaskGraph,
-        threshold: int,
-        present: NDArray[np.bool_],
-    ) -> RevealedShares:
-        """Choose the shares of the first neighbours that are present, as many as the threshold.
+        cls, of_seeds: Uint64s, of_keys: Uint64s, graph: MaskGraph, threshold: int, present: Bools
+    ) -> Self:
+        """Choose as many shares as the threshold, of the first neighbours that are present.
 
-        Parameters
-        ----------
-        of_seeds, of_keys : ndarray of uint64, shape (users, degree, elements)
-            All shares that neighbours hold.
-        present : ndarray of bool, shape (users,)
-            Who sent a masked vector; only they answer.
-            At least the threshold of every device's neighbours; see `check_threshold`.
+        ``of_seeds``, ``of_keys``, shape (users, degree, elements): all shares that neighbours hold.
         """
         first = np.argsort(~present[graph.neighbours], axis=1, kind="stable")[:, :threshold]
         of_one = np.where(present[:, None, None], of_seeds, of_keys)
         return cls(first + 1, np.take_along_axis(of_one, first[:, :, None], axis=1))
 
 
-def check_threshold(graph: MaskGraph, threshold: int, present: NDArray[np.bool_]) -> None:
-    """Refuse to unmask unless every device has enough neighbours who answer.
-
-    Raises
-    ------
-    TooFewSharesError
-        When one has not.
-    """
+def check_threshold(graph: MaskGraph, threshold: int, present: Bools) -> None:
+    """Raise TooFewSharesError unless a threshold of every device's neighbours answer."""
     fewest = int(graph.answers(present).min())
     if fewest < threshold:
         raise TooFewSharesError(f"a device with {fewest} neighbours left, of whom {threshold} must answer")
@@ -161,22 +126,13 @@ def check_threshold(graph: MaskGraph, threshold: int, present: NDArray[np.bool_]
 
 def unmasked_total(
     masked: Words,
-    present: NDArray[np.bool_],
+    present: Bools,
     revealed: RevealedShares,
     graph: MaskGraph,
     public: Sequence[bytes],
     context: SumContext,
 ) -> Words:
-    """Return the sum of the vectors of those present, from the sum of what they sent.
-
-    Parameters
-    ----------
-    masked : ndarray, shape (size,)
-        Sum of the masked vectors.
-    present : ndarray of bool, shape (users,)
-    public : sequence of bytes
-        All public keys behind the masks with neighbours.
-    """
+    """Return the sum of the vectors of those present, from the sum of what they sent."""
     whole = secrets(revealed.points, revealed.held)
     total = masked.astype(word_type(context.bits))
     for seed in as_bytes(whole[present]):
@@ -234,13 +190,7 @@ def pack_vector(words: NDArray[np.unsignedinteger], bits: int) -> bytes:
 
 
 def unpack_vector(data: bytes, size: int, bits: int) -> NDArray[np.unsignedinteger]:
-    """Read a packed vector, shape (size,).
-
-    Raises
-    ------
-    ValueError
-        When it has another size, or bits that are set after its end.
-    """
+    """Read a packed vector, shape (size,), or raise ValueError."""
     if len(data) != -(-size * bits // 8):
         raise ValueError(f"a masked vector of {len(data)} bytes")
     width = word_type(bits).itemsize
@@ -253,32 +203,20 @@ def unpack_vector(data: bytes, size: int, bits: int) -> NDArray[np.unsignedinteg
     return whole.astype(word_type(bits))
 
 
-def pack_presence(present: NDArray[np.bool_]) -> bytes:
+def pack_presence(present: Bools) -> bytes:
     """Return which neighbours sent a vector, one bit each."""
     return np.packbits(present).tobytes()
 
 
-def unpack_presence(data: bytes, degree: int) -> NDArray[np.bool_]:
-    """Read which neighbours sent a vector.
-
-    Raises
-    ------
-    ValueError
-        When there are not as many.
-    """
+def unpack_presence(data: bytes, degree: int) -> Bools:
+    """Read which neighbours sent a vector; raises ValueError when there are not as many."""
     if len(data) != -(-degree // 8):
         raise ValueError(f"presence of neighbours in {len(data)} bytes")
     return np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=degree).view(np.bool_)
 
 
 def pieces(data: bytes, count: int, size: int) -> Sequence[bytes]:
-    """Cut a message into equal pieces.
-
-    Raises
-    ------
-    ValueError
-        When it has another length.
-    """
+    """Cut a message into equal pieces; raises ValueError when it has another length."""
     if len(data) != count * size:
         raise ValueError(f"a message of {len(data)} bytes in place of {count} x {size}")
     return [data[start : start + size] for start in range(0, len(data), size)]

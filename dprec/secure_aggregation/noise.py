@@ -6,8 +6,6 @@ add up to the noise that the accounting assumes, however many devices there are 
 integers of 128 bits: what floating point would do to the probabilities does not arise.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,8 +13,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import Int32s, Ints, Uint64s
 from dprec.secure_aggregation.encoding import skellam_tail
 from dprec.secure_aggregation.secrets import derived_key, stream
 
@@ -39,32 +37,20 @@ class SkellamTable:
 
     column_bits: int
     """The table has 2**column_bits columns."""
-    high: NDArray[np.uint64]
-    low: NDArray[np.uint64]
+    high: Uint64s
+    low: Uint64s
     """The draws of a column, of 2**(128 - column_bits), that yield its own value: the part that is compared
     with the rest of a draw's first word, and the part for its second; shape (columns,).
     """
-    own: NDArray[np.int32]
-    other: NDArray[np.int32]
+    own: Int32s
+    other: Int32s
     """The value of these draws, and of the others; shape (columns,)."""
 
-    def draw(
-        self,
-        random_words: NDArray[np.uint64],
-        second_words: Callable[[NDArray[np.int64]], NDArray[np.uint64]],
-    ) -> NDArray[np.int32]:
-        """Map words to Skellam numbers.
+    def draw(self, random_words: Uint64s, second_words: Callable[[Ints], Uint64s]) -> Int32s:
+        """Map words to Skellam numbers, shape (draws,).
 
-        Parameters
-        ----------
-        random_words : ndarray of uint64, shape (draws,)
-        second_words : callable
-            Given the draws that their first word does not decide, less than one in 2**32, returns a word for
-            each of them.
-
-        Returns
-        -------
-        ndarray of int32, shape (draws,)
+        ``second_words`` gives a further word for the draws, less than one in 2**32, that their first does not
+        decide.
         """
         rest_bits = np.uint64(_WORD_BITS - self.column_bits)
         column = (random_words >> rest_bits).astype(np.intp)
@@ -74,24 +60,13 @@ class SkellamTable:
         undecided = np.flatnonzero(rest == limit)
         if undecided.size:
             is_own[undecided] = second_words(undecided) < self.low[column[undecided]]
-        drawn: NDArray[np.int32] = np.where(is_own, self.own[column], self.other[column])
+        drawn: Int32s = np.where(is_own, self.own[column], self.other[column])
         return drawn
 
 
 @lru_cache(maxsize=4)
 def skellam_table(variance: float) -> SkellamTable:
-    """Return the table of one variance.
-
-    Parameters
-    ----------
-    variance : float
-        Above 0 and at most 2**29.
-
-    Raises
-    ------
-    ValueError
-        When it is not.
-    """
+    """Return the table of one variance, above 0 and at most 2**29; raises ValueError for another."""
     if not 0 < variance <= MOST_VARIANCE:
         raise ValueError(f"Skellam noise of variance {variance:g}")
     weights = _weights(Fraction(variance))
@@ -165,29 +140,15 @@ def honest_shares(users: int, dropouts: float, colluders: int) -> int:
     return users - math.floor(dropouts * users) - colluders
 
 
-def noise_rows(keys: Sequence[bytes], size: int, variance: float) -> NDArray[np.int32]:
-    """Return each device's share of the noise of a total.
-
-    Parameters
-    ----------
-    keys : sequence of bytes
-        The devices' keys of the sum.
-    size : int
-        Numbers of a vector.
-    variance : float
-        Of a share, at least 0.
-
-    Returns
-    -------
-    ndarray of int32, shape (devices, size)
-    """
+def noise_rows(keys: Sequence[bytes], size: int, variance: float) -> Int32s:
+    """Return each device's share of the noise of a total, shape (devices, size)."""
     rows = np.zeros((len(keys), size), dtype=np.int32)
     if variance == 0:
         return rows
     table = skellam_table(variance)
     for key, row in zip(keys, rows, strict=True):
 
-        def second_words(positions: NDArray[np.int64], key: bytes = key) -> NDArray[np.uint64]:
+        def second_words(positions: Ints, key: bytes = key) -> Uint64s:
             return stream(derived_key(key, "noise, second"), size, _WORD).astype(np.uint64)[positions]
 
         row[:] = table.draw(stream(derived_key(key, "noise"), size, _WORD).astype(np.uint64), second_words)

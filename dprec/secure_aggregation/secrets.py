@@ -12,15 +12,15 @@ of its own. Neighbours reveal shares of the one if it drops out and of the other
 both: with both, its masked vector could be read.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import AnyInts, Uint64s
 from dprec.randomness import Draws
 
 PRIME = 2**31 - 1
@@ -34,37 +34,19 @@ SECRET_BYTES = ELEMENTS * _ELEMENT.itemsize
 """Bytes of a secret, and of a share of it."""
 
 
-def field_elements(random_words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Map pairs of random words to numbers modulo the prime.
-
-    Parameters
-    ----------
-    random_words : ndarray of uint64, shape (..., 2)
-
-    Returns
-    -------
-    ndarray of uint64, shape (...)
-        No number is likelier than another by more than a factor of 1 + 2**-96.
-    """
+def field_elements(random_words: Uint64s) -> Uint64s:
+    """Map pairs of words to numbers modulo the prime, within 1 + 2**-96 of equally likely, shape (...)."""
     # Words modulo a prime p: 2**64 = 4 (mod 2**31 - 1), since 2**62 = 1.
     high, low = random_words[..., 0] % PRIME, random_words[..., 1] % PRIME
-    elements: NDArray[np.uint64] = (4 * high + low) % PRIME
+    elements: Uint64s = (4 * high + low) % PRIME
     return elements
 
 
-def shares(polynomials: NDArray[np.uint64], points: int) -> NDArray[np.uint64]:
-    """Return the shares of many secrets, by Horner's rule.
+def shares(polynomials: Uint64s, points: int) -> Uint64s:
+    """Return the shares of secrets at 1, 2, ..., by Horner's rule, shape (secrets, points, elements).
 
-    Parameters
-    ----------
-    polynomials : ndarray of uint64, shape (secrets, threshold, elements)
-        The secret first, then the uniform coefficients of higher powers.
-    points : int
-        Number of holders; they stand at 1, 2, and so on.
-
-    Returns
-    -------
-    ndarray of uint64, shape (secrets, points, elements)
+    ``polynomials``, shape (secrets, threshold, elements): the secret first, then the uniform coefficients of
+    higher powers.
     """
     x = np.arange(1, points + 1, dtype=np.uint64)[:, None]
     values = np.zeros((len(polynomials), points, polynomials.shape[2]), dtype=np.uint64)
@@ -73,18 +55,10 @@ def shares(polynomials: NDArray[np.uint64], points: int) -> NDArray[np.uint64]:
     return values
 
 
-def secrets(points: NDArray[np.integer], held: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Put secrets together from as many shares as the threshold: the polynomials' values at 0 (Lagrange).
+def secrets(points: AnyInts, held: Uint64s) -> Uint64s:
+    """Put secrets together: the polynomials' values at 0 (Lagrange), shape (secrets, elements).
 
-    Parameters
-    ----------
-    points : ndarray of int, shape (secrets, threshold)
-        Distinct for each secret, from 1 on.
-    held : ndarray of uint64, shape (secrets, threshold, elements)
-
-    Returns
-    -------
-    ndarray of uint64, shape (secrets, elements)
+    ``points``, shape (secrets, threshold), are distinct; ``held``, shape (secrets, threshold, elements).
     """
     x = points.astype(np.uint64)
     above, below = np.ones_like(x), np.ones_like(x)
@@ -96,23 +70,17 @@ def secrets(points: NDArray[np.integer], held: NDArray[np.uint64]) -> NDArray[np
         below = np.where(itself, below, below * difference % PRIME)
     weights = above * _inverses(below) % PRIME
     # Sums of fewer than 2**33 products, each reduced before it is added.
-    whole: NDArray[np.uint64] = (weights[:, :, None] * held % PRIME).sum(axis=1, dtype=np.uint64) % PRIME
+    whole: Uint64s = (weights[:, :, None] * held % PRIME).sum(axis=1, dtype=np.uint64) % PRIME
     return whole
 
 
-def as_bytes(elements: NDArray[np.uint64]) -> list[bytes]:
+def as_bytes(elements: Uint64s) -> list[bytes]:
     """Return secrets or shares as bytes, from shape (count, elements)."""
     return [row.tobytes() for row in elements.astype(_ELEMENT)]
 
 
-def from_bytes(data: bytes) -> NDArray[np.uint64]:
-    """Read secrets or shares that stand one after the other, shape (count, elements).
-
-    Raises
-    ------
-    ValueError
-        When they are damaged.
-    """
+def from_bytes(data: bytes) -> Uint64s:
+    """Read secrets or shares that stand one after the other, shape (count, elements), or raise ValueError."""
     if len(data) % SECRET_BYTES:
         raise ValueError(f"{len(data)} bytes of shares, which have {SECRET_BYTES} each")
     elements = np.frombuffer(data, dtype=_ELEMENT).astype(np.uint64).reshape(-1, ELEMENTS)
@@ -121,7 +89,7 @@ def from_bytes(data: bytes) -> NDArray[np.uint64]:
     return elements
 
 
-def _inverses(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _inverses(values: Uint64s) -> Uint64s:
     """Return values ** (PRIME - 2), modulo the prime."""
     result, power, exponent = np.ones_like(values), values, PRIME - 2
     while exponent:
@@ -139,25 +107,12 @@ _NONCE = bytes(16)
 
 
 def derived_key(secret: bytes, purpose: str, context: bytes = b"") -> bytes:
-    """Return the key that a secret yields for one purpose and context.
-
-    Parameters
-    ----------
-    secret : bytes
-        At most 64 bytes.
-    purpose : str
-        At most 16 characters.
-    context : bytes
-        What else the key is bound to.
-    """
+    """Return the key that a secret of up to 64 bytes yields for a purpose and context."""
     return hashlib.blake2b(context, key=secret, person=purpose.encode(), digest_size=KEY_BYTES).digest()
 
 
 def stream(key: bytes, count: int, dtype: np.dtype[np.unsignedinteger]) -> NDArray[np.unsignedinteger]:
-    """Return the first integers of a key's stream, uniform on all of their bits, shape (count,).
-
-    A key has one stream; for two, derive two keys.
-    """
+    """Return the first integers of a key's stream, uniform on all of their bits, shape (count,)."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
     cipher = Cipher(algorithms.ChaCha20(key, _NONCE), mode=None).encryptor()
@@ -181,23 +136,9 @@ def public_key(private: bytes) -> bytes:
 
 
 def agreed_key(private: bytes, other: bytes, purpose: str, context: bytes) -> bytes:
-    """Return the key that two devices agree on, each from its own private and the other's public key.
+    """Return the key of two devices for a purpose and context, from one's private and the other's public key.
 
-    Parameters
-    ----------
-    private : bytes
-        The device's own key.
-    other : bytes
-        The other's public key.
-    purpose : str
-        At most 16 characters.
-    context : bytes
-        The sum that it is for: another sum has other keys.
-
-    Raises
-    ------
-    ValueError
-        When the public key is none that X25519 accepts.
+    Raises ValueError when the public key is none that X25519 accepts.
     """
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
@@ -223,12 +164,12 @@ def device_keys(draws: Draws, round_index: int) -> list[bytes]:
 class SharedSecrets:
     """The secrets of some devices as polynomials, of which neighbours are given values."""
 
-    mask_keys: NDArray[np.uint64]
-    self_seeds: NDArray[np.uint64]
+    mask_keys: Uint64s
+    self_seeds: Uint64s
     """The secrets are the constants; shape (users, threshold, elements)."""
 
     @classmethod
-    def of(cls, keys: Sequence[bytes], threshold: int) -> SharedSecrets:
+    def of(cls, keys: Sequence[bytes], threshold: int) -> Self:
         """Draw the secrets from the devices' keys of a sum."""
         size = 2 * threshold * ELEMENTS * 2
         words = [stream(derived_key(key, "polynomials"), size, _WORD) for key in keys]
@@ -245,7 +186,7 @@ class SharedSecrets:
         return as_bytes(self.self_seeds[:, 0])
 
 
-def mask_private_keys(mask_keys: NDArray[np.uint64]) -> list[bytes]:
+def mask_private_keys(mask_keys: Uint64s) -> list[bytes]:
     """Return the private keys that mask keys yield, from shape (users, elements)."""
     return [private_key(secret, "mask key") for secret in as_bytes(mask_keys)]
 

@@ -17,8 +17,6 @@ state how likely a correct component would be to fail with another seed. This pa
 nothing else in dprec does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What every completion of a rating matrix must do."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from typing import ClassVar, Literal

@@ -1,7 +1,5 @@
 """What every data set must do, and what those that read a file of ratings must do."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Callable
@@ -74,10 +72,7 @@ Refused = Callable[..., str]
 
 
 class DatasetContract:
-    """Tests of a data set's class, given by the fixture `dataset`.
-
-    `settings` returns the required settings, as in a configuration.
-    """
+    """Tests of a data set's class, given by the fixture `dataset`, with `settings` as in a configuration."""
 
     @pytest.fixture
     def dataset(self) -> type[Dataset]:

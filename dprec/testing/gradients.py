@@ -1,14 +1,12 @@
 """What every kind of gradient report must do."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from dprec.arrays import Floats
 from dprec.completion import Profiles, solve_user_factors
 from dprec.datasets import Synthetic
 from dprec.gradients import Aggregate, GradientReport, RoundDraws
@@ -44,7 +42,7 @@ class GradientContract:
         ratings = ratings.select(ratings.users % 11 != 5)
         return Profiles(ratings.indptr, ratings.items, ratings.values, self.items)
 
-    def item_factors(self) -> NDArray[np.float64]:
+    def item_factors(self) -> Floats:
         """Return factors as a server might broadcast them, shape (items, rank)."""
         factors = generator(1, "test").normal(0.0, 0.3, self.shape)
         factors[:, 0] += 1.0

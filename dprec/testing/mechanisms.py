@@ -1,7 +1,5 @@
 """What every mechanism must do."""
 
-from __future__ import annotations
-
 import functools
 import json
 import math
@@ -10,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from pydantic import TypeAdapter
 from scipy import stats
 
+from dprec.arrays import Floats, Ints
 from dprec.binarization import binary_scale
 from dprec.channel import Channel
 from dprec.components import as_values, one_of, packed, unpacked
@@ -136,7 +134,7 @@ def _reader() -> TypeAdapter[Any]:
     return TypeAdapter(one_of(MECHANISMS))
 
 
-def _p_value(counts: NDArray[np.int64], expected: NDArray[np.float64]) -> float:
+def _p_value(counts: Ints, expected: Floats) -> float:
     """Return the p-value of a chi-square test of counts; rare symbols are pooled."""
     rare = expected < 10
     observed = np.append(counts[~rare], counts[rare].sum())

@@ -1,7 +1,5 @@
 """What every family of reports must do, on a tiny catalogue."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial
@@ -10,10 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from dprec.accounting import PrivacyBudget, PrivacyUnit
-from dprec.arrays import offsets, rows_of
+from dprec.arrays import Uint64s, offsets, rows_of
 from dprec.mechanisms import Mechanism
 from dprec.randomness import DeviceDraws, Draws, generator
 from dprec.ratings import RatingScale
@@ -176,7 +173,7 @@ class FamilyContract:
         assert on_devices.max() <= family.most_losses()[1] * (1 + 1e-9)
 
 
-def _brute_force(weights: NDArray[np.uint64]) -> float:
+def _brute_force(weights: Uint64s) -> float:
     """Return the largest log ratio of two rows, in integers."""
     pairs = [(int(one), int(other)) for column in weights.T for one in column for other in column]
     return max(math.log(one / other) if other else math.inf for one, other in pairs if one)

@@ -1,28 +1,11 @@
 """What crosses the network, bit by bit: encoders for partitions, and decoders that trust nothing."""
 
-from dprec.wire.bits import BitStream, FixedFields
-from dprec.wire.downlink import (
-    BroadcastOptions,
-    Factors,
-    ItemListCodec,
-    ItemTable,
-    decode_broadcast,
-    encode_broadcast,
-)
-from dprec.wire.item_sets import ItemSets, longest_item_set, read_item_sets
-from dprec.wire.report import DecodedReports, ReportCodec
-from dprec.wire.symbols import SymbolRows
-from dprec.wire.traffic import (
-    WITH_RECORD,
-    WITHOUT_RECORD,
-    Exchanged,
-    NetworkOptions,
-    TrafficLedger,
-    Users,
-    network_bytes,
-    onion_bytes,
-    record_bytes,
-)
+from dprec.wire.bits import *
+from dprec.wire.downlink import *
+from dprec.wire.item_sets import *
+from dprec.wire.report import *
+from dprec.wire.symbols import *
+from dprec.wire.traffic import *
 
 __all__ = [
     "WITHOUT_RECORD",

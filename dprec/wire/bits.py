@@ -1,7 +1,5 @@
 """Bit fields of many users at once, the most significant bit first, as in `numpy.packbits`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,23 +7,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import offsets, sizes_of
+from dprec.arrays import AnyInts, Bools, Ints, Uint8s, offsets, sizes_of
 
 MAX_FIELD_BITS = 24
 """The widest field that one look-up can read, at whichever bit of a byte it starts."""
 
 
-def put(
-    bits: NDArray[np.uint8],
-    positions: NDArray[np.int64],
-    values: NDArray[np.integer],
-    widths: NDArray[np.integer],
-) -> None:
-    """Write each value into the field of its width that begins at its position, in place.
-
-    The positions ascend, the fields must hold zeros, and each value must fit into its field, of up to
-    `MAX_FIELD_BITS` bits.
-    """
+def put(bits: Uint8s, positions: Ints, values: AnyInts, widths: AnyInts) -> None:
+    """Write each value into the field of its width, of up to `MAX_FIELD_BITS`, at ascending positions."""
     if not positions.size:
         return
     # A field reaches over at most two words: it is moved to where it begins in the first, in both at once.
@@ -44,13 +33,7 @@ def put(
 
 
 class BitStream:
-    """The bytes of many reports, end to end, readable at any bit.
-
-    Attributes
-    ----------
-    starts, ends : ndarray of int64, shape (reports,)
-        First bit of each report, and the bit after its last.
-    """
+    """The bytes of many reports, end to end, readable at any bit, from ``starts`` to before ``ends``."""
 
     def __init__(self, reports: Sequence[bytes]) -> None:
         bounds = offsets(sizes_of(reports)) * 8
@@ -66,15 +49,13 @@ class BitStream:
         return words.astype(np.uint32, copy=False)
 
     @cached_property
-    def ones(self) -> NDArray[np.int64]:
+    def ones(self) -> Ints:
         """Positions of the bits that are set, ascending."""
         return np.flatnonzero(np.unpackbits(self._bytes).view(np.bool_))
 
-    def peek(self, positions: NDArray[np.int64], widths: NDArray[np.int64] | int) -> NDArray[np.int64]:
+    def peek(self, positions: Ints, widths: Ints | int) -> Ints:
         """Read fields of up to `MAX_FIELD_BITS` bits; bits past the end of the stream read as 0."""
-        words: NDArray[np.int64] = self._words[np.minimum(positions >> 3, self._words.size - 1)].astype(
-            np.int64
-        )
+        words: Ints = self._words[np.minimum(positions >> 3, self._words.size - 1)].astype(np.int64)
         words >>= 32 - (positions & 7) - widths
         words &= (1 << widths) - 1 if isinstance(widths, int) else (1 << widths.astype(np.int64)) - 1
         return words
@@ -98,21 +79,14 @@ class FixedFields:
         """Bytes of a row."""
         return -(-self.fields * self.width // 8)
 
-    def encode(self, rows: NDArray[np.int64]) -> list[bytes]:
+    def encode(self, rows: Ints) -> list[bytes]:
         """Return each row as bytes, from numbers of shape (rows, fields)."""
         bits = (rows[:, :, None] >> np.arange(self.width)[::-1]) & 1
         packed = np.packbits(bits.reshape(len(rows), self.fields * self.width).astype(np.uint8), axis=1)
         return [row.tobytes() for row in packed]
 
-    def decode(self, pieces: Sequence[bytes]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """Decode rows; one of another size, with a larger number or with padding other than 0 is rejected.
-
-        Returns
-        -------
-        valid : ndarray of bool, shape (rows,)
-        rows : ndarray of int64, shape (rows, fields)
-            Zeros where they are rejected.
-        """
+    def decode(self, pieces: Sequence[bytes]) -> tuple[Bools, Ints]:
+        """Return which rows are valid, and all rows, zeros where they are rejected, shape (rows, fields)."""
         fits = sizes_of(pieces) == self.size
         whole = [piece if ok else bytes(self.size) for piece, ok in zip(pieces, fits.tolist(), strict=True)]
         bits = np.unpackbits(

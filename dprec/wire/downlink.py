@@ -7,17 +7,15 @@ The number of an item takes as many bits as the catalogue needs, a rating four b
 catalogue, so the length of a list follows from its bytes.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import sizes_of
+from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, sizes_of
 from dprec.components import Options, option
 from dprec.errors import InputError
 from dprec.predictions import NO_ITEM
@@ -38,7 +36,7 @@ class BroadcastOptions(Options):
         "Send only the numbers that changed to a device that holds the last round's factors.", False
     )
 
-    def rounded(self, factors: NDArray[np.float64]) -> Factors:
+    def rounded(self, factors: Floats) -> Factors:
         """Return the factors as the devices will see them."""
         limits = np.finfo(self.dtype)
         rounded = np.clip(factors, limits.min, limits.max).astype(f"<f{limits.bits // 8}")
@@ -48,14 +46,7 @@ class BroadcastOptions(Options):
 
 
 def encode_broadcast(factors: Factors, held: Factors | None = None) -> bytes:
-    """Encode rounded item factors.
-
-    Parameters
-    ----------
-    factors : ndarray of float16 or float32, shape (items, rank)
-    held : ndarray, same shape and type, optional
-        What the receiving device already holds; only the changes are sent if that is shorter.
-    """
+    """Encode rounded item factors, or only the changes to what the device holds if that is shorter."""
     whole = _WHOLE + factors.tobytes()
     if held is None or factors.size > 1 << MAX_FIELD_BITS:
         return whole
@@ -70,13 +61,7 @@ def encode_broadcast(factors: Factors, held: Factors | None = None) -> bytes:
 def decode_broadcast(
     data: bytes, options: BroadcastOptions, shape: tuple[int, int], held: Factors | None
 ) -> Factors:
-    """Decode item factors; the device does not trust the server, as the server does not trust the device.
-
-    Raises
-    ------
-    ValueError
-        When the broadcast is malformed, not finite, or contains changes to factors that are not held.
-    """
+    """Decode item factors; raises ValueError, as the device does not trust the server."""
     dtype = np.dtype("<f2" if options.dtype == "float16" else "<f4")
     kind, body = data[:1], data[1:]
     if kind == _WHOLE and len(body) == shape[0] * shape[1] * dtype.itemsize:
@@ -92,7 +77,7 @@ def decode_broadcast(
     return factors
 
 
-def _read_changes(body: bytes, size: int, dtype: np.dtype[Any]) -> tuple[NDArray[np.int32], Factors]:
+def _read_changes(body: bytes, size: int, dtype: np.dtype[Any]) -> tuple[Int32s, Factors]:
     if not body:
         return np.zeros(0, dtype=np.int32), np.zeros(0, dtype=dtype)
     if size > 1 << MAX_FIELD_BITS:
@@ -124,44 +109,36 @@ _LARGEST = 1e3
 class ItemTable:
     """Biases, embeddings and public data of the items, and where latent ratings change level."""
 
-    cuts: NDArray[np.float64]
+    cuts: Floats
     """Shape (levels - 1,)."""
-    means: NDArray[np.float64]
-    deviations: NDArray[np.float64]
+    means: Floats
+    deviations: Floats
     """Mean and standard deviation of each item bias on the latent rating, including what is not known of
     its factors; shape (items,).
     """
-    embeddings: NDArray[np.float64]
+    embeddings: Floats
     """Shape (items, dimensions)."""
-    item_factors: NDArray[np.float64]
+    item_factors: Floats
     """Factors of the items, in units in which those of users have variance 1; shape (items, factors)."""
-    numbers: NDArray[np.float64]
+    numbers: Floats
     """Popularity and the catalogue's numbers, standardised; shape (items, numbers)."""
-    categories: NDArray[np.bool_]
+    categories: Bools
     """Shape (items, categories)."""
 
     @classmethod
-    def of_biases(
-        cls, cuts: NDArray[np.float64], means: NDArray[np.float64], deviations: NDArray[np.float64]
-    ) -> ItemTable:
+    def of_biases(cls, cuts: Floats, means: Floats, deviations: Floats) -> Self:
         """Return a table that says nothing but the biases."""
         nothing = np.zeros((means.size, 0))
         return cls(cuts, means, deviations, nothing, nothing, nothing, nothing.astype(np.bool_))
 
-    def directions(self, reach: float) -> NDArray[np.float64]:
+    def directions(self, reach: float) -> Floats:
         """Return each embedding divided by the root of its squared length plus ``reach``."""
         lengths = (self.embeddings**2).sum(axis=1, keepdims=True)
-        directions: NDArray[np.float64] = self.embeddings / np.sqrt(lengths + reach)
+        directions: Floats = self.embeddings / np.sqrt(lengths + reach)
         return directions
 
     def encode(self) -> bytes:
-        """Return the table in bytes.
-
-        Raises
-        ------
-        InputError
-            When it says more of an item than devices take.
-        """
+        """Encode the table; raises InputError when it says more of an item than devices take."""
         parts = self.embeddings, self.item_factors, self.numbers
         wide = 2 + sum(part.shape[1] for part in (*parts, self.categories))
         if wide > _MOST_COLUMNS:
@@ -177,14 +154,8 @@ class ItemTable:
         return widths.tobytes() + numbers + zlib.compress(rounded.tobytes() + bits.tobytes(), 9)
 
     @classmethod
-    def decode(cls, data: bytes, *, n_levels: int, n_items: int) -> ItemTable:
-        """Read a table; the device does not trust the server.
-
-        Raises
-        ------
-        ValueError
-            When it is malformed, of another size, or holds numbers that are not finite or out of order.
-        """
+    def decode(cls, data: bytes, *, n_levels: int, n_items: int) -> Self:
+        """Decode a table; raises ValueError, as the device does not trust the server."""
         what = f"a table of {len(data)} bytes for {n_items} items"
         start = _WIDTHS.itemsize
         if len(data) < start:
@@ -243,21 +214,13 @@ class ItemListCodec:
     def _fields(self, length: int) -> FixedFields:
         return FixedFields(length, self.n_items - 1)
 
-    def sizes(self, lengths: NDArray[np.integer]) -> NDArray[np.int64]:
+    def sizes(self, lengths: AnyInts) -> Ints:
         """Return the bytes of lists of some lengths, shape (lists,)."""
         bits = lengths.astype(np.int64) * self._fields(1).width
         return (bits + 7) // 8 + lengths * RATING.itemsize
 
-    def encode(self, items: NDArray[np.int64], ratings: NDArray[np.float64]) -> list[bytes]:
-        """Encode the lists of users.
-
-        Parameters
-        ----------
-        items : ndarray of int64, shape (users, longest)
-            `NO_ITEM` after the last item of a short list.
-        ratings : ndarray of float64, shape (users, longest)
-            Of no meaning where there is no item.
-        """
+    def encode(self, items: Ints, ratings: Floats) -> list[bytes]:
+        """Encode the lists of users, shape (users, longest); `NO_ITEM` after the last item of a short one."""
         lengths = np.count_nonzero(items != NO_ITEM, axis=1)
         lists = [b""] * len(items)
         for length in np.unique(lengths).tolist():
@@ -268,21 +231,11 @@ class ItemListCodec:
                 lists[user] = number + value.tobytes()
         return lists
 
-    def decode(self, lists: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Decode the lists of users.
+    def decode(self, lists: Sequence[bytes]) -> tuple[Ints, Floats]:
+        """Return items, with `NO_ITEM` at the ends of short lists, and ratings, shape (users, longest).
 
-        Returns
-        -------
-        items : ndarray of int64, shape (users, longest)
-            `NO_ITEM` after the last item of a short list.
-        ratings : ndarray of float64, shape (users, longest)
-            NaN where there is no item.
-
-        Raises
-        ------
-        ValueError
-            When a list is of no possible length, names an item that is not in the catalogue or one twice, or
-            has a rating that is not finite.
+        Raises ValueError when a list is of no possible length, names an item that is not in the catalogue or
+        one twice, or has a rating that is not finite.
         """
         sizes = sizes_of(lists)
         lengths = 8 * sizes // (self._fields(1).width + 8 * RATING.itemsize)

@@ -6,14 +6,12 @@ bits each, but they are differences: with the best k tried, this is never longer
 both halves can be read without walking the stream.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import offsets, places_of, segments
+from dprec.arrays import AnyInts, Bools, Int32s, Ints, Uint8s, offsets, places_of, segments
 from dprec.wire.bits import MAX_FIELD_BITS, BitStream, put
 
 _PARAMETER_BITS = 5
@@ -27,33 +25,18 @@ def count_bits(n_items: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class ItemSets:
-    """The item sets of a partition, prepared for writing.
+    """The item sets of a partition, prepared for writing, with the bits of each, 0 for an empty one."""
 
-    Attributes
-    ----------
-    lengths : ndarray of int64, shape (users,)
-        Bits that each set takes; 0 for an empty one.
-    """
-
-    items: NDArray[np.int64]
-    gaps: NDArray[np.int64]
-    indptr: NDArray[np.int64]
-    parameters: NDArray[np.int64]
-    lengths: NDArray[np.int64]
+    items: Ints
+    gaps: Ints
+    indptr: Ints
+    parameters: Ints
+    lengths: Ints
     n_items: int
 
     @classmethod
-    def plan(cls, indptr: NDArray[np.int64], items: NDArray[np.integer], n_items: int) -> ItemSets:
-        """Choose the code of every set: the shortest of a bitmap and gaps with three parameters.
-
-        Parameters
-        ----------
-        indptr : ndarray of int64, shape (users + 1,)
-        items : ndarray of int, shape (cells,)
-            Ascending within a user.
-        n_items : int
-            Size of the catalogue.
-        """
+    def plan(cls, indptr: Ints, items: AnyInts, n_items: int) -> Self:
+        """Choose the code of every set: the shortest of a bitmap and gaps with three parameters."""
         counts = np.diff(indptr)
         filled = np.flatnonzero(counts)
         wide = items.astype(np.int64)
@@ -77,7 +60,7 @@ class ItemSets:
         parameters[filled], lengths[filled] = choice, shortest
         return cls(wide, gaps, indptr, parameters, lengths, n_items)
 
-    def write(self, bits: NDArray[np.uint8], positions: NDArray[np.int64]) -> None:
+    def write(self, bits: Uint8s, positions: Ints) -> None:
         """Write each set into ``bits``, starting at its position."""
         counts = np.diff(self.indptr)
         filled = counts > 0
@@ -88,13 +71,7 @@ class ItemSets:
         as_gaps = filled & ~as_bitmap
         self._write_gaps(bits, positions[as_gaps] + _PARAMETER_BITS, as_gaps, counts[as_gaps])
 
-    def _write_gaps(
-        self,
-        bits: NDArray[np.uint8],
-        positions: NDArray[np.int64],
-        which: NDArray[np.bool_],
-        counts: NDArray[np.int64],
-    ) -> None:
+    def _write_gaps(self, bits: Uint8s, positions: Ints, which: Bools, counts: Ints) -> None:
         if not counts.size:
             return
         width = count_bits(self.n_items)
@@ -121,26 +98,12 @@ def longest_item_set(n_items: int) -> int:
     return _PARAMETER_BITS + n_items
 
 
-def read_item_sets(
-    stream: BitStream, users: NDArray[np.int64], n_items: int
-) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
-    """Read the item set at the start of each user's report.
+def read_item_sets(stream: BitStream, users: Ints, n_items: int) -> tuple[Bools, Ints, Int32s, Ints]:
+    """Read the item set at the start of each user's report, none of them empty.
 
-    Parameters
-    ----------
-    users : ndarray of int64, shape (users,)
-        The reports to read, none of them empty.
-
-    Returns
-    -------
-    valid : ndarray of bool, shape (users,)
-        False if the set is cut short or contains an item outside the catalogue.
-    counts : ndarray of int64, shape (users,)
-        Size of each set; 0 if it is not valid.
-    items : ndarray of int32
-        The sets of the valid users, by user, ascending.
-    ends : ndarray of int64, shape (users,)
-        The bit after each valid set.
+    Returns which are valid, the size of each, 0 if it is not, the items of the valid ones by user, ascending,
+    and the bit after each valid set. A set that is cut short or contains an item outside the catalogue is
+    not.
     """
     starts, limits = stream.starts[users] + _PARAMETER_BITS, stream.ends[users]
     parameters = stream.peek(stream.starts[users], _PARAMETER_BITS)
@@ -168,14 +131,8 @@ def read_item_sets(
 
 
 def _read_items(
-    stream: BitStream,
-    ones: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    bodies: NDArray[np.int64],
-    remainders: NDArray[np.int64],
-    parameters: NDArray[np.int64],
-    n_items: int,
-) -> NDArray[np.int64]:
+    stream: BitStream, ones: Ints, sizes: Ints, bodies: Ints, remainders: Ints, parameters: Ints, n_items: int
+) -> Ints:
     """Read the items of complete sets; items beyond the catalogue come out as ``n_items`` or more."""
     first_cells = offsets(sizes)[:-1]
     parameter_of = np.repeat(parameters, sizes)

@@ -7,15 +7,12 @@ channel. Every layout and code follows from the channel and the catalogue alone,
 report that shows nothing has no bytes, unless whole rows are sent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import blocks, cut, offsets, rows_of, sizes_of
+from dprec.arrays import AnyInts, Bools, Int32s, Ints, Uint16s, blocks, cut, offsets, rows_of, sizes_of
 from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.wire.bits import MAX_FIELD_BITS, BitStream
@@ -33,30 +30,21 @@ _BYTES_AT_ONCE = 1 << 16
 class DecodedReports:
     """The reports of a partition after validation."""
 
-    valid: NDArray[np.bool_]
+    valid: Bools
     """Shape (users,)."""
-    indptr: NDArray[np.int64]
+    indptr: Ints
     """Cells of each user; a rejected report has none; shape (users + 1,)."""
-    items: NDArray[np.int32]
+    items: Int32s
     """Shape (cells,)."""
-    symbols: NDArray[np.uint16]
+    symbols: Uint16s
     """Shape (cells,)."""
 
 
 class ReportCodec:
     """Encoder and decoder of reports for one channel and one catalogue.
 
-    Parameters
-    ----------
-    n_items : int
-        Size of the catalogue.
-    symbols : int, optional
-        Symbols that the channel of another user may have, where budgets differ; by default no more than this.
-
-    Raises
-    ------
-    InputError
-        When the catalogue has more items than the fields of a report can represent.
+    ``symbols``: those that the channel of another user may have, where budgets differ; by default no more
+    than this. Raises InputError when the catalogue has more items than the fields of a report can represent.
     """
 
     def __init__(self, channel: Channel, n_items: int, symbols: int = 0) -> None:
@@ -102,25 +90,9 @@ class ReportCodec:
         items = np.linspace(0, self.n_items - 1, cells).astype(np.int64)
         return symbol_bits + float(ItemSets.plan(np.array([0, cells]), items, self.n_items).lengths[0])
 
-    def encode(
-        self, indptr: NDArray[np.int64], items: NDArray[np.integer], symbols: NDArray[np.integer]
-    ) -> list[bytes]:
-        """Encode the reports of a partition.
-
-        Parameters
-        ----------
-        indptr : ndarray of int64, shape (users + 1,)
-            The cells of each user that the report shows as rated.
-        items : ndarray of int, shape (cells,)
-            Ascending within a user.
-        symbols : ndarray of int, shape (cells,)
-            Symbols of the channel, except the one that means "not rated".
-
-        Returns
-        -------
-        list of bytes, one per user
-        """
-        counts: NDArray[np.int64] = np.diff(indptr)
+    def encode(self, indptr: Ints, items: AnyInts, symbols: AnyInts) -> list[bytes]:
+        """Encode the reports of a partition."""
+        counts: Ints = np.diff(indptr)
         sizes = np.full_like(counts, self.n_items) if self._whole_row else counts
         reports: list[bytes] = []
         for users in blocks(sizes, _CELLS_AT_ONCE):
@@ -129,15 +101,13 @@ class ReportCodec:
             reports += self._encode_block(block, items[cells], symbols[cells])
         return reports
 
-    def _encode_block(
-        self, indptr: NDArray[np.int64], items: NDArray[np.integer], symbols: NDArray[np.integer]
-    ) -> list[bytes]:
-        counts: NDArray[np.int64] = np.diff(indptr)
+    def _encode_block(self, indptr: Ints, items: AnyInts, symbols: AnyInts) -> list[bytes]:
+        counts: Ints = np.diff(indptr)
         sets = None if self._whole_row else ItemSets.plan(indptr, items, self.n_items)
         if sets is None:
             rows = np.full((counts.size, self.n_items), self._blank, dtype=np.int64)
             rows[rows_of(counts), items] = symbols
-            coded: NDArray[np.integer] = rows.ravel()
+            coded: AnyInts = rows.ravel()
             cell_counts = np.full(counts.size, self.n_items)
         else:
             coded, cell_counts = self._without_blank(symbols), counts
@@ -207,9 +177,7 @@ class ReportCodec:
             self._with_blank(symbols[accepted]),
         )
 
-    def _decode_rows(
-        self, stream: BitStream, sane: NDArray[np.bool_], filled: NDArray[np.int64]
-    ) -> DecodedReports:
+    def _decode_rows(self, stream: BitStream, sane: Bools, filled: Ints) -> DecodedReports:
         symbols, ends = self._code.read(stream, stream.starts[filled], np.full(filled.size, self.n_items))
         complete = _ends_cleanly(stream, filled, ends)
         rows = symbols.reshape(filled.size, self.n_items)[complete]
@@ -225,20 +193,20 @@ class ReportCodec:
             rows[shown],
         )
 
-    def _without_blank(self, symbols: NDArray[np.integer]) -> NDArray[np.integer]:
+    def _without_blank(self, symbols: AnyInts) -> AnyInts:
         """Close the gap that the symbol "not rated" leaves in the alphabet of shown cells."""
         return symbols if self._blank is None else symbols - (symbols > self._blank)
 
-    def _with_blank(self, symbols: NDArray[np.uint16]) -> NDArray[np.uint16]:
+    def _with_blank(self, symbols: Uint16s) -> Uint16s:
         if self._blank is None:
             return symbols
         return symbols + (symbols >= self._blank).astype(np.uint16)
 
 
-def _ends_cleanly(stream: BitStream, users: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _ends_cleanly(stream: BitStream, users: Ints, ends: Ints) -> Bools:
     padding = stream.ends[users] - ends
     fits = (padding >= 0) & (padding < 8)
-    clean: NDArray[np.bool_] = fits & (stream.peek(ends, np.where(fits, padding, 0)) == 0)
+    clean: Bools = fits & (stream.peek(ends, np.where(fits, padding, 0)) == 0)
     return clean
 
 

@@ -5,18 +5,16 @@ uniform, the code is plain bit packing; if it is concentrated on a few symbols (
 ends of the scale, "not rated" in a full row), the code costs little more than the entropy.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import cut, offsets
+from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint8s, Uint16s, cut, offsets
 from dprec.channel import Channel
 from dprec.wire.bits import BitStream, put
 
@@ -34,13 +32,13 @@ _STRETCH_BITS = 1 << 14
 class PrefixCode:
     """A complete prefix code."""
 
-    words: NDArray[np.int64]
+    words: Ints
     """Shape (symbols,)."""
-    lengths: NDArray[np.int64]
+    lengths: Ints
     """Bits of each code word, at least 1; 0 if there is a single symbol; shape (symbols,)."""
 
     @classmethod
-    def for_distribution(cls, probabilities: NDArray[np.float64]) -> PrefixCode:
+    def for_distribution(cls, probabilities: Floats) -> Self:
         """Build the canonical Huffman code of a distribution over the symbols."""
         shares = np.maximum(_normalised(probabilities), _RAREST)
         lengths = _huffman_lengths(shares)
@@ -52,7 +50,7 @@ class PrefixCode:
             words[symbol] = word
         return cls(words, lengths)
 
-    def expected_bits(self, probabilities: NDArray[np.float64]) -> float:
+    def expected_bits(self, probabilities: Floats) -> float:
         """Return the mean length of a code word under a distribution of the symbols."""
         return float(_normalised(probabilities) @ self.lengths)
 
@@ -66,14 +64,12 @@ class PrefixCode:
         """Bits of the shortest code word."""
         return int(self.lengths.min())
 
-    def write(
-        self, bits: NDArray[np.uint8], positions: NDArray[np.int64], symbols: NDArray[np.integer]
-    ) -> None:
+    def write(self, bits: Uint8s, positions: Ints, symbols: AnyInts) -> None:
         """Write the code word of each symbol at its position."""
         put(bits, positions, self.words[symbols], self.lengths[symbols])
 
     @cached_property
-    def _table(self) -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
+    def _table(self) -> tuple[Uint16s, Uint8s]:
         """Symbol and length of the code word that each window of `longest` bits begins with."""
         order = np.argsort(self.words << (self.longest - self.lengths))
         repeats = 1 << (self.longest - self.lengths[order])
@@ -82,26 +78,11 @@ class PrefixCode:
             np.repeat(self.lengths[order].astype(np.uint8), repeats),
         )
 
-    def read(
-        self,
-        stream: BitStream,
-        positions: NDArray[np.int64],
-        counts: NDArray[np.int64],
-    ) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
-        """Read a number of symbols for each user.
+    def read(self, stream: BitStream, positions: Ints, counts: Ints) -> tuple[Uint16s, Ints]:
+        """Read ``counts`` symbols for each user from its first code word on.
 
-        Parameters
-        ----------
-        positions : ndarray of int64, shape (users,)
-            Where the first code word of each user begins.
-        counts : ndarray of int64, shape (users,)
-
-        Returns
-        -------
-        symbols : ndarray of uint16, shape (sum of counts,)
-            By user. The code is complete, so any bits decode; the caller checks where they end.
-        ends : ndarray of int64, shape (users,)
-            The bit after each user's last code word.
+        Returns the symbols, and the bit after each user's last code word. The code is complete, so any bits
+        decode; the caller checks where they end.
         """
         table, lengths = self._table
         first = offsets(counts)[:-1]
@@ -124,7 +105,7 @@ class PrefixCode:
             ends[reading] += lengths[windows]
         return symbols, ends
 
-    def _read_row(self, stream: BitStream, position: int, symbols: NDArray[np.uint16]) -> int:
+    def _read_row(self, stream: BitStream, position: int, symbols: Uint16s) -> int:
         """Fill in the symbols of one user from a position on; return the position of the bit after them.
 
         A step per symbol would be slow, so the code word at every bit is looked up at once. From where
@@ -147,16 +128,16 @@ class PrefixCode:
         return position
 
 
-def _normalised(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+def _normalised(probabilities: Floats) -> Floats:
     """Return the shares of the symbols; equal shares if none of them ever occurs."""
     total = probabilities.sum()
     if total <= 0:
         return np.full(probabilities.size, 1 / probabilities.size)
-    shares: NDArray[np.float64] = probabilities / total
+    shares: Floats = probabilities / total
     return shares
 
 
-def _huffman_lengths(shares: NDArray[np.float64]) -> NDArray[np.int64]:
+def _huffman_lengths(shares: Floats) -> Ints:
     """Return Huffman's code lengths; ties go to the lower index, so that both ends agree."""
     count = shares.size
     heap = [(float(share), symbol) for symbol, share in enumerate(shares)]
@@ -178,19 +159,8 @@ class SymbolRows:
     def __init__(self, channel: Channel) -> None:
         self._code = PrefixCode.for_distribution(channel.marginal())
 
-    def encode(self, counts: NDArray[np.int64], symbols: NDArray[np.integer]) -> list[bytes]:
-        """Encode the symbols of a partition.
-
-        Parameters
-        ----------
-        counts : ndarray of int64, shape (users,)
-        symbols : ndarray of int, shape (sum of counts,)
-            By user.
-
-        Returns
-        -------
-        list of bytes, one per user
-        """
+    def encode(self, counts: Ints, symbols: AnyInts) -> list[bytes]:
+        """Encode the symbols of a partition."""
         code_starts, cells = offsets(self._code.lengths[symbols]), offsets(counts)
         sizes = (np.diff(code_starts[cells]) + 7) // 8
         bits = np.zeros(int(sizes.sum()) * 8, dtype=np.uint8)
@@ -198,17 +168,10 @@ class SymbolRows:
         self._code.write(bits, code_starts[:-1] + np.repeat(bases, counts), symbols)
         return cut(np.packbits(bits).tobytes(), sizes)
 
-    def decode(
-        self, reports: Sequence[bytes], counts: NDArray[np.int64]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.uint16]]:
-        """Decode the reports of users from whom ``counts`` symbols are expected.
+    def decode(self, reports: Sequence[bytes], counts: Ints) -> tuple[Bools, Uint16s]:
+        """Return which reports are valid, and the symbols of these.
 
-        Returns
-        -------
-        valid : ndarray of bool, shape (users,)
-            A report that does not end with its last symbol, apart from padding zeros, is rejected
-            without an exception.
-        symbols : ndarray of uint16, shape (sum of the valid users' counts,)
+        A report that does not end with its last symbol, apart from padding zeros, is rejected.
         """
         stream = BitStream(reports)
         symbols, ends = self._code.read(stream, stream.starts, counts)

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import AnyInts, Bools, Ints
 from dprec.components import Options, option
 
-Users = NDArray[np.integer] | NDArray[np.bool_] | slice
+Users = AnyInts | Bools | slice
 
 WITHOUT_RECORD, WITH_RECORD = 2, 3
 """Objects of a message: an envelope and its contents, which may be a record."""
@@ -74,7 +74,7 @@ class TrafficLedger:
         """The counts of every user, by name."""
         return {name: column for name, column in vars(self).items() if name != "first_user"}
 
-    def clear(self, users: NDArray[np.bool_]) -> None:
+    def clear(self, users: Bools) -> None:
         """Take back all charges of users whom nothing has reached."""
         for column in self.columns.values():
             column[users] = 0
@@ -84,8 +84,8 @@ class TrafficLedger:
     def charge_uplink(
         self,
         users: Users,
-        payload: NDArray[np.int64] | int,
-        message: NDArray[np.int64] | int,
+        payload: Ints | int,
+        message: Ints | int,
         *,
         objects: int = WITH_RECORD,
         kind: str = "",
@@ -104,8 +104,8 @@ class TrafficLedger:
     def charge_downlink(
         self,
         users: Users,
-        payload: NDArray[np.int64] | int,
-        message: NDArray[np.int64] | int,
+        payload: Ints | int,
+        message: Ints | int,
         *,
         objects: int = WITH_RECORD,
         kind: str = "",
@@ -225,15 +225,10 @@ class NetworkOptions(Options):
     )
     poll_seconds: float = option("Time between two polls.", 3.0, ge=0.01, le=86_400)
 
-    def contacts(self, requests: NDArray[np.int64], constants: NetworkConstants = MEASURED) -> Contacts:
+    def contacts(self, requests: Ints, constants: NetworkConstants = MEASURED) -> Contacts:
         """Return how often each user's device connects and asks.
 
         A device picks up each message in a visit of its own, in which the last poll finds nothing.
-
-        Parameters
-        ----------
-        requests : ndarray of int64, shape (users,)
-            Messages to each user.
         """
         seconds = self.minutes_per_round * _SECONDS_A_MINUTE
         polls = max(1, math.floor(seconds / self.poll_seconds))
@@ -246,27 +241,16 @@ class NetworkOptions(Options):
 class Contacts:
     """How often devices connect and ask, beyond what their messages need."""
 
-    connections: NDArray[np.int64] | int
-    polls: NDArray[np.int64] | int
-    heartbeats: NDArray[np.int64] | int
+    connections: Ints | int
+    polls: Ints | int
+    heartbeats: Ints | int
     """TLS connections, polls that found nothing, and heartbeats; shape (users,), or int."""
 
 
 def network_bytes(
     traffic: TrafficLedger, contacts: Contacts, constants: NetworkConstants = MEASURED
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the bytes that a network carries for every user, up and down.
-
-    Parameters
-    ----------
-    traffic : TrafficLedger
-        The messages.
-
-    Returns
-    -------
-    up, down : ndarray of int64, shape (users,)
-        From the device and to it.
-    """
+) -> tuple[Ints, Ints]:
+    """Return the bytes that a network carries from and to every user's device, shape (users,) each."""
     counts = (
         (constants.handshake, contacts.connections),
         (constants.poll, contacts.polls),
@@ -292,11 +276,5 @@ def record_bytes(n_items: int, symbols: int) -> int:
 
 
 def onion_bytes(content: int, hops: int) -> int:
-    """Return the size of a message with ``content`` bytes as it leaves the device.
-
-    Parameters
-    ----------
-    hops : int
-        Shufflers that it passes on its way to the server.
-    """
+    """Return the size of a message as it leaves the device, on its way through so many shufflers."""
     return content + (hops + 1) * (KEY_BYTES + TAG_BYTES)

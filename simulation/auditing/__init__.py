@@ -1,7 +1,6 @@
 """Audits: lower bounds on what is revealed, beside what a configuration promises."""
 
-from simulation.auditing.auditing import audit
-from simulation.auditing.presets import PresetAudit, audit_presets
+from simulation.auditing.auditing import PresetAudit, audit, audit_presets
 from simulation.auditing.result import Audit
 from simulation.protocols.audited import Finding
 

@@ -8,9 +8,12 @@ noise, wire format and ledger can show.
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from dprec.accounting import PrivacyAccountant
 from dprec.auditing import Sent, measured
@@ -26,12 +29,15 @@ from simulation.auditing import experiments
 from simulation.auditing.experiments import Experiment, Profile, Question
 from simulation.auditing.listening import Overheard, findings_of_questions, overhear, reduced
 from simulation.auditing.outputs import CrossDomainOutputs, output_findings, release_findings
-from simulation.auditing.result import Audit
+from simulation.auditing.result import SCHEMA, Audit
 from simulation.auditing.reuse import RUNS, suspicions
 from simulation.auditing.sums import NoisySums, sum_findings
+from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
+from simulation.configuration.presets import presets
+from simulation.configuration.strict_yaml import parse_yaml
 from simulation.execution import load_ratings
-from simulation.pages.audit_page import audit_page
+from simulation.pages.audit_page import audit_page, presets_page
 from simulation.protocols.audited import Complete, Finding, Promise, Sample
 from simulation.protocols.base import Protocol
 from simulation.protocols.declared import declaring
@@ -98,12 +104,7 @@ def audit_of(config: RunConfig, auditor: Auditor, progress: Progress) -> Audit:
 
 
 def check_options(trials: int, confidence: float) -> None:
-    """Refuse options that are out of range.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse options that are out of range."""
     if not isinstance(trials, int) or trials < _LEAST_TRIALS:
         raise InputError("trials", repr(trials), f"an integer, at least {_LEAST_TRIALS}")
     if not isinstance(confidence, int | float) or not 0 < confidence < 1:
@@ -248,7 +249,6 @@ class _Tests:
 
     @property
     def _held(self) -> Ratings:
-        """Three ratings as devices would hold them, for their scale and catalogue."""
         people = self._people(experiments.of_profiles((1, self.auditor.scale.levels)), 1)
         return self._protocol.held_ratings(people, 0)
 
@@ -272,7 +272,6 @@ class _Tests:
         return overheard.charged["rating" if question.entries == 1 else "user"]
 
     def _experiments(self) -> list[Experiment]:
-        """Return what is compared for the kind of protocol."""
         levels, hides = self.auditor.scale.levels, self.auditor.promise.hides_rated_items
         if self._protocol.learns_parameters:
             return [experiments.of_factors(1, levels), experiments.of_canaries(1, levels)]
@@ -310,3 +309,89 @@ class _Tests:
         assert protocol.privacy is not None, "a protocol without a budget"
         less = replace(protocol.privacy, epsilon=_LESS * protocol.privacy.epsilon)
         return self._config.model_copy(update={"protocol": replace(protocol, privacy=less)})
+
+
+TRIALS = 20_000
+"""Default, with which all presets take less than six minutes on two cores."""
+
+
+@dataclass(frozen=True)
+class PresetAudit:
+    """What became of the audit of one preset."""
+
+    name: str
+    audit: Audit | None
+    """None if it cannot be audited."""
+    reason: str = ""
+    """Why not; empty if it can."""
+    same_as: str | None = None
+    """The preset that sends the same reports, and whose findings these are."""
+    seconds: float = 0.0
+
+    def values(self) -> dict[str, Any]:
+        """Return it as values of JSON."""
+        audit = None if self.audit is None else self.audit.values()
+        return {"name": self.name, "audit": audit, "reason": self.reason, "same_as": self.same_as}
+
+
+def audit_presets(
+    *,
+    trials: int = TRIALS,
+    seed: int | None = None,
+    confidence: float = 0.99,
+    progress: Progress = silent,
+) -> tuple[PresetAudit, ...]:
+    """Audit every preset by name, or give the reason why it promises nothing; see `audit`."""
+    check_options(trials, confidence)
+    names = _runs()
+    known: dict[str, PresetAudit] = {}
+    results = []
+    for done, name in enumerate(names):
+        progress("presets", done, len(names))
+        results.append(_audited(name, known, trials, seed, confidence))
+    progress("presets", len(names), len(names))
+    return tuple(results)
+
+
+def audit_all(
+    output: str | Path | None, *, trials: int, seed: int | None, confidence: float, progress: Progress
+) -> tuple[PresetAudit, ...]:
+    """Audit all presets and write audit.json and report.html; see `simulation.audit.audit_all`."""
+    folder = None if output is None else Path(output)
+    if folder is not None:
+        check_unused(folder)
+    results = audit_presets(trials=trials, seed=seed, confidence=confidence, progress=progress)
+    if folder is not None:
+        values = [each.values() for each in results]
+        record = json.dumps({"schema": SCHEMA, "presets": values}, indent=2) + "\n"
+        write_files(folder, {AUDIT: record, REPORT: presets_page(values)})
+    return results
+
+
+def _runs() -> list[str]:
+    """Return the names of the presets of runs, which have a protocol; comparisons have several."""
+    return [
+        name
+        for name, path in presets().items()
+        if "protocol" in parse_yaml(path.read_text(encoding="utf-8"), str(path))
+    ]
+
+
+def _audited(
+    name: str, known: dict[str, PresetAudit], trials: int, seed: int | None, confidence: float
+) -> PresetAudit:
+    """Audit a preset, or return the audit of one that sends the same."""
+    started = time.perf_counter()
+    config = load(name)
+    if seed is not None:
+        config = config.model_copy(update={"seed": seed})
+    try:
+        auditor = Auditor.of(config, trials, confidence)
+    except InputError as error:
+        return PresetAudit(name, None, reason=str(error))
+    before = known.get(auditor.key)
+    if before is not None and before.audit is not None:
+        return PresetAudit(name, replace(before.audit, name=name), same_as=before.name)
+    result = PresetAudit(name, audit_of(config, auditor, silent), seconds=time.perf_counter() - started)
+    known[auditor.key] = result
+    return result

@@ -1,15 +1,12 @@
 """What an audit compares: small profiles, and which of them must be hard to distinguish."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import offsets
+from dprec.arrays import Uint8s, offsets
 from dprec.ratings import Ratings, RatingScale
 
 _MOST_LEVELS = 8
@@ -48,19 +45,12 @@ class Experiment:
     """
 
     def population(self, people: int, scale: RatingScale, fewest_items: int = 1) -> Ratings:
-        """Return so many people of each profile; the profiles take turns.
-
-        Parameters
-        ----------
-        fewest_items : int
-            Of the catalogue; those that are missing are rated by nobody.
-        """
+        """Return so many people of each profile; the profiles take turns."""
         levels = np.array([profile.levels for profile in self.profiles], dtype=np.uint8)
         return _population(np.tile(levels, (people, 1)), scale, fewest_items)
 
 
-def _population(levels: NDArray[np.uint8], scale: RatingScale, fewest_items: int) -> Ratings:
-    """Return people with the given levels, shape (people, items); 0 is "not rated"."""
+def _population(levels: Uint8s, scale: RatingScale, fewest_items: int) -> Ratings:
     rated = levels > 0
     return Ratings(
         indptr=offsets(rated.sum(axis=1, dtype=np.int64)),
@@ -75,14 +65,7 @@ def _population(levels: NDArray[np.uint8], scale: RatingScale, fewest_items: int
 def of_one_rating(levels: int, worst: tuple[int, int], *, hides: bool) -> Experiment:
     """Compare all levels of one rating, and no rating if that is hidden.
 
-    Parameters
-    ----------
-    levels : int
-        Of the scale. Of many, a few are compared, with the worst pair among them.
-    worst : tuple of int
-        The pair of levels that the mechanism's matrix separates most; 0 is "not rated".
-    hides : bool
-        Whether it is hidden which items are rated.
+    Of many levels, a few are compared, with the pair that the mechanism's matrix separates most.
     """
     spread = np.linspace(1, levels, min(levels, _MOST_LEVELS)).round().astype(int).tolist()
     rated = sorted({*spread, *(level for level in worst if level)})
@@ -96,13 +79,7 @@ def of_one_rating(levels: int, worst: tuple[int, int], *, hides: bool) -> Experi
 
 
 def of_profiles(worst: tuple[int, int]) -> Experiment:
-    """Compare profiles of three ratings that differ in one of them, and in all.
-
-    Parameters
-    ----------
-    worst : tuple of int
-        Two levels.
-    """
+    """Compare profiles of three ratings that differ in one of them, and in all, by two levels."""
     low, high = worst
     profiles = (Profile((low, high, low)), Profile((high, high, low)), Profile((high, low, high)))
     questions = (

@@ -1,7 +1,5 @@
 """Runs protocols on the people of experiments: what devices send, charge themselves, and answer besides."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +13,7 @@ from clients.app import LOG
 from clients.device.losses import PRICES
 from clients.population import Partition
 from dprec.accounting import COMPARABLE_UNITS, ComparableUnit
-from dprec.arrays import sizes_of
+from dprec.arrays import Floats, Ints, sizes_of
 from dprec.auditing import Sent
 from dprec.datasets import Synthetic
 from dprec.exchange import REQUEST, Record
@@ -37,12 +35,12 @@ class Overheard:
 
     reports: list[list[bytes]]
     """By round, then by person."""
-    symbols: list[NDArray[np.int64]]
+    symbols: list[Ints]
     """The symbols in them, by round; empty if there are none; shape (people, items)."""
     charged: dict[ComparableUnit, float]
     """Largest loss in the ledger, by unit."""
 
-    def symbols_of(self, item: int) -> list[NDArray[np.int64]]:
+    def symbols_of(self, item: int) -> list[Ints]:
         """Return the symbols of one item, by round."""
         return [symbols[:, item] for symbols in self.symbols]
 
@@ -64,13 +62,7 @@ class Overheard:
 
 
 def reduced(config: RunConfig) -> RunConfig:
-    """Return a configuration with as little work as possible, but the same reports.
-
-    Raises
-    ------
-    SettingError
-        When the devices do not protect what they send.
-    """
+    """Return a configuration of the least work with the same reports; raises SettingError without noise."""
     place = config.simulation.population_dir
     alone = SimulationOptions(backend="local", workers=1, users_per_node="all", population_dir=place)
     small = {"protocol": config.protocol.audited(), "dataset": Synthetic(), "simulation": alone}
@@ -109,21 +101,15 @@ def _charged(record: RunRecord) -> dict[ComparableUnit, float]:
     return {unit: float(np.nanmax(record.traffic[f"epsilon_per_{unit}"])) for unit in COMPARABLE_UNITS}
 
 
-def _decoded(rounds: list[list[bytes]], protocol: Protocol, people: Ratings) -> list[NDArray[np.int64]]:
+def _decoded(rounds: list[list[bytes]], protocol: Protocol, people: Ratings) -> list[Ints]:
     symbols = protocol.setup().sent_symbols(people)
     return (
         [] if symbols is None else [symbols.decode(number, reports) for number, reports in enumerate(rounds)]
     )
 
 
-def numbered(reports: list[bytes], numbers: dict[bytes, int]) -> NDArray[np.int64]:
-    """Return one number per report, equal for equal bytes.
-
-    Parameters
-    ----------
-    numbers : dict
-        The numbers that reports have already; new ones are added.
-    """
+def numbered(reports: list[bytes], numbers: dict[bytes, int]) -> Ints:
+    """Return one number per report, equal for equal bytes; new numbers are added to the given ones."""
     return np.array([numbers.setdefault(report, len(numbers)) for report in reports], dtype=np.int64)
 
 
@@ -148,13 +134,7 @@ _NO_QUESTION = frozenset({"asked"})
 
 
 def findings_of_questions(config: RunConfig, promise: Promise, people: Ratings) -> Iterator[Finding]:
-    """Yield what the devices of a few people charge themselves, and what they answer besides.
-
-    Parameters
-    ----------
-    config : RunConfig
-        Reduced; see `simulation.auditing.listening.reduced`.
-    """
+    """Yield what a few people's devices charge in a reduced run, and what they answer besides."""
     config = _fitting(config, people)
     with open_overheard_session(config.simulation.population_dir) as heard:
         result = run_in(heard.session, config, people, people.select(np.arange(people.count) == 0))
@@ -183,9 +163,7 @@ def _refusals_expected() -> Iterator[None]:
         LOG.disabled = before
 
 
-def _charged_by_devices(
-    heard: Overhearing, asked: list[Message], users: int
-) -> dict[ComparableUnit, NDArray[np.float64]]:
+def _charged_by_devices(heard: Overhearing, asked: list[Message], users: int) -> dict[ComparableUnit, Floats]:
     """Return what each person's device charges for all its answers, by unit, shape (users,)."""
     rating, whole = np.zeros(users), np.zeros(users)
     for request in asked:
@@ -197,7 +175,7 @@ def _charged_by_devices(
     return {"rating": rating, "user": whole}
 
 
-def _of_ledgers(unit: ComparableUnit, ledger: NDArray[np.float64], own: NDArray[np.float64]) -> Finding:
+def _of_ledgers(unit: ComparableUnit, ledger: Floats, own: Floats) -> Finding:
     """Return the person whose device charges least or most, beside what the run's ledger charges."""
     worst = int(np.argmax(np.abs(ledger - own)))
     loss = float(ledger[worst])

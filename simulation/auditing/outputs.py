@@ -1,16 +1,15 @@
 """Audits what servers let out: completed matrices; and replacements, neighbours and similarities of X-Map."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
 from flwr.app import Message
-from numpy.typing import NDArray
 
 from clients.faults import FaultOptions
+from dprec.arrays import Floats
 from dprec.auditing import Sent, class_edges, learning, measured
 from dprec.completion import Observations
 from dprec.crossdomain import (
@@ -64,14 +63,7 @@ def output_findings(
 ) -> Iterator[Finding]:
     """Yield how well what is let out tells values apart by as much as one user can move them.
 
-    Parameters
-    ----------
-    given : CrossDomainOutputs
-        With private replacement, private neighbours or both.
-    trials : int
-        Number of draws for each of two neighbours.
-    failure : float
-        Probability with which one of the bounds may fail.
+    All bounds hold together but with probability ``failure``, for so many draws for each of two neighbours.
     """
     private = [given.replacement.private, given.recommendation.epsilon is not None]
     failure /= sum(private)
@@ -123,7 +115,6 @@ def _table(given: CrossDomainOutputs, *, first: int) -> Candidates:
 def _replaced(
     given: CrossDomainOutputs, scale: RatingScale, tables: list[Candidates], people: int, seed: int
 ) -> list[Column]:
-    """Return a number for what each person's device sends, by table; every table is of a run of its own."""
     profile = Profile((scale.levels, *[0] * _TARGETS))
     population = Experiment((profile,), ()).population(people, scale)
     codec = RowCodec(1 + _TARGETS, _TARGETS, with_steps=True, with_means=given.replacement.deviations)
@@ -179,14 +170,14 @@ class _Server:
     """Of a prediction."""
 
     @classmethod
-    def of(cls, given: CrossDomainOutputs, items: int, seed: int) -> _Server:
+    def of(cls, given: CrossDomainOutputs, items: int, seed: int) -> Self:
         options, kind = given.recommendation, given.similarity
         assert options.epsilon is not None, "predictions without a budget"
         nobody = sp.csr_array((1, items))
         recommender = ItemBasedRecommender(options, kind, RatedItems.of(nobody, kind), nobody, seed)
         return cls(recommender, options.epsilon)
 
-    def in_another_run(self) -> _Server:
+    def in_another_run(self) -> Self:
         return replace(self, recommender=replace(self.recommender, seed=self.recommender.seed + 1))
 
     def seen(self, neighbors: int, similarities: tuple[float, ...], user: int = 0) -> tuple[Column, Column]:
@@ -195,7 +186,7 @@ class _Server:
             self.recommender, options=replace(self.recommender.options, neighbors=neighbors)
         )
         items = np.arange(self.recommender.items.n_items)
-        rows: NDArray[np.float64] = np.tile(np.array(similarities), (items.size, 1))
+        rows: Floats = np.tile(np.array(similarities), (items.size, 1))
         moved = np.full(items.size, _SENSITIVITY)
         # Other neighbours have other noise, as those of another data set have.
         user = 2 * user + int(similarities[0] != _MIDDLE)
@@ -236,14 +227,7 @@ def release_findings(
 ) -> Iterator[Finding]:
     """Yield how well the completed matrices of neighbouring data sets could be distinguished.
 
-    Parameters
-    ----------
-    scale : RatingScale
-        Of the signs.
-    trials : int
-        Number of completions of each data set; at most `MOST_RELEASES` are made.
-    failure : float
-        Probability with which one of the bounds may fail.
+    Each is completed ``trials`` times, at most `MOST_RELEASES`; one of the bounds may fail with ``failure``.
     """
     count, sets = min(trials, MOST_RELEASES), len(_PROBES) + 1
     base = _released(complete, (1.0, 1.0, 1.0, 1.0), scale, range(seed, seed + sets * count, sets))
@@ -255,20 +239,18 @@ def release_findings(
         yield Finding(test, unit, promised, result.at_least, None, exact=False, power=result.power(promised))
 
 
-def _released(
-    complete: Complete, signs: tuple[float, ...], scale: RatingScale, seeds: range
-) -> NDArray[np.float64]:
+def _released(complete: Complete, signs: tuple[float, ...], scale: RatingScale, seeds: range) -> Floats:
     """Complete a data set with every seed; return all entries, shape (seeds, cells)."""
     users, items = np.divmod(np.arange(len(signs), dtype=np.int32), np.int32(_SHAPE[1]))
     observed = Observations(users, items, np.array(signs), _SHAPE, scale)
     return np.array([complete(observed, seed) for seed in seeds])
 
 
-def _in_classes(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[Sent, Sent]:
+def _in_classes(one: Floats, other: Floats) -> tuple[Sent, Sent]:
     """Return releases as numbers, and in a few classes of each entry, the same for both data sets."""
     edges = class_edges(np.concatenate([learning(one), learning(other)]), _CLASSES)
 
-    def sent(released: NDArray[np.float64]) -> Sent:
+    def sent(released: Floats) -> Sent:
         classes = tuple(np.searchsorted(*each) for each in zip(edges.T, released.T, strict=True))
         return Sent((np.zeros(len(released), dtype=np.int64),), classes, released.astype(np.float32))
 

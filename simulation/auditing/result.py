@@ -1,7 +1,5 @@
 """The result of an audit: its findings, and whether they leave the promise standing."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass, field
 from typing import Any

@@ -5,14 +5,12 @@ noise are compared with pairs that cannot: if an event distinguishes the two kin
 report belongs to two pairs of a kind, so that pairs count as independent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import Ints
 from dprec.auditing import Sent, class_edges, detection, learning, measured
 from simulation.auditing.listening import Overheard, numbered
 from simulation.protocols.audited import Finding
@@ -25,7 +23,7 @@ _DISTANCES = (1, 2, 3, 5, 8)
 
 _CLASSES = 6
 
-Column = NDArray[np.int64]
+Column = Ints
 Pairs = tuple[Column, Column]
 
 
@@ -39,13 +37,7 @@ class Suspicion:
     """Pairs of reports that could share noise, each with pairs that cannot."""
 
     def finding(self, failure: float) -> Finding:
-        """Return how reliably the two kinds of pairs could be distinguished.
-
-        Parameters
-        ----------
-        failure : float
-            Probability with which independent reports may be found dependent.
-        """
+        """Return how reliably the two kinds of pairs could be distinguished, but with chance ``failure``."""
         sides = [sent for close, apart in self.comparisons for sent in _views(close, apart)]
         result = measured(sides, failure)
         by_chance = min(float(np.mean(one == other)) for _, (one, other) in self.comparisons)
@@ -78,18 +70,11 @@ def suspicions(
 ) -> Iterator[Suspicion]:
     """Yield where noise could be used again.
 
-    Parameters
-    ----------
-    runs : sequence of Overheard
-        Runs with different seeds, of people who all have the same profile; `RUNS` of them.
-    variants : mapping
-        The first run with something else changed than the seed, by what is suspected of it.
-    alike : bool
-        Whether a first report has the same distribution in all runs.
-    drawn : bool
-        Whether devices draw which items they answer about, so that only answers about both can be compared.
-    linked : bool
-        Whether what is sent in a round depends on the round before for other reasons than noise.
+    ``runs``: runs with different seeds, of people who all have the same profile; `RUNS` of them.
+    ``variants``: the first run with something else changed than the seed, by what is suspected of it.
+    ``alike``: whether a first report has the same distribution in all runs. ``drawn``: whether devices draw
+    which items they answer about, so that only answers about both can be compared. ``linked``: whether what
+    is sent in a round depends on the round before for other reasons than noise.
     """
     heard = [*runs, *variants.values()]
     # By run, then by round: the symbols of the first item, or numbers that stand for whole reports.

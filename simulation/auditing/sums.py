@@ -1,7 +1,5 @@
 """Audits sums with noise: what a server that colludes with some devices reads, or a trusted one releases."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -11,24 +9,13 @@ from itertools import pairwise
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec import private_als
 from dprec.accounting import PrivacyAccountant
-from dprec.arrays import offsets
+from dprec.arrays import Floats, Uint64s, offsets
 from dprec.auditing import Sent, measured
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
-from dprec.private_als import (
-    TARGET_BITS,
-    UNIT,
-    UNIT_WEIGHT,
-    Aggregation,
-    Contributions,
-    FactorizationOptions,
-    ItemModel,
-    SecureAggregation,
-    StatisticsLayout,
-)
 from dprec.randomness import DeviceDraws, ReleaseDraws, uniform_below, uniforms, words
 from dprec.secure_aggregation import honest_shares
 from simulation.auditing.reuse import Column, Suspicion, of_neighbors, of_one_origin
@@ -41,15 +28,15 @@ _LARGER_DELTA = 0.01
 _FROM_HERE_A_TAIL, _TO_HERE = 2.5, 6.0
 """Deviations of the noise between which its tails are looked at closely."""
 
-Numbers = NDArray[np.float64]
+Numbers = Floats
 
 
 @dataclass(frozen=True, eq=False)
 class NoisySums:
     """What is released; see `simulation.protocols.private_als.PrivateAlsProtocol` for the fields."""
 
-    factorization: FactorizationOptions
-    aggregation: Aggregation
+    factorization: private_als.FactorizationOptions
+    aggregation: private_als.Aggregation
     multipliers: tuple[float, ...]
     sensitivity: float
     accountant: Callable[[float], PrivacyAccountant]
@@ -65,13 +52,6 @@ def sum_findings(
     """Yield how well sums with a user and without can be told apart, and whether noise is used again.
 
     Noise of different items is independent, so every item is a trial.
-
-    Parameters
-    ----------
-    trials : int
-        Number of items with the user, and without.
-    failure : float
-        Probability with which one of the bounds may fail.
     """
     loss = released.epsilon(promise.delta, _longest_contribution(released, seed))
     test = "the longest of some contributions"
@@ -97,7 +77,7 @@ def sum_findings(
 class _Sums(ABC):
     """Sums of a protocol, released for as many items as there are trials."""
 
-    aggregation: Aggregation
+    aggregation: private_als.Aggregation
     multipliers: tuple[float, ...]
     """Noise of each release."""
 
@@ -108,13 +88,7 @@ class _Sums(ABC):
 
     @abstractmethod
     def releases(self, items: int, seed: int, total: int = 0) -> list[Numbers]:
-        """Return the noise of each release, in units of a contribution, shape (items, width).
-
-        Parameters
-        ----------
-        total : int
-            What each sum is without noise, in the units of sums.
-        """
+        """Return the noise of each release, in units of a contribution, shape (items, width)."""
 
     def suspicions(self, trials: int, seed: int) -> Iterator[Suspicion]:
         """Yield where noise could be used again."""
@@ -123,8 +97,8 @@ class _Sums(ABC):
     @cached_property
     def contribution(self) -> Numbers:
         """What a user of the largest contribution adds to a sum, shape (width,)."""
-        most = np.array([0, 1]), np.zeros(1, dtype=np.int32), np.array([1 << TARGET_BITS])
-        contributions = Contributions(*most, np.ones((1, 1), dtype=np.float32))
+        most = np.array([0, 1]), np.zeros(1, dtype=np.int32), np.array([1 << private_als.TARGET_BITS])
+        contributions = private_als.Contributions(*most, np.ones((1, 1), dtype=np.float32))
         alone: Numbers = self._released(contributions, 1, 0.0, np.ones((2, 1), dtype=np.uint64))[0]
         return alone
 
@@ -145,7 +119,7 @@ class _Sums(ABC):
         return Sent((binned,), tails, np.zeros((binned.size, 0), dtype=np.float32))
 
     def _released(
-        self, contributions: Contributions, items: int, multiplier: float, keys: NDArray[np.uint64]
+        self, contributions: private_als.Contributions, items: int, multiplier: float, keys: Uint64s
     ) -> Numbers:
         """Return the sums of what devices send, with the noise that is theirs, shape (items, width)."""
         layout = _layout(items)
@@ -164,7 +138,7 @@ class _OfDevices(_Sums):
     theirs amounts to.
     """
 
-    aggregation: SecureAggregation
+    aggregation: private_als.SecureAggregation
 
     @property
     def test(self) -> str:
@@ -180,7 +154,7 @@ class _OfDevices(_Sums):
             np.zeros(0, dtype=np.int32),
             np.zeros(0, dtype=np.int64),
         )
-        contributions = Contributions(*nothing, np.ones((left, 1), dtype=np.float32))
+        contributions = private_als.Contributions(*nothing, np.ones((left, 1), dtype=np.float32))
         keys = words(seed, "devices of a total", 0, 2 * left).reshape(2, left)
         return [self._released(contributions, items, each, keys) for each in self.multipliers]
 
@@ -195,7 +169,7 @@ class _OfServer(_Sums):
     def releases(self, items: int, seed: int, total: int = 0) -> list[Numbers]:
         layout = _layout(items)
         sums = Aggregate(np.full((items, layout.width), total, dtype=np.int64), None, 1)
-        without = total * UNIT
+        without = total * private_als.UNIT
         return [
             self.aggregation.release(sums, layout, multiplier, ReleaseDraws(seed, number)) / layout.scales
             - without
@@ -228,11 +202,11 @@ def _sums_of(released: NoisySums) -> _Sums:
     aggregation, multipliers = released.aggregation, released.multipliers
     if aggregation.devices_add_noise:
         composed = float(sum(each**-2 for each in multipliers) ** -0.5)
-        return _OfDevices(_for_fewest(cast(SecureAggregation, aggregation)), (composed,))
+        return _OfDevices(_for_fewest(cast(private_als.SecureAggregation, aggregation)), (composed,))
     return _OfServer(aggregation, multipliers)
 
 
-def _for_fewest(aggregation: SecureAggregation) -> SecureAggregation:
+def _for_fewest(aggregation: private_als.SecureAggregation) -> private_als.SecureAggregation:
     """Return the aggregation for about as few devices as it accepts, so that totals are quickly made."""
     # Noise is added after both, and is the same.
     plain = replace(aggregation, sketch=None, rotation=False)
@@ -242,8 +216,8 @@ def _for_fewest(aggregation: SecureAggregation) -> SecureAggregation:
     return plain.among(4 * plain.colluders)
 
 
-def _layout(items: int) -> StatisticsLayout:
-    return StatisticsLayout(np.full(items, UNIT_WEIGHT), 0, 1.0, 1.0, 0.5, limit=1)
+def _layout(items: int) -> private_als.StatisticsLayout:
+    return private_als.StatisticsLayout(np.full(items, private_als.UNIT_WEIGHT), 0, 1.0, 1.0, 0.5, limit=1)
 
 
 def _tail(numbers: Numbers, multiplier: float, step: float) -> Column:
@@ -264,19 +238,21 @@ _USERS = (64, 128, 256)
 def _longest_contribution(released: NoisySums, seed: int) -> float:
     """Return the longest of what some users add to a sum, in units of the longest that is allowed."""
     options, aggregation = released.factorization, _for_some(released.aggregation)
-    weights = 1 + uniform_below(UNIT_WEIGHT, words(seed, "weights of items", 0, _ITEMS))
-    model = replace(ItemModel.begin(_ITEMS, options.rank, 0.0), weights=weights)
+    weights = 1 + uniform_below(private_als.UNIT_WEIGHT, words(seed, "weights of items", 0, _ITEMS))
+    model = replace(private_als.ItemModel.begin(_ITEMS, options.rank, 0.0), weights=weights)
     layouts = [model.layout(options, round_index, 1.0) for round_index in (1, 2, options.rounds)]
     return max(_longest(aggregation, layout, options.ratings_per_user, seed) for layout in layouts)
 
 
-def _longest(aggregation: Aggregation, layout: StatisticsLayout, most: int, seed: int) -> float:
+def _longest(
+    aggregation: private_als.Aggregation, layout: private_als.StatisticsLayout, most: int, seed: int
+) -> float:
     reports = aggregation.encode(_contributions(layout, most, seed), layout, 0.0, _draws(seed))
     sums = [aggregation.decode([report], layout, 0.0)[1] for report in reports]
     return max(aggregation.length(each, layout, 0.0) for each in sums)
 
 
-def _for_some(aggregation: Aggregation) -> Aggregation:
+def _for_some(aggregation: private_als.Aggregation) -> private_als.Aggregation:
     """Return the aggregation of so few users as it accepts."""
     for users in _USERS:
         with suppress(SettingError):
@@ -284,7 +260,7 @@ def _for_some(aggregation: Aggregation) -> Aggregation:
     return aggregation.among(4 * _USERS[-1])
 
 
-def _contributions(layout: StatisticsLayout, most: int, seed: int) -> Contributions:
+def _contributions(layout: private_als.StatisticsLayout, most: int, seed: int) -> private_als.Contributions:
     """Return what users contribute who have rated 1 item, 2 items, and so on."""
     users = _USERS[0]
     order = np.argsort(words(seed, "rated items", 0, users * _ITEMS).reshape(users, _ITEMS), axis=1)
@@ -296,10 +272,10 @@ def _contributions(layout: StatisticsLayout, most: int, seed: int) -> Contributi
         factors = uniforms(words(seed, "factors of users", 0, users * layout.rank)) - 0.5
         factors = factors.reshape(users, layout.rank)
         factors *= _BELOW_ONE * layout.norm / np.linalg.norm(factors, axis=1, keepdims=True)
-    return Contributions(
+    return private_als.Contributions(
         offsets(counts),
         np.concatenate(items).astype(np.int32),
-        signs << TARGET_BITS,
+        signs << private_als.TARGET_BITS,
         factors.astype(np.float32),
     )
 

@@ -49,22 +49,9 @@ class GivenParts(TypedDict, total=False):
 def checked_parts(given: GivenParts, epsilon: str) -> dict[str, Any]:
     """Return what a caller gives, by the keys of a configuration.
 
-    Parameters
-    ----------
-    epsilon : str
-        The configuration's key of the budget, for who takes it for a part.
-
-    Returns
-    -------
-    dict
-        Hold it until the configuration is checked: what is in memory is present only as long.
-
-    Raises
-    ------
-    InputError
-        When the ratings cannot be used, or a part is no mapping.
-    TypeError
-        When there is no such part.
+    ``epsilon``: the configuration's key of the budget, for who takes it for a part. Hold the result until the
+    configuration is checked: what is in memory is present only as long. Raises InputError when the ratings
+    cannot be used, or a part is no mapping. Raises TypeError when there is no such part.
     """
     if unknown := given.keys() - GivenParts.__annotations__.keys():
         raise TypeError(_unknown(sorted(unknown)[0], dict(given), epsilon))
@@ -183,7 +170,6 @@ def load(
 
 
 def _values_of(config: Mapping[str, Any] | str | Path) -> tuple[dict[str, Any], str]:
-    """Return the values of a configuration that may be changed, and where they come from."""
     if isinstance(config, Mapping):
         return copy.deepcopy(dict(config)), "configuration"
     if not isinstance(config, str | Path):

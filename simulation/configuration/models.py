@@ -4,35 +4,19 @@ Components describe themselves (see `dprec.components`); here they are put toget
 Unknown keys are errors, and a number written as a string is not a number.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from clients.faults import FaultOptions
 from clients.places import is_url, place_of
-from dprec.components import (
-    Instances,
-    Options,
-    as_tuple,
-    is_importable,
-    is_ours,
-    one_of,
-    option,
-    parse_json,
-    plain,
-    reference_of,
-    sources_of,
-    sources_of_functions,
-    user_defined_classes,
-)
+from dprec import components
 from dprec.errors import InputError, SettingError, within
 from dprec.metrics import check_names
 from dprec.wire import NetworkOptions
@@ -48,21 +32,12 @@ _DEEPEST = 50
 
 
 def validated(model: type[_ModelT], values: Mapping[str, Any], source: str) -> _ModelT:
-    """Validate plain values against a model.
+    """Validate plain values against a model; those made in Python may hold components.
 
-    Parameters
-    ----------
-    values : mapping
-        As read from YAML; those made in Python may hold components and numbers of NumPy.
-    source : str
-        Where they come from, for the error.
-
-    Raises
-    ------
-    InputError
-        One line for the first error: the source and key, what was found and what is accepted.
+    Raises InputError with one line for the first error: the source and key, what was found and what is
+    accepted.
     """
-    instances = Instances()
+    instances = components.Instances()
     try:
         # As JSON, because only from JSON does a strict model take a mapping for a component.
         plain_values = _plain(values, source, instances)
@@ -70,21 +45,21 @@ def validated(model: type[_ModelT], values: Mapping[str, Any], source: str) -> _
     except UnicodeEncodeError:
         raise InputError(source, "an unpaired Unicode surrogate", "valid Unicode text") from None
     try:
-        return parse_json(model, text, instances)
+        return components.parse_json(model, text, instances)
     except SettingError as error:
         where = f"{source}: {error.key}" if error.key else source
         raise InputError(where, error.found, error.accepted) from None
 
 
-def _plain(values: Any, source: str, instances: Instances, depth: int = 0) -> Any:
+def _plain(values: Any, source: str, instances: components.Instances, depth: int = 0) -> Any:
     """Return plain values with every key as text: in YAML, a key may also be a number, a date or null.
 
     Configurations made in Python may hold numbers and arrays of NumPy, settings, and components, of which
     those from elsewhere stay instances: no name may lead to their class.
     """
-    values = values.tolist() if isinstance(values, np.ndarray) else plain(values)
-    if isinstance(values, Options):
-        values = values.entries() if is_ours(type(values)) else instances.keep(values)
+    values = values.tolist() if isinstance(values, np.ndarray) else components.plain(values)
+    if isinstance(values, components.Options):
+        values = values.entries() if components.is_ours(type(values)) else instances.keep(values)
     if depth > _DEEPEST:
         raise InputError(source, "values nested too deeply", f"at most {_DEEPEST} levels")
     if isinstance(values, Mapping):
@@ -99,9 +74,9 @@ def _plain(values: Any, source: str, instances: Instances, depth: int = 0) -> An
 if TYPE_CHECKING:
     AnyProtocol = Protocol
 else:
-    AnyProtocol = one_of(PROTOCOLS)
+    AnyProtocol = components.one_of(PROTOCOLS)
 
-OptionsT = TypeVar("OptionsT", bound=Options)
+OptionsT = TypeVar("OptionsT", bound=components.Options)
 
 SOURCES = "sources"
 """Key of what is written with a configuration: a digest of the code of each user-defined class."""
@@ -111,24 +86,26 @@ _USERS_AT_ONCE = 20_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SimulationOptions(Options):
+class SimulationOptions(components.Options):
     """How the population is simulated; of these settings, only the faults and the seed change a result."""
 
-    backend: Literal["ray", "local"] = option("Flower on Ray, or everything in one process.", "ray")
-    workers: int = option("Ray actors that run the devices.", 2, ge=1, le=1024)
-    users_per_node: Annotated[int, Field(ge=1)] | Literal["auto", "all"] = option(
+    backend: Literal["ray", "local"] = components.option(
+        "Flower on Ray, or everything in one process.", "ray"
+    )
+    workers: int = components.option("Ray actors that run the devices.", 2, ge=1, le=1024)
+    users_per_node: Annotated[int, Field(ge=1)] | Literal["auto", "all"] = components.option(
         "Users that one Flower node hosts.", "auto"
     )
-    population_dir: Annotated[str, Field(min_length=1)] | None = option(
+    population_dir: Annotated[str, Field(min_length=1)] | None = components.option(
         "Directory or URL, seen by every node, for the devices' ratings, which stay there for other runs; "
         "by default, a temporary one.",
         None,
     )
-    network: NetworkOptions = option(
+    network: NetworkOptions = components.option(
         "How devices would be connected in a deployment, for its network bytes.", NetworkOptions()
     )
-    faults: FaultOptions = option("What goes wrong between devices and server.", FaultOptions())
-    seed: Literal["run", "os"] = option(
+    faults: FaultOptions = components.option("What goes wrong between devices and server.", FaultOptions())
+    seed: Literal["run", "os"] = components.option(
         "What devices and server draw from: the run's seed, or entropy of the operating system.", "run"
     )
 
@@ -142,21 +119,23 @@ class SimulationOptions(Options):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RankingOptions(Options):
+class RankingOptions(components.Options):
     """How lists from the catalogue are compared with the relevant test items."""
 
-    candidates: Literal["unrated", "sampled"] = option(
+    candidates: Literal["unrated", "sampled"] = components.option(
         "What is ranked: all items without a train rating of the user; or a sample of those without any "
         "rating of the user, with the user's relevant test items.",
         "unrated",
     )
     cutoffs: Annotated[
-        tuple[Annotated[int, Field(ge=1, le=10_000)], ...], Field(min_length=1), BeforeValidator(as_tuple)
-    ] = option("Lengths of the lists.", (10, 20))
-    negatives: Annotated[int, Field(ge=1)] | None = option(
+        tuple[Annotated[int, Field(ge=1, le=10_000)], ...],
+        Field(min_length=1),
+        BeforeValidator(components.as_tuple),
+    ] = components.option("Lengths of the lists.", (10, 20))
+    negatives: Annotated[int, Field(ge=1)] | None = components.option(
         "Items that are drawn for each user, with sampled candidates.", None
     )
-    seed: int = option("Seed of these draws.", 0, ge=0, lt=2**63)
+    seed: int = components.option("Seed of these draws.", 0, ge=0, lt=2**63)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -170,25 +149,25 @@ class RankingOptions(Options):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class EvaluationOptions(Options):
+class EvaluationOptions(components.Options):
     """How accuracy is measured."""
 
-    top_k: int = option("Length of the recommended list.", 10, ge=1, le=1_000_000_000)
-    relevant_from: float | None = option(
+    top_k: int = components.option("Length of the recommended list.", 10, ge=1, le=1_000_000_000)
+    relevant_from: float | None = components.option(
         "A test rating of at least this is relevant; by default, the user's mean train rating.",
         None,
     )
-    candidates: Literal["test", "unrated"] = option(
+    candidates: Literal["test", "unrated"] = components.option(
         "Which items are ranked: a user's test items, or all items without a train rating of the user.",
         "test",
     )
-    ranking: RankingOptions | None = option(
+    ranking: RankingOptions | None = components.option(
         "Ranking over the catalogue, measured at the end of a run; left out, it is not measured.", None
     )
-    errors: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = option(
+    errors: Annotated[tuple[str, ...], BeforeValidator(components.as_tuple)] = components.option(
         "User-defined metrics of which less is better, module:function each, at the end of a run.", ()
     )
-    scores: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = option(
+    scores: Annotated[tuple[str, ...], BeforeValidator(components.as_tuple)] = components.option(
         "The same where more is better.", ()
     )
 
@@ -212,13 +191,7 @@ class RunConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     def __init__(self, **values: Any) -> None:
-        """Check the values of a configuration, plain or components, as those of a file are checked.
-
-        Raises
-        ------
-        InputError
-            Naming the first key at fault.
-        """
+        """Check plain values or components as those of a file are; raises InputError naming the first key."""
         self.__setstate__(parse_config(values).__getstate__())
 
     # For pydantic: reading a file does not call this method.
@@ -250,14 +223,17 @@ class RunConfig(BaseModel):
     @property
     def sources(self) -> dict[str, str]:
         """A digest of the code of each class and metric that is not of this distribution, by reference."""
-        return {**sources_of(self.user_defined_classes()), **sources_of_functions(self.evaluation.own)}
+        return {
+            **components.sources_of(self.user_defined_classes()),
+            **components.sources_of_functions(self.evaluation.own),
+        }
 
-    def user_defined_classes(self) -> list[type[Options]]:
+    def user_defined_classes(self) -> list[type[components.Options]]:
         """Return the classes of its components that are not of this distribution."""
         parts = (self.dataset, self.split, self.binarization, self.protocol)
-        return [component for part in parts for component in user_defined_classes(part)]
+        return [component for part in parts for component in components.user_defined_classes(part)]
 
-    def with_absolute_paths(self) -> RunConfig:
+    def with_absolute_paths(self) -> Self:
         """Return the configuration so that it can be run from any directory."""
         changes: dict[str, Any] = {"dataset": _with_absolute_paths(self.dataset)}
         place = self.simulation.population_dir
@@ -281,9 +257,9 @@ class RunConfig(BaseModel):
         user-defined code: a run goes on only with the code that it began with.
         """
         passing = [
-            reference_of(component)
+            components.reference_of(component)
             for component in self.user_defined_classes()
-            if not is_importable(component)
+            if not components.is_importable(component)
         ]
         notes = [
             f"# {name} is not at the top of a file, so this file alone does not run.\n" for name in passing
@@ -311,7 +287,7 @@ def _with_absolute_paths(part: OptionsT) -> OptionsT:
         value = getattr(part, field.name)
         if field.name in _PATHS and isinstance(value, str) and value:
             changes[field.name] = str(Path(value).expanduser().absolute())
-        elif field.name == "items" and isinstance(value, Options):
+        elif field.name == "items" and isinstance(value, components.Options):
             changes[field.name] = _with_absolute_paths(value)
     return dataclasses.replace(part, **changes) if changes else part
 

@@ -1,7 +1,5 @@
 """Presets: the configurations that ship with the project, found by name from anywhere."""
 
-from __future__ import annotations
-
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -22,17 +20,9 @@ def presets() -> dict[str, Path]:
 
 
 def find_configuration(config: str | Path) -> Path:
-    """Return the file that a path or the name of a preset stands for.
+    """Return the file that a path, which takes precedence, or the name of a preset stands for.
 
-    Parameters
-    ----------
-    config : str or Path
-        An existing file takes precedence over a preset of the same name.
-
-    Raises
-    ------
-    InputError
-        When there is neither; the error suggests the presets with the most similar names.
+    Raises InputError when there is neither, with the presets that have the most similar names.
     """
     path, known = Path(config), presets()
     if str(config) in known and not path.is_file():

@@ -1,7 +1,5 @@
 """Plain values: YAML read strictly, and nested values under dotted keys."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,13 +13,7 @@ from dprec.errors import MAPPING, InputError
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """Read a YAML file that holds one mapping.
-
-    Raises
-    ------
-    InputError
-        When it cannot be read, is not YAML, or holds something else.
-    """
+    """Read a YAML file that holds one mapping; raises InputError for anything else."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -106,12 +98,7 @@ def dump_yaml(values: Any) -> str:
 
 
 def check_overrides(overrides: Sequence[str]) -> None:
-    """Refuse overrides that are no sequence of texts: a text is a sequence too, of its characters.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse overrides that are no sequence of texts: a text is a sequence too, of its characters."""
     if isinstance(overrides, str) or not all(isinstance(override, str) for override in overrides):
         raise InputError("overrides", repr(overrides), 'a list of texts, such as ["seed=1"]')
 
@@ -150,10 +137,7 @@ def at(values: Any, *keys: str) -> Any:
 
 
 def replace_value(values: dict[str, Any], key: str, value: Any, source: str) -> None:
-    """Replace the value under a dotted key, in place.
-
-    Missing mappings on the way are created, and components on the way become mappings.
-    """
+    """Replace the value under a dotted key, in place, through mappings that are made on the way."""
     *parents, last = key.split(".")
     target: Any = values
     for position, part in enumerate(parents):

@@ -1,7 +1,5 @@
 """The keys of a deployment: made, certified by an authority of its own, and registered with a SuperLink."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -62,19 +60,10 @@ def new_node_key() -> NodeKeyPair:
 
 
 def issue(hosts: list[str], days: int) -> tuple[Issued, Issued]:
-    """Make an authority and a server's certificate that it has signed, both on the curve P-256.
+    """Make an authority and a server's certificate, valid for some days, both on the curve P-256.
 
-    Parameters
-    ----------
-    hosts : list of str
-        Names and addresses of the server; the first is its common name.
-    days : int
-        How long both are valid.
-
-    Returns
-    -------
-    authority, server : Issued
-        The key of the authority is needed for nothing else but further certificates.
+    The authority's key is needed for nothing else but further certificates. The first host is the common
+    name.
     """
     authority, server = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     issuer = _name("dprec pilot authority")
@@ -132,7 +121,6 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
 
 
 def _general(host: str) -> x509.GeneralName:
-    """Return a host as a certificate has it: an address as an address, all else as a name."""
     try:
         return x509.IPAddress(ip_address(host))
     except ValueError:
@@ -148,21 +136,10 @@ def _pem(key: EllipticCurvePrivateKey) -> bytes:
 
 
 def registered_nodes(address: str, certificate: bytes, keys: Iterable[str]) -> dict[str, int]:
-    """Register public keys that are not registered yet; return the node ids of all of them.
+    """Register public keys, as lines of OpenSSH, that are not yet; return the node ids of all of them.
 
-    Parameters
-    ----------
-    address : str
-        Host and port of the SuperLink.
-    certificate : bytes
-        Of the authority that signed the SuperLink's, as PEM.
-    keys : iterable of str
-        Lines in the format of OpenSSH.
-
-    Raises
-    ------
-    RunError
-        When the SuperLink cannot be reached, or refuses.
+    ``certificate``: of the authority that signed the SuperLink's, as PEM. Raises RunError when the SuperLink
+    cannot be reached, or refuses.
     """
 
     def pem(key: str) -> bytes:

@@ -1,7 +1,5 @@
 """Prepares a pilot: keys, certificates, what the server is given, and a folder for each device."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile
@@ -85,17 +83,9 @@ class _Pilot:
 def prepare(
     config: RunConfig, folder: Path, options: PilotOptions, progress: Progress = silent
 ) -> ServerFolder:
-    """Prepare a pilot of a configuration; return what its server is given.
+    """Prepare a pilot of a configuration in a new folder, as a whole; return what its server is given.
 
-    Parameters
-    ----------
-    folder : Path
-        Must not exist. It appears whole or not at all.
-
-    Raises
-    ------
-    InputError
-        When the protocol does not deploy, the ratings cannot be used, or the folder exists.
+    Raises InputError when the protocol does not deploy, the ratings cannot be used, or the folder exists.
     """
     if folder.exists():
         raise InputError(str(folder), "it exists", "a new directory")
@@ -139,7 +129,6 @@ def _check_trust(protocol: Protocol, train: Ratings) -> None:
 
 
 def _first_users(train: Ratings, users: int | None) -> Ratings:
-    """Return the ratings of so many users."""
     if users is None or users == train.n_users:
         return train
     if users > train.n_users:
@@ -157,7 +146,6 @@ def _first_users(train: Ratings, users: int | None) -> Ratings:
 
 
 def _write(pilot: _Pilot, building: Path, final: Path, progress: Progress) -> None:
-    """Write all folders."""
     hosts = list(dict.fromkeys([pilot.options.host, "localhost", "127.0.0.1"]))
     authority, server = issue(hosts, pilot.options.days)
     for name in ("authority", "server/flwr", "devices"):
@@ -197,7 +185,6 @@ def _write_server(pilot: _Pilot, folder: ServerFolder) -> None:
 
 
 def _write_devices(pilot: _Pilot, folder: Path, progress: Progress) -> list[NodeKeyPair]:
-    """Make a folder for each user; return their keys."""
     train, options = pilot.train, pilot.options
     limits = limits_of(pilot.config.protocol.privacy, options.runs)
     items = [str(item) for item in train.item_ids.tolist()]

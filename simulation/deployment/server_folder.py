@@ -1,7 +1,5 @@
 """The folder that the server of a deployment is given: who takes part, what else it knows, and no rating."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -50,13 +48,7 @@ def write_enrolment(path: Path, enrolled: list[Enrolled]) -> None:
 
 
 def read_enrolment(path: Path) -> list[Enrolled]:
-    """Read the list.
-
-    Raises
-    ------
-    InputError
-        Naming the line with a node or key that is none, or that another line has.
-    """
+    """Read the list; raises InputError naming a line with a node or key that is none or has one before."""
     try:
         rows = list(csv.reader(io.StringIO(read_text(path, _ENROLMENT))))
     except csv.Error as error:
@@ -123,13 +115,7 @@ class ServerFolder:
 
     @property
     def certificate(self) -> bytes:
-        """The authority's certificate, as PEM.
-
-        Raises
-        ------
-        InputError
-            When it cannot be read.
-        """
+        """The authority's certificate, as PEM; raises InputError when it cannot be read."""
         return read_text(self.path / "ca.crt", _PREPARED).encode()
 
     @property
@@ -178,13 +164,7 @@ class ServerFolder:
             raise InputError(str(self._public_data_file), str(error), _PREPARED) from None
 
     def protocol(self) -> Protocol:
-        """Return the protocol, after checking that devices have agreed to it.
-
-        Raises
-        ------
-        InputError
-            When files of the folder were changed, so that it is not the one that was prepared.
-        """
+        """Return the protocol, as prepared and agreed on; raises InputError when files were changed."""
         protocol = deployable(self.config)
         found = agreement_of(protocol, self.deployment.scale, self.item_ids, self.deployment.public)
         if found.fingerprint != self.deployment.fingerprint:
@@ -205,13 +185,7 @@ class ServerFolder:
 
 
 def deployable(config: RunConfig) -> Protocol:
-    """Return the protocol that is deployed for a configuration.
-
-    Raises
-    ------
-    SettingError
-        When its server needs more than a server knows.
-    """
+    """Return the protocol that is deployed, or raise SettingError if its server needs to know more."""
     protocol = config.protocol.picked
     with within("protocol"):
         protocol.check_deployed()

@@ -1,7 +1,5 @@
 """Serves a deployment: a ServerApp that runs a protocol with the devices of a SuperLink."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Iterator, Mapping
@@ -77,19 +75,10 @@ def _places(given: Mapping[str, Any], run_id: int) -> tuple[ServerFolder, Path]:
 
 
 def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
-    """Run the protocol of a folder with the enrolled devices, and write the run directory.
+    """Run the protocol of a folder with the enrolled devices, and write the new run directory.
 
-    Parameters
-    ----------
-    grid : Grid
-        That of a SuperLink.
-    output : Path
-        The run directory, which must be new.
-
-    Raises
-    ------
-    InputError, RunError
-        When a file of the folder is damaged, or the directory holds something; when no usable report came.
+    Raises InputError when a file of the folder is damaged, or the directory holds something, and RunError
+    when no usable report came.
     """
     began = time.perf_counter()
     known, enrolled = folder.deployment, folder.enrolled()
@@ -124,7 +113,6 @@ def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
 
 
 def _outcome(grid: DeadlineGrid, folder: ServerFolder, enrolled: list[Enrolled]) -> ServerOutcome:
-    """Run the protocol and measure how long it takes."""
     protocol, known, items = folder.protocol(), folder.deployment, folder.item_ids
     nodes = tuple(each.node_id for each in enrolled)
     task = ServerTask(

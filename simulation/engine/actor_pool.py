@@ -6,8 +6,6 @@ the message's context, which stays in this process, and their draws depend on wh
 answer has the same bits.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -29,17 +27,9 @@ _PROCESSOR_SECONDS = 120.0
 
 @contextmanager
 def pool_of_at_most(workers: int) -> Iterator[Callable[[], None]]:
-    """Replace the pool of the simulation that starts meanwhile by an `ActorPool`.
+    """Replace the pool of the simulation that starts meanwhile; yield what kills its actors.
 
-    Parameters
-    ----------
-    workers : int
-        Actors at most; Flower would fill a cluster that others use.
-
-    Yields
-    ------
-    callable
-        Kills the actors. Flower waits for them without end, even for one that never gets a processor.
+    Flower would fill a cluster that others use, and waits for actors without end.
     """
     from flwr.server.superlink.fleet.vce.backend import raybackend
 
@@ -79,15 +69,7 @@ class Asked:
 
 
 class ActorPool:
-    """A pool with the interface of Flower's `BasicActorPool`, used by several threads.
-
-    Parameters
-    ----------
-    start : callable
-        Starts an actor and returns its handle.
-    capacity : int
-        Number of actors.
-    """
+    """A pool with the interface of Flower's `BasicActorPool`, used by several threads."""
 
     def __init__(self, start: Callable[[], Any], capacity: int) -> None:
         self._start, self.actors_capacity = start, capacity
@@ -114,24 +96,14 @@ class ActorPool:
         return bool(self._idle)
 
     def submit(self, actor_fn: Callable[..., Any], job: tuple[Any, ...]) -> Asked:
-        """Ask an actor, as soon as one is idle.
-
-        Raises
-        ------
-        RunError
-            When no actor runs for too long, or the pool was terminated.
-        """
+        """Ask an actor, once one is idle; raises RunError if none runs for too long, or the pool ended."""
         actor = self._take()
         return Asked(actor_fn, job, actor, actor_fn(actor, *job))
 
     def fetch_result_and_return_actor_to_pool(self, asked: Asked) -> tuple[Any, Any]:
         """Wait for an answer, from another actor if the one that was asked dies.
 
-        Raises
-        ------
-        RunError
-            When the answer is an exception, naming the node if the cluster has several, or when one actor
-            after the other died.
+        Raises RunError when it is an exception, naming the node, or one actor after the other died.
         """
         import ray
 
@@ -173,7 +145,6 @@ class ActorPool:
             ray.kill(actor)
 
     def _add(self) -> None:
-        """Start an actor, which says on which node it runs."""
         actor = self._start()
 
         def node(_: Any) -> str:
@@ -184,7 +155,6 @@ class ActorPool:
         self._starting[actor.__ray_call__.remote(node)] = actor
 
     def _take(self) -> Any:
-        """Return an idle actor; wait for one while another works or may get a processor."""
         since = time.monotonic()
         while True:
             with self._lock:

@@ -5,8 +5,6 @@ arrives as an ordinary reply. An error reply is therefore a failure of the simul
 worker, and ends the run rather than that it goes on without its users.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -70,10 +68,7 @@ _FIRST_NODE_ID = 1 << 63
 class LocalGrid(Grid):
     """A grid without a network: the app is called in this process, for one node after the other.
 
-    Parameters
-    ----------
-    overhear : callable, optional
-        Given every message and its reply.
+    ``overhear`` is given every message and its reply.
     """
 
     def __init__(
@@ -169,26 +164,14 @@ _NEXT_ANSWER_SECONDS = 3600.0
 
 
 class SupervisedGrid(_WaitingGrid):
-    """Another grid, supervised.
-
-    Parameters
-    ----------
-    check : callable, optional
-        Called while waiting; raises what ends the wait.
-    """
+    """Another grid, supervised: ``check`` is called while waiting, and raises what ends the wait."""
 
     def __init__(self, grid: Grid, check: Callable[[], None] = lambda: None) -> None:
         super().__init__(grid)
         self._check, self._patience = check, _FIRST_ANSWER_SECONDS
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        """Return the replies that have arrived.
-
-        Raises
-        ------
-        RunError
-            When a node failed, with its reason.
-        """
+        """Return the replies that have arrived; raises RunError, with its reason, when a node failed."""
         replies = list(super().pull_messages(message_ids))
         _refuse_failures(replies)
         return replies
@@ -196,13 +179,7 @@ class SupervisedGrid(_WaitingGrid):
     def send_and_receive(
         self, messages: Iterable[Message], *, timeout: float | None = None
     ) -> Iterable[Message]:
-        """Send messages and return the replies.
-
-        Raises
-        ------
-        RunError
-            When a node failed, with its reason, or no node answered for too long.
-        """
+        """Send messages and return the replies; raises RunError when a node failed, or none answered."""
         waiting = set(self.push_messages(messages))
         replies: list[Message] = []
         started = last_answer = time.monotonic()
@@ -255,17 +232,8 @@ class DeadlineGrid(_WaitingGrid):
     A device is asked once it is online, until the deadline; one that has been asked may answer for as long as
     the grace lasts, and is marked as late. A question is deleted with its grace, so that no device spends its
     budget on an answer that nobody hears. The SuperLink deletes a question to a device that is lost too: it
-    is asked again when it is back.
-
-    Parameters
-    ----------
-    deadline, grace : float
-        Seconds.
-
-    Attributes
-    ----------
-    reached : set of int
-        Ids of the nodes that were asked anything.
+    is asked again when it is back. Both are in seconds; ``reached`` holds the ids of the nodes that were
+    asked anything.
     """
 
     def __init__(self, grid: Grid, deadline: float, grace: float) -> None:
@@ -276,13 +244,7 @@ class DeadlineGrid(_WaitingGrid):
     def send_and_receive(
         self, messages: Iterable[Message], *, timeout: float | None = None
     ) -> Iterable[Message]:
-        """Ask the devices that are online until the deadline; return the replies, late ones marked.
-
-        Parameters
-        ----------
-        timeout : float, optional
-            A deadline that is earlier than the grid's.
-        """
+        """Ask the devices that are online until the deadline; return the replies, late ones marked."""
         began = time.monotonic()
         deadline = self._deadline if timeout is None else min(timeout, self._deadline)
         unasked = {message.metadata.dst_node_id: message for message in messages}

@@ -4,8 +4,6 @@ The constants are rounded up from the measurements of `benchmarks/memory_model.p
 hold for the largest moment of a run: with the ratings loaded, the reports decoded and the completion at work.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,15 +40,7 @@ OTHER_NEEDS = Bytes(170, 2_700, 1_600)
 def needed_memory(
     users: int, items: int, cells: int, *, completion: str, simulation: SimulationOptions
 ) -> float:
-    """Return the most bytes that a run needs on this machine, all processes together.
-
-    Parameters
-    ----------
-    cells : int
-        That the server sees as rated: the ratings, or more if reports hide them.
-    completion : str
-        Its name, as in the summary.
-    """
+    """Return the most bytes that a run needs on this machine, all processes together."""
     needs = NEEDS.get(completion, OTHER_NEEDS)
     fixed = _PROCESS
     # The workers of a cluster may all be on other machines.
@@ -62,13 +52,7 @@ def needed_memory(
 def check_memory(
     users: int, items: int, cells: int, *, completion: str, simulation: SimulationOptions
 ) -> None:
-    """Refuse a run for which this machine has too little memory; see `needed_memory`.
-
-    Raises
-    ------
-    InputError
-        With what it needs, what there is, and what to lower.
-    """
+    """Raise InputError, with what to lower, for a run that needs more memory than this machine has."""
     needed = needed_memory(users, items, cells, completion=completion, simulation=simulation)
     available = available_memory()
     if available is not None and needed > available:
@@ -80,13 +64,7 @@ def check_memory(
 
 
 def available_memory(system: Path = Path("/")) -> float | None:
-    """Return the bytes that this process and its children may still use; None where the system does not say.
-
-    Parameters
-    ----------
-    system : Path
-        Where the files of the system are: Linux's /proc/meminfo, and the limit of a control group (v2).
-    """
+    """Return the bytes that this process and its children may still use; None if unknown."""
     try:
         lines = (system / "proc/meminfo").read_text().splitlines()
         available = next(1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))

@@ -5,8 +5,6 @@ The same bits need the same sources, libraries and files on every node: one that
 anything is computed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import os
@@ -53,19 +51,7 @@ def installation() -> dict[str, str]:
 def check_nodes(folder: Path | None, accepted: str) -> None:
     """Check all nodes that have a processor.
 
-    Parameters
-    ----------
-    folder : Path, optional
-        From `place_of`; must be seen by all nodes.
-    accepted : str
-        Which folder would be seen, for the error.
-
-    Raises
-    ------
-    InputError
-        When a node does not see the folder.
-    RunError
-        When a node runs something else, or does not answer, naming it.
+    Raises InputError when one does not see the folder, and RunError, naming it, when it runs something else.
     """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -89,12 +75,7 @@ def check_nodes(folder: Path | None, accepted: str) -> None:
 
 
 def check_same(node: str, theirs: dict[str, str], ours: dict[str, str]) -> None:
-    """Refuse a node whose installation differs from this process's, naming both versions.
-
-    Raises
-    ------
-    RunError
-    """
+    """Refuse a node whose installation differs from this process's, naming both versions."""
     different = [
         f"{name} {theirs.get(name, 'unknown')}, not {own}"
         for name, own in ours.items()
@@ -139,7 +120,6 @@ def _answer(
 
 
 def _examine(folder: str | None) -> tuple[dict[str, str], bool]:
-    """Return this node's installation, and whether it sees a folder."""
     return installation(), folder is None or place_of(folder).is_dir()
 
 
@@ -167,10 +147,7 @@ _VERSIONS = re.compile(r"Ray: (\S+)\s+Python: (\S+)")
 
 
 def cluster_address() -> str | None:
-    """Return the address of the cluster to join; None for a Ray of our own.
-
-    Ray, too, takes an empty address for none.
-    """
+    """Return the address of the cluster to join; None for a Ray of our own."""
     address = os.environ.get(ADDRESS, "").strip()
     return None if address in ("", "local") else address
 
@@ -181,28 +158,10 @@ def connected_to_ray(
 ) -> Iterator[int]:
     """Join the cluster that RAY_ADDRESS names, or start a Ray of our own; leave it at the end.
 
-    A process that is connected already stays as it is; another thread waits until this one has left.
-
-    Parameters
-    ----------
-    workers : int
-        Processors that are wanted; a Ray of our own has as many.
-    folder : Path, optional
-        Every node of a cluster must see it.
-    accepted : str
-        How to choose the folder, for the error.
-
-    Yields
-    ------
-    int
-        Processors that can be used: in a cluster, at most those that are free, and at least 1.
-
-    Raises
-    ------
-    InputError
-        When the address is none, nothing listens there, or a node does not see the folder.
-    RunError
-        When Ray refuses, or a node of the cluster has other versions.
+    A process that is connected already stays as it is; another thread waits until this one has left. Yields
+    the processors that can be used: in a cluster, at most those that are free, and at least 1. Raises
+    InputError when the address is none, nothing listens there, or a node does not see the folder. Raises
+    RunError when Ray refuses, or a node of the cluster has other versions.
     """
     import ray
 

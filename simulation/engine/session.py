@@ -5,8 +5,6 @@ thread, with a ServerApp that only lends its grid. The caller's thread talks to 
 start of Ray can serve many runs and an exception stays in the run that caused it.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import threading
@@ -193,13 +191,7 @@ class Session:
     def install(
         self, train: Ratings, *, users_per_node: int, keys: InstalledKeys, faults: FaultOptions, setup: Setup
     ) -> str:
-        """Give the devices their ratings and settings; return the run key that names them.
-
-        Raises
-        ------
-        InputError
-            When the ratings or a user-defined component cannot be given to them.
-        """
+        """Give the devices their ratings and settings, or raise InputError; return the run key."""
         self._runs += 1
         key = f"{self._runs:08d}"
         brought = Brought.for_setup(setup)
@@ -229,19 +221,10 @@ class Session:
 
 @contextmanager
 def open_session(options: SimulationOptions, nodes: int) -> Iterator[Session]:
-    """Start a simulation and stop it afterwards.
+    """Start a simulation of so many nodes, and stop it afterwards.
 
-    Parameters
-    ----------
-    nodes : int
-        Number of Flower nodes, enough for the largest of the runs.
-
-    Raises
-    ------
-    InputError
-        When RAY_ADDRESS names no cluster, or one of its nodes does not see the folder.
-    RunError
-        When Ray or Flower's simulation runtime cannot be started.
+    Raises InputError when RAY_ADDRESS names no cluster, or one of its nodes does not see the folder. Raises
+    RunError when Ray or Flower's simulation runtime cannot be started.
     """
     started = time.perf_counter()
     shards = None if options.population_dir is None else place_of(options.population_dir)
@@ -278,13 +261,7 @@ class Overhearing:
 
 @contextmanager
 def open_overheard_session(population_dir: str | None = None) -> Iterator[Overhearing]:
-    """Start a session with one node in this process, and yield it with all that is said.
-
-    Parameters
-    ----------
-    population_dir : str, optional
-        Directory or URL for the populations, which are deleted at the end; by default, a temporary one.
-    """
+    """Start a session with one node in this process, and yield it with all that is said."""
     requests: list[Message] = []
     replies: list[Message] = []
 
@@ -302,5 +279,4 @@ def open_overheard_session(population_dir: str | None = None) -> Iterator[Overhe
 
 
 def _folder_for_runs(place: Path | None) -> AbstractContextManager[Path]:
-    """Return a new folder at a place, or a temporary one on this machine."""
     return temporary_folder() if place is None else folder_inside(place)

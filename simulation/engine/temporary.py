@@ -5,8 +5,6 @@ ends, however it ends, so a folder whose mark can be locked has no owner left. U
 cannot be reused or come from another container.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

@@ -1,7 +1,5 @@
 """What the protocols share: matched budgets, what they refuse, and notes on failures."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,17 +25,7 @@ _FAULTS = ("absent", "late", "malformed")
 def budget_at(
     privacy: PrivacyBudget | None, budget: MatchedBudget, per: PrivacyUnit, *, composes: bool = True
 ) -> PrivacyBudget:
-    """Return a protocol's own budget with the epsilon, and the delta if there is one, of another.
-
-    Parameters
-    ----------
-    privacy : PrivacyBudget or None
-        The protocol's own.
-    per : {"rating", "cell", "user"}
-        What the protocol promises it for.
-    composes : bool
-        Whether the draws about a user can share a budget by composition.
-    """
+    """Return a protocol's own budget with the epsilon, and the delta if there is one, of another."""
     own: dict[str, Any] = {"epsilon": budget.epsilon, "per": per}
     if budget.delta is not None and per == "user":
         own |= {"composition": "pld", "delta": budget.delta} if composes else {"composition": "sum"}
@@ -56,13 +44,7 @@ def mechanism_budget(
 def cell_reports(
     mechanism: Mechanism, privacy: PrivacyBudget | None, scale: RatingScale, n_items: int
 ) -> ReportFamily:
-    """Return what a mechanism reports that treats each cell by itself.
-
-    Raises
-    ------
-    SettingError
-        When it is another mechanism, or its budget is incompatible.
-    """
+    """Return what a mechanism reports by cell; raises SettingError for another, or for its budget."""
     if not mechanism.report_family.by_cell:
         accepted = "a mechanism that treats each rating by itself, or protocol one-shot"
         raise SettingError("mechanism", mechanism.kind, accepted)
@@ -70,36 +52,20 @@ def cell_reports(
 
 
 def check_private(mechanism: Mechanism) -> None:
-    """Refuse to audit a mechanism that promises nothing.
-
-    Raises
-    ------
-    SettingError
-    """
+    """Refuse to audit a mechanism that promises nothing."""
     if not mechanism.private:
         promise = f"{mechanism.kind!r}, which promises nothing"
         raise SettingError("mechanism.kind", promise, "a private mechanism")
 
 
 def check_unit(privacy: PrivacyBudget, accepted: PrivacyUnit, reason: str) -> None:
-    """Refuse a budget in a unit other than the one that a protocol can promise.
-
-    Raises
-    ------
-    SettingError
-    """
+    """Refuse a budget in a unit other than the one that a protocol can promise."""
     if privacy.per != accepted:
         raise SettingError("privacy.per", repr(privacy.per), f"{accepted!r}: {reason}")
 
 
 def notes_on_failures(records: Sequence[RoundRecord], reports: str = "reports") -> tuple[str, ...]:
-    """Note how many of the requested reports could not be used; empty if all could.
-
-    Parameters
-    ----------
-    reports : str
-        What was requested, in the plural.
-    """
+    """Note how many of the requested reports, in the plural, could not be used; empty if all could."""
     failures = sum(record.failures for record in records)
     asked = failures + sum(record.replies for record in records)
     if not failures:

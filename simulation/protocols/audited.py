@@ -1,15 +1,11 @@
 """What an audit asks of a protocol, and what a protocol may have it do."""
 
-from __future__ import annotations
-
 import typing
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dprec.accounting import PrivacyAccountant, PrivacyUnit
+from dprec.arrays import Floats, Ints
 from dprec.completion import Observations
 from dprec.crossdomain import RecommendationOptions, ReplacementOptions, SimilarityKind
 from dprec.exchange import XMapSetup
@@ -18,10 +14,10 @@ from dprec.private_als import Aggregation, FactorizationOptions
 ROUNDING = 1e-9
 """Relative excess over a promise that adding up floating-point numbers may cause."""
 
-Complete = Callable[[Observations, int], NDArray[np.float64]]
+Complete = Callable[[Observations, int], Floats]
 """From ratings and a seed to all entries of what a trusted server releases, shape (users * items,)."""
 
-Sample = Callable[[bool, int, int], NDArray[np.int64]]
+Sample = Callable[[bool, int, int], Ints]
 """From whether a user takes part, a number of trials and a seed to what is seen in each, as classes."""
 
 

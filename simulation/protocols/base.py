@@ -6,7 +6,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from dprec.accounting import DELTA, Guarantee, MatchedBudget, PrivacyBudget
 from dprec.components import Options, as_values, is_ours, option
@@ -19,10 +19,7 @@ from dprec.renamed import first_names
 from simulation.protocols.audited import Auditor, Finding, Promise
 from simulation.protocols.outcome import Outcome, ServerOutcome
 from simulation.protocols.sent import Example, Sent
-from simulation.protocols.task import ServerTask, Task
-
-if TYPE_CHECKING:
-    from flwr.serverapp import Grid
+from simulation.protocols.task import Grid, ServerTask, Task
 
 BASELINES = ("nothing-sent", "global-mean", "item-average", "sets-only")
 """Presets that a protocol has to beat to be worth any privacy or bytes; see `Protocol.baseline`."""
@@ -68,10 +65,7 @@ class Protocol(Options):
     def check(self, train: Any) -> None:
         """Refuse settings that do not suit the ratings; one that is deployed is given `Sizes` alone.
 
-        Raises
-        ------
-        SettingError
-            Naming the protocol's key.
+        Raises SettingError naming the protocol's key.
         """
 
     @abstractmethod
@@ -115,10 +109,7 @@ class Protocol(Options):
     def audited(self) -> Protocol:
         """Return the protocol for an audit, with as little work as possible but the same reports.
 
-        Raises
-        ------
-        SettingError
-            When the devices themselves do not protect what they send.
+        Raises SettingError when the devices themselves do not protect what they send.
         """
         accepted = "a protocol whose devices protect what they send"
         raise SettingError("kind", repr(self.kind), accepted)

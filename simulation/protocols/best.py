@@ -5,12 +5,13 @@ ratings (`suited_to`), information decides beyond the table: counts serve a serv
 where items have many ratings, and a bit may say more than symbols about levels whose shares are not public.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
+
+import numpy as np
 
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyBudget
+from dprec.arrays import AnyInts, Floats
 from dprec.completion import Calibrated
 from dprec.components import option
 from dprec.errors import SettingError
@@ -24,18 +25,105 @@ from dprec.mechanisms import (
     ThresholdBit,
     UserLevelBit,
 )
+from dprec.mechanisms.fisher_optimal import information
 from dprec.observations import EmbeddingRelease
-from dprec.ratings import Ratings
+from dprec.ordinal import level_shares
+from dprec.ratings import Ratings, RatingScale
 from simulation.protocols.accounting import budget_at
 from simulation.protocols.base import Protocol
-from simulation.protocols.counts_or_symbols import PUBLIC, Sizes
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.sent import Example, Sent
-from simulation.protocols.task import Task
+from simulation.protocols.task import Grid, Task
 
-if TYPE_CHECKING:
-    from flwr.serverapp import Grid
+PUBLIC: Literal["netflix"] = "netflix"
+"""The public shares of the levels, of five stars."""
+
+_STARS = 5
+
+_USERS, _ITEMS, _FACTORS = 0.5, 0.2, 0.2
+"""Variances of the biases and of the factors, in units of the noise on a rating.
+
+An assumption: round numbers with which counts and symbols change places where they do on MovieLens 100K
+and on generated ratings of a slider.
+"""
+
+_DIMENSIONS = 5
+"""Of the factors, among which the information about a user is shared."""
+
+_LATENT_VARIANCE = 0.5
+"""As in the protocols that are compared."""
+
+_COUNTED_VARIANCE = 0.25
+"""Of one counted rating, which reaches the threshold or does not."""
+
+_NO_NOISE = 20.0
+"""An epsilon at which a bit is as good as true."""
+
+_QUANTILES = (0.1, 0.3, 0.5, 0.7, 0.9)
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """What is public about ratings whose items are seen, and which mechanism says most about such ratings.
+
+    A rating is a latent one with unit noise: a user bias, an item bias, and a product of factors. Symbols and
+    bits tell as much about each as the Fisher information of their channel; a noisy count over m ratings
+    tells about the user's bias alone, and that grows with the square of m. What is left of the three
+    variances is compared, in the mean over ratings as they are spread over users and items.
+    """
+
+    of_users: Floats
+    of_items: Floats
+    """Ratings of the user, and of the item, of a rating: quantiles over all ratings."""
+    scale: RatingScale
+
+    @classmethod
+    def of(cls, train: Ratings) -> Self:
+        """Return the sizes of train ratings; which values they have is not read."""
+        per_item = np.bincount(train.items, minlength=train.n_items)
+        return cls(_of_a_rating(train.counts), _of_a_rating(per_item), train.scale)
+
+    def information(self, mechanism: Mechanism, epsilon: float) -> float:
+        """Return what a symbol tells about a latent rating; levels without public shares count equally."""
+        shares = level_shares(PUBLIC if self.scale.levels == _STARS else None, self.scale.levels)
+        columns = mechanism.channel(self.scale, epsilon).probabilities
+        return float(information(columns, shares, _LATENT_VARIANCE).sum())
+
+    def error_of_symbols(self, mechanism: Mechanism, epsilon: float) -> float:
+        """Return the variance that is left when every rating is reported by a symbol."""
+        return self._error(self.information(mechanism, epsilon), np.zeros_like(self.of_users))
+
+    def error_of_counts(self, mechanism: BitsAndCounts, epsilon: float) -> float:
+        """Return the variance that is left by bits about some ratings and counts of the others."""
+        bit = ThresholdBit(threshold=mechanism.threshold)
+        counted = (1 - mechanism.bits) * self.of_users / mechanism.groups
+        noise = 2 * np.exp(-epsilon) / np.expm1(-epsilon) ** 2
+        moved = counted**2 * self.information(bit, _NO_NOISE) * _COUNTED_VARIANCE
+        of_counts = mechanism.groups * moved / (noise + counted * _COUNTED_VARIANCE)
+        return self._error(mechanism.bits * self.information(bit, epsilon), of_counts)
+
+    def _error(self, told: float, of_counts: Floats) -> float:
+        of_users, of_items = self.of_users * told, self.of_items * told
+        biases = (1 / (1 / _USERS + of_users + of_counts)).mean() + (1 / (1 / _ITEMS + of_items)).mean()
+        return float(biases + _FACTORS * (1 - _learned(of_users).mean() * _learned(of_items).mean()))
+
+
+def _of_a_rating(counts: AnyInts) -> Floats:
+    """Return quantiles of counts, each as often as it counts."""
+    ordered = np.sort(counts)
+    reached = np.cumsum(ordered)
+    places = np.searchsorted(reached, np.array(_QUANTILES) * reached[-1])
+    reaching: Floats = ordered[places].astype(np.float64)
+    return reaching
+
+
+def _learned(told: Floats) -> Floats:
+    """Return the share of the factors that so much information leaves known, for users or for items."""
+    of_each = told * _FACTORS / _DIMENSIONS
+    learned: Floats = of_each / (1 + of_each)
+    return learned
+
 
 COUNTS_UP_TO = {"device": 0.15, "server": 0.9}
 """The largest epsilon per rating at which bits and counts serve a device or a server better than symbols.
@@ -46,7 +134,7 @@ It was chosen on validation ratings of MovieLens 100K; a server's is larger wher
 _MORE = 1.001
 """How many times as much a bit has to tell; where symbols are bits, rounding must not decide."""
 
-_FACTORS, _HIDDEN_SWEEPS = 5, 20
+_RANK, _HIDDEN_SWEEPS = 5, 20
 """As in the presets of the protocols that are picked."""
 
 
@@ -57,6 +145,7 @@ class BestProtocol(Protocol):
     kind: Literal["best"] = "best"
     not_deployed: ClassVar[str] = ""
     _sizes: ClassVar[Sizes | None] = None
+    private: ClassVar[bool] = True
     privacy: PrivacyBudget = option("What is promised.")
     predicts: Literal["device", "server"] = option("Who predicts.", "device")
     item_set: Literal["revealed", "hidden"] = option(
@@ -65,11 +154,6 @@ class BestProtocol(Protocol):
     item_embeddings: EmbeddingRelease = option(
         "What devices that predict are sent of everybody's item sets.", EmbeddingRelease()
     )
-
-    @property
-    def private(self) -> bool:
-        """True."""
-        return True
 
     def suited_to(self, train: Ratings) -> Self:
         """Return the protocol that picks by the scale of train ratings and by how many of them items have."""
@@ -108,7 +192,7 @@ class BestProtocol(Protocol):
     def picked(self) -> OneShotProtocol:
         """The protocol that is picked."""
         reports = self.mechanism.report_family
-        completion = Calibrated(histogram="netflix", factors=_FACTORS if reports.of_single_ratings() else 0)
+        completion = Calibrated(histogram="netflix", factors=_RANK if reports.of_single_ratings() else 0)
         if reports.hides_items and reports.by_cell:
             completion = replace(completion, sweeps=_HIDDEN_SWEEPS)
         return OneShotProtocol(

@@ -1,7 +1,5 @@
 """The types of a configuration's components: one of the kinds in each registry."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 from dprec.binarization import BINARIZATIONS, Binarization

@@ -4,8 +4,6 @@ A mechanism of one's own is a matrix, from which its loss follows whoever made i
 aggregation, a perturbation or a protocol of one's own sends what its code sends, and its loss is its word.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import TypeVar
 
@@ -27,24 +25,12 @@ def declaring(protocol: Protocol) -> tuple[type[Options], ...]:
 
 
 def guarantee_of(protocol: Protocol, shape: tuple[int, int]) -> Guarantee:
-    """Return what a protocol promises, which is declared if it rests on code from outside.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Users and items.
-    """
+    """Return what a protocol promises, which is declared if it rests on code from outside."""
     return _as_declared(protocol.guarantee(shape), declaring(protocol))
 
 
 def with_declared_losses(outcome: OutcomeT, protocol: Protocol) -> OutcomeT:
-    """Return an outcome whose accountant holds what is proved: losses only declared stand as claims.
-
-    Raises
-    ------
-    InputError
-        When a protocol of one's own charges nothing to somebody who has sent something.
-    """
+    """Return an outcome whose accountant holds what is proved: losses only declared stand as claims."""
     own = declaring(protocol)
     if type(protocol) in own:
         _check_charged(outcome, protocol)

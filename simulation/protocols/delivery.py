@@ -5,17 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from dprec.arrays import AnyInts
 from dprec.completion import Completed
 from dprec.components import Options, option
 from dprec.predictions import checked, checked_rows
-from simulation.protocols.task import ServerTask
+from simulation.protocols.task import Grid, ServerTask
 
 if TYPE_CHECKING:
-    from flwr.serverapp import Grid
-
     from dprec.wire import TrafficLedger
 
 NOT_DELIVERED = (
@@ -35,23 +31,14 @@ class TopN(Options):
         grid: Grid,
         task: ServerTask,
         completed: Completed,
-        seen: tuple[NDArray[np.integer], NDArray[np.integer]] | None,
+        seen: tuple[AnyInts, AnyInts] | None,
         traffic: TrafficLedger,
         name: str,
     ) -> dict[str, int]:
         """Send everybody a list; return the bytes charged, as `RoundAccount.spent` does.
 
-        Parameters
-        ----------
-        completed : Completed
-            What predicts.
-        seen : tuple of ndarray of int, or None
-            Users and items of the cells that the server has seen as rated, by user; None if reports hide
-            them. A device leaves out what it has rated by itself.
-        traffic : TrafficLedger
-            Charged in place.
-        name : str
-            Of the completion, for the error if it predicts no finite numbers.
+        ``seen``: users and items of the cells that the server has seen as rated, by user; None if reports
+        hide them. A device leaves out what it has rated by itself.
         """
         from strategies.delivery import Lists, Seen, deliver_lists
 

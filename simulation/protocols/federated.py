@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import (
     Adjacency,
@@ -22,6 +21,7 @@ from dprec.accounting import (
     gaussian_epsilon,
     largest_mu,
 )
+from dprec.arrays import Floats, Ints
 from dprec.completion import Profiles
 from dprec.components import naming, option
 from dprec.errors import SettingError, within
@@ -36,11 +36,9 @@ from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyModel
 from simulation.protocols.outcome import Outcome, ServerOutcome
 from simulation.protocols.sent import Example, Sent
-from simulation.protocols.task import ServerTask, Sizes, Task
+from simulation.protocols.task import Grid, ServerTask, Sizes, Task
 
 if TYPE_CHECKING:
-    from flwr.serverapp import Grid
-
     from strategies.federated import FederatedRounds
 
 LARGEST_DEVIATION = 1e4
@@ -62,6 +60,8 @@ class FederatedProtocol(Protocol):
     kind: Literal["federated"] = "federated"
     learns_parameters: ClassVar[bool] = True
     not_deployed: ClassVar[str] = "whose model is code that devices which stand by themselves do not have"
+    mechanism_name: ClassVar[str] = "clipped-updates"
+    completion_name: ClassVar[str] = "federated-model"
     privacy: PrivacyBudget | None = option(
         "What is promised for all rounds together, per user and by composition.", None
     )
@@ -82,16 +82,6 @@ class FederatedProtocol(Protocol):
     def private(self) -> bool:
         """Whether noise is added."""
         return self.privacy is not None
-
-    @property
-    def mechanism_name(self) -> str:
-        """What protects the users."""
-        return "clipped-updates"
-
-    @property
-    def completion_name(self) -> str:
-        """What is learned."""
-        return "federated-model"
 
     @property
     def sensitivity(self) -> float:
@@ -159,14 +149,14 @@ class FederatedProtocol(Protocol):
             return auditor.of_devices()
         return auditor.of_samples("the longest update, in the sums of all rounds", self._sampled)
 
-    def _sampled(self, present: bool, trials: int, seed: int) -> NDArray[np.int64]:
+    def _sampled(self, present: bool, trials: int, seed: int) -> Ints:
         """Return sums of numbers, each a trial, of which a user changes each by as much as can be."""
         code, moved = UpdateCode(((trials,),), self.clip, 0.0), int(present * self.sensitivity * STEPS)
         composed = self.deviation / np.sqrt(self.rounds)
         (released,) = code.released(np.full(trials, moved), 1, composed, ReleaseDraws(seed, 1))
         width = max(composed, 0.1) / _PER_DEVIATION * self.clip
         classes = np.clip(np.floor(released / width) + _CLASSES // 3, 0, _CLASSES)
-        seen: NDArray[np.int64] = classes.astype(np.int64)
+        seen: Ints = classes.astype(np.int64)
         return seen
 
     def setup(self) -> FederatedSetup:
@@ -220,7 +210,6 @@ class FederatedProtocol(Protocol):
         return self.model.predictor(parameters, profiles)
 
     def _facts(self, held: FederatedRounds, task: ServerTask) -> dict[str, Any]:
-        """Return the entries of a `ServerOutcome`."""
         return {
             "traffic": held.traffic,
             "accountant": replace(held.accountant, adjacency=self._compares),
@@ -266,9 +255,7 @@ class FederatedProtocol(Protocol):
         return Guarantee("proved", trust, True, reason, (promised,))
 
 
-def _check_shapes(
-    method: str, found: Sequence[NDArray[np.float64]], expected: Sequence[tuple[int, ...]]
-) -> None:
+def _check_shapes(method: str, found: Sequence[Floats], expected: Sequence[tuple[int, ...]]) -> None:
     """Refuse arrays of other shapes than a method of a model should return."""
     shapes = [np.shape(each) for each in found]
     if shapes != list(expected):

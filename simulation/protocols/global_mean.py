@@ -1,9 +1,7 @@
 """The baseline of one number per user: every device sends its mean, and the mean of these is predicted."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 
@@ -28,10 +26,7 @@ from simulation.protocols.components import AnyMechanism
 from simulation.protocols.delivery import NOT_DELIVERED
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.sent import Example, Sent, sent_ratings
-from simulation.protocols.task import Task
-
-if TYPE_CHECKING:
-    from flwr.serverapp import Grid
+from simulation.protocols.task import Grid, Task
 
 _NO_MECHANISM = Raw()
 
@@ -140,18 +135,7 @@ class GlobalMeanProtocol(Protocol):
 
 
 def _without_bias(received: float, channel: DeviceChannel) -> float:
-    """Return the mean whose expectation after the channel is what was received, by the channel's best line.
-
-    Parameters
-    ----------
-    received : float
-        Mean of the values read from the reports.
-
-    Returns
-    -------
-    float
-        Within the scale; exact for channels whose expectation is linear in what they are given.
-    """
+    """Return the mean, within the scale, whose expectation after the channel, by its best line, came in."""
     slope, start = np.polyfit(channel.ratings, channel.expected, 1)
     low, high = channel.ratings[[0, -1]]
     return float(np.clip((received - start) / slope, low, high))

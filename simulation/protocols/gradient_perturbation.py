@@ -1,9 +1,7 @@
 """Gradient perturbation for one-bit completion: noisy slopes over rounds, sent to an untrusted server."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from dprec.accounting import (
     LARGEST_CELL_EPSILON,
@@ -29,10 +27,7 @@ from simulation.protocols.base import Protocol
 from simulation.protocols.delivery import DELIVERY, TopN
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.sent import Example, Sent, sent_through
-from simulation.protocols.task import Task
-
-if TYPE_CHECKING:
-    from flwr.serverapp import Grid
+from simulation.protocols.task import Grid, Task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +36,8 @@ class GradientPerturbationProtocol(Protocol):
 
     kind: Literal["gradient-perturbation"] = "gradient-perturbation"
     papers: ClassVar[tuple[str, ...]] = ("li2021",)
+    private: ClassVar[bool] = True
+    mechanism_name: ClassVar[str] = "gradient-perturbation"
     privacy: PrivacyBudget = option("What is promised for all rounds together, per rating.")
     completion: OneBit = option("The model; the rounds do not use the settings of its solver.", OneBit())
     rounds: int = option(
@@ -69,19 +66,9 @@ class GradientPerturbationProtocol(Protocol):
     )
     delivery: TopN | None = option(DELIVERY, TopN())
 
-    @property
-    def private(self) -> bool:
-        """A budget is always needed."""
-        return True
-
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; `check` refuses a budget per user."""
         return replace(self, privacy=budget_at(self.privacy, budget, budget.unit))
-
-    @property
-    def mechanism_name(self) -> str:
-        """Where the noise is added."""
-        return "gradient-perturbation"
 
     @property
     def completion_name(self) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import (
     Guarantee,
@@ -16,7 +15,7 @@ from dprec.accounting import (
     PrivacyBudget,
     dominating_channel,
 )
-from dprec.arrays import offsets, segments
+from dprec.arrays import AnyInts, Bools, Floats, offsets, segments
 from dprec.channel import Channel
 from dprec.completion import Profiles, StepOptions, check_rank, inner_products, solve_user_factors
 from dprec.components import Options, option
@@ -32,12 +31,10 @@ from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyGradient
 from simulation.protocols.outcome import Outcome, ServerOutcome
 from simulation.protocols.sent import Example, Sent
-from simulation.protocols.task import ServerTask, Sizes, Task
+from simulation.protocols.task import Grid, ServerTask, Sizes, Task
 from strategies.participation import SamplingOptions
 
 if TYPE_CHECKING:
-    from flwr.serverapp import Grid
-
     from strategies.iterative import IterativeFactorization, State
 
 
@@ -52,7 +49,7 @@ class EarlyStopping(Options):
     patience: int = option("Rounds without a lower error after which the run stops.", 5, ge=1)
     validation_fraction: float = option("Share of each device's ratings that is held back.", 0.1, gt=0, lt=1)
 
-    def held_back(self, train: Ratings, seed: int) -> NDArray[np.bool_]:
+    def held_back(self, train: Ratings, seed: int) -> Bools:
         """Return which ratings the devices do not learn from, shape (ratings,)."""
         return uniforms(words(seed, "validation", 0, train.count)) < self.validation_fraction
 
@@ -98,6 +95,7 @@ class IterativeProtocol(Protocol):
     not_deployed: ClassVar[str] = ""
     papers: ClassVar[tuple[str, ...]] = ("shin2018", "minto2021")
     learns_parameters: ClassVar[bool] = True
+    completion_name: ClassVar[str] = "federated-factorization"
     privacy: PrivacyBudget | None = option("What is promised for all rounds together, per user.", None)
     gradient: AnyGradient = option("What a device reports about its gradient.")
     rounds: int = option("Largest number of rounds.", ge=1)
@@ -125,11 +123,6 @@ class IterativeProtocol(Protocol):
     def mechanism_name(self) -> str:
         """Kind of the gradient report."""
         return self.gradient.kind
-
-    @property
-    def completion_name(self) -> str:
-        """The factorisation that the rounds learn."""
-        return "federated-factorization"
 
     @property
     def epsilon_per_round(self) -> float:
@@ -191,13 +184,7 @@ class IterativeProtocol(Protocol):
             raise SettingError("early_stopping", found, "none, in a deployment")
 
     def serve(self, grid: Grid, task: ServerTask, between: BetweenRounds = _NOTHING_BETWEEN) -> State:
-        """Run the rounds and deliver the result.
-
-        Parameters
-        ----------
-        between : BetweenRounds, optional
-            What happens between the rounds; by default nothing.
-        """
+        """Run the rounds, with what happens between them, and deliver the result."""
         from strategies.iterative import State
 
         everybody = np.ones(task.n_users, dtype=np.bool_)
@@ -237,7 +224,6 @@ class IterativeProtocol(Protocol):
         )
 
     def _facts(self, state: State, task: ServerTask) -> dict[str, Any]:
-        """Return the entries of a `ServerOutcome`."""
         return {
             "traffic": state.traffic,
             "accountant": state.accountant,
@@ -379,21 +365,18 @@ class EvaluatedRounds(BetweenRounds):
 
 @dataclass(frozen=True, eq=False)
 class OwnFactors:
-    """The predictions of devices that hold some item factors.
-
-    Only the factors of users who are asked for are solved, and none of them is kept.
-    """
+    """The predictions of devices that hold some item factors."""
 
     ratings: Ratings
     """What the devices hold."""
-    item_factors: NDArray[np.float64]
+    item_factors: Floats
     """Shape (items, rank)."""
     ridge: float
     """As for `solve_user_factors`."""
-    base: NDArray[np.float64] | None = None
+    base: Floats | None = None
     """What is predicted without factors; 0 by default; shape (items,)."""
 
-    def __call__(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def __call__(self, users: AnyInts, items: AnyInts) -> Floats:
         """Return the predictions of some cells, in any order, shape (cells,)."""
         predictions = np.empty(users.size)
         order = np.argsort(users, kind="stable")
@@ -407,8 +390,7 @@ class OwnFactors:
             predictions[cells] = inner_products(factors, self.item_factors, rows, items[cells])
         return predictions if self.base is None else predictions + self.base[items]
 
-    def _profiles(self, users: NDArray[np.integer]) -> Profiles:
-        """Return the ratings of some users."""
+    def _profiles(self, users: AnyInts) -> Profiles:
         starts = self.ratings.indptr[users]
         counts = self.ratings.indptr[users + 1] - starts
         cells = segments(starts, counts)

@@ -1,9 +1,7 @@
 """The baseline of every comparison: devices predict alone, from their own ratings."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant
 from dprec.completion import Averages, own_averages
@@ -15,10 +13,7 @@ from dprec.wire import TrafficLedger
 from simulation.protocols.base import Protocol
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.sent import Example
-from simulation.protocols.task import Task
-
-if TYPE_CHECKING:
-    from flwr.serverapp import Grid
+from simulation.protocols.task import Grid, Task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +21,8 @@ class NothingSentProtocol(Protocol):
     """Every device predicts for its user the mean of the user's own ratings; nothing is sent."""
 
     kind: Literal["nothing-sent"] = "nothing-sent"
+    private: ClassVar[bool] = False
+    completion_name: ClassVar[str] = "own-average"
     prior: float | None = option(
         "Publicly known rating that each mean is pulled towards; by default the middle of the scale.",
         None,
@@ -37,11 +34,6 @@ class NothingSentProtocol(Protocol):
         ge=0,
     )
 
-    @property
-    def private(self) -> bool:
-        """Never: there is nothing to spend a budget on."""
-        return False
-
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol as it is: nothing is sent at any budget."""
         return self
@@ -50,11 +42,6 @@ class NothingSentProtocol(Protocol):
     def mechanism_name(self) -> str:
         """Name of the protocol, as nothing is sent."""
         return self.kind
-
-    @property
-    def completion_name(self) -> str:
-        """Name of the predictor: the user's own average."""
-        return "own-average"
 
     @property
     def baseline(self) -> str:

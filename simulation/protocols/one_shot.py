@@ -3,37 +3,165 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from dprec.accounting import Guarantee, MatchedBudget
+from dprec.arrays import Floats, Ints
+from dprec.catalogue import Catalogue
 from dprec.completion import Completed, Completion, ItemAverage
 from dprec.components import option
 from dprec.errors import SettingError, within
 from dprec.exchange import PRIOR, OneShotSetup
 from dprec.mechanisms import Mechanism
-from dprec.observations import AS_THEY_ARE, EmbeddingRelease
+from dprec.observations import AS_THEY_ARE, EmbeddingRelease, Observations
 from dprec.ordinal import level_shares
 from dprec.personalization import Devices, OrdinalProcess, TableOptions, broadcast_of
 from dprec.predictions import PredictRows
 from dprec.reports import ReportFamily, Wanted
 from dprec.wire import ItemTable
-from simulation.protocols.accounting import EXACT_CHANNEL, check_private, mechanism_budget
+from simulation.protocols.accounting import EXACT_CHANNEL, check_private, mechanism_budget, notes_on_failures
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyCompletion, AnyMechanism
 from simulation.protocols.delivery import DELIVERY, NOT_DELIVERED, TopN
 from simulation.protocols.outcome import Outcome, ServerOutcome
-from simulation.protocols.seen_set import note_on_reading, notes_on_table
 from simulation.protocols.sent import Example, Sent, sent_ratings
-from simulation.protocols.served_reports import AfterReports, SentTable, ServedReports
 from simulation.protocols.shuffler import Shuffler, notes_on_ratings
-from simulation.protocols.task import ServerTask, Sizes, Task
+from simulation.protocols.task import Grid, ServerTask, Sizes, Task
+from strategies.participation import RoundRecord
 
 if TYPE_CHECKING:
-    from flwr.serverapp import Grid
-
     from strategies.report_collection import Collected
+
+
+def note_on_reading(*, on_device: bool, sends_values: bool) -> str:
+    """Say that the predictions rest on the set of rated items, and where nothing of this holds."""
+    who = "Devices predict" if on_device else "The server predicts"
+    sources = ["what is reported"] * sends_values + ["which items were rated"]
+    sources += ["their own ratings"] * on_device
+    *others, last = sources
+    read = f"{', '.join(others)} and {last}" if others else last
+    alone = "The set alone, without a report of any value, gives what the baseline sets-only reaches. "
+    return (
+        f"{who} from {read}. {alone if sends_values else ''}"
+        "Where the set of rated items is hidden, none of that gain holds."
+    )
+
+
+def notes_on_table(
+    embedding_release: EmbeddingRelease, *, has_biases: bool, groups_items: bool
+) -> tuple[str, ...]:
+    """Say what the table of items tells all users of everybody's item sets."""
+    least = embedding_release.least_raters
+    groups = "Which items are rated about as often is told everybody without noise. " * groups_items
+    if embedding_release.epsilon is None:
+        from_least = f" if it has at least {least} raters" * (least > 1)
+        return (
+            "All users are sent a table that is computed from everybody's item sets, without noise: how "
+            f"often an item is rated, and its place among items that the same people rate{from_least}. "
+            f"{groups}From it others can guess what else a rater of a rare item rated. No epsilon "
+            "covers that unless item_embeddings.epsilon is set.",
+        )
+    rest = (
+        "The items' effects and how certain these are have none of that noise, and it does not cover them: "
+        "they follow from the reports, and show about how often an item is rated."
+        if has_biases
+        else "Nothing else in the table depends on who rated what."
+    )
+    return (
+        "All users are sent a table with noise on how often items are rated, and by the same people: "
+        f"epsilon = {embedding_release.epsilon:g} with delta = {embedding_release.delta:g} holds against all "
+        "of them together, for an item set or none "
+        f"({embedding_release.epsilon_between_profiles:.4g} between any two), "
+        "and is part of epsilon_per_user. The server, which sees the item sets as they are, adds the noise. "
+        f"An item whose noisy count is below {least}, or within the noise, has no place. {groups}{rest}",
+    )
+
+
+def notes_on_catalogue(catalogue: Catalogue | None) -> tuple[str, ...]:
+    """Say which public data about the items the predictions rest on, if on any."""
+    if catalogue is None:
+        return ()
+    held = [*catalogue.number_names]
+    if catalogue.category_names:
+        held.append(f"{len(catalogue.category_names)} categories")
+    return (f"Predictions also rest on public data about the items: {', '.join(held)}.",)
+
+
+@dataclass(frozen=True, eq=False)
+class SentTable:
+    """What devices that predict were sent, as they decode it."""
+
+    table: ItemTable
+    priors: Floats
+    """What each user's rated items say about its level and its factors; shape (users, 1 + factors)."""
+
+
+@dataclass(frozen=True, eq=False)
+class AfterReports:
+    """What a server knows of one-shot devices once there is nothing more to ask for."""
+
+    observations: Observations
+    asked: Ints | None = None
+    """What was asked of each user after the reports; None if nothing; shape (users, ...)."""
+    rounds: tuple[RoundRecord, ...] = ()
+    """Those after the reports."""
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, grid: Grid, task: ServerTask, family: ReportFamily, collected: Collected) -> AfterReports:
+        """Ask for what follows the reports of a family, if anything does."""
+        from strategies.report_collection import FollowUpCollection
+
+        follow_up = family.follow_up
+        if follow_up is None:
+            return cls(collected.observations)
+        further = FollowUpCollection(follow_up, task.group).collect(grid, task.roster, collected)
+        notes = notes_on_failures([further.record], follow_up.answers_called)
+        return cls(further.observations, further.asked, (further.record,), notes)
+
+
+@dataclass(frozen=True, eq=False)
+class ServedReports:
+    """What the server of a one-shot protocol holds at the end."""
+
+    family: ReportFamily
+    """What the devices report."""
+    collected: Collected
+    """The reports."""
+    after: AfterReports
+    """What is known once there is nothing more to ask for."""
+    completed: Completed
+    record: RoundRecord
+    """Of the round of the reports, with the bytes of what devices were sent."""
+    sent_table: SentTable | None
+    """None if the server predicts."""
+    embedding_release: EmbeddingRelease
+    """What the table may say of everybody's item sets."""
+
+    @property
+    def seen_counts(self) -> Ints:
+        """Cells that each user's report shows as rated, shape (users,)."""
+        observed = self.after.observations
+        return np.bincount(observed.users, minlength=observed.shape[0])
+
+    def facts(self, counts: Ints) -> dict[str, Any]:
+        """Return the entries of a `ServerOutcome`, without its guarantee and distance."""
+        sent, embedding_release = self.collected.sent, self.embedding_release
+        accountant = self.family.accountant(counts, sent, self.after.asked)
+        if embedding_release.epsilon is not None:
+            accountant.step(1, sent, 0.0, embedding_release.epsilon, embedding_release.released)
+        notes = self.completed.notes + notes_on_failures([self.record]) + self.after.notes
+        notes += notes_on_catalogue(self.completed.public_data)
+        return {
+            "traffic": self.collected.traffic,
+            "accountant": accountant,
+            "rounds": (self.record, *self.after.rounds),
+            "channel": self.family.device_channel(counts),
+            "notes": notes,
+            "diagnostics": self.completed.diagnostics,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)

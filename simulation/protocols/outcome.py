@@ -1,7 +1,5 @@
 """What a protocol produces: predictions, and what they cost in bytes and privacy."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

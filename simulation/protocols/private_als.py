@@ -22,11 +22,9 @@ from simulation.protocols.components import AnyAggregation
 from simulation.protocols.iterative import OwnFactors
 from simulation.protocols.outcome import Outcome, ServerOutcome
 from simulation.protocols.sent import Example, Sent
-from simulation.protocols.task import ServerTask, Sizes, Task
+from simulation.protocols.task import Grid, ServerTask, Sizes, Task
 
 if TYPE_CHECKING:
-    from flwr.serverapp import Grid
-
     from strategies.private_als import PrivateAls
 
 LARGEST_MULTIPLIER = 1e6
@@ -139,13 +137,7 @@ class PrivateAlsProtocol(Protocol):
         )
 
     def serve(self, grid: Grid, task: ServerTask, evaluate: Evaluate | None = None) -> PrivateAls:
-        """Run the rounds and deliver the result.
-
-        Parameters
-        ----------
-        evaluate : callable, optional
-            From what was learned so far to its accuracy, which only a simulation knows.
-        """
+        """Run the rounds and deliver the result; ``evaluate`` knows the accuracy in a simulation."""
         from dprec.private_als import ItemLearner
         from strategies.private_als import PrivateAls
 
@@ -201,7 +193,6 @@ class PrivateAlsProtocol(Protocol):
         return OwnFactors(train, factors, ridge, received.mean + received.biases)
 
     def _facts(self, held: PrivateAls, task: ServerTask) -> dict[str, Any]:
-        """Return the entries of a `ServerOutcome`."""
         popular = int(held.learner.learned.popular.sum())
         return {
             "traffic": held.traffic,

@@ -1,7 +1,5 @@
 """What a device sends, as far as the configuration alone says, before anything runs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from dprec.accounting import PrivacyUnit
@@ -47,15 +45,7 @@ class Sent:
 
 
 def sent_through(channel: Channel, example: Example, *, protected: bool, reports: int = 1) -> Sent:
-    """Return reports on the rated items, each through a channel.
-
-    Parameters
-    ----------
-    channel : Channel
-        That of the example's user.
-    protected : bool
-        Whether the channel adds noise.
-    """
+    """Return reports on the rated items, each through a channel."""
     return Sent(
         reports=reports,
         symbols=channel.symbols,

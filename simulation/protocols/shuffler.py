@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import (
     Guarantee,
@@ -16,7 +15,7 @@ from dprec.accounting import (
     ShuffledReports,
     with_the_same_items,
 )
-from dprec.arrays import offsets
+from dprec.arrays import Floats, Ints, offsets
 from dprec.completion import Completion, ItemAverage, ItemBiases
 from dprec.components import Options, option
 from dprec.errors import SettingError
@@ -96,17 +95,7 @@ class Shuffler(Options):
     def check(
         self, mechanism: Mechanism, privacy: PrivacyBudget | None, completion: Completion, on_device: bool
     ) -> None:
-        """Refuse what no shuffler makes more private, and what needs to know which reports are of one user.
-
-        Parameters
-        ----------
-        on_device : bool
-            Whether devices predict.
-
-        Raises
-        ------
-        SettingError
-        """
+        """Refuse what no shuffler makes more private, or what needs each user's reports together."""
         name = mechanism.kind
         if privacy is None or not mechanism.sends_values:
             found = f"mechanism {name}, which draws nothing at random"
@@ -143,15 +132,9 @@ class Shuffler(Options):
         return observations.unlinked(with_sets=self.says_sets) if self.unlinks else observations
 
     def shuffled(
-        self, family: ReportFamily, collected: Collected, losses: NDArray[np.float64]
+        self, family: ReportFamily, collected: Collected, losses: Floats
     ) -> ShuffledReports | ShuffledProfiles:
-        """Return the accepted reports with those that they are hidden among.
-
-        Parameters
-        ----------
-        losses : ndarray of float64, shape (users,)
-            What all of a user's reports lose if they are not shuffled.
-        """
+        """Return the accepted reports with those that they are hidden among."""
         observed = collected.observations
         n_users, n_items = observed.shape
         if self.unlinks:
@@ -167,7 +150,7 @@ class Shuffler(Options):
             alike[accepted] = with_the_same_items(shown[accepted], observed.items)
         return ShuffledProfiles(losses, np.where(accepted, self._hiding(alike), 0))
 
-    def _hiding(self, messages: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _hiding(self, messages: Ints) -> Ints:
         """Return how many of so many messages hide one of them, itself included; none of none."""
         others = np.maximum(messages - 1, 0)
         return np.minimum(messages, 1) + others - np.ceil(self.known * others).astype(np.int64)
@@ -177,18 +160,6 @@ class Shuffler(Options):
 
         A report that was not accepted stays charged as it came. Messages of whole reports are filled up to
         the longest of them.
-
-        Parameters
-        ----------
-        collected : Collected
-            Its traffic is changed in place; nothing but the reports has been sent up.
-        group : str
-            Group of the messages.
-
-        Returns
-        -------
-        dict
-            Bytes that were added, under the names that a `RoundRecord` uses.
         """
         from strategies.rounds import report_sizes, traffic_totals
 

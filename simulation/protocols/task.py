@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dprec.catalogue import Catalogue
 from dprec.predictions import Predict
@@ -13,10 +13,17 @@ from dprec.progress import Progress
 from dprec.ratings import Ratings, RatingScale
 
 if TYPE_CHECKING:
+    import flwr.serverapp
+
     from clients.population import HeldFactors
     from strategies.iterative import State
     from strategies.participation import RoundRecord
     from strategies.roster import Roster
+
+    Grid: TypeAlias = flwr.serverapp.Grid
+else:
+    # Commands that run nothing do not wait for Flower.
+    Grid = Any
 
 
 class Metric(typing.Protocol):

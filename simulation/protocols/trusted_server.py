@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant, PrivacyBudget
+from dprec.arrays import Floats, Ints
 from dprec.completion import CalibratedNoise, Observations, OneBit
 from dprec.components import option
 from dprec.errors import within
@@ -30,11 +30,9 @@ from simulation.protocols.components import AnyPerturbation
 from simulation.protocols.delivery import DELIVERY, TopN
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.sent import Example, Sent, sent_ratings
-from simulation.protocols.task import Task
+from simulation.protocols.task import Grid, Task
 
 if TYPE_CHECKING:
-    from flwr.serverapp import Grid
-
     from strategies.report_collection import Collected
 
 _MECHANISM = Raw()
@@ -46,15 +44,11 @@ class TrustedServerProtocol(Protocol):
 
     kind: Literal["trusted-server"] = "trusted-server"
     papers: ClassVar[tuple[str, ...]] = ("li2021",)
+    private: ClassVar[bool] = True
     privacy: PrivacyBudget = option("What is claimed against everybody who sees the completed matrix.")
     perturbation: AnyPerturbation = option("Where the server adds its noise.")
     completion: OneBit = option("How the server completes the matrix.", OneBit())
     delivery: TopN | None = option(DELIVERY, TopN())
-
-    @property
-    def private(self) -> bool:
-        """A budget is always needed."""
-        return True
 
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; `check` refuses a budget per user."""
@@ -92,7 +86,7 @@ class TrustedServerProtocol(Protocol):
     def audit(self, auditor: Auditor) -> Iterator[Finding]:
         """Compare what the server releases: devices protect nothing."""
 
-        def complete(observed: Observations, seed: int) -> NDArray[np.float64]:
+        def complete(observed: Observations, seed: int) -> Floats:
             epsilon = self.privacy.epsilon
             completed = self.perturbation.complete(self.completion, observed, epsilon, seed)
             return completed.hidden(observed.users, observed.items)
@@ -167,17 +161,14 @@ class TrustedServerProtocol(Protocol):
         )
 
     def _claimed(
-        self, noise: CalibratedNoise, counts: NDArray[np.int64], collected: Collected
+        self, noise: CalibratedNoise, counts: Ints, collected: Collected
     ) -> PrivacyAccountant | None:
         """Charge what the paper claims of a changed rating, once per rating of a profile."""
         asked = self.privacy.epsilon
         return None if noise.proved <= asked else _accountant(asked, counts, counts, collected)
 
 
-def _accountant(
-    per_rating: float, times: NDArray[np.int64], counts: NDArray[np.int64], collected: Collected
-) -> PrivacyAccountant:
-    """Charge everybody whose report arrived, a whole profile so many times as much as a rating."""
+def _accountant(per_rating: float, times: Ints, counts: Ints, collected: Collected) -> PrivacyAccountant:
     accountant = PrivacyAccountant(rated=counts > 0)
     per_user = np.where(accountant.rated, per_rating * np.maximum(times, 1), 0.0)
     accountant.step(1, collected.sent, per_rating, per_user)

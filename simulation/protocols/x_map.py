@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant, PrivacyBudget
-from dprec.arrays import rows_of
+from dprec.arrays import AnyArray, AnyInts, Floats, Ints, rows_of
 from dprec.completion import ItemAverage, Observations
 from dprec.components import Options, option
 from dprec.crossdomain import (
@@ -54,11 +53,9 @@ from simulation.protocols.delivery import NOT_DELIVERED
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.sent import Example, Sent, sent_ratings
-from simulation.protocols.task import Task
+from simulation.protocols.task import Grid, Task
 
 if TYPE_CHECKING:
-    from flwr.serverapp import Grid
-
     from strategies.replacement import Exchanged
     from strategies.report_collection import Collected
 
@@ -260,7 +257,7 @@ class XMapProtocol(Protocol):
         task: Task,
         train: CrossDomainRatings,
         collected: Collected,
-        means: NDArray[np.float64],
+        means: Floats,
         comparison: _ItemComparison | None,
     ) -> tuple[AlterEgos, Exchanged | None]:
         """Return the AlterEgos: none, or made by the server, or made by the devices in a second round."""
@@ -322,7 +319,7 @@ def _failures(collected: Collected, exchanged: Exchanged | None) -> tuple[str, .
 def _replaced_on_server(
     options: ReplacementOptions,
     candidates: Candidates,
-    means: NDArray[np.float64],
+    means: Floats,
     observed: Observations,
     train: CrossDomainRatings,
     seed: int,
@@ -341,7 +338,7 @@ class _ItemComparison:
     graph: LayeredGraph
     candidates: Candidates
     x_sim_values: int
-    valued: NDArray[np.int64]
+    valued: Ints
 
 
 def _received_items(observed: Observations, similarity: SimilarityKind, prior_ratings: float) -> RatedItems:
@@ -408,13 +405,9 @@ def _target_recommender(
     return ItemBasedRecommender(options, similarity, items, profiles, seed)
 
 
-def _predictor(
-    recommender: ItemBasedRecommender, means: NDArray[np.float64], train: CrossDomainRatings
-) -> Predict:
-    """Return a predictor for all items; a source item is predicted by its mean."""
-
-    def predict(users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
-        predictions: NDArray[np.float64] = means[items].copy()
+def _predictor(recommender: ItemBasedRecommender, means: Floats, train: CrossDomainRatings) -> Predict:
+    def predict(users: AnyInts, items: AnyInts) -> Floats:
+        predictions: Floats = means[items].copy()
         wanted = np.flatnonzero((items >= train.target_start) & (items < train.target_stop))
         predictions[wanted] = recommender.predict(users[wanted], items[wanted] - train.target_start)
         return predictions
@@ -522,7 +515,6 @@ def _note_on_items(
 
 
 def _note_on_profiles(recommender: ItemBasedRecommender) -> tuple[str, ...]:
-    """Note how many profiles hold fewer items than a prediction has neighbours."""
     sizes = np.diff(recommender.profiles.indptr)
     k = recommender.options.neighbors
     few, empty = int(((sizes > 0) & (sizes < k)).sum()), int((sizes == 0).sum())
@@ -594,7 +586,6 @@ def _example(
     }
 
 
-def _named(identifiers: NDArray[Any], values: NDArray[np.float64]) -> list[list[Any]]:
-    """Return the first few items with their ratings."""
+def _named(identifiers: AnyArray, values: Floats) -> list[list[Any]]:
     pairs = zip(identifiers.tolist(), np.round(values, 2).tolist(), strict=True)
     return [[str(identifier), value] for identifier, value in pairs][:_EXAMPLE_ITEMS]

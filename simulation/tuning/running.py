@@ -1,7 +1,5 @@
 """Tunes configurations: as many trials for each, judged on a validation part of the training ratings."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,16 +39,6 @@ def validation_parts(config: RunConfig, seed: int) -> tuple[Ratings, Ratings]:
 
     The configuration's split is applied once more, to its training ratings; of a predefined split, a random
     tenth of these is held back. The test ratings are left out of both.
-
-    Parameters
-    ----------
-    seed : int
-        Of the second split.
-
-    Raises
-    ------
-    InputError
-        When nothing would be left.
     """
     train, _ = load_ratings(config)
     again = config.split if isinstance(config.split, RandomSplit) else Holdout(test_fraction=_SHARE)
@@ -113,12 +101,7 @@ class Tuning:
     seed: int
 
     def check(self) -> None:
-        """Refuse what is no number of trials, or no seed.
-
-        Raises
-        ------
-        InputError
-        """
+        """Refuse what is no number of trials, or no seed."""
         for name, value, least in (("trials", self.trials, 1), ("seed", self.seed, 0)):
             if not is_integer(value) or value < least:
                 raise InputError(name, repr(value), f"at least {least}, an integer")

@@ -90,13 +90,7 @@ Space = dict[str, Range | Choices]
 
 
 def read_space(path: Path) -> Space:
-    """Read a search space: under every dotted key ``{low, high, log}`` or a list of values.
-
-    Raises
-    ------
-    InputError
-        Naming the key, what was found and what is accepted.
-    """
+    """Read a search space: under every dotted key ``{low, high, log}`` or a list of values."""
     values = read_yaml(path)
     if not values:
         raise InputError(str(path), "no settings", "dotted keys with {low, high} or a list of values")
@@ -124,13 +118,7 @@ def _is_choice(value: object) -> bool:
 
 
 def applicable(space: Space, configs: Mapping[str, RunConfig], source: str) -> dict[str, Space]:
-    """Return the part of a space that each of some configurations has, by their names.
-
-    Raises
-    ------
-    InputError
-        When a key is a setting of none of them, or one of them has none of the keys.
-    """
+    """Return the part of a space that each configuration has, or raise InputError for an unknown key."""
     known = {name: set(_settings(config)) for name, config in configs.items()}
     every = sorted(set().union(*known.values()))
     for key in space:
@@ -144,7 +132,6 @@ def applicable(space: Space, configs: Mapping[str, RunConfig], source: str) -> d
 
 
 def _settings(config: RunConfig) -> dict[str, Any]:
-    """Return the settings of a protocol, except for its budget, by dotted key."""
     values = flatten(config.model_dump(mode="json")["protocol"], "protocol")
     return {key: value for key, value in values.items() if not key.startswith("protocol.privacy")}
 
@@ -160,11 +147,6 @@ def derived_space(config: RunConfig) -> Space:
 
     Each reaches from a quarter of the configured value to four times it, within the setting's bounds, every
     ratio as likely. A setting of 0 stays, as do those that bound the work.
-
-    Raises
-    ------
-    InputError
-        When the protocol has no such number.
     """
     space: Space = dict(_ranges(config.protocol, "protocol", _DERIVED_NUMBERS))
     for part in _DERIVED:

@@ -5,11 +5,9 @@ and a tree-structured Parzen estimator chooses the others. The same seed and fig
 that an interrupted study is continued by telling a new one what the old one has seen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from pydantic import Field
 
@@ -44,12 +42,7 @@ class Trial(Document):
 
 
 def check_installed() -> None:
-    """Refuse to tune without Optuna.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse to tune without Optuna."""
     try:
         import optuna  # noqa: F401
     except ImportError:
@@ -57,13 +50,7 @@ def check_installed() -> None:
 
 
 class Study:
-    """Chooses the settings of one configuration's trials.
-
-    Parameters
-    ----------
-    start : dict
-        Settings of the first trial.
-    """
+    """Chooses the settings of one configuration's trials; the first has those that it starts from."""
 
     def __init__(self, space: Space, start: dict[str, Scalar], *, lower_is_better: bool, seed: int) -> None:
         import optuna
@@ -110,14 +97,8 @@ class TuningDirectory(ClaimedDirectory):
     others = (CONFIG, SUMMARY, COMPARISON, TABLE, TRIALS, TABLE_OF_TRIALS)
 
     @classmethod
-    def claim(cls, path: str | Path, request: str, names: Iterable[str], *, resume: bool) -> TuningDirectory:
-        """Claim a directory for what is asked for, as YAML; see `claim_for`.
-
-        Raises
-        ------
-        InputError
-            Also when one of the configurations, after which files are named, has the name of another file.
-        """
+    def claim(cls, path: str | Path, request: str, names: Iterable[str], *, resume: bool) -> Self:
+        """Claim a directory for a request, as YAML, and files of other names; see `claim_for`."""
         written = [_file_of(name) for name in names]
         if TUNING in written:
             accepted = f"another name, as {TUNING} is what was asked for"
@@ -125,13 +106,7 @@ class TuningDirectory(ClaimedDirectory):
         return cls.claim_for(path, request, resume=resume, others=written)
 
     def read(self) -> dict[str, list[Trial]]:
-        """Return the trials that were carried out, by the names of the configurations.
-
-        Raises
-        ------
-        InputError
-            When the file is damaged.
-        """
+        """Return the trials that were carried out, by configuration; raises InputError for a damaged file."""
         path = self.path / TRIALS
         if not path.is_file():
             return {}
@@ -139,13 +114,7 @@ class TuningDirectory(ClaimedDirectory):
         return {name: list(trials) for name, trials in stored.trials.items()}
 
     def write(self, trials: Mapping[str, Sequence[Trial]]) -> None:
-        """Write all trials, as JSON and as a table.
-
-        Raises
-        ------
-        InputError, RunError
-            When the directory cannot be written to.
-        """
+        """Write all trials, as JSON and as a table."""
         stored = _StoredTrials(trials={name: tuple(own) for name, own in trials.items()})
         text = stored.model_dump_json(indent=2) + "\n"
         table = "".join(csv_of_rows(list(_rows(trials))))
@@ -158,7 +127,6 @@ class TuningDirectory(ClaimedDirectory):
 
 
 def _file_of(name: str) -> str:
-    """Return the file of a configuration."""
     return f"{name}.yaml"
 
 
@@ -169,12 +137,7 @@ def _rows(trials: Mapping[str, Sequence[Trial]]) -> Iterable[dict[str, object]]:
 
 
 def check_replayed(trial: Trial, stored: Trial, path: Path) -> None:
-    """Refuse stored trials that this tuning would not have chosen.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse stored trials that this tuning would not have chosen."""
     if trial.settings != stored.settings:
         accepted = "trials of the same version of Optuna, or a new directory"
         raise InputError(str(path / TRIALS), "other settings than would be tried", accepted)

@@ -16,7 +16,7 @@ from dprec.exchange import CountRequest, OneShotSetup
 from dprec.mechanisms import BitsAndCounts, Mechanism, ThresholdBit
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings, RatingScale
-from dprec.reports.counts.family import Counts
+from dprec.reports.counts import Counts
 
 STARS = RatingScale.evenly(1, 5, 1)
 USERS, ITEMS = 4000, 3

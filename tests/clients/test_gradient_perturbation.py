@@ -16,7 +16,7 @@ from clients.population import Partition, open_population, write_population
 from clients.shards import ShardedRatings, write_shards
 from dprec.binarization import binary_scale
 from dprec.completion import slope_channel
-from dprec.completion.one_bit.links import Logistic
+from dprec.completion.one_bit.solver import Logistic
 from dprec.exchange import ROW_ENTRY, GradientPerturbationSetup, Refusal, SlopesRequest
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from clients.draws import device_draws
-from clients.population import Population, open_population
+from clients.population import Population, device_draws, open_population
 from dprec.channel import Channel
 from dprec.completion import ItemAverage, Observations
 from dprec.datasets import Synthetic

@@ -1,14 +1,13 @@
 """Calibrated completion: an ordinal model fitted to the likelihood of the reports, not to noisy numbers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
+from dprec.arrays import AnyInts, Floats
 from dprec.catalogue import Catalogue
 from dprec.completion.base import Completed, Completion
 from dprec.completion.calibrated.embedding import ItemSetEmbedding, embedded
@@ -16,7 +15,6 @@ from dprec.completion.calibrated.features import prior_biases
 from dprec.completion.calibrated.hidden_sets import HiddenSetFit
 from dprec.completion.calibrated.item_biases import SymbolTables, clear_reports
 from dprec.completion.calibrated.latent_ratings import Cells, CountLikelihood, LatentRatings, LookedUp
-from dprec.completion.calibrated.learned_histogram import learned_shares
 from dprec.completion.calibrated.profile_biases import ProfileFit
 from dprec.completion.calibrated.regressions import Regressed
 from dprec.completion.calibrated.residual_biases import fitted_to_residuals
@@ -56,7 +54,7 @@ class CalibratedModel(Completed):
     embedding: ItemSetEmbedding
     catalogue: Catalogue | None
     """Public data about the items, if there was any."""
-    cuts: NDArray[np.float64]
+    cuts: Floats
     """Where the latent rating changes level; shape (levels - 1,)."""
     scale: RatingScale
 
@@ -75,7 +73,7 @@ class CalibratedModel(Completed):
         """The catalogue."""
         return self.catalogue
 
-    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Predict the expected ratings of the given cells, shape (cells,)."""
         latent, variances = self.latent.means(users, items), self.latent.variances(users, items)
         return expected_rating(latent, variances, self.cuts, self.scale.values)
@@ -138,7 +136,7 @@ class Calibrated(Completion):
         reports = observations.evidence or clear_reports(observations)
         return fitted_to(reports, self, observations, seed, progress)
 
-    def _cuts(self, reports: SymbolReports, scale: RatingScale) -> tuple[NDArray[np.float64], dict[str, Any]]:
+    def _cuts(self, reports: SymbolReports, scale: RatingScale) -> tuple[Floats, dict[str, Any]]:
         """Return where the latent rating changes level, and what is said of it in the summary."""
         shares = np.array(level_shares(self.histogram, scale.levels))
         shares = learned_shares(reports, shares) if self.learn_histogram else shares / shares.sum()
@@ -159,7 +157,7 @@ class Calibrated(Completion):
         cuts, diagnostics = self._cuts(reports, seen.scale)
         tables = SymbolTables.of(reports.channels, cuts)
 
-        def looked_up(latent: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        def looked_up(latent: Floats) -> tuple[Floats, Floats]:
             return tables.at(latent, reports.symbols, reports.channel_of)
 
         cells = Cells(seen.users, seen.items, seen.shape)
@@ -268,21 +266,9 @@ class Calibrated(Completion):
 def fitted_to(
     evidence: Evidence, completion: Calibrated, seen: Observations, seed: int, progress: Progress
 ) -> CalibratedModel:
-    """Return what a calibrated completion fits to a kind of evidence.
+    """Return what a calibrated completion fits to a kind of evidence; raises InputError for an unknown one.
 
     Evidence of a user-defined class registers its own: ``fitted_to.register(Mine, function)``.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        By whose class the function is chosen.
-    completion : Calibrated
-        Its settings.
-
-    Raises
-    ------
-    InputError
-        When nothing is registered for the class.
     """
     found = f"{completion.kind!r}, which reads no {type(evidence).__name__}"
     raise InputError("completion.kind", found, "a completion that reads what is reported")
@@ -320,7 +306,7 @@ def _model(
     latent: LatentRatings,
     embedding: ItemSetEmbedding,
     seen: Observations,
-    cuts: NDArray[np.float64],
+    cuts: Floats,
     diagnostics: dict[str, Any],
 ) -> CalibratedModel:
     """Return the model of reports that show which items were rated, with what was learned."""
@@ -338,8 +324,55 @@ def _model(
     )
 
 
-def _of_unit_variance(columns: NDArray[np.float64]) -> NDArray[np.float64]:
+def _of_unit_variance(columns: Floats) -> Floats:
     """Return the columns with standard deviation 1; a constant one stays as it is."""
     deviations = columns.std(axis=0)
-    scaled: NDArray[np.float64] = columns / np.where(deviations > 0, deviations, 1.0)
+    scaled: Floats = columns / np.where(deviations > 0, deviations, 1.0)
     return scaled
+
+
+_PUBLIC_RATINGS = 20.0
+"""Ratings read in clear that the public histogram counts as."""
+
+_STEPS, _HALVINGS, _TOLERANCE = 100, 60, 1e-12
+
+
+def learned_shares(reports: SymbolReports, public: ArrayLike) -> Floats:
+    """Return the most probable shares of the levels given symbols and a Dirichlet prior, shape (levels,).
+
+    The logarithm of the posterior, sum_z n_z log (Q^T s)_z + sum_x a_x log s_x with n_z reports of symbol z
+    and prior counts a in proportion to ``public``, is strictly concave, so that Newton's method with a line
+    search finds its one maximum under sum_x s_x = 1 (Boyd and Vandenberghe [boyd2004], section 10.2).
+    ``public`` are shares, all above 0, in any unit; those returned sum to 1.
+
+    Every rating is reported once whether or not the shares are learned, so that learning them costs no
+    privacy. What the reports cannot distinguish stays as the public shares have it.
+    """
+    prior = np.asarray(public, dtype=np.float64)
+    shares = prior / prior.sum()
+    prior = _PUBLIC_RATINGS * shares
+    columns = np.hstack(reports.channels)
+    first = np.cumsum([0, *(channel.shape[1] for channel in reports.channels[:-1])])
+    counts = np.bincount(first[reports.channel_of] + reports.symbols, minlength=columns.shape[1])
+    columns, counts = columns[:, counts > 0], counts[counts > 0]
+
+    def height(at: Floats) -> float:
+        return float(counts @ np.log(at @ columns) + prior @ np.log(at))
+
+    for _ in range(_STEPS):
+        expected = shares @ columns
+        slope = columns @ (counts / expected) + prior / shares
+        curvature = (columns * (counts / expected**2)) @ columns.T + np.diag(prior / shares**2)
+        towards, level = np.linalg.solve(curvature, np.column_stack([slope, np.ones(shares.size)])).T
+        step = towards - level * (towards.sum() / level.sum())
+        gain = float(slope @ step)
+        if gain < _TOLERANCE * (counts.sum() + _PUBLIC_RATINGS):
+            break
+        start = height(shares)
+        for halving in range(_HALVINGS):
+            tried = shares + step * 0.5**halving
+            if tried.min() > 0 and height(tried) >= start + 0.25 * gain * 0.5**halving:
+                shares = tried
+                break
+    normalised: Floats = shares / shares.sum()
+    return normalised

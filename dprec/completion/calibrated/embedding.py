@@ -25,15 +25,14 @@ What noise does to singular values and vectors: how large the ones, how far turn
 Embeddings of users and items from item sets, within what these may say to everybody who is sent them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from dprec.arrays import AnyInts, Floats, Ints
 from dprec.completion.spectral import SparsePlusLowRank
 from dprec.observations import EmbeddingRelease
 from dprec.randomness import generator, seed_for
@@ -52,46 +51,36 @@ _NOISE = 1e-9
 class ItemSetEmbedding:
     """Embeddings of users and items, and how often each of them occurs."""
 
-    users: NDArray[np.float64]
-    items: NDArray[np.float64]
+    users: Floats
+    items: Floats
     """Over the ratings, every dimension has mean 0, and the later ones spread less;
     shapes (users, dimensions) and (items, dimensions).
     """
-    user_counts: NDArray[np.int64]
-    item_counts: NDArray[np.int64]
+    user_counts: Ints
+    item_counts: Ints
     """Ratings of each user and of each item."""
     count_reliability: float = 1.0
     """The correlation to be expected of the items' counts with those without noise, on a logarithmic scale.
     """
 
     @property
-    def popularity(self) -> NDArray[np.float64]:
+    def popularity(self) -> Floats:
         """Standardised logarithms of the items' counts, shrunk by what noise may make of them."""
         return self.count_reliability * standardised_logarithms(self.item_counts)
 
     @classmethod
     def of(
         cls,
-        users: NDArray[np.integer],
-        items: NDArray[np.integer],
+        users: AnyInts,
+        items: AnyInts,
         shape: tuple[int, int],
         dimensions: int,
         seed: int,
         least_raters: int = 1,
-    ) -> ItemSetEmbedding:
+    ) -> Self:
         """Embed the users and items of rated cells.
 
         Items with fewer raters than the least stay at the origin, and say nothing about other embeddings.
-
-        Parameters
-        ----------
-        users, items : ndarray of int, shape (cells,)
-        shape : tuple of int
-            Users and items of the whole catalogue.
-        dimensions : int
-            Those for which the matrix has no singular vectors are 0.
-        seed : int
-            Seed of the initial Lanczos vector of large matrices.
         """
         all_counts = _counted((users, items), shape)
         known = all_counts[1][items] >= least_raters
@@ -117,26 +106,24 @@ class ItemSetEmbedding:
         )
 
 
-def _counted(
-    cells: tuple[NDArray[np.integer], NDArray[np.integer]], shape: tuple[int, int]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _counted(cells: tuple[AnyInts, AnyInts], shape: tuple[int, int]) -> tuple[Ints, Ints]:
     """Return how often each user occurs in some cells, and each item."""
     users, items = cells
     return np.bincount(users, minlength=shape[0]), np.bincount(items, minlength=shape[1])
 
 
-def standardised_logarithms(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def standardised_logarithms(counts: Ints) -> Floats:
     """Return log(1 + counts) with mean 0 and variance 1 over the ratings; 0 where nothing is counted."""
     return _standardised(np.log1p(counts)[:, None], counts)[:, 0]
 
 
-def _standardised(columns: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def _standardised(columns: Floats, counts: Ints) -> Floats:
     """Return the columns with mean 0 and variance 1 over the ratings; rows without ratings are 0."""
     shares = counts / max(int(counts.sum()), 1)
     centred = (columns - shares @ columns) * (counts > 0)[:, None]
     deviations = np.sqrt(shares @ centred**2)
     spread_out = deviations > _NOISE * np.abs(columns).max(axis=0, initial=0.0)
-    standard: NDArray[np.float64] = centred * spread_out / np.where(spread_out, deviations, 1.0)
+    standard: Floats = centred * spread_out / np.where(spread_out, deviations, 1.0)
     return standard
 
 
@@ -163,13 +150,13 @@ _MARGIN = 1 + 1e-9
 class NoisySets:
     """The two sums with their noise."""
 
-    counts: NDArray[np.float64]
+    counts: Floats
     """The first sum, which may be negative; shape (items,)."""
     count_noise: float
     """Standard deviation of the noise on each count."""
-    kept: NDArray[np.int64]
+    kept: Ints
     """Items of the second sum, ascending; shape (kept,)."""
-    together: NDArray[np.float64]
+    together: Floats
     """The second sum, symmetric; shape (kept, kept)."""
     pair_noise: float
     """Standard deviation of the noise on each entry off its diagonal; that on the diagonal is sqrt(2) times
@@ -179,19 +166,12 @@ class NoisySets:
     @classmethod
     def released(
         cls, rated: sp.csr_array, distance: float, least_raters: int, random: np.random.Generator
-    ) -> NoisySets:
+    ) -> Self:
         """Release the sums.
 
-        Parameters
-        ----------
-        rated : sparse array of 0 and 1, shape (users, items)
-        distance : float
-            What both releases together cost: how many standard deviations apart they are, as two means, with
-            and without a profile; see `dprec.accounting`.
-        least_raters : int
-            Least count, noise included, of an item that is kept.
-        random : Generator
-            Of the noise.
+        ``distance``: what both releases together cost: how many standard deviations apart they are, as two
+        means, with and without a profile; see `dprec.accounting`. ``least_raters``: least count, noise
+        included, of an item that is kept.
         """
         count_noise = _MARGIN * np.sqrt(RATINGS_PER_USER / _SHARE_OF_COUNTS) / distance
         counts = weighted_counts(rated) + count_noise * random.standard_normal(rated.shape[1])
@@ -204,41 +184,29 @@ class NoisySets:
         return cls(counts, float(count_noise), kept, together, float(pair_noise))
 
 
-def weighted_counts(rated: sp.csr_array) -> NDArray[np.float64]:
-    """Return how often each item is rated, by users of many ratings less, shape (items,); the first sum.
-
-    Parameters
-    ----------
-    rated : sparse array of 0 and 1, shape (users, items)
-    """
+def weighted_counts(rated: sp.csr_array) -> Floats:
+    """Return how often each item is rated, by users of many ratings less, shape (items,); the first sum."""
     sizes = np.asarray(rated.sum(axis=1)).ravel()
     weights = np.minimum(1.0, np.sqrt(RATINGS_PER_USER / np.maximum(sizes, 1)))
-    counts: NDArray[np.float64] = rated.T @ weights
+    counts: Floats = rated.T @ weights
     return counts
 
 
-def sums_of_squares(rated: sp.csr_array, counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sum over users of y_u y_u^T, shape (kept, kept); the second sum.
-
-    Parameters
-    ----------
-    rated : sparse array of 0 and 1, shape (users, kept)
-    counts : ndarray, shape (kept,)
-        Of the items that are kept, above 0.
-    """
+def sums_of_squares(rated: sp.csr_array, counts: Floats) -> Floats:
+    """Return the sum over users of y_u y_u^T, shape (kept, kept); the second sum."""
     shares = counts / max(float(counts.sum()), np.finfo(float).tiny)
     sizes = np.asarray(rated.sum(axis=1)).ravel()
     squares = sizes - 2 * sizes * (rated @ shares) + sizes**2 * (shares @ shares)
     left = squares > _LEAST_REST * sizes
     inverse = left / np.where(left, squares, 1.0)
     # Written out, so that no row of numbers per user is ever dense.
-    together: NDArray[np.float64] = (rated.T @ (sp.diags_array(inverse) @ rated)).toarray()
+    together: Floats = (rated.T @ (sp.diags_array(inverse) @ rated)).toarray()
     across = np.outer(rated.T @ (inverse * sizes), shares)
     together += np.outer(shares, shares) * float(inverse @ sizes**2) - across - across.T
     return together
 
 
-def _kept(counts: NDArray[np.float64], least: float) -> NDArray[np.int64]:
+def _kept(counts: Floats, least: float) -> Ints:
     """Return the items whose counts are at least so large, the most frequent if they are too many."""
     frequent = np.argsort(-counts, kind="stable")[:_MOST_KEPT]
     return np.sort(frequent[counts[frequent] >= least])
@@ -250,17 +218,12 @@ _EDGE_MARGIN = 1.02
 _POINTS = 500
 
 
-def noise_edge(row_weights: NDArray[np.float64], column_weights: NDArray[np.float64]) -> float:
+def noise_edge(row_weights: Floats, column_weights: Floats) -> float:
     """Return the largest singular value to be expected of independent noise, in the limit of large matrices.
 
-    With entries a_i b_j g_ij and g_ij of variance 1, squared singular values beyond the noise are
-    t / (p q), where sum_i a_i^2 p / (1 - a_i^2 p) = t = sum_j b_j^2 q / (1 - b_j^2 q); the edge is the least
-    of them over t (Paul and Silverstein [paul2009]).
-
-    Parameters
-    ----------
-    row_weights, column_weights : ndarray, shapes (rows,) and (columns,)
-        The factors a and b.
+    With entries a_i b_j g_ij and g_ij of variance 1, squared singular values beyond the noise are t / (p q),
+    where sum_i a_i^2 p / (1 - a_i^2 p) = t = sum_j b_j^2 q / (1 - b_j^2 q); the edge is the least of them
+    over t (Paul and Silverstein [paul2009]).
     """
     curves = []
     for weights in (row_weights, column_weights):
@@ -276,28 +239,22 @@ def noise_edge(row_weights: NDArray[np.float64], column_weights: NDArray[np.floa
     return float(np.sqrt(squared.min()))
 
 
-def expected_cosines(values: NDArray[np.float64], edge: float) -> NDArray[np.float64]:
+def expected_cosines(values: Floats, edge: float) -> Floats:
     """Return the expected cosines between singular vectors and those without noise, 0 at the edge and below.
 
     A value s = edge (x + 1 / x) / 2 comes from a signal x times as strong as the least that can be seen, and
     its vector has cosine^2 = 1 - 1 / x^2 (Benaych-Georges and Nadakuditi [benaych2012], section 3.1, square
     matrices). The same holds of eigenvalues above the noise of a symmetric matrix.
-
-    Parameters
-    ----------
-    values : ndarray, shape (values,)
-    edge : float
-        See `noise_edge`; above 0. Values have to exceed it by 2 %.
     """
     ratios = np.maximum(values / (_EDGE_MARGIN * edge), 1.0)
     strengths = ratios + np.sqrt(ratios**2 - 1)
-    cosines: NDArray[np.float64] = np.sqrt(1 - 1 / strengths**2)
+    cosines: Floats = np.sqrt(1 - 1 / strengths**2)
     return cosines
 
 
 def embedded(
-    users: NDArray[np.integer],
-    items: NDArray[np.integer],
+    users: AnyInts,
+    items: AnyInts,
     shape: tuple[int, int],
     embedding_release: EmbeddingRelease,
     dimensions: int,
@@ -307,13 +264,6 @@ def embedded(
 
     With noise, embeddings and counts of the items, and the axes of the users' embeddings, follow from
     `NoisySets` alone. A user's own embedding follows from these and its own items.
-
-    Parameters
-    ----------
-    users, items : ndarray of int, shape (cells,)
-    shape : tuple of int
-    seed : int
-        Of the server.
     """
     if embedding_release.epsilon is None:
         return ItemSetEmbedding.of(users, items, shape, dimensions, seed, embedding_release.least_raters)
@@ -358,12 +308,12 @@ def _embedded_by(released: NoisySets, rated: sp.csr_array, dimensions: int) -> I
     )
 
 
-def _scales(values: NDArray[np.float64], edge: float) -> NDArray[np.float64]:
+def _scales(values: Floats, edge: float) -> Floats:
     """Return the standard deviation of each dimension, from its eigenvalue, descending."""
     above = np.maximum(values, edge)
     # The eigenvalue t without noise makes one of t + (edge / 2)^2 / t.
     strengths = (above + np.sqrt(above**2 - edge**2)) / 2
-    scales: NDArray[np.float64] = expected_cosines(values, edge) * np.sqrt(strengths / strengths.max())
+    scales: Floats = expected_cosines(values, edge) * np.sqrt(strengths / strengths.max())
     return scales
 
 

@@ -23,16 +23,14 @@ noise as singular values above the largest one that noise has. Below it nothing 
 is 0.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from dprec.arrays import Bools, Floats, Int32s, Ints
 from dprec.completion.calibrated.embedding import ItemSetEmbedding, expected_cosines, noise_edge
 from dprec.completion.calibrated.features import catalogue_features
 from dprec.completion.calibrated.regressions import Expected, PropensityBins, Regressed
@@ -53,21 +51,21 @@ class HiddenReports:
     from but by telling less.
     """
 
-    users: NDArray[np.int32]
-    items: NDArray[np.int32]
+    users: Int32s
+    items: Int32s
     """The cells with a symbol other than 0; shape (cells,)."""
-    symbols: NDArray[np.int64]
+    symbols: Ints
     """Shape (cells,)."""
-    rated: NDArray[np.float64]
+    rated: Floats
     """Pr(symbol | level); shape (levels, symbols)."""
-    unrated: NDArray[np.float64]
+    unrated: Floats
     """Pr(symbol | not rated); shape (symbols,)."""
-    reported: NDArray[np.bool_]
+    reported: Bools
     """Shape (users,)."""
     n_items: int
 
     @classmethod
-    def of(cls, observations: Observations, reports: RowReports) -> HiddenReports:
+    def of(cls, observations: Observations, reports: RowReports) -> Self:
         """Return the reports behind observations."""
         rated = reports.channels[0]
         merged = np.zeros(reports.unrated.size, dtype=np.int64)
@@ -90,24 +88,18 @@ class HiddenReports:
             observations.shape[1],
         )
 
-    def of_items(self, bin_of_user: NDArray[np.int64], bins: int) -> NDArray[np.float64]:
+    def of_items(self, bin_of_user: Ints, bins: int) -> Floats:
         """Count the symbols on each item from the users of each bin, shape (items, bins, symbols)."""
         sizes = np.bincount(bin_of_user[self.reported], minlength=bins)
         return self._counted(self.items, self.n_items, bin_of_user[self.users], sizes)
 
-    def of_users(self, bin_of_item: NDArray[np.int64], bins: int) -> NDArray[np.float64]:
+    def of_users(self, bin_of_item: Ints, bins: int) -> Floats:
         """Count the symbols of each user on the items of each bin, shape (users, bins, symbols)."""
         sizes = np.bincount(bin_of_item, minlength=bins)
         counts = self._counted(self.users, self.reported.size, bin_of_item[self.items], sizes)
         return counts * self.reported[:, None, None]
 
-    def _counted(
-        self,
-        owners: NDArray[np.int32],
-        n_owners: int,
-        bin_of_cell: NDArray[np.int64],
-        sizes: NDArray[np.int64],
-    ) -> NDArray[np.float64]:
+    def _counted(self, owners: Int32s, n_owners: int, bin_of_cell: Ints, sizes: Ints) -> Floats:
         """Return counts of symbols per owner and bin, those that are not sent being the rest of the bin."""
         shape = (n_owners, sizes.size, self.unrated.size)
         embeddings = (owners * np.int64(sizes.size) + bin_of_cell) * self.unrated.size + self.symbols
@@ -123,31 +115,25 @@ _LEAST = 1e-300
 class CellLikelihood:
     """Probabilities of symbols at propensities and latent ratings, and their derivatives by both."""
 
-    probabilities: NDArray[np.float64]
+    probabilities: Floats
     """Shape (..., symbols)."""
-    by_propensity: NDArray[np.float64]
-    by_latent: NDArray[np.float64]
+    by_propensity: Floats
+    by_latent: Floats
 
     @classmethod
     def at(
         cls,
-        propensity: NDArray[np.float64],
-        latent: NDArray[np.float64],
-        channel: tuple[NDArray[np.float64], NDArray[np.float64]],
-        cuts: NDArray[np.float64],
+        propensity: Floats,
+        latent: Floats,
+        channel: tuple[Floats, Floats],
+        cuts: Floats,
         variance: float = 0.0,
-    ) -> CellLikelihood:
+    ) -> Self:
         """Evaluate the likelihood.
 
-        Parameters
-        ----------
-        propensity, latent : ndarray
-            Of shapes that broadcast, the latent rating's without leading axes of length 1.
-        channel : pair of ndarray, shapes (symbols,) and (levels, symbols)
-            Pr(symbol | not rated) and Pr(symbol | level).
-        cuts : ndarray, shape (levels - 1,)
-        variance : float
-            Of the latent rating around the given one, over which the likelihood is averaged.
+        ``propensity``, ``latent``: of shapes that broadcast, the latent rating's without leading axes of
+        length 1; ``channel``: Pr(symbol | not rated) and Pr(symbol | level); ``cuts``, shape (levels - 1,);
+        ``variance``: of the latent rating around the given one, over which the likelihood is averaged.
         """
         unrated, rated = channel
         spread = np.sqrt(1 + variance)
@@ -160,26 +146,13 @@ class CellLikelihood:
 
 
 def hidden_embeddings(
-    reports: HiddenReports,
-    users: Regressed,
-    items: Regressed,
-    cuts: NDArray[np.float64],
-    dimensions: int,
-    seed: int,
-) -> NDArray[np.float64]:
+    reports: HiddenReports, users: Regressed, items: Regressed, cuts: Floats, dimensions: int, seed: int
+) -> Floats:
     """Embed items that the same people rate next to each other, shape (items, dimensions).
 
     Rows and columns are weighted by the fourth root of their mean information, so that users and items of
-    whom little is known add less noise. Over the ratings, a dimension has mean 0, and its standard
-    deviation is the cosine of the angle to be expected between the singular vector and that without noise.
-
-    Parameters
-    ----------
-    users, items : Regressed
-        As fitted.
-    cuts : ndarray, shape (levels - 1,)
-    seed : int
-        Seed of the initial Lanczos vector of large matrices.
+    whom little is known add less noise. Over the ratings, a dimension has mean 0, and its standard deviation
+    is the cosine of the angle to be expected between the singular vector and that without noise.
     """
     sizes = (reports.reported.size, reports.n_items)
     kept = max(0, min(dimensions, min(sizes) - 1))
@@ -196,8 +169,8 @@ def hidden_embeddings(
 
 
 def _weighted_scores(
-    reports: HiddenReports, users: Regressed, items: Regressed, cuts: NDArray[np.float64]
-) -> tuple[SparsePlusLowRank, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    reports: HiddenReports, users: Regressed, items: Regressed, cuts: Floats
+) -> tuple[SparsePlusLowRank, tuple[Floats, Floats]]:
     """Return the weighted matrix of scores, and the weights of its rows and columns.
 
     Users and items are in bins, so that the cells without a symbol are of low rank. How far each is from its
@@ -225,10 +198,10 @@ def _weighted_scores(
     return SparsePlusLowRank(sparse, left, right), (row_weights, column_weights)
 
 
-def _root_of_share(information: NDArray[np.float64]) -> NDArray[np.float64]:
+def _root_of_share(information: Floats) -> Floats:
     """Return the fourth root of each share of the information; 1 where there is none at all."""
     shares = information / max(float(information.mean()), np.finfo(float).tiny)
-    weights: NDArray[np.float64] = shares**0.25 if information.any() else np.ones_like(information)
+    weights: Floats = shares**0.25 if information.any() else np.ones_like(information)
     return weights
 
 
@@ -264,24 +237,17 @@ class HiddenSetFit:
         cls,
         observations: Observations,
         received: RowReports,
-        cuts: NDArray[np.float64],
+        cuts: Floats,
         dimensions: int,
         regressed: int,
         sweeps: int,
         seed: int,
         progress: Progress,
-    ) -> HiddenSetFit:
+    ) -> Self:
         """Fit both sides, embed the items by what the fit does not explain, and fit again given that.
 
-        Parameters
-        ----------
-        cuts : ndarray, shape (levels - 1,)
-        dimensions : int
-            Of the embeddings; those that do not stand out from the noise are 0.
-        regressed : int
-            Dimensions, the first, on which propensities and biases of items are regressed.
-        sweeps : int
-            Before the items are embedded; a third as many follow.
+        The first ``regressed`` dimensions are those on which propensities and biases of items are regressed;
+        ``sweeps`` come before the items are embedded, and a third as many follow.
         """
         reports = HiddenReports.of(observations, received)
         users = Regressed.prior(np.zeros((reports.reported.size, 0)), _USERS)
@@ -315,7 +281,7 @@ class HiddenSetFit:
 
 
 def _swept(
-    users: Regressed, items: Regressed, reports: HiddenReports, cuts: NDArray[np.float64]
+    users: Regressed, items: Regressed, reports: HiddenReports, cuts: Floats
 ) -> tuple[Regressed, Regressed]:
     """Solve the items given the users, then the users given the items."""
     bins = PropensityBins.by_rank(users, reports.reported)
@@ -325,11 +291,7 @@ def _swept(
 
 
 def _solved(
-    side: Regressed,
-    others: PropensityBins,
-    counts: NDArray[np.float64],
-    reports: HiddenReports,
-    cuts: NDArray[np.float64],
+    side: Regressed, others: PropensityBins, counts: Floats, reports: HiddenReports, cuts: Floats
 ) -> Regressed:
     """Solve one side given the bins of the other side and the symbols counted by bin."""
     precision = np.empty((len(counts), 2, 2))
@@ -355,7 +317,7 @@ def _solved(
 
 
 def _embedding(
-    users: Regressed, items: Regressed, embeddings: NDArray[np.float64], reports: HiddenReports
+    users: Regressed, items: Regressed, embeddings: Floats, reports: HiddenReports
 ) -> ItemSetEmbedding:
     """Return embeddings with expected counts of ratings, and how far the items' counts exceed noise."""
     typical = PropensityBins.by_rank(items, np.ones(len(embeddings), dtype=np.bool_))

@@ -1,14 +1,12 @@
 """Item biases alone, from the likelihood of symbols, whoever sent them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import AnyInts, Floats, Ints
 from dprec.catalogue import Catalogue
 from dprec.completion.base import Completed, Completion
 from dprec.completion.calibrated.embedding import ItemSetEmbedding, embedded
@@ -34,28 +32,22 @@ _STEEPEST = 1e4
 class SymbolTables:
     """Slopes and information of every symbol's log likelihood, on a grid of latent ratings."""
 
-    slopes: NDArray[np.float64]
+    slopes: Floats
     """The derivative of log Pr(symbol | latent rating), for all symbols of all channels;
     shape (points, columns).
     """
-    information: NDArray[np.float64]
+    information: Floats
     """Fisher information of a report through each channel; shape (points, channels)."""
-    first: NDArray[np.int64]
+    first: Ints
     """The column of each channel's first symbol; shape (channels,)."""
 
     @classmethod
-    def of(cls, channels: Sequence[NDArray[np.float64]], cuts: NDArray[np.float64]) -> SymbolTables:
+    def of(cls, channels: Sequence[Floats], cuts: Floats) -> Self:
         """Tabulate all symbols.
 
-        Parameters
-        ----------
-        channels : sequence of ndarray, each of shape (levels, symbols)
-            Pr(symbol | level).
-        cuts : ndarray, shape (levels - 1,)
-            Where the latent rating changes level.
+        ``channels``, shape (levels, symbols): Pr(symbol | level); ``cuts``, shape (levels - 1,): where the
+        latent rating changes level.
 
-        Notes
-        -----
         A slope is the mean of what lies between two cut points, seen from the latent rating, and no report
         tells more than the latent rating with noise of variance 1, so information is between 0 and 1. These
         bounds matter only where cut points are so close together, or so far apart, that rounding leaves
@@ -73,40 +65,19 @@ class SymbolTables:
         first = np.cumsum([0, *(channel.shape[1] for channel in channels[:-1])])
         return cls(np.hstack(slopes), np.column_stack(information), first)
 
-    def at(
-        self,
-        latent: NDArray[np.float64],
-        symbols: NDArray[np.int64],
-        channel_of: NDArray[np.int64] | Literal[0] = 0,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the slope of each symbol and the information of its channel, interpolated linearly.
-
-        Parameters
-        ----------
-        symbols, channel_of : ndarray of int64, same shape
-        """
+    def at(self, latent: Floats, symbols: Ints, channel_of: Ints | Literal[0] = 0) -> tuple[Floats, Floats]:
+        """Return the slope of each symbol and the information of its channel, interpolated linearly."""
         lower, share = _grid_points(latent)
 
-        def between(
-            table: NDArray[np.float64], columns: NDArray[np.int64] | Literal[0]
-        ) -> NDArray[np.float64]:
+        def between(table: Floats, columns: Ints | Literal[0]) -> Floats:
             below, above = table[lower, columns], table[lower + 1, columns]
-            mixed: NDArray[np.float64] = below + share * (above - below)
+            mixed: Floats = below + share * (above - below)
             return mixed
 
         return between(self.slopes, self.first[channel_of] + symbols), between(self.information, channel_of)
 
-    def everywhere(self, latent: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the slopes of all symbols and the information of all channels at latent ratings.
-
-        Parameters
-        ----------
-        latent : ndarray of float64, shape (latents,)
-
-        Returns
-        -------
-        slopes, information : ndarray of float64, shapes (latents, columns) and (latents, channels)
-        """
+    def everywhere(self, latent: Floats) -> tuple[Floats, Floats]:
+        """Return the slopes of all symbols and the information of all channels at latent ratings."""
         lower, share = _grid_points(latent)
         slopes, information = (
             table[lower] + share[:, None] * (table[lower + 1] - table[lower])
@@ -115,7 +86,7 @@ class SymbolTables:
         return slopes, information
 
 
-def _grid_points(latent: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _grid_points(latent: Floats) -> tuple[Ints, Floats]:
     """Return the point of the grid below each latent rating, and the share of the way to the next."""
     positions = np.clip((latent + _REACH) * ((_POINTS - 1) / (2 * _REACH)), 0, _POINTS - 1.001)
     lower = positions.astype(np.int64)
@@ -132,7 +103,7 @@ class ItemBiasesModel(Completed):
     """How often the items are reported on, and their embeddings if these are known."""
     catalogue: Catalogue | None
     """Public data about the items, if there was any."""
-    cuts: NDArray[np.float64]
+    cuts: Floats
     """Where the latent rating changes level; shape (levels - 1,)."""
     user_variance: float
     """Of the latent ratings of one item."""
@@ -143,7 +114,7 @@ class ItemBiasesModel(Completed):
         """The catalogue."""
         return self.catalogue
 
-    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Predict the expected ratings of the given cells, shape (cells,): the same for every user."""
         latent, variances = self.biases.biases[items], self.biases.variances[items] + self.user_variance
         return expected_rating(latent, variances, self.cuts, self.scale.values)
@@ -232,7 +203,7 @@ class ItemBiases(Completion):
             diagnostics=diagnostics,
         )
 
-    def _embedding(self, observations: Observations, seen: NDArray[np.int64], seed: int) -> ItemSetEmbedding:
+    def _embedding(self, observations: Observations, seen: Ints, seed: int) -> ItemSetEmbedding:
         """Return item embeddings from who rated them, or no more than how often they are rated."""
         if self.dimensions == 0:
             empty = np.zeros((seen.size, 0))
@@ -251,9 +222,7 @@ def clear_reports(observations: Observations) -> SymbolReports:
     return SymbolReports((np.eye(scale.levels),), levels - 1, np.zeros_like(levels))
 
 
-def _likelihood(
-    tables: SymbolTables, counts: NDArray[np.int64], latent: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _likelihood(tables: SymbolTables, counts: Ints, latent: Floats) -> tuple[Floats, Floats]:
     """Return the information about every bias, and the slope of its log likelihood, shape (items,)."""
     slopes, information = tables.everywhere(latent)
     through = np.add.reduceat(counts, tables.first, axis=1)

@@ -11,8 +11,6 @@ variances (Andrews and Mallows [andrews1974]). A step of EM over that mixture re
 observation with normal noise. Unlike Fisher scoring, it never overshoots the peak of Laplace's density.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,10 +18,9 @@ from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-from dprec.arrays import offsets
+from dprec.arrays import AnyInts, Floats, Ints, offsets
 from dprec.completion.calibrated.regressions import Regressed
 from dprec.observations import NoisyCounts
 
@@ -38,12 +35,12 @@ _LEAST_RESIDUAL = 1e-4
 class _CountSlopes:
     """What noisy counts say at some latent ratings."""
 
-    slopes: NDArray[np.float64]
+    slopes: Floats
     """By how much an expected count grows with the latent rating of each of its cells;
     shape (counted cells,).
     """
-    scores: NDArray[np.float64]
-    information: NDArray[np.float64]
+    scores: Floats
+    information: Floats
     """The derivative of each count's log likelihood by its expectation, and the precision of the normal
     observation that replaces it; shape (rows,).
     """
@@ -58,11 +55,11 @@ class CountLikelihood:
     """The latent rating at which the lowest counted level begins."""
 
     @classmethod
-    def of(cls, counts: NoisyCounts, cuts: NDArray[np.float64]) -> Self:
+    def of(cls, counts: NoisyCounts, cuts: Floats) -> Self:
         """Return the likelihood, given where the latent rating changes level, shape (levels - 1,)."""
         return cls(counts, float(cuts[counts.least_level - 2]))
 
-    def at(self, latent: NDArray[np.float64]) -> _CountSlopes:
+    def at(self, latent: Floats) -> _CountSlopes:
         """Return what the counts say at the latent ratings of all observed cells, shape (cells,)."""
         offsets = latent[self.counts.cells] - self.cut
         shares = ndtr(offsets)
@@ -74,31 +71,23 @@ class CountLikelihood:
         scores = _scores(residuals, variances * epsilons**2)
         return _CountSlopes(slopes, epsilons * scores, epsilons**2 * scores / residuals)
 
-    def sums(self, of_cells: NDArray[np.float64]) -> NDArray[np.float64]:
+    def sums(self, of_cells: Floats) -> Floats:
         """Add up numbers of the counted cells by row, shape (rows,)."""
         rows = self.counts.sizes.size
         return np.bincount(self.counts.row_of, weights=of_cells, minlength=rows).astype(np.float64)
 
-    def _row_sums(self, of_cells: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Add up vectors of the counted cells by row, shape (rows, dimensions)."""
+    def _row_sums(self, of_cells: Floats) -> Floats:
         sums = [self.sums(column) for column in of_cells.T]
         return np.stack(sums, axis=1) if sums else np.zeros((self.counts.sizes.size, 0))
 
     def about_users(
-        self, linearised: _CountSlopes, designs: NDArray[np.float64], vectors: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        self, linearised: _CountSlopes, designs: Floats, vectors: Floats
+    ) -> tuple[Floats, Floats]:
         """Return what the counts add to the normal equations of users' vectors.
 
-        Parameters
-        ----------
-        designs : ndarray, shape (counted cells, dimensions)
-            By what a user's vector is multiplied in the latent rating of each counted cell.
-        vectors : ndarray, shape (users, dimensions)
-
-        Returns
-        -------
-        precision : ndarray, shape (users, dimensions, dimensions)
-        target : ndarray, shape (users, dimensions)
+        ``designs``, shape (counted cells, dimensions): by what a user's vector is multiplied in the latent
+        rating of each counted cell; ``vectors``, shape (users, dimensions). Returns ``precision``, shape
+        (users, dimensions, dimensions); ``target``, shape (users, dimensions).
         """
         owners = self.counts.users
         rows = self._row_sums(linearised.slopes[:, None] * designs)
@@ -111,26 +100,14 @@ class CountLikelihood:
         return precision, target
 
     def about_coefficients(
-        self,
-        linearised: _CountSlopes,
-        features: NDArray[np.float64],
-        coefficients: NDArray[np.float64],
-        variances: NDArray[np.float64],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        self, linearised: _CountSlopes, features: Floats, coefficients: Floats, variances: Floats
+    ) -> tuple[Floats, Floats]:
         """Return what the counts add to the normal equations of a regression of the item biases.
 
-        Parameters
-        ----------
-        features : ndarray, shape (counted cells, features)
-            Those of each counted cell's item.
-        coefficients : ndarray, shape (features,)
-        variances : ndarray, shape (users,)
-            How uncertain the user biases are: a count says less about items where they are.
-
-        Returns
-        -------
-        precision : ndarray, shape (features, features)
-        target : ndarray, shape (features,)
+        ``features``, shape (counted cells, features): those of each counted cell's item; ``coefficients``,
+        shape (features,); ``variances``, shape (users,): how uncertain the user biases are: a count says less
+        about items where they are. Returns ``precision``, shape (features, features); ``target``, shape
+        (features,).
         """
         rows = self._row_sums(linearised.slopes[:, None] * features)
         uncertain = self.sums(linearised.slopes) ** 2 * variances[self.counts.users]
@@ -139,13 +116,13 @@ class CountLikelihood:
         return precision, rows.T @ (known * linearised.scores) + precision @ coefficients
 
 
-def _scores(residuals: NDArray[np.float64], variances: NDArray[np.float64]) -> NDArray[np.float64]:
+def _scores(residuals: Floats, variances: Floats) -> Floats:
     """Return minus the derivative of the log density of Laplace(0, 1) plus Normal(0, variance) noise."""
     spreads = np.sqrt(variances)
     # The logarithms of the density's two parts, with Laplace noise above 0 and below.
     above = -residuals + log_ndtr(residuals / spreads - spreads)
     below = residuals + log_ndtr(-residuals / spreads - spreads)
-    scores: NDArray[np.float64] = np.tanh((above - below) / 2)
+    scores: Floats = np.tanh((above - below) / 2)
     return scores
 
 
@@ -153,44 +130,34 @@ def _scores(residuals: NDArray[np.float64], variances: NDArray[np.float64]) -> N
 class Cells:
     """Rated cells, by user."""
 
-    users: NDArray[np.integer]
-    items: NDArray[np.integer]
+    users: AnyInts
+    items: AnyInts
     """Users ascending; shape (cells,)."""
     shape: tuple[int, int]
     """Users and items of the whole catalogue."""
 
-    def by_user(self, weights: NDArray[np.float64], of_items: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return for each user the sum of weight times what belongs to the item, over the user's cells.
-
-        Parameters
-        ----------
-        weights : ndarray, shape (cells,)
-        of_items : ndarray, shape (items, ...)
-
-        Returns
-        -------
-        ndarray, shape (users, ...)
-        """
+    def by_user(self, weights: Floats, of_items: Floats) -> Floats:
+        """Return for each user the sum of weight times what belongs to the item, over the user's cells."""
         return _cells_times(self._matrix(weights), of_items)
 
-    def by_item(self, weights: NDArray[np.float64], of_users: NDArray[np.float64]) -> NDArray[np.float64]:
+    def by_item(self, weights: Floats, of_users: Floats) -> Floats:
         """Return for each item the same sum over its cells, shape (items, ...)."""
         return _cells_times(self._matrix(weights).T, of_users)
 
     @cached_property
-    def _indptr(self) -> NDArray[np.int64]:
+    def _indptr(self) -> Ints:
         return offsets(np.bincount(self.users, minlength=self.shape[0]))
 
-    def _matrix(self, weights: NDArray[np.float64]) -> sp.csr_array:
+    def _matrix(self, weights: Floats) -> sp.csr_array:
         return sp.csr_array((weights, self.items, self._indptr), shape=self.shape)
 
 
-def _cells_times(matrix: sp.csr_array, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    sums: NDArray[np.float64] = matrix @ values.reshape(len(values), -1)
+def _cells_times(matrix: sp.csr_array, values: Floats) -> Floats:
+    sums: Floats = matrix @ values.reshape(len(values), -1)
     return sums.reshape(matrix.shape[0], *values.shape[1:])
 
 
-LookedUp = Callable[[NDArray[np.float64]], tuple[NDArray[np.float64], NDArray[np.float64]]]
+LookedUp = Callable[[Floats], tuple[Floats, Floats]]
 """From latent ratings of all cells to the slope of each report's log likelihood, and its information."""
 
 
@@ -203,23 +170,23 @@ class LatentRatings:
     """Biases b and c."""
     slopes: Regressed
     """Of users, s."""
-    embeddings: NDArray[np.float64]
+    embeddings: Floats
     """Known, g; shape (items, dimensions)."""
     user_factors: Regressed
     item_factors: Regressed
     """Factors of users, p, and of items, q."""
 
     @classmethod
-    def of_biases(cls, users: Regressed, items: Regressed) -> LatentRatings:
+    def of_biases(cls, users: Regressed, items: Regressed) -> Self:
         """Return latent ratings that are sums of two biases alone."""
         n_users, n_items = len(users.means), len(items.means)
         of_users = Regressed.at(np.zeros((n_users, 0)), users.features, variance=1.0, spread=1.0)
         of_items = Regressed.at(np.zeros((n_items, 0)), items.features, variance=1.0, spread=1.0)
         return cls(users, items, of_users, np.zeros((n_items, 0)), of_users, of_items)
 
-    def means(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def means(self, users: AnyInts, items: AnyInts) -> Floats:
         """Return the means of the latent ratings of cells, shape (cells,)."""
-        latent: NDArray[np.float64] = (
+        latent: Floats = (
             self.users.biases[users]
             + self.items.biases[items]
             + _dots(self.slopes.means[users], self.embeddings[items])
@@ -227,11 +194,11 @@ class LatentRatings:
         )
         return latent
 
-    def variances(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def variances(self, users: AnyInts, items: AnyInts) -> Floats:
         """Return the variances of the latent ratings of cells, shape (cells,)."""
         embeddings, item_factors = self.embeddings[items], self.item_factors.second_moments[items]
         user_factors = self.user_factors.means[users]
-        variances: NDArray[np.float64] = (
+        variances: Floats = (
             self.users.variances[users]
             + self.items.variances[items]
             + _dots(_times(self.slopes.covariances[users], embeddings), embeddings)
@@ -242,7 +209,7 @@ class LatentRatings:
 
     def with_item_biases(
         self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
-    ) -> LatentRatings:
+    ) -> Self:
         """Solve the item biases; counts tell about their regression only."""
         latent = self.means(cells.users, cells.items)
         precision, target = _sums(self.items, cells.items, latent, looked_up)
@@ -257,16 +224,14 @@ class LatentRatings:
 
     def with_user_biases(
         self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
-    ) -> LatentRatings:
+    ) -> Self:
         """Solve the user biases."""
         latent = self.means(cells.users, cells.items)
         precision, target = _sums(self.users, cells.users, latent, looked_up)
         more = _counted(cells, latent, counts, np.ones((cells.shape[1], 1)), self.users.means)
         return replace(self, users=self.users.solved(precision + more[0], target + more[1]))
 
-    def with_slopes(
-        self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
-    ) -> LatentRatings:
+    def with_slopes(self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None) -> Self:
         """Solve the user slopes, and learn their variances."""
         latent = self.means(cells.users, cells.items)
         own = _dots(self.slopes.means[cells.users], self.embeddings[cells.items])
@@ -277,7 +242,7 @@ class LatentRatings:
         slopes = self.slopes.posterior(precision + more[0], target + more[1]).learned()
         return replace(self, slopes=slopes)
 
-    def with_item_factors(self, cells: Cells, looked_up: LookedUp, *, learn: bool) -> LatentRatings:
+    def with_item_factors(self, cells: Cells, looked_up: LookedUp, *, learn: bool) -> Self:
         """Solve the item factors; learn their variances if asked to."""
         latent = self.means(cells.users, cells.items)
         score, information = _scored(latent, looked_up, self._products(cells))
@@ -289,7 +254,7 @@ class LatentRatings:
 
     def with_user_factors(
         self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
-    ) -> LatentRatings:
+    ) -> Self:
         """Solve the user factors, learn their variances, and move their scale to the item factors."""
         latent = self.means(cells.users, cells.items)
         score, information = _scored(latent, looked_up, self._products(cells))
@@ -302,14 +267,11 @@ class LatentRatings:
             self, user_factors=user_factors.scaled(1 / scale), item_factors=self.item_factors.scaled(scale)
         )
 
-    def _products(self, cells: Cells) -> NDArray[np.float64]:
+    def _products(self, cells: Cells) -> Floats:
         return _dots(self.user_factors.means[cells.users], self.item_factors.means[cells.items])
 
 
-def _sums(
-    side: Regressed, owners: NDArray[np.integer], latent: NDArray[np.float64], looked_up: LookedUp
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the precision and the target of each bias of a side."""
+def _sums(side: Regressed, owners: AnyInts, latent: Floats, looked_up: LookedUp) -> tuple[Floats, Floats]:
     score, information = _scored(latent, looked_up, side.biases[owners])
     precision, target = (
         np.bincount(owners, weights=weights, minlength=len(side.means)) for weights in (information, score)
@@ -318,21 +280,15 @@ def _sums(
 
 
 def _counted(
-    cells: Cells,
-    latent: NDArray[np.float64],
-    counts: CountLikelihood | None,
-    of_items: NDArray[np.float64],
-    of_users: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    cells: Cells, latent: Floats, counts: CountLikelihood | None, of_items: Floats, of_users: Floats
+) -> tuple[Floats, Floats]:
     """Return what counts add to the precisions and targets of users' vectors; see `about_users`."""
     if counts is None:
         return np.zeros((*of_users.shape, of_users.shape[1])), np.zeros_like(of_users)
     return counts.about_users(counts.at(latent), of_items[cells.items[counts.counts.cells]], of_users)
 
 
-def _scored(
-    latent: NDArray[np.float64], looked_up: LookedUp, own: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _scored(latent: Floats, looked_up: LookedUp, own: Floats) -> tuple[Floats, Floats]:
     """Return weight times pseudo-observation of one part of each latent rating, and the weights.
 
     Fisher scoring: the weight is the information of a report, the pseudo-observation ``own`` + slope /
@@ -342,11 +298,11 @@ def _scored(
     return information * own + slopes, information
 
 
-def _dots(rows: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
-    products: NDArray[np.float64] = np.einsum("cd,cd->c", rows, others)
+def _dots(rows: Floats, others: Floats) -> Floats:
+    products: Floats = np.einsum("cd,cd->c", rows, others)
     return products
 
 
-def _times(matrices: NDArray[np.float64], vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    products: NDArray[np.float64] = (matrices @ vectors[:, :, None])[:, :, 0]
+def _times(matrices: Floats, vectors: Floats) -> Floats:
+    products: Floats = (matrices @ vectors[:, :, None])[:, :, 0]
     return products

@@ -13,14 +13,12 @@ a mixture of normal distributions, one for each p of the grid; m, q, t and v fol
 regression with the c_i integrated out. Popularity, of which the answers say most, tells of the biases.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import Floats
 from dprec.catalogue import Catalogue
 from dprec.completion.calibrated.embedding import ItemSetEmbedding
 from dprec.completion.calibrated.features import catalogue_features
@@ -51,16 +49,16 @@ _SHOWN_OF = 1_000_000
 class ProfileFit:
     """What answers say about the items."""
 
-    grid: NDArray[np.float64]
+    grid: Floats
     """Values of log p; shape (points,)."""
-    features: NDArray[np.float64]
+    features: Floats
     """1, and public features of the items; shape (items, features)."""
-    means: NDArray[np.float64]
-    variances: NDArray[np.float64]
+    means: Floats
+    variances: Floats
     """Of the biases; shape (items,)."""
-    popularity: NDArray[np.float64]
+    popularity: Floats
     """The posterior of p; shape (items, points)."""
-    coefficients: NDArray[np.float64]
+    coefficients: Floats
     """Of the deviation of log p, then of the features; shape (1 + features,)."""
     middle: float
     spread: float
@@ -73,16 +71,8 @@ class ProfileFit:
     @classmethod
     def of(
         cls, reports: ProfileReports, catalogue: Catalogue | None, sweeps: int, progress: Progress
-    ) -> ProfileFit:
-        """Fit the model; see the module.
-
-        Parameters
-        ----------
-        reports : ProfileReports
-            Of at least one answer.
-        sweeps : int
-            Steps of EM.
-        """
+    ) -> Self:
+        """Fit the model by so many steps of EM to at least one answer; see the module."""
         n_items, most = reports.above.size, reports.rated - reports.unrated[0]
         features = np.ones((n_items, 1))
         if catalogue is not None:
@@ -136,8 +126,7 @@ class ProfileFit:
             float(np.sqrt(known / (known + shares @ unknown))),
         )
 
-    def _stepped(self, reports: ProfileReports, typical: float) -> ProfileFit:
-        """Take a step of EM."""
+    def _stepped(self, reports: ProfileReports, typical: float) -> Self:
         shares = np.stack([reports.above + reports.below, reports.above - reports.below]) / reports.answers
         values = np.exp(self.grid)
         slope = values * SIDE_PER_BIAS
@@ -170,35 +159,32 @@ class ProfileFit:
             unrated=float(np.clip(unrated, 2 * reports.unrated[0], 2 * reports.unrated[1])),
         )
 
-    def _popularity(self, weights: NDArray[np.float64], typical: float) -> tuple[float, float]:
+    def _popularity(self, weights: Floats, typical: float) -> tuple[float, float]:
         """Return the mean and the variance of log p, both averaged with what is expected."""
         items = len(weights) + _ITEMS_SO_POPULAR
         middle = (float((weights @ self.grid).sum()) + _ITEMS_SO_POPULAR * typical) / items
         squares = float((weights @ (self.grid - middle) ** 2).sum())
         return middle, (squares + _ITEMS_SO_POPULAR * _SPREAD) / items
 
-    def _deviations(self, middle: float, spread: float) -> NDArray[np.float64]:
-        deviations: NDArray[np.float64] = (self.grid - middle) / np.sqrt(spread)
+    def _deviations(self, middle: float, spread: float) -> Floats:
+        deviations: Floats = (self.grid - middle) / np.sqrt(spread)
         return deviations
 
-    def _regressed(
-        self, coefficients: NDArray[np.float64], middle: float, spread: float
-    ) -> NDArray[np.float64]:
+    def _regressed(self, coefficients: Floats, middle: float, spread: float) -> Floats:
         """Return what popularity and features say of every bias, shape (items, points)."""
         along = coefficients[0] * self._deviations(middle, spread)
-        regressed: NDArray[np.float64] = (self.features @ coefficients[1:])[:, None] + along
+        regressed: Floats = (self.features @ coefficients[1:])[:, None] + along
         return regressed
 
     def _coefficients(
         self,
-        weights: NDArray[np.float64],
-        differences: NDArray[np.float64],
-        slope: NDArray[np.float64],
-        variances: NDArray[np.float64],
+        weights: Floats,
+        differences: Floats,
+        slope: Floats,
+        variances: Floats,
         middle: float,
         spread: float,
-    ) -> NDArray[np.float64]:
-        """Return the coefficients, by ridge regression of the differences."""
+    ) -> Floats:
         deviations = self._deviations(middle, spread)
         information, target = weights * (slope**2 / variances), weights * (slope / variances)
         width = 1 + self.features.shape[1]
@@ -209,5 +195,5 @@ class ProfileFit:
         sides = np.r_[
             differences @ (target @ deviations), self.features.T @ (target.sum(axis=1) * differences)
         ]
-        solved: NDArray[np.float64] = np.linalg.solve(system, sides)
+        solved: Floats = np.linalg.solve(system, sides)
         return solved

@@ -4,12 +4,12 @@ x_i ~ Normal(centre + W^T f_i, spread) for the features f_i of an entity, and W_
 vectors are biases, the last dimension is the one on the latent rating; a propensity may stand before it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dprec.arrays import Bools, Floats, Ints
 
 _PRIOR_ENTITIES = 5.0
 """Entities with the expected covariance, for each dimension, that the learned one is averaged with."""
@@ -34,30 +34,28 @@ class Expected:
 class Regressed:
     """Posterior of the vectors of one side."""
 
-    features: NDArray[np.float64]
+    features: Floats
     """Shape (entities, features)."""
     expected: Expected
-    means: NDArray[np.float64]
+    means: Floats
     """Shape (entities, dimensions)."""
-    covariances: NDArray[np.float64]
+    covariances: Floats
     """Shape (entities, dimensions, dimensions)."""
-    coefficients: NDArray[np.float64]
+    coefficients: Floats
     """Shape (features, dimensions)."""
-    spread: NDArray[np.float64]
+    spread: Floats
     """Covariance of the vectors around their regression; shape (dimensions, dimensions)."""
-    coefficient_variances: NDArray[np.float64]
+    coefficient_variances: Floats
     """Shape (dimensions,)."""
 
     @classmethod
-    def prior(cls, features: NDArray[np.float64], expected: Expected) -> Regressed:
+    def prior(cls, features: Floats, expected: Expected) -> Self:
         """Return what is known without observations."""
         means = np.tile(np.array(expected.centre), (len(features), 1))
         return cls._around(means, features, expected, np.diag(expected.spread))
 
     @classmethod
-    def at(
-        cls, means: NDArray[np.float64], features: NDArray[np.float64], *, variance: float, spread: float
-    ) -> Regressed:
+    def at(cls, means: Floats, features: Floats, *, variance: float, spread: float) -> Self:
         """Return vectors that are known up to a variance, around a mean of 0 with an expected spread."""
         dimensions = means.shape[1]
         expected = Expected(
@@ -69,13 +67,7 @@ class Regressed:
         return cls._around(means, features, expected, variance * np.eye(dimensions))
 
     @classmethod
-    def _around(
-        cls,
-        means: NDArray[np.float64],
-        features: NDArray[np.float64],
-        expected: Expected,
-        covariance: NDArray[np.float64],
-    ) -> Regressed:
+    def _around(cls, means: Floats, features: Floats, expected: Expected, covariance: Floats) -> Self:
         coefficients = np.zeros((features.shape[1], means.shape[1]))
         covariances, spread = np.tile(covariance, (len(means), 1, 1)), np.diag(expected.spread)
         return cls(
@@ -83,40 +75,36 @@ class Regressed:
         )
 
     @property
-    def biases(self) -> NDArray[np.float64]:
+    def biases(self) -> Floats:
         """Means of the last dimension, shape (entities,)."""
         return self.means[:, -1]
 
     @property
-    def variances(self) -> NDArray[np.float64]:
+    def variances(self) -> Floats:
         """Variances of the last dimension, shape (entities,)."""
         return self.covariances[:, -1, -1]
 
     @property
-    def spreads(self) -> NDArray[np.float64]:
+    def spreads(self) -> Floats:
         """Variances around the regression, shape (dimensions,)."""
         return np.diagonal(self.spread).astype(np.float64)
 
     @property
-    def regressed(self) -> NDArray[np.float64]:
+    def regressed(self) -> Floats:
         """What the features say about each vector, shape (entities, dimensions)."""
-        regressed: NDArray[np.float64] = np.array(self.expected.centre) + self.features @ self.coefficients
+        regressed: Floats = np.array(self.expected.centre) + self.features @ self.coefficients
         return regressed
 
     @property
-    def second_moments(self) -> NDArray[np.float64]:
+    def second_moments(self) -> Floats:
         """Expected outer product of each vector with itself, shape (entities, dimensions, dimensions)."""
         return self.means[:, :, None] * self.means[:, None, :] + self.covariances
 
-    def posterior(self, precision: NDArray[np.float64], target: NDArray[np.float64]) -> Regressed:
+    def posterior(self, precision: Floats, target: Floats) -> Self:
         """Return the posterior given observations of the vectors, with the regression as it is.
 
-        Parameters
-        ----------
-        precision : ndarray, shape (entities, dimensions, dimensions)
-            Sum of the weights of an entity's observations times the second moments of their designs.
-        target : ndarray, shape (entities, dimensions)
-            Sum of weight times observation times design.
+        ``precision`` and ``target`` sum weight times second moments of the designs, and weight times
+        observation times design; shapes (entities, dimensions, dimensions) and (entities, dimensions).
         """
         inverse = _inverse(self.spread)
         covariances = _inverse(precision + inverse)
@@ -124,24 +112,16 @@ class Regressed:
         return replace(self, means=means, covariances=covariances)
 
     def solved(
-        self,
-        precision: NDArray[np.float64],
-        target: NDArray[np.float64],
-        about_coefficients: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
-    ) -> Regressed:
+        self, precision: Floats, target: Floats, about_coefficients: tuple[Floats, Floats] | None = None
+    ) -> Self:
         """Return the posterior of vectors and regression, and learn both variances from it.
 
         The coefficients are solved with the deviations from the regression integrated out. The spread follows
         MacKay's rule [mackay1992] in one dimension; in several, a step of expectation maximisation,
         which leaves it a covariance.
 
-        Parameters
-        ----------
-        precision, target : ndarray
-            As in `posterior`.
-        about_coefficients : tuple of ndarray, shapes (features, features) and (features,), optional
-            The normal equations of observations of the regression itself, beside those of the vectors; of one
-            dimension only.
+        ``precision``, ``target``: as in `posterior`. ``about_coefficients``: the normal equations of
+        observations of the regression itself, beside those of the vectors; of one dimension only.
         """
         shape = self.coefficients.shape[::-1]
         prior = np.repeat(self.coefficient_variances[:, None], shape[1], axis=1)
@@ -165,7 +145,7 @@ class Regressed:
             coefficient_variances=self._learned_variances(moments),
         )
 
-    def _learned_spread(self, precision: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _learned_spread(self, precision: Floats) -> Floats:
         """Return the covariance around the regression, averaged with the expected one."""
         entities, dimensions = self.means.shape
         few, deviations = _PRIOR_ENTITIES * dimensions, self.means - self.regressed
@@ -176,18 +156,18 @@ class Regressed:
             seen = precision[:, 0, 0] > 0
             squares = (deviations[seen] ** 2).sum()
             determined = (1 - self.variances[seen] / self.spreads).sum()
-        learned: NDArray[np.float64] = (squares + expected) / (determined + few)
+        learned: Floats = (squares + expected) / (determined + few)
         return learned
 
-    def _learned_variances(self, moments: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _learned_variances(self, moments: Floats) -> Floats:
         """Return the variances of coefficients; where there are several, averaged with the expected ones."""
         expected = np.array(self.expected.coefficients)
         if len(moments) > 1:
-            averaged: NDArray[np.float64] = (moments.sum(axis=1) + expected) / (moments.shape[1] + 1)
+            averaged: Floats = (moments.sum(axis=1) + expected) / (moments.shape[1] + 1)
             return averaged
         return np.maximum(moments.mean(axis=1), _LEAST_VARIANCE) if moments.size else expected
 
-    def learned(self) -> Regressed:
+    def learned(self) -> Self:
         """Return the vectors with coefficients and variances learned from the posterior by a step of EM.
 
         The dimensions are taken one by one, and their spread has no covariances.
@@ -209,7 +189,7 @@ class Regressed:
             coefficient_variances=np.maximum(variances, _LEAST_VARIANCE),
         )
 
-    def scaled(self, factors: NDArray[np.float64]) -> Regressed:
+    def scaled(self, factors: Floats) -> Self:
         """Return the vectors in other units: every dimension times a factor."""
         return replace(
             self,
@@ -220,13 +200,13 @@ class Regressed:
             coefficient_variances=self.coefficient_variances * factors**2,
         )
 
-    def with_features(self, features: NDArray[np.float64]) -> Regressed:
+    def with_features(self, features: Floats) -> Self:
         """Return the same posterior, to be regressed on other features from the next solution on."""
         coefficients = np.zeros((features.shape[1], self.means.shape[1]))
         return replace(self, features=features, coefficients=coefficients)
 
 
-def _inverse(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
+def _inverse(matrices: Floats) -> Floats:
     """Return the inverse of every matrix; of single numbers, which are many, at the speed of a division."""
     return 1 / matrices if matrices.shape[-1] == 1 else np.linalg.inv(matrices).astype(np.float64)
 
@@ -238,26 +218,20 @@ _BY_PROPENSITY, _BY_BIAS = 12, 3
 class PropensityBins:
     """Bins of users or items, and what is typical of each."""
 
-    of: NDArray[np.int64]
+    of: Ints
     """The bin of each user or item; shape (entities,)."""
-    sizes: NDArray[np.int64]
+    sizes: Ints
     """Those who count in each bin; shape (bins,)."""
-    means: NDArray[np.float64]
+    means: Floats
     """Log odds to be rated, and mean bias; 0 in an empty bin; shape (bins, 2)."""
-    deviations: NDArray[np.float64]
+    deviations: Floats
     """How far the log odds of each user or item are from those of its bin; shape (entities,)."""
     bias_variance: float
     """Mean posterior variance of the biases."""
 
     @classmethod
-    def by_rank(cls, side: Regressed, counting: NDArray[np.bool_]) -> PropensityBins:
-        """Return bins of nearly equal sizes, by propensity and then by bias.
-
-        Parameters
-        ----------
-        counting : ndarray of bool, shape (entities,)
-            Who counts; the others are in bins all the same.
-        """
+    def by_rank(cls, side: Regressed, counting: Bools) -> Self:
+        """Return bins of nearly equal sizes of those who count, by propensity and then by bias."""
         propensity, bias = side.means.T
         entities = propensity.size
         outer = np.empty(entities, dtype=np.int64)

@@ -12,14 +12,13 @@ with a bias (1 - 1/n) d_i of the item; the other items' d, of which cbar_u holds
 It is fitted by Fisher scoring, the d_i integrated out of the equations of w.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from dprec.arrays import AnyInts, Floats
 from dprec.completion.calibrated.features import expected_coefficients
 from dprec.completion.calibrated.regressions import Regressed
 from dprec.observations import Observations, ResidualReports
@@ -41,23 +40,16 @@ class ResidualAnswers:
     """Answers, and how the probability of a yes depends on what is to be learned."""
 
     reports: ResidualReports
-    items: NDArray[np.integer]
+    items: AnyInts
     """Shape (answers,)."""
-    design: NDArray[np.float64]
+    design: Floats
     """F_i - Fbar_u, in units of the residual's standard deviation; shape (answers, features)."""
-    shares: NDArray[np.float64]
+    shares: Floats
     """What d_i counts for, in the same units; shape (answers,)."""
 
     @classmethod
-    def of(
-        cls, seen: Observations, reports: ResidualReports, features: NDArray[np.float64]
-    ) -> ResidualAnswers:
-        """Read answers.
-
-        Parameters
-        ----------
-        features : ndarray, shape (items, features)
-        """
+    def of(cls, seen: Observations, reports: ResidualReports, features: Floats) -> Self:
+        """Read answers about items with features of shape (items, features)."""
         users, items, n_users = seen.users, seen.items, seen.shape[0]
         counts = np.bincount(users, minlength=n_users)
         means = (
@@ -73,7 +65,7 @@ class ResidualAnswers:
         design = (features[about] - means[asked]) * scale[:, None]
         return cls(reports, about, design, (1 - alone) * scale)
 
-    def linearised(self, latent: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def linearised(self, latent: Floats) -> tuple[Floats, Floats]:
         """Return the slope of each answer's log likelihood, and its information, at latent residuals."""
         honest, lies = 1 - 2 * self.reports.lies, self.reports.lies
         chance = lies + honest * ndtr(latent)
@@ -86,9 +78,9 @@ class ResidualAnswers:
 class _Posterior:
     """Means and variances of the coefficients w and the deviations d, and the variances learned from them."""
 
-    weights: NDArray[np.float64]
-    deviations: NDArray[np.float64]
-    variances: NDArray[np.float64]
+    weights: Floats
+    deviations: Floats
+    variances: Floats
     coefficient_variance: float
     spread: float
 
@@ -96,15 +88,7 @@ class _Posterior:
 def fitted_to_residuals(
     start: Regressed, seen: Observations, reports: ResidualReports, sweeps: int, progress: Progress
 ) -> Regressed:
-    """Return the posterior of the item biases.
-
-    Parameters
-    ----------
-    start : Regressed
-        The prior. An intercept stays 0, as residuals do not depend on it.
-    sweeps : int
-        Steps of Fisher scoring.
-    """
+    """Return the posterior of the item biases, by Fisher scoring; an intercept stays 0."""
     answers = ResidualAnswers.of(seen, reports, start.features)
     n_items, width = start.features.shape
     expected = start.expected.spread[0]
@@ -126,12 +110,12 @@ def fitted_to_residuals(
 
 
 def _scored(
-    before: _Posterior, answers: ResidualAnswers, expected_spread: float, ratios: NDArray[np.float64]
+    before: _Posterior, answers: ResidualAnswers, expected_spread: float, ratios: Floats
 ) -> _Posterior:
     """Take a step of Fisher scoring, and learn both variances from the result (MacKay [mackay1992])."""
     n_items, (design, shares, items) = before.deviations.size, (answers.design, answers.shares, answers.items)
 
-    def per_item(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def per_item(values: Floats) -> Floats:
         return np.bincount(items, weights=values, minlength=n_items).astype(np.float64)
 
     latent = design @ before.weights + shares * before.deviations[items]

@@ -8,23 +8,29 @@ Where devices send true signs, the fit depends on no draw: runs that differ in t
 that a server adds to the estimate afterwards, have one fit in common.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import AnyInts, Floats, Int32s
 from dprec.binarization import check_binary
 from dprec.completion.base import Completed, Completion
 from dprec.completion.factors import inner_products
-from dprec.completion.one_bit.links import Link, LinkKind, link_of
 from dprec.completion.one_bit.projections import BoundedNuclearBall, Domain, NuclearBall
-from dprec.completion.one_bit.solver import SignLikelihood, Solution, minimise, minimise_bounded
+from dprec.completion.one_bit.solver import (
+    Link,
+    LinkKind,
+    SignLikelihood,
+    Solution,
+    link_of,
+    minimise,
+    minimise_bounded,
+)
 from dprec.completion.spectral import LowRank
 from dprec.components import option
 from dprec.errors import RunError, SettingError
@@ -44,18 +50,18 @@ class Biases:
     """The matrix mean + user bias + item bias."""
 
     mean: float
-    users: NDArray[np.float64]
-    items: NDArray[np.float64]
+    users: Floats
+    items: Floats
     """Shapes (users,) and (items,)."""
 
     @classmethod
-    def zero(cls, shape: tuple[int, int]) -> Biases:
+    def zero(cls, shape: tuple[int, int]) -> Self:
         """Return biases of 0."""
         return cls(0.0, np.zeros(shape[0]), np.zeros(shape[1]))
 
-    def at(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def at(self, users: AnyInts, items: AnyInts) -> Floats:
         """Return the entries of the given cells, shape (cells,)."""
-        entries: NDArray[np.float64] = self.mean + self.users[users] + self.items[items]
+        entries: Floats = self.mean + self.users[users] + self.items[items]
         return entries
 
     def penalty(self, ridge: float) -> float:
@@ -63,29 +69,9 @@ class Biases:
         return float(ridge * ((self.users**2).sum() + (self.items**2).sum())) / 2
 
     def stepped(
-        self,
-        users: NDArray[np.integer],
-        items: NDArray[np.integer],
-        slopes: NDArray[np.float64],
-        curvature: float,
-        ridge: float,
-    ) -> tuple[Biases, NDArray[np.float64]]:
-        """Minimise a quadratic model of the objective in the biases.
-
-        Parameters
-        ----------
-        users, items : ndarray of int, shape (cells,)
-        slopes : ndarray of float64, shape (cells,)
-            Derivative of the objective in each cell.
-        curvature : float
-            Its second derivative, the same in every cell.
-
-        Returns
-        -------
-        Biases
-        ndarray of float64, shape (cells,)
-            The slopes that the model predicts afterwards.
-        """
+        self, users: AnyInts, items: AnyInts, slopes: Floats, curvature: float, ridge: float
+    ) -> tuple[Self, Floats]:
+        """Minimise a quadratic model in the biases; return the slopes that it predicts then."""
         biases, left = self, slopes.copy()
         if not slopes.size:
             return biases, left
@@ -105,22 +91,9 @@ class Biases:
 
 
 def fit_biases(
-    likelihood: SignLikelihood,
-    users: NDArray[np.integer],
-    items: NDArray[np.integer],
-    shape: tuple[int, int],
-    ridge: float,
+    likelihood: SignLikelihood, users: AnyInts, items: AnyInts, shape: tuple[int, int], ridge: float
 ) -> Biases:
-    """Return the biases that minimise a likelihood's objective plus ridge / 2 x their squares.
-
-    Parameters
-    ----------
-    users, items : ndarray of int, shape (cells,)
-    shape : tuple of int
-        Users and items.
-    ridge : float
-        Above 0; the mean is not penalised.
-    """
+    """Return the biases that minimise an objective plus ridge / 2 x their squares but the mean's."""
     biases = Biases.zero(shape)
     value, slopes = likelihood.value_and_slopes(biases.at(users, items))
     if not slopes.size:
@@ -184,7 +157,7 @@ class HiddenMatrix(Completed):
 
     link: Link
     biases: Biases
-    point: LowRank | NDArray[np.float64]
+    point: LowRank | Floats
     """Shape (users, items)."""
 
     @property
@@ -192,14 +165,14 @@ class HiddenMatrix(Completed):
         """See `hidden`."""
         return self.hidden
 
-    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Return the mean rating 2 Pr(+1) - 1 of the given cells, from -1 to 1, shape (cells,).
 
         Its sign is the predicted sign; 0 counts as +1.
         """
         return self.link.expected_sign(self.hidden(users, items))
 
-    def hidden(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def hidden(self, users: AnyInts, items: AnyInts) -> Floats:
         """Return the entries of the hidden matrix at the given cells, shape (cells,)."""
         entries = self.biases.at(users, items)
         if isinstance(self.point, LowRank):
@@ -249,7 +222,7 @@ class OneBit(Completion):
     max_rank: int = option("Largest rank of an iterate, if entries are not bounded.", 1000, ge=1)
 
     @property
-    def shared_fit(self) -> OneBit:
+    def shared_fit(self) -> Self:
         """The completion itself, which draws nothing."""
         return self
 
@@ -287,17 +260,8 @@ class OneBit(Completion):
         """Refuse ratings that are not +1 and -1."""
         check_binary(scale)
 
-    def domain(
-        self, users: NDArray[np.int32], items: NDArray[np.int32], shape: tuple[int, int], seed: int
-    ) -> Domain[Any]:
-        """Return the set to which the low-rank part is constrained.
-
-        Parameters
-        ----------
-        users, items : ndarray of int32, shape (cells,)
-            The observed cells, by user.
-        shape : tuple of int
-        """
+    def domain(self, users: Int32s, items: Int32s, shape: tuple[int, int], seed: int) -> Domain[Any]:
+        """Return the set to which the low-rank part is constrained."""
         if self.bounded:
             return BoundedNuclearBall(users, items, shape, self.radius(shape), self.alpha)
         return NuclearBall(users, items, shape, self.radius(shape), self.max_rank, seed)
@@ -313,19 +277,9 @@ class OneBit(Completion):
         return self.fit_perturbed(observations, None, seed, progress)
 
     def fit_perturbed(
-        self,
-        observations: Observations,
-        linear: NDArray[np.float64] | None,
-        seed: int,
-        progress: Progress = silent,
+        self, observations: Observations, linear: Floats | None, seed: int, progress: Progress = silent
     ) -> HiddenMatrix:
-        """Complete the matrix with a linear term added to the objective (Li et al. [li2021], Eq. 5).
-
-        Parameters
-        ----------
-        linear : ndarray of float64, shape (cells,), or None
-            The noise H at the observed cells.
-        """
+        """Complete the matrix with noise per cell added to the objective (Li et al. [li2021], Eq. 5)."""
         check_binary(observations.scale)
         if not np.all(np.isfinite(observations.values)):
             raise RunError("one-bit completion cannot start: values that are not finite")
@@ -352,7 +306,7 @@ class OneBit(Completion):
     def _completed(
         self, observations: Observations, link: Link, biases: Biases, solution: Solution[Any]
     ) -> HiddenMatrix:
-        point: LowRank | NDArray[np.float64] = solution.point
+        point: LowRank | Floats = solution.point
         notes = cold_notes(observations.users, observations.items, observations.shape)
         if solution.reason == "iterations":
             notes += (
@@ -377,18 +331,13 @@ class OneBit(Completion):
         )
 
 
-def _likelihood_of(
-    link: Link, observations: Observations, linear: NDArray[np.float64] | None = None
-) -> SignLikelihood:
-    """Return the likelihood of what was received."""
+def _likelihood_of(link: Link, observations: Observations, linear: Floats | None = None) -> SignLikelihood:
     if observations.likelihood is None:
         return SignLikelihood.of_signs(link, observations.values, linear)
     return SignLikelihood(link, observations.likelihood[:, 1], observations.likelihood[:, 0], linear)
 
 
-def cold_notes(
-    users: NDArray[np.integer], items: NDArray[np.integer], shape: tuple[int, int]
-) -> tuple[str, ...]:
+def cold_notes(users: AnyInts, items: AnyInts, shape: tuple[int, int]) -> tuple[str, ...]:
     """Note how many users and items have no observed rating, if any."""
     cold_users = shape[0] - np.unique(users).size
     cold_items = shape[1] - np.unique(items).size

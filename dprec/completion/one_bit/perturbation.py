@@ -21,18 +21,16 @@ boundary of the constraints, and it omits the Jacobian of the map between the no
   ball that bounds the entries.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import AnyInts, Floats
 from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
-from dprec.completion.one_bit.links import Link, Logistic, steepness
+from dprec.completion.one_bit.solver import Link, Logistic, steepness
 from dprec.components import Options, Registry, option
 from dprec.errors import SettingError
 from dprec.observations import Observations
@@ -80,17 +78,7 @@ class CalibratedNoise:
 
 
 def output_sensitivity(shape: tuple[int, int], alpha: float, radius: float | None) -> float:
-    """Return an upper bound on the L1 distance between any two estimates.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        m users and n items.
-    alpha : float
-        Bound of every entry.
-    radius : float or None
-        Bound tau of the nuclear norm, if there is one.
-    """
+    """Return an upper bound on the L1 distance between any two estimates with entries within +-alpha."""
     m, n = shape
     bound = 2 * alpha * m * n
     return bound if radius is None else min(bound, 2 * radius * math.sqrt(m * n))
@@ -125,13 +113,7 @@ def curvature_ratio(link: Link, alpha: float) -> float:
 
 
 def slope_bound_of(link: Link, alpha: float, slope_bound: SlopeBound) -> float:
-    """Return Delta, a bound of h' / (h (1 - h)) on [-alpha, alpha] (Li et al. [li2021], section 4.2).
-
-    Parameters
-    ----------
-    slope_bound : {"published", "tight"}
-        The paper's, 1 for the logistic link and 2 h'(0) / h(-alpha) for the Gaussian one, or the maximum.
-    """
+    """Return Delta, a bound of h' / (h (1 - h)) on [-alpha, alpha] (Li et al. [li2021], section 4.2)."""
     if slope_bound == "tight":
         return steepness(link, alpha)
     if isinstance(link, Logistic):
@@ -152,19 +134,9 @@ def objective_noise(
 ) -> CalibratedNoise:
     """Return the noise of objective perturbation (Li et al. [li2021], Theorem 2).
 
-    Parameters
-    ----------
-    link, alpha, slope_bound
-        As `slope_bound_of`; what is proved follows from the maximum in either case.
-    calibration : {"published", "sound"}
-    bounded : bool
-        Whether only the constrained problem is solved, with entries held within +-alpha.
-
-    Raises
-    ------
-    SettingError
-        When the sound calibration has no proof, or epsilon is too small for it; its keys are relative
-        to the owner of both the perturbation and the budget.
+    ``bounded``: whether only the constrained problem is solved, with entries held within +-alpha. Raises
+    SettingError when the sound calibration has no proof, or epsilon is too small for it; its keys are
+    relative to the owner of both the perturbation and the budget.
     """
     delta = slope_bound_of(link, alpha, slope_bound)
     if isinstance(link, Logistic):
@@ -207,13 +179,7 @@ class Perturbation(Options):
 
     @abstractmethod
     def noise(self, completion: OneBit, shape: tuple[int, int], epsilon: float) -> CalibratedNoise:
-        """Return the noise for a completion of a matrix of ``shape`` users x items.
-
-        Raises
-        ------
-        InputError
-            When the calibration cannot guarantee epsilon.
-        """
+        """Return the noise for a matrix of ``shape``; raises InputError when it cannot guarantee epsilon."""
 
     @abstractmethod
     def complete(
@@ -320,7 +286,7 @@ class NoisyMatrix(HiddenMatrix):
     grid: NoiseGrid
     seed: int
 
-    def hidden(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def hidden(self, users: AnyInts, items: AnyInts) -> Floats:
         """Return the noisy entries at the given cells, shape (cells,)."""
         entries = np.clip(super().hidden(users, items), -self.alpha, self.alpha)
         steps, n_items = self.grid.on_grid(entries), self.biases.items.size

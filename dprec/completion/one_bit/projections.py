@@ -5,8 +5,6 @@ ratings and the rank. Its intersection with the infinity ball needs every entry,
 that fit into memory densely.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -14,12 +12,11 @@ from typing import Generic, TypeVar
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from dprec.arrays import offsets
+from dprec.arrays import Floats, Int32s, offsets
 from dprec.completion.spectral import DENSE_CELLS, LowRank, SparsePlusLowRank
 
-PointT = TypeVar("PointT", LowRank, NDArray[np.float64])
+PointT = TypeVar("PointT", LowRank, Floats)
 
 _SPARE = 10
 """Singular values computed beyond the rank of the previous point."""
@@ -35,16 +32,8 @@ _ADMM_TOLERANCE = 1e-5
 """Difference of the two copies, and last change of one, over the bound, at which the iterations end."""
 
 
-def singular_value_threshold(values: NDArray[np.float64], radius: float) -> float:
-    """Return the threshold t at which sum(max(value - t, 0)) = radius; 0 if the sum is never that large.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (k,)
-        Not negative, descending.
-    radius : float
-        Above 0.
-    """
+def singular_value_threshold(values: Floats, radius: float) -> float:
+    """Return the threshold t at which sum(max(value - t, 0)) = radius; 0 if the sum is never that large."""
     sums = np.cumsum(values) - radius
     if not values.size or sums[-1] <= 0:
         return 0.0
@@ -54,7 +43,7 @@ def singular_value_threshold(values: NDArray[np.float64], radius: float) -> floa
     return float(thresholds[last])
 
 
-def project_nuclear(matrix: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
+def project_nuclear(matrix: Floats, radius: float) -> Floats:
     """Return the matrix of nuclear norm at most ``radius`` that is closest in the Frobenius norm.
 
     The singular values are projected onto the simplex (Duchi et al. [duchi2008]). They come from the
@@ -69,11 +58,11 @@ def project_nuclear(matrix: NDArray[np.float64], radius: float) -> NDArray[np.fl
         return matrix
     above = values > threshold
     vectors = vectors[:, ::-1][:, above]
-    projected: NDArray[np.float64] = (vectors * (1 - threshold / values[above])) @ (vectors.T @ matrix)
+    projected: Floats = (vectors * (1 - threshold / values[above])) @ (vectors.T @ matrix)
     return projected
 
 
-def project_bounded(matrix: NDArray[np.float64], radius: float, bound: float) -> NDArray[np.float64]:
+def project_bounded(matrix: Floats, radius: float, bound: float) -> Floats:
     """Return the closest matrix of nuclear norm at most ``radius`` and entries within +-``bound``.
 
     Alternating directions on two copies of the matrix, one in each ball (Boyd et al. [boyd2011],
@@ -107,8 +96,8 @@ def project_bounded(matrix: NDArray[np.float64], radius: float, bound: float) ->
 class Domain(ABC, Generic[PointT]):
     """A convex set of matrices, with the pattern of the observed cells."""
 
-    rows: NDArray[np.int32]
-    columns: NDArray[np.int32]
+    rows: Int32s
+    columns: Int32s
     """The observed cells, by row; shape (cells,)."""
     shape: tuple[int, int]
     radius: float
@@ -119,11 +108,11 @@ class Domain(ABC, Generic[PointT]):
         """Return the zero matrix."""
 
     @abstractmethod
-    def step(self, point: PointT, slopes: NDArray[np.float64], length: float) -> PointT:
+    def step(self, point: PointT, slopes: Floats, length: float) -> PointT:
         """Return the projection of point - length x slopes, the slopes given at the observed cells."""
 
     @abstractmethod
-    def cells(self, point: PointT) -> NDArray[np.float64]:
+    def cells(self, point: PointT) -> Floats:
         """Return the observed entries, shape (cells,)."""
 
     @abstractmethod
@@ -148,7 +137,7 @@ class NuclearBall(Domain[LowRank]):
         """Return the zero matrix."""
         return LowRank.zero(self.shape)
 
-    def step(self, point: LowRank, slopes: NDArray[np.float64], length: float) -> LowRank:
+    def step(self, point: LowRank, slopes: Floats, length: float) -> LowRank:
         """Return the projection; see `Domain.step`."""
         indptr = offsets(np.bincount(self.rows, minlength=self.shape[0]))
         sparse = sp.csr_array((-length * slopes, self.columns, indptr), shape=self.shape)
@@ -176,7 +165,7 @@ class NuclearBall(Domain[LowRank]):
         """Most singular values that can be computed: all, or all but one for a large matrix."""
         return min(self.shape) - (not self.small)
 
-    def cells(self, point: LowRank) -> NDArray[np.float64]:
+    def cells(self, point: LowRank) -> Floats:
         """Return the observed entries."""
         return point.cells(self.rows, self.columns)
 
@@ -190,32 +179,30 @@ class NuclearBall(Domain[LowRank]):
 
 
 @dataclass(frozen=True, eq=False)
-class BoundedNuclearBall(Domain[NDArray[np.float64]]):
+class BoundedNuclearBall(Domain[Floats]):
     """Matrices of nuclear norm at most ``radius`` with entries within +-``bound``, dense."""
 
     bound: float
 
-    def zero(self) -> NDArray[np.float64]:
+    def zero(self) -> Floats:
         """Return the zero matrix."""
         return np.zeros(self.shape)
 
-    def step(
-        self, point: NDArray[np.float64], slopes: NDArray[np.float64], length: float
-    ) -> NDArray[np.float64]:
+    def step(self, point: Floats, slopes: Floats, length: float) -> Floats:
         """Return the projection; see `Domain.step`."""
         moved = point.copy()
         moved[self.rows, self.columns] -= length * slopes
         return project_bounded(moved, self.radius, self.bound)
 
-    def cells(self, point: NDArray[np.float64]) -> NDArray[np.float64]:
+    def cells(self, point: Floats) -> Floats:
         """Return the observed entries."""
-        entries: NDArray[np.float64] = point[self.rows, self.columns]
+        entries: Floats = point[self.rows, self.columns]
         return entries
 
-    def distance(self, point: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    def distance(self, point: Floats, other: Floats) -> float:
         """Return the Frobenius norm of the difference."""
         return float(np.linalg.norm(point - other))
 
-    def norm(self, point: NDArray[np.float64]) -> float:
+    def norm(self, point: Floats) -> float:
         """Return the Frobenius norm."""
         return float(np.linalg.norm(point))

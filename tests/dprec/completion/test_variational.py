@@ -175,7 +175,7 @@ def test_results_do_not_depend_on_the_number_of_processors(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dprec.completion.variational._ROWS", 4)
-    monkeypatch.setattr("dprec.completion.variational.BLOCK", 4)
+    monkeypatch.setattr("dprec.completion.factors.BLOCK", 4)
     monkeypatch.setattr("dprec.completion.variational._CELL_BLOCK", 5)
     cells, _, _ = problem()
     predictions = []

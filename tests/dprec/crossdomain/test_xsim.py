@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dprec.crossdomain import RatedItems, layered_graph, x_sim
-from dprec.crossdomain.xsim import BRIDGE, FAR, NEXT_TO_BRIDGE
+from dprec.crossdomain.similarity import BRIDGE, FAR, NEXT_TO_BRIDGE
 
 
 def edge_table(dense, significance):
@@ -122,7 +122,7 @@ def test_paths_are_summed_in_stretches(sparse, monkeypatch) -> None:
     dense, in_target = graph_with_layers(1)
     graph = layered_graph(RatedItems.of(sparse(dense)), in_target, 4, significance=3)
     whole = x_sim(graph)
-    monkeypatch.setattr("dprec.crossdomain.xsim._PATHS_AT_ONCE", 7)
+    monkeypatch.setattr("dprec.crossdomain.similarity._PATHS_AT_ONCE", 7)
     parts = x_sim(graph)
     np.testing.assert_array_equal(whole.indices, parts.indices)
     np.testing.assert_allclose(whole.data, parts.data, atol=1e-12)

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 
 from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS
-from dprec.mechanisms.published_noise import (
+from dprec.mechanisms.laplace import (
     interval_probabilities,
     least_scale,
     modified_laplace_bound,

@@ -5,8 +5,7 @@ import pytest
 from scipy import integrate
 
 from dprec.mechanisms import MECHANISMS
-from dprec.mechanisms.staircase import Steps
-from dprec.mechanisms.steps import _WORTH_IT, edges_of, half_width, wave
+from dprec.mechanisms.steps import _WORTH_IT, Steps, edges_of, half_width, wave
 from dprec.ratings import RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)

@@ -8,8 +8,8 @@ from scipy.stats import chisquare
 
 from dprec.channel import Channel
 from dprec.randomness import DRAWS, words
-from dprec.reports.counts import noise as count_noise
-from dprec.reports.counts.noise import LEAST_EPSILON, CountNoise
+from dprec.reports import counts as count_noise
+from dprec.reports.counts import LEAST_EPSILON, CountNoise
 
 EPSILONS = (LEAST_EPSILON, 1e-3, 0.1, 0.5, 1.0, 3.0, 20.0)
 

@@ -9,8 +9,7 @@ from dprec.mechanisms import BitsAndCounts, ThresholdBit
 from dprec.randomness import words
 from dprec.ratings import RatingScale
 from dprec.reports import CountFamily
-from dprec.reports.counts.family import popularity_groups
-from dprec.reports.counts.noise import CountNoise
+from dprec.reports.counts import CountNoise, popularity_groups
 
 STARS = RatingScale.evenly(1, 5, 1)
 CELLS = np.array([4, 0, 2])

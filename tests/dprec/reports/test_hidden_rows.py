@@ -9,7 +9,7 @@ import pytest
 
 from dprec.accounting import PrivacyBudget
 from dprec.mechanisms import MECHANISMS, HiddenThreshold
-from dprec.mechanisms.published_noise import modified_laplace_bound, randomized_response_bound
+from dprec.mechanisms.laplace import modified_laplace_bound, randomized_response_bound
 from dprec.observations import Observations
 from dprec.randomness import words
 from dprec.ratings import Ratings, RatingScale

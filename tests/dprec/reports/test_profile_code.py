@@ -11,8 +11,7 @@ from dprec.errors import InputError
 from dprec.mechanisms.whole_profiles import UserLevelBit
 from dprec.randomness import DRAW_BITS, DRAWS, words
 from dprec.ratings import RatingScale
-from dprec.reports.profiles.code import ProfileCode
-from dprec.reports.profiles.family import profile_elements
+from dprec.reports.profiles import ProfileCode, profile_elements
 
 STARS = RatingScale.evenly(1, 5, 1)
 STEPS = 1 << 12

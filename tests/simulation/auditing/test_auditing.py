@@ -16,7 +16,7 @@ from dprec.randomness import DeviceDraws
 from dprec.reports import CellFamily
 from simulation import load
 from simulation.audit import audit, audit_all
-from simulation.auditing import Audit, presets
+from simulation.auditing import Audit, auditing
 from simulation.console.command_line import main
 from simulation.protocols.iterative import IterativeProtocol
 from tests.paths import CONFIGS
@@ -267,7 +267,7 @@ def test_a_preset_is_audited_by_its_name() -> None:
 def two_presets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave three presets, two of which send the same."""
     names = ("nothing-sent", "zheng-rr", "zheng-rr-centred")
-    monkeypatch.setattr(presets, "presets", lambda: {name: CONFIGS / f"{name}.yaml" for name in names})
+    monkeypatch.setattr(auditing, "presets", lambda: {name: CONFIGS / f"{name}.yaml" for name in names})
 
 
 @pytest.mark.usefixtures("two_presets")

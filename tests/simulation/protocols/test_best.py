@@ -12,8 +12,7 @@ from dprec.mechanisms import BitsAndCounts, FisherOptimal
 from dprec.ratings import Ratings, RatingScale
 from simulation import audit, load, run
 from simulation.analysis.description import describe
-from simulation.protocols.best import COUNTS_UP_TO, BestProtocol
-from simulation.protocols.counts_or_symbols import Sizes
+from simulation.protocols.best import COUNTS_UP_TO, BestProtocol, Sizes
 
 
 def best(**changes: Any) -> BestProtocol:

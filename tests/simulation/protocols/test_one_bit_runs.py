@@ -18,8 +18,8 @@ from flwr.serverapp import Grid
 
 from dprec.accounting import PrivacyLossDistribution, compose
 from dprec.completion import Observations, OneBit, slope_channel
-from dprec.completion.one_bit.links import Gaussian, steepness
 from dprec.completion.one_bit.perturbation import curvature_ratio, slope_bound_of
+from dprec.completion.one_bit.solver import Gaussian, steepness
 from dprec.errors import InputError
 from dprec.ratings import Ratings
 from simulation import compare, run

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dprec.catalogue import Catalogue
-from simulation.protocols.seen_set import notes_on_catalogue
+from simulation.protocols.one_shot import notes_on_catalogue
 
 
 def test_public_data_about_the_items_are_named() -> None:

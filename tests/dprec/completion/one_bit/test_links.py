@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dprec.completion import Link, link_of
-from dprec.completion.one_bit.links import Gaussian, Logistic, steepness
+from dprec.completion.one_bit.solver import Gaussian, Logistic, steepness
 from dprec.errors import InputError
 
 LINKS: list[Link] = [Logistic(), Gaussian(1.0), Gaussian(0.3), Gaussian(5.0)]

@@ -11,7 +11,6 @@ from scipy.optimize import brentq
 
 from dprec.binarization import binary_scale
 from dprec.completion import Link, Observations, OneBit, OutputPerturbation, SignLikelihood
-from dprec.completion.one_bit.links import Gaussian, Logistic, steepness
 from dprec.completion.one_bit.perturbation import (
     Calibration,
     NoisyMatrix,
@@ -22,6 +21,7 @@ from dprec.completion.one_bit.perturbation import (
     output_sensitivity,
     slope_bound_of,
 )
+from dprec.completion.one_bit.solver import Gaussian, Logistic, steepness
 from dprec.errors import InputError
 from dprec.randomness import NoiseGrid, generator
 

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from dprec.completion import Link, SignLikelihood
 from dprec.completion.one_bit.completion import fit_biases
-from dprec.completion.one_bit.links import Gaussian, Logistic
 from dprec.completion.one_bit.projections import BoundedNuclearBall, NuclearBall
-from dprec.completion.one_bit.solver import minimise, minimise_bounded
+from dprec.completion.one_bit.solver import Gaussian, Logistic, minimise, minimise_bounded
 from dprec.randomness import generator
 
 LINKS: list[Link] = [Logistic(), Gaussian(0.3)]

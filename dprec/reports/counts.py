@@ -10,21 +10,111 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import ChannelDraws, dominating_channel
-from dprec.arrays import rows_of
+from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint64s, rows_of
 from dprec.catalogue import Catalogue
+from dprec.channel import Channel
 from dprec.errors import SettingError
 from dprec.observations import NoisyCounts, Observations
+from dprec.randomness import DRAWS, integer_weights, loss_of_draws
 from dprec.ratings import RatingScale
 from dprec.reports.base import FOLLOW_UP_ROUND, Asking, DrawsFor, FollowUp, HasChannel, Profiles, Wanted
 from dprec.reports.cells import CellFamily, CellReader
-from dprec.reports.counts.noise import CountNoise
 from dprec.wire import FixedFields
+
+LEAST_EPSILON = 1e-5
+"""Smallest loss of one rating for which the table is fine enough."""
+
+_MARGIN = 1e-4
+"""Share of epsilon that rounding to integer weights may take."""
+
+_FEWEST = 1 << 30
+"""Fewest draws of a noisy count; more where rounding these could change a ratio by more than its margin."""
+
+
+_NEARLY = 2.0**-50
+"""Relative error of a ratio in floating point, and more."""
+
+
+@dataclass(frozen=True, eq=False)
+class CountNoise:
+    """Noise k with Pr(k) proportional to ``exp(-epsilon |k|)``, on counts of up to some number of ratings.
+
+    The count is clamped to those that are possible, which costs no information: everything below 0 favours
+    one true count over another as 0 does, and everything above the largest as that one (Ghosh, Roughgarden
+    and Sundararajan [ghosh2012]). As for a `Channel`, the loss is that of the integers with which devices
+    draw.
+    """
+
+    tails: Ints
+    """Draws out of 2**60 whose noise is at least 1, 2, ..., most; as many have at most -1, -2, ..., -most;
+    shape (most,).
+    """
+
+    @classmethod
+    def of(cls, epsilon: float, most: int) -> CountNoise:
+        """Return noise for which a count of up to ``most`` loses at most epsilon when it changes by 1.
+
+        Raises ValueError when epsilon is below `LEAST_EPSILON`, or integer weights are too coarse for so long
+        a count.
+        """
+        if epsilon < LEAST_EPSILON:
+            raise ValueError(f"epsilon {epsilon:g} for a count")
+        fewest = max(_FEWEST, 4 / (_MARGIN * epsilon)) / DRAWS
+        used = (1 - _MARGIN) * epsilon
+        middle = np.tanh(used / 2)
+        shares = np.maximum(middle * np.exp(-used * np.arange(1, most)), fewest)
+        beyond = np.exp(-used * most) / (1 + np.exp(-used))
+        beyond = max(beyond, fewest, shares[-1:].sum() / np.expm1(used))
+        total = middle + 2 * (shares.sum() + beyond)
+        # What rounding down leaves over goes to the ends, whose share is the largest.
+        single = np.floor(DRAWS / total * shares).astype(np.int64)
+        rest = (DRAWS - int(DRAWS / total * middle)) // 2 - int(single.sum())
+        noise = cls(np.append(single, rest)[::-1].cumsum()[::-1])
+        if rest < 1 or noise.epsilon > epsilon:
+            raise ValueError(f"a count of {most} ratings at epsilon {epsilon:g}")
+        return noise
+
+    @property
+    def most(self) -> int:
+        """Ratings of the longest count."""
+        return self.tails.size
+
+    @property
+    def epsilon(self) -> float:
+        """Exact loss of a count of any size when it changes by 1, rounded up."""
+        reaching = np.concatenate([[DRAWS - self.tails[0]], self.tails])
+        single = np.concatenate([[DRAWS - 2 * self.tails[0]], -np.diff(self.tails)])
+        pairs = np.vstack([np.column_stack([draws[:-1], draws[1:]]) for draws in (reaching, single)])
+        most, fewest = pairs.max(axis=1), pairs.min(axis=1)
+        # Floating point finds the ratios that may be the largest, integers the one that is.
+        growths = (most - fewest) / fewest
+        worst = np.flatnonzero(growths >= growths.max() * (1 - _NEARLY))
+        found = zip(most[worst].tolist(), fewest[worst].tolist(), strict=True)
+        return loss_of_draws(*max(set(found), key=lambda pair: Fraction(*pair)))
+
+    def perturb(self, counts: Ints, sizes: Ints, random_words: Uint64s) -> Ints:
+        """Add noise to counts, and clamp them to 0 and to the sizes, which are at most `most`."""
+        ends = np.concatenate([self.tails[::-1], DRAWS - self.tails])
+        draws = integer_weights(random_words).astype(np.int64)
+        noise = np.searchsorted(ends, draws, side="right") - self.most
+        noisy: Ints = np.clip(counts + noise, 0, sizes)
+        return noisy
+
+    def channel(self, size: int, counts: AnyInts) -> Channel:
+        """Return the channel of a count of ``size`` ratings, with the given true counts as its rows."""
+        steps = np.arange(size) - counts[:, None]
+        # Draws whose noise is at most a step: the lower tail, or all but the upper one.
+        below = self.tails[np.where(steps < 0, -steps, steps + 1) - 1]
+        cumulative = np.where(steps < 0, below, DRAWS - below)
+        ends = np.full((counts.size, 1), DRAWS)
+        weights = np.diff(np.hstack([0 * ends, cumulative, ends]), axis=1)
+        return Channel(weights.astype(np.uint64), counts.astype(np.float64), np.arange(size + 1.0))
 
 
 class LeavesRatings(HasChannel, Protocol):
@@ -52,12 +142,7 @@ class CountFamily(CellFamily):
     )
 
     def check(self) -> None:
-        """Refuse a budget that is too small for a count, or that draws are to share by composition.
-
-        Raises
-        ------
-        SettingError
-        """
+        """Refuse a budget that is too small for a count, or that draws are to share by composition."""
         super().check()
         name = self.mechanism.kind
         if self.budget is not None and self.budget.composition == "pld":
@@ -78,12 +163,12 @@ class CountFamily(CellFamily):
         """Return what reads the reports; the symbols say which ratings are left."""
         return super().reader(n_users, replace(wanted, symbols=True))
 
-    def left(self, symbols: NDArray[np.integer]) -> NDArray[np.bool_]:
+    def left(self, symbols: AnyInts) -> Bools:
         """Return which cells of the first part are left for the counts: those with the last symbol."""
-        chosen: NDArray[np.bool_] = symbols == self.reference_channel.symbols - 1
+        chosen: Bools = symbols == self.reference_channel.symbols - 1
         return chosen
 
-    def epsilons(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
+    def epsilons(self, cells: Ints) -> Floats:
         """Return what a changed rating costs users, shape (users,); of one rating where there is none."""
         return super().losses(np.maximum(cells, 1))[0]
 
@@ -91,23 +176,14 @@ class CountFamily(CellFamily):
         """Return the noise on a count of up to the whole catalogue; see `CountNoise.of`."""
         return CountNoise.of(epsilon, self.n_items)
 
-    def losses(
-        self, counts: NDArray[np.int64], asked: NDArray[np.int64] | None = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the exact losses, per rating and per user.
-
-        Parameters
-        ----------
-        counts : ndarray of int64, shape (users,)
-        asked : ndarray of int64, shape (users, groups), optional
-            Ratings in each count, 0 where none was asked for; by default, every rating has a symbol.
-        """
+    def losses(self, counts: Ints, asked: Ints | None = None) -> tuple[Floats, Floats]:
+        """Return the exact losses; ``asked``, shape (users, groups), has the ratings in each count."""
         if asked is None:
             return super().losses(counts)
         per_rating, draws = self.epsilons(counts), counts - asked.sum(axis=1)
         return per_rating, per_rating * draws + self.added(counts, asked)
 
-    def draws_about(self, counts: NDArray[np.int64], asked: NDArray[np.int64] | None = None) -> ChannelDraws:
+    def draws_about(self, counts: Ints, asked: Ints | None = None) -> ChannelDraws:
         """Return what is drawn about every user, given which part each rating is in.
 
         The parts do not depend on values, so the losses hold given the parts. The loss of a count is added:
@@ -119,18 +195,16 @@ class CountFamily(CellFamily):
         bits = tuple(dominating_channel(epsilon) for epsilon in epsilons.tolist())
         return ChannelDraws(bits, of_user, counts - asked.sum(axis=1), self.added(counts, asked))
 
-    def added(self, cells: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+    def added(self, cells: Ints, sizes: Ints) -> Floats:
         """Return what counts of so many of a user's cells lose together when all change, shape (users,)."""
         epsilons, of_user = np.unique(self.epsilons(cells), return_inverse=True)
         kinds = np.column_stack([np.repeat(of_user, sizes.shape[1]), sizes.ravel()])
         distinct, numbers = np.unique(kinds, axis=0, return_inverse=True)
         losses = np.array([self._loss(float(epsilons[place]), size) for place, size in distinct.tolist()])
-        lost: NDArray[np.float64] = losses[numbers.ravel()].reshape(sizes.shape).sum(axis=1)
+        lost: Floats = losses[numbers.ravel()].reshape(sizes.shape).sum(axis=1)
         return lost
 
-    def report_losses(
-        self, profiles: Profiles, draws: DrawsFor
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def report_losses(self, profiles: Profiles, draws: DrawsFor) -> tuple[Floats, Floats]:
         """Return what devices charge for their symbols, without the ratings that are left for counts."""
         left = self.left(self.drawn(profiles, draws))
         symbols = np.bincount(rows_of(profiles.counts)[~left], minlength=profiles.counts.size)
@@ -156,9 +230,7 @@ class CountFamily(CellFamily):
         loss = self.count_epsilon(entries, entries)
         yield f"counts that differ by {entries}, from the table", loss
 
-    def audited_symbols(
-        self, exchange: int, reports: list[bytes], items: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def audited_symbols(self, exchange: int, reports: list[bytes], items: Ints) -> Ints:
         """Return the symbols, and then the counts of all groups."""
         if exchange:
             return self.follow_up.codec.decode(reports)[1]
@@ -196,19 +268,8 @@ class Counts(FollowUp):
         """Return whether a question names a group for every item."""
         return bool(self.group_codec.decode([question])[0].all())
 
-    def grouped(
-        self, cells: NDArray[np.int64], groups: NDArray[np.int64], counted: NDArray[np.bool_]
-    ) -> NDArray[np.int64]:
-        """Count cells by user and group, shape (users, groups).
-
-        Parameters
-        ----------
-        cells : ndarray of int64, shape (users,)
-            Cells of each user.
-        groups : ndarray of int64, shape (sum of cells,)
-            The group of each cell's item.
-        counted : ndarray of bool, shape (sum of cells,)
-        """
+    def grouped(self, cells: Ints, groups: Ints, counted: Bools) -> Ints:
+        """Count cells by user and group, shape (users, groups)."""
         places = (rows_of(cells) * self.groups + groups)[counted]
         shape = cells.size, self.groups
         return np.bincount(places, minlength=cells.size * self.groups).reshape(shape)
@@ -225,14 +286,12 @@ class Counts(FollowUp):
         columns = [words.per_user(group, FOLLOW_UP_ROUND) for group in range(self.groups)]
         return self.codec.encode(self.perturb(cells, counts, sizes, np.column_stack(columns)))
 
-    def _left(
-        self, profiles: Profiles, question: bytes, draws: DrawsFor
-    ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    def _left(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> tuple[Bools, Ints]:
         """Return which ratings the reports left out, and the group of each rating's item."""
         groups = self.group_codec.decode([question])[1]
         return self.family.left(self.family.drawn(profiles, draws)), groups[0, profiles.items]
 
-    def losses(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> NDArray[np.float64]:
+    def losses(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> Floats:
         """Return what the counts of each user lose together.
 
         A rating is in a symbol or in a count and loses at most epsilon in either, which the report was
@@ -242,23 +301,8 @@ class Counts(FollowUp):
         left, of_rating = self._left(profiles, question, draws)
         return self.family.added(profiles.counts, self.grouped(profiles.counts, of_rating, left))
 
-    def perturb(
-        self,
-        cells: NDArray[np.int64],
-        counts: NDArray[np.int64],
-        sizes: NDArray[np.int64],
-        random_words: NDArray[np.uint64],
-    ) -> NDArray[np.int64]:
-        """Add each user's noise to its counts.
-
-        Parameters
-        ----------
-        cells : ndarray of int64, shape (users,)
-            Cells of each user's first part, counted or not.
-        counts, sizes : ndarray of int64, shape (users, groups)
-            Ratings that reach the least level, and all that are counted.
-        random_words : ndarray of uint64, shape (users, groups)
-        """
+    def perturb(self, cells: Ints, counts: Ints, sizes: Ints, random_words: Uint64s) -> Ints:
+        """Add each user's noise to its counts of the ratings that reach the least level, and clamp them."""
         noisy = np.zeros_like(counts)
         epsilons = self.family.epsilons(cells)
         for epsilon in np.unique(epsilons).tolist():
@@ -271,24 +315,12 @@ class Counts(FollowUp):
         return CountsAsked(self, observed)
 
     def received(
-        self,
-        users: NDArray[np.integer],
-        groups: NDArray[np.int64],
-        counted: NDArray[np.bool_],
-        cells: NDArray[np.int64],
-        values: NDArray[np.int64],
+        self, users: AnyInts, groups: Ints, counted: Bools, cells: Ints, values: Ints
     ) -> NoisyCounts:
         """Return the counts that a server has received of at least one rating.
 
-        Parameters
-        ----------
-        users, groups : ndarray of int, shape (observed cells,)
-            The user of each cell, and the group of its item.
-        counted : ndarray of bool, shape (observed cells,)
-            Which cells are in a count that arrived.
-        cells : ndarray of int64, shape (users,)
-        values : ndarray of int64, shape (users, groups)
-            The noisy counts.
+        ``values``, shape (users, groups): the noisy counts; ``counted``, shape (observed cells,): which cells
+        are in one.
         """
         width, places = self.groups, np.flatnonzero(counted)
         owners = users[places].astype(np.int64) * width + groups[places]
@@ -305,13 +337,7 @@ class Counts(FollowUp):
 
 
 class CountsAsked(Asking):
-    """The server's side of the counts; see `Asking`.
-
-    Parameters
-    ----------
-    observed : Observations
-        With the symbols of the reports.
-    """
+    """The server's side of the counts, about observations with the reports' symbols; see `Asking`."""
 
     def __init__(self, counts: Counts, observed: Observations) -> None:
         assert observed.symbols is not None, "reports without their symbols"
@@ -324,7 +350,7 @@ class CountsAsked(Asking):
         self.question = counts.group_codec.encode(groups[None])[0]
         self._values, self._accepted = np.zeros_like(self.asked), np.zeros(n_users, dtype=np.bool_)
 
-    def take(self, users: NDArray[np.int64], reports: Sequence[bytes]) -> NDArray[np.bool_]:
+    def take(self, users: Ints, reports: Sequence[bytes]) -> Bools:
         """Decode counts; one above the number of ratings that it is over is refused."""
         valid, read = self._counts.codec.decode(reports)
         valid = valid & (read <= self.asked[users]).all(axis=1)
@@ -339,21 +365,8 @@ class CountsAsked(Asking):
         return replace(seen, evidence=replace(self._symbols, counts=noisy))
 
 
-def popularity_groups(ratings: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
-    """Return the group of every item, such that each group has about the same number of ratings.
-
-    Parameters
-    ----------
-    ratings : ndarray of int64, shape (items,)
-        How often each item is rated.
-    groups : int
-        At least 1.
-
-    Returns
-    -------
-    ndarray of int64, shape (items,)
-        From 0, the items that are rated most often; of equally popular items, the first come first.
-    """
+def popularity_groups(ratings: Ints, groups: int) -> Ints:
+    """Return the group of every item, from 0 for the most rated; each has about as many ratings."""
     order = np.argsort(-ratings, kind="stable")
     before = np.cumsum(ratings[order]) - ratings[order]
     result = np.empty(ratings.size, dtype=np.int64)
