@@ -70,7 +70,7 @@ class TrafficLedger:
         self.first_user: dict[tuple[str, bool], Exchanged] = {}
 
     @property
-    def columns(self) -> dict[str, NDArray[np.int64]]:
+    def columns(self) -> dict[str, Ints]:
         """The counts of every user, by name."""
         return {name: column for name, column in vars(self).items() if name != "first_user"}
 
@@ -124,11 +124,11 @@ class TrafficLedger:
 
     def recharge_uplink(
         self,
-        users: NDArray[np.int64],
+        users: Ints,
         kind: str,
-        messages: NDArray[np.int64],
-        payload: NDArray[np.int64],
-        message: NDArray[np.int64],
+        messages: Ints,
+        payload: Ints,
+        message: Ints,
     ) -> None:
         """Charge users so many messages, and bytes in all, in place of the one that was charged before.
 
@@ -151,8 +151,8 @@ class TrafficLedger:
         users: Users,
         kind: str,
         up: bool,
-        payload: NDArray[np.int64] | int,
-        message: NDArray[np.int64] | int,
+        payload: Ints | int,
+        message: Ints | int,
         example: bytes,
     ) -> None:
         """Keep what concerns the first user, who comes first where users are listed."""
