@@ -74,7 +74,7 @@ def _chosen(choice: Choice, answer: Answer, *, first: bool) -> str:
     if cell.against and not cell.against.better:
         return f"{lead}nothing beats sending nothing{base}; nearest, {named}, {cell.against.written}."
     gained = "" if cell.against is None else f", {cell.against.written} than nothing sent"
-    unsure = " (how sure is not known)" if first and cell.against and cell.against.low is None else ""
+    unsure = " (uncertainty unknown)" if first and cell.against and cell.against.low is None else ""
     reached = f"{_alike(cell)}, {_reached(best, metric)}"
     return f"{lead}{named}{reached}{gained}{base}{unsure}; {price(best)}{_without_trust(choice)}."
 
