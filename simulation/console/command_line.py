@@ -266,10 +266,9 @@ def advise(
     from simulation.analysis.comparison_files import declared_lines
     from simulation.console.terminal import print_lines
 
-    asked = "secure-aggregation" if untrusted and trust == "central" else trust
-    trusted = one_of("--trust", asked, LEAST_TRUST_FIRST)
-    unit = one_of("--per", per, COMPARABLE_UNITS)
-    messages, network = (math.inf if most is None else most for most in (max_bytes, max_network_bytes))
+    most = "secure-aggregation" if untrusted and trust == "central" else trust
+    trusted, unit = one_of("--trust", most, LEAST_TRUST_FIRST), one_of("--per", per, COMPARABLE_UNITS)
+    messages, network = (math.inf if each is None else each for each in (max_bytes, max_network_bytes))
     limits = AdviceLimits(epsilon, unit, messages, trusted, hide_items, claimed, delta, network)
     print_lines([*advice_lines(advice(directory, limits, metric)), *declared_lines(directory)])
 
