@@ -269,7 +269,10 @@ def answer_to(
     """
     budget, every = reference_budget(results), candidates(results, metric)
     others = [each for each in every if each.result.budget == budget and each.result.baseline is None]
-    unproved, reached = _best(others, metric), {each.result.baseline: each.accuracy for each in every}
+    unproved, reached = (
+        _best(others, metric),
+        {each.result.baseline: each.accuracy for each in reversed(every)},
+    )
 
     def of(unit: ComparableUnit, *hiding: bool) -> list[Choice]:
         epsilons = [] if budget is None else [budget]
