@@ -240,10 +240,8 @@ class Answer:
     """For what budgets were given for: values and whole profiles; then for a whole user, where budgets were
     given for a rating and another protocol is the one to take.
     """
-    claimed: ProtocolResult | None
-    """The most accurate protocol whose promise is not proved, if nothing here is proved."""
-    without_privacy: ProtocolResult | None
-    """The most accurate protocol without privacy, if none has a budget."""
+    unproved: ProtocolResult | None
+    """Where there is no choice, the most accurate protocol that claims the budget, or has none."""
     waiting: str | None = None
     """Why there is no answer yet: until each protocol has a run, nothing is said."""
 
@@ -270,9 +268,8 @@ def answer_to(
         Why there is no answer yet, as `ComparisonFiles.waiting` says.
     """
     budget, every = reference_budget(results), candidates(results, metric)
-    unproved = [each for each in every if each.result.falls_short and each.result.budget == budget]
-    clear = _best([each for each in every if each.result.reference], metric)
-    claimed, reached = _best(unproved, metric), {each.result.baseline: each.accuracy for each in every}
+    unproved = [each for each in every if each.result.budget == budget and each.result.baseline is None]
+    reached = {each.result.baseline: each.accuracy for each in reversed(every)}
 
     def of(unit: ComparableUnit, *hiding: bool) -> list[Choice]:
         epsilons = [] if budget is None else [budget]
@@ -281,12 +278,9 @@ def answer_to(
         return [each for each in chosen if each]
 
     # A budget per rating is for its value first, and one per user for the whole profile.
-    choices = of("user", True, False) if unit == "user" else of("rating", False, True)
-    if unit == "rating":
-        whole = of("user", True, False)
-        worth = [each for each in whole if not each.cell.nothing_sent_wins] or whole
-        named = [each.cell.best for each in choices]
-        choices += [each for each in worth[:1] if not any(each.cell.best is other for other in named)]
+    whole = of("user", True, False)
+    choices = whole if unit == "user" else _with_user(of("rating", False, True), whole)
+    named = None if choices else _best(unproved, metric)
     return Answer(
         metric,
         unit,
@@ -294,10 +288,16 @@ def answer_to(
         reached.get(NOTHING_SENT),
         reached.get(SETS_ONLY),
         tuple(choices),
-        claimed.result if claimed and not choices else None,
-        clear.result if clear and budget is None else None,
+        named.result if named else None,
         waiting,
     )
+
+
+def _with_user(choices: Sequence[Choice], whole: Sequence[Choice]) -> list[Choice]:
+    """Return choices with the first of a whole user that is worth it, unless it names the same again."""
+    worth = [each for each in whole if not each.cell.nothing_sent_wins] or whole
+    added = [each for each in worth[:1] if not any(each.cell.best is own.cell.best for own in choices)]
+    return [*choices, *added]
 
 
 def _choice(cells: Sequence[GridCell], metric: Metric) -> Choice | None:

@@ -237,6 +237,14 @@ def test_answers_are_told_as_approved() -> None:
     check("answers", "\n".join(told))
 
 
+def test_of_two_runs_of_nothing_sent_the_first_is_the_one_that_counts() -> None:
+    other = [{**row, "name": "another", "rmse": 2.0} for row in QUIET]
+    answer = answer_to(results(QUIET, lines("a", 1.0, "local", 0.9, 0.9), other), RMSE, "rating")
+    (choice, *_) = answer.choices
+    assert choice.cell.against is not None
+    assert (answer.baseline, choice.cell.against.mean) == (BASE, pytest.approx(BASE - 0.9))
+
+
 def test_until_each_protocol_has_a_run_there_is_no_answer() -> None:
     waiting = "no answer yet: 2 of 64 protocols have a run"
     answer = answer_to(results(QUIET, lines("a", 1.0, "local", 0.8)), RMSE, "rating", waiting=waiting)
