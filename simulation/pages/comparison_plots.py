@@ -8,6 +8,7 @@ import numpy as np
 
 from dprec.accounting import COMPARABLE_UNITS, ComparableUnit
 from simulation.analysis.comparison_files import ComparisonFiles
+from simulation.analysis.gains import NOTHING_SENT
 from simulation.analysis.protocol_results import ProtocolResult, at_reference, by_protocol, reference_budget
 from simulation.analysis.vocabulary import Metric, listed, size
 from simulation.pages.figures.accuracy import (
@@ -27,8 +28,9 @@ from simulation.storage.run_files import read_rounds
 
 def _caption(results: Sequence[ProtocolResult], *more: str, dagger: bool = True, at: bool = True) -> str:
     words = [*more, "Point at a place to see its name and figures."]
-    if any(result.baseline for result in results):
-        words.append("Shaded: worse than nothing sent. Thin lines across: the other baselines.")
+    baselines = {result.baseline for result in results} - {None}
+    words += ["Shaded: worse than nothing sent."] * (NOTHING_SENT in baselines)
+    words += ["Thin lines across: the other baselines."] * bool(baselines - {NOTHING_SENT})
     if at and (budget := reference_budget(results)) is not None:
         words.append(f"Protocols with a budget are at ε = {budget:g}, or next to it.")
     if dagger and any(result.falls_short for result in results):

@@ -328,5 +328,5 @@ def draw_accuracy_against_users(courses: Sequence[Course], metric: Metric, looks
     crossings = [course.crossing for course in courses if course.crossing]
     at = np.interp(np.log(crossings), np.log(users), reached) if crossings else []
     rings = Line(crossings, at, INK, 0, marker="o", radius=5.5, hollow="none")
-    legend = [Entry("begins to beat nothing sent", INK, "o", None)] * bool(crossings)
+    legend = [Entry("begins to beat nothing sent", INK, "o", None, hollow=True)] * bool(crossings)
     return _panel(metric.heading, x, lines, metric, looks, [rings], legend)

@@ -91,5 +91,6 @@ def _axis(ax: Axes, which: str, axis: Axis) -> None:
 def _handle(entry: Entry) -> Line2D:
     style: Any = "none" if entry.dashes is None else line_style(entry.dashes)
     return Line2D(
-        [], [], color=entry.colour, marker=entry.marker or "none", linestyle=style, label=entry.label
-    )
+        [], [], color=entry.colour, marker=entry.marker or "none", linestyle=style, label=entry.label,
+        fillstyle="none" if entry.hollow else "full",
+    )  # fmt: skip

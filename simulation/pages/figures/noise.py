@@ -156,16 +156,11 @@ class SampledNoise:
 def sampled_noise_plot(epsilon: float, noises: Sequence[SampledNoise]) -> Plot:
     """Return the plot of the noise that was sampled at one epsilon."""
     low, high = _window(noises)
-    outside = [
-        f"{noise.protocol} has {share:.0%} of its noise outside the panel"
+    words = "; ".join(
+        f"{noise.protocol} ({noise.mechanism}): {noise.difference:.2%} from theory in total variation, "
+        f"{_outside(noise, low, high):.0%} of its noise outside the panel"
         for noise in noises
-        if (share := _outside(noise, low, high)) >= 0.005
-    ]
-    distances = [
-        f"{noise.protocol} ({noise.mechanism}): {noise.difference:.2%} from theory in total variation"
-        for noise in noises
-    ]
-    words = "; ".join([*distances, *outside])
+    )
     return Plot(
         f"noise-epsilon-{epsilon:g}",
         f"Noise at ε = {epsilon:g} per rating",
@@ -181,7 +176,7 @@ def _draw_sampled_noise(noises: Sequence[SampledNoise]) -> list[Panel]:
     marks: list[Mark] = []
     legend, most = [], 0.0
     for place, noise in enumerate(noises):
-        colour, dashes = ramp(len(noises))[place], DASHES[place % len(DASHES)]
+        colour, dashes = SERIES[place % len(SERIES)], DASHES[place // len(SERIES) % len(DASHES)]
         densities = [shares / np.diff(noise.edges) for shares in (noise.sampled, noise.theory)]
         marks.append(Line(*stairs(noise.edges, densities[0]), colour, 0, fill=0.3))
         marks.append(Line(*stairs(noise.edges, densities[1]), colour, 1.4, dashes))
@@ -204,8 +199,7 @@ def _window(noises: Sequence[SampledNoise]) -> tuple[float, float]:
 
 
 def _outside(noise: SampledNoise, low: float, high: float) -> float:
-    inside = (noise.edges[:-1] >= low) & (noise.edges[1:] <= high)
-    return float(noise.theory[~inside].sum())
+    return float(noise.theory[(noise.edges[:-1] < low) | (noise.edges[1:] > high)].sum())
 
 
 _BOUND, _MEASURED = "distance_bound", "distance_measured"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from simulation.pages.figures.marks import Axis, Mark
 
@@ -67,6 +67,8 @@ class Entry:
     """None for a marker without a line."""
     at: float = 0.0
     """For a name at the end of a line: where it ends, on the vertical axis."""
+    hollow: bool = False
+    """Whether only the edge of its marker is drawn."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class Panel:
     """Names at the right, at the height where their lines end."""
     legend: Sequence[Entry] = ()
     """Below the panel."""
-    notes: Sequence[str] = field(default=())
+    notes: Sequence[str] = ()
     """Below the title."""
     width: float = 430.0
     height: float = 200.0

@@ -210,7 +210,8 @@ def _entry(entry: Entry, x: float, y: float) -> str:
         )
     if entry.marker:
         shape = marker(entry.marker, x + (_SAMPLE - 4) / 2, y, 3.2)
-        sample += f'<path d="{shape}" fill="{entry.colour}"/>'
+        fill = f'"none" stroke="{entry.colour}"' if entry.hollow else f'"{entry.colour}"'
+        sample += f'<path d="{shape}" fill={fill}/>'
     return sample + _text(x + _SAMPLE, y + 0.35 * _SMALL, entry.label, INK)
 
 

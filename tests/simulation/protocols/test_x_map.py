@@ -407,7 +407,7 @@ def test_the_directory_holds_predictions_and_the_picture(tmp_path: Path) -> None
     assert "The two domains as layers" in text
     assert "AlterEgo" in text
     for name in ("layers", "alter-ego"):
-        assert (tmp_path / "figures" / f"{name}.png").stat().st_size > 5000
+        assert (tmp_path / "figures" / f"{name}.svg").stat().st_size > 1000
     with (tmp_path / "predictions.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert rows
