@@ -28,6 +28,7 @@ from simulation.pages.evaluation_parts import EvaluationPart, RunLinks
 from simulation.pages.figures.looks import Looks
 from simulation.pages.figures.panels import SERIES
 from simulation.pages.page import Section, paragraph, table
+from simulation.storage.directories import FIGURES
 
 RowAnchors = Mapping[tuple[str, float | None], str]
 """Anchors of the rows of all results, by protocol and budget."""
@@ -89,10 +90,14 @@ def headline_table(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Co
     columns = _headline_columns(part, anchors, every)
     caption = f"Each protocol{at}; the most accurate first"
     rows = table(caption, columns, shown, sortable=False, style="headline", attributes=attributes)
+    drawn = (part.files.directory / FIGURES).is_dir()
     return rows + Markup(
         '<p class="all"><a href="#table{}">{}{} results</a>, to filter and sort · '
-        '<a href="comparison.csv">comparison.csv</a> · <a href="figures/">figures</a></p>'
-    ).format(part.suffix, more, len(part.results))
+        '<a href="comparison.csv">comparison.csv</a>{}</p>'
+    ).format(part.suffix, more, len(part.results), _FIGURES if drawn else "")
+
+
+_FIGURES = Markup(' · <a href="figures/">figures</a>')
 
 
 def results_table(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course]) -> Markup:
