@@ -103,8 +103,13 @@ _FIGURES = Markup(' · <a href="figures/">figures</a>')
 def results_table(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course]) -> Markup:
     """Return every figure of every result; at first the columns of the headline are shown."""
     first = _headline_columns(part, anchors, every)
-    known = {column.title for column in first} | {"budget"}
-    others = [each for each in every_column(part.metric, part.results) if each.title not in known]
+    titles = {column.title for column in first} | {"budget"}
+    known = {figure for column in first for figure in column.figures}
+    others = [
+        each
+        for each in every_column(part.metric, part.results)
+        if each.title not in titles and not (each.figures and known.issuperset(each.figures))
+    ]
     return table(
         "Means over seeds and folds; ε is the largest proved of any run",
         [*first, *others, *_timing_columns(part.files), RUNS],
