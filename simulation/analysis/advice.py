@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
-from dprec.accounting import COMPARABLE_UNITS, LEAST_TRUST_FIRST, ComparableUnit, Trust
+from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit, Trust
 from dprec.errors import InputError
 from simulation.analysis.answer import SLACK, Candidate, candidates
 from simulation.analysis.comparison_files import waiting_in
@@ -98,30 +99,20 @@ class AdviceLimits:
         return ", ".join([*said, *(["with the item set hidden"] if self.hide_items else [])])
 
 
-def privacy_unit(name: str) -> ComparableUnit:
-    """Return the privacy unit of that name.
+_Named = TypeVar("_Named", bound=str)
+
+
+def one_of(option: str, name: str, accepted: Sequence[_Named]) -> _Named:
+    """Return what an option names.
 
     Raises
     ------
     InputError
     """
-    for unit in COMPARABLE_UNITS:
-        if unit == name:
-            return unit
-    raise InputError("--per", repr(name), " or ".join(COMPARABLE_UNITS))
-
-
-def most_trust(name: str) -> Trust:
-    """Return the limit of trust of that name.
-
-    Raises
-    ------
-    InputError
-    """
-    for trust in LEAST_TRUST_FIRST:
-        if trust == name:
-            return trust
-    raise InputError("--trust", repr(name), ", ".join(LEAST_TRUST_FIRST))
+    for each in accepted:
+        if each == name:
+            return each
+    raise InputError(option, repr(name), ", ".join(accepted))
 
 
 def _counted_loss(result: ProtocolResult, unit: ComparableUnit, *, claimed: bool) -> float | None:

@@ -240,10 +240,8 @@ class Answer:
     """For what budgets were given for: values and whole profiles; then for a whole user, where budgets were
     given for a rating and another protocol is the one to take.
     """
-    claimed: ProtocolResult | None
-    """The most accurate protocol whose promise is not proved, if nothing here is proved."""
-    without_privacy: ProtocolResult | None
-    """The most accurate protocol without privacy, if none has a budget."""
+    unproved: ProtocolResult | None
+    """Where there is no choice, the most accurate protocol that claims the budget, or has none."""
     waiting: str | None = None
     """Why there is no answer yet: until each protocol has a run, nothing is said."""
 
@@ -270,9 +268,8 @@ def answer_to(
         Why there is no answer yet, as `ComparisonFiles.waiting` says.
     """
     budget, every = reference_budget(results), candidates(results, metric)
-    unproved = [each for each in every if each.result.falls_short and each.result.budget == budget]
-    clear = _best([each for each in every if each.result.reference], metric)
-    claimed, reached = _best(unproved, metric), {each.result.baseline: each.accuracy for each in every}
+    others = [each for each in every if each.result.budget == budget and each.result.baseline is None]
+    unproved, reached = _best(others, metric), {each.result.baseline: each.accuracy for each in every}
 
     def of(unit: ComparableUnit, *hiding: bool) -> list[Choice]:
         epsilons = [] if budget is None else [budget]
@@ -294,8 +291,7 @@ def answer_to(
         reached.get(NOTHING_SENT),
         reached.get(SETS_ONLY),
         tuple(choices),
-        claimed.result if claimed and not choices else None,
-        clear.result if clear and budget is None else None,
+        unproved.result if unproved and not choices else None,
         waiting,
     )
 

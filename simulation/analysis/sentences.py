@@ -24,10 +24,8 @@ def answer_sentences(answer: Answer) -> tuple[str, ...]:
     """Return what a comparison says of one evaluation: the first sentence is its verdict."""
     if answer.waiting:
         return (f"{answer.waiting[0].upper()}{answer.waiting[1:]}.",)
-    if answer.budget is None:
-        return (_without_budgets(answer),)
     if not answer.choices:
-        return (_without_proof(answer),)
+        return (_without_choice(answer),)
     said = [_chosen(choice, answer, first=place == 0) for place, choice in enumerate(answer.choices)]
     return (*said, _guesses(answer))
 
@@ -76,7 +74,7 @@ def _chosen(choice: Choice, answer: Answer, *, first: bool) -> str:
     if cell.against and not cell.against.better:
         return f"{lead}nothing beats sending nothing{base}; nearest, {named}, {cell.against.written}."
     gained = "" if cell.against is None else f", {cell.against.written} than nothing sent"
-    unsure = " (how sure is not known)" if first and cell.against and cell.against.low is None else ""
+    unsure = " (uncertainty unknown)" if first and cell.against and cell.against.low is None else ""
     reached = f"{_alike(cell)}, {_reached(best, metric)}"
     return f"{lead}{named}{reached}{gained}{base}{unsure}; {price(best)}{_without_trust(choice)}."
 
@@ -132,15 +130,11 @@ def _guesses(answer: Answer) -> str:
     return f"At ε = {epsilon:g}, {_guess_of(what, epsilon)}{apart}."
 
 
-def _without_budgets(answer: Answer) -> str:
-    named = answer.without_privacy
-    reached = f"; {named.title} reaches {_reached(named, answer.metric)}" if named else ""
-    return f"No protocol here has a budget{reached}."
-
-
-def _without_proof(answer: Answer) -> str:
-    claimed = answer.claimed
-    said = f"No protocol here is proved to keep ε = {loss(answer.budget)} per {answer.unit}"
-    if claimed is None:
+def _without_choice(answer: Answer) -> str:
+    """Say that no protocol keeps a budget, and what the most accurate reaches all the same."""
+    kept = "has a budget" if answer.budget is None else f"is proved to keep ε = {loss(answer.budget)}"
+    said = f"No protocol here {kept}" + ("" if answer.budget is None else f" per {answer.unit}")
+    if answer.unproved is None:
         return f"{said}."
-    return f"{said}; {claimed.title} ({claimed.word} only) reaches {_reached(claimed, answer.metric)}."
+    only = f" ({answer.unproved.word} only)" if answer.unproved.falls_short else ""
+    return f"{said}; {answer.unproved.title}{only} reaches {_reached(answer.unproved, answer.metric)}."

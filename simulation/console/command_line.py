@@ -260,14 +260,15 @@ def advise(
 
     A protocol that is not better than nothing sent by more than its uncertainty is never named.
     """
-    from simulation.analysis.advice import AdviceLimits, advice_lines, most_trust, privacy_unit
+    from dprec.accounting import COMPARABLE_UNITS, LEAST_TRUST_FIRST
+    from simulation.analysis.advice import AdviceLimits, advice_lines, one_of
     from simulation.analysis.advice import advise as advice
     from simulation.analysis.comparison_files import declared_lines
     from simulation.console.terminal import print_lines
 
-    trusted = most_trust("secure-aggregation" if untrusted and trust == "central" else trust)
-    unit = privacy_unit(per)
-    messages, network = (math.inf if most is None else most for most in (max_bytes, max_network_bytes))
+    most = "secure-aggregation" if untrusted and trust == "central" else trust
+    trusted, unit = one_of("--trust", most, LEAST_TRUST_FIRST), one_of("--per", per, COMPARABLE_UNITS)
+    messages, network = (math.inf if each is None else each for each in (max_bytes, max_network_bytes))
     limits = AdviceLimits(epsilon, unit, messages, trusted, hide_items, claimed, delta, network)
     print_lines([*advice_lines(advice(directory, limits, metric)), *declared_lines(directory)])
 

@@ -168,8 +168,9 @@ def _fitted_results(
     ordered = [names, *(_of_column(column, small.results, brief=brief) for column in columns)]
     ranked = [replace(column, rank=place) for place, column in enumerate(ordered)]
     gained = brief and any(column.title == GAIN_IN_BRIEF for column in columns)
-    note = "gain: over nothing sent; n.s.: not significant" if gained else ""
-    return fitted(ranked, width, small.title, note)
+    notes = ["gain: over nothing sent; n.s.: not significant"] if gained else []
+    notes += ["*: named above"] if any(cell.endswith(" *") for cell in names.cells) else []
+    return fitted(ranked, width, small.title, "; ".join(notes))
 
 
 def _of_column(column: ResultColumn, results: Sequence[ProtocolResult], *, brief: bool) -> Column:

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from dprec.accounting import COMPARABLE_UNITS
 from dprec.errors import InputError
-from simulation.analysis.advice import AdviceLimits, advice_lines, advise, privacy_unit
+from simulation.analysis.advice import AdviceLimits, advice_lines, advise, one_of
 from simulation.storage.tables import csv_of_rows
 from tests.approved import check
 
@@ -180,8 +181,9 @@ def test_a_comparison_in_which_a_protocol_has_no_run_gives_no_advice(table: Tabl
 
 
 def test_unknown_unit() -> None:
-    with pytest.raises(InputError, match="--per: 'cell'; accepted: rating or user"):
-        privacy_unit("cell")
+    assert one_of("--per", "user", COMPARABLE_UNITS) == "user"
+    with pytest.raises(InputError, match="--per: 'cell'; accepted: rating, user"):
+        one_of("--per", "cell", COMPARABLE_UNITS)
 
 
 def test_foreign_directories(tmp_path: Path) -> None:

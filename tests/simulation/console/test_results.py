@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from simulation.console.results import comparison_tables, print_tables
+from simulation.console.results import comparison_answer, comparison_tables, print_tables
 from simulation.console.terminal import Column, fitted
 
 
@@ -161,3 +162,22 @@ def test_what_a_decision_needs_fits_into_80_columns_and_the_answer_is_marked() -
     assert columns["gain"] == ["+0.100", "n.s.", "-0.100", "–"]
     assert columns["ε per user"] == ["4", "4", "1, δ", "4"]
     assert columns["network bytes per user"] == ["52,200", "52,200", "52,200", "–"]
+
+
+def test_the_answer_comes_once_every_protocol_has_a_run() -> None:
+    rows = [row("blp", 1, rmse=0.9, status="proved"), row("quiet", 1, rmse=1.0, baseline="nothing-sent")]
+    match = SimpleNamespace(epsilon="rating", delta=None)
+
+    def answer(*planned: str) -> tuple[list[str], set[Any]]:
+        comparison = SimpleNamespace(
+            config=SimpleNamespace(match=match), cells=[SimpleNamespace(protocol=name) for name in planned]
+        )
+        return comparison_answer(SimpleNamespace(comparison=comparison, rows=rows))  # type: ignore[arg-type]
+
+    assert answer("blp", "blp", "quiet", "late") == (
+        ["No answer yet: 2 of 3 protocols have a run."],
+        set(),
+    )
+    said, marked = answer("blp", "quiet")
+    assert said[0].startswith("ε = 1 for the value of one rating: blp in the local model, RMSE 0.900, ")
+    assert marked == {("blp", 1.0)}
