@@ -176,10 +176,9 @@ def _progress(files: ComparisonFiles) -> str:
 
 
 def _provenance(files: ComparisonFiles, *, projected: bool) -> Section:
-    words = Markup(
-        '<a href="comparison.csv">comparison.csv</a> holds the figures of every run, timing.csv how long '
-        "each took, cells/ the runs themselves, comparison.yaml the configuration, and "
-        '<a href="figures/">figures/</a> the figures as SVG.'
+    words = (
+        "comparison.csv holds the figures of every run, timing.csv how long each took, cells/ the runs "
+        "themselves, comparison.yaml the configuration, and figures/ the figures as SVG."
     )
     hint = () if projected else (paragraph(HOW_TO_PROJECT),)
     return Section(

@@ -28,6 +28,7 @@ from simulation.pages.evaluation_parts import EvaluationPart, RunLinks
 from simulation.pages.figures.looks import Looks
 from simulation.pages.figures.panels import SERIES
 from simulation.pages.page import Section, paragraph, table
+from simulation.storage.directories import FIGURES
 
 RowAnchors = Mapping[tuple[str, float | None], str]
 """Anchors of the rows of all results, by protocol and budget."""
@@ -89,17 +90,26 @@ def headline_table(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Co
     columns = _headline_columns(part, anchors, every)
     caption = f"Each protocol{at}; the most accurate first"
     rows = table(caption, columns, shown, sortable=False, style="headline", attributes=attributes)
+    drawn = (part.files.directory / FIGURES).is_dir()
     return rows + Markup(
         '<p class="all"><a href="#table{}">{}{} results</a>, to filter and sort · '
-        '<a href="comparison.csv">comparison.csv</a> · <a href="figures/">figures</a></p>'
-    ).format(part.suffix, more, len(part.results))
+        '<a href="comparison.csv">comparison.csv</a>{}</p>'
+    ).format(part.suffix, more, len(part.results), _FIGURES if drawn else "")
+
+
+_FIGURES = Markup(' · <a href="figures/">figures</a>')
 
 
 def results_table(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course]) -> Markup:
     """Return every figure of every result; at first the columns of the headline are shown."""
     first = _headline_columns(part, anchors, every)
-    known = {column.title for column in first} | {"budget"}
-    others = [each for each in every_column(part.metric, part.results) if each.title not in known]
+    titles = {column.title for column in first} | {"budget"}
+    known = {figure for column in first for figure in column.figures}
+    others = [
+        each
+        for each in every_column(part.metric, part.results)
+        if each.title not in titles and not (each.figures and known.issuperset(each.figures))
+    ]
     return table(
         "Means over seeds and folds; ε is the largest proved of any run",
         [*first, *others, *_timing_columns(part.files), RUNS],

@@ -16,7 +16,7 @@ from simulation.analysis.protocol_results import ProtocolResult, by_protocol
 from simulation.analysis.vocabulary import Metric, loss, loss_per, size, with_spread
 from simulation.pages.figures.axes import accuracy_axis, log_axis
 from simulation.pages.figures.looks import Looks, most_telling, nothing_sent_marks, told_apart, trust_legend
-from simulation.pages.figures.marks import Axis, Line, Mark, Spot, Text
+from simulation.pages.figures.marks import Axis, Line, Mark, Spot, Text, strokes
 from simulation.pages.figures.panels import FAINT, INK, MUTED, SURFACE, Entry, Panel, printable, shortened
 from simulation.pages.figures.rendering import text_width
 
@@ -43,8 +43,7 @@ class Series:
     def bars(self, colour: str) -> Line:
         """Return its error bars."""
         half = np.zeros(self.y.size) if self.deviation is None else self.deviation
-        ends = np.stack([self.y - half, self.y + half, np.full(self.y.size, np.nan)])
-        return Line(np.repeat(self.x, 3), ends.T.ravel(), colour, 1.1)
+        return Line(*strokes(self.x, self.y - half, self.y + half), colour, 1.1)
 
 
 def _series(

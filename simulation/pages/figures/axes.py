@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from simulation.analysis.vocabulary import SIZES, THOUSANDS, Metric, short, size
@@ -76,14 +77,21 @@ def plain_axis(
     high: float,
     label: str = "",
     *,
+    pad: float = 0.0,
     ticks: int = 5,
     percent: bool = False,
     in_bytes: bool = False,
     grid: bool = False,
 ) -> Axis:
-    """Return a linear axis with few ticks and plain numbers on them."""
-    if not low < high:
-        low, high = low - (0.05 * abs(low) or 0.5), high + (0.05 * abs(high) or 0.5)
+    """Return a linear axis with few ticks and plain numbers on them.
+
+    Parameters
+    ----------
+    pad : float
+        Space beyond both ends, relative to the range.
+    """
+    beyond = pad * (high - low) if low < high else 0.05 * abs(low) or 0.5
+    low, high = low - beyond, high + beyond
     return Axis(
         low, high, _plain_ticks(low, high, ticks, percent=percent, in_bytes=in_bytes), label, grid=grid
     )
@@ -92,10 +100,8 @@ def plain_axis(
 def level_axis(levels: Sequence[float], label: str = "", *, grid: bool = False) -> Axis:
     """Return a linear axis for ratings, with a tick at each if they are few."""
     low, high = float(levels[0]), float(levels[-1])
-    margin = 0.06 * (high - low) or 0.5
-    if len(levels) > 6:
-        return plain_axis(low - margin, high + margin, label, grid=grid)
-    return Axis(low - margin, high + margin, [(at, f"{at:g}") for at in levels], label, grid=grid)
+    axis = plain_axis(low, high, label, pad=0.06, grid=grid)
+    return axis if len(levels) > 6 else replace(axis, ticks=[(at, f"{at:g}") for at in levels])
 
 
 def _plain_ticks(
@@ -163,8 +169,7 @@ def accuracy_axis(
     if 0 < _WIDE_RANGE * low < high:
         axis = log_axis([low, high], labels=8, grid=True)
     else:
-        spread = (high - low) or 0.1 * abs(high) or 1.0
-        axis = plain_axis(low - _MARGIN * spread, high + _MARGIN * spread, grid=True)
+        axis = plain_axis(low, high, pad=_MARGIN, grid=True)
     if not beyond:
         return axis, ()
     arrow = "↑" if metric.lower_is_better else "↓"

@@ -28,11 +28,10 @@ def numbers(value: Any) -> list[float]:
 
 def draw_completion(trace: Sequence[float], pi: Sequence[float], sigma: Sequence[float]) -> list[Panel]:
     """Draw how a mixture was fitted: the log-likelihood by step, and the Gaussians around 0 it ended with."""
-    margin = 0.06 * (max(trace) - min(trace)) or 0.5
     steps = Panel(
         "Log-likelihood by step",
         plain_axis(1, len(trace), "step"),
-        plain_axis(min(trace) - margin, max(trace) + margin, grid=True),
+        plain_axis(min(trace), max(trace), pad=0.06, grid=True),
         [Line(range(1, len(trace) + 1), trace, SERIES[0], marker="o", radius=2)],
     )
     reach = 3 * max(sigma)
@@ -127,22 +126,19 @@ def _draw_alter_ego(diagnostics: dict[str, Any]) -> list[Panel]:
     ego, domains = diagnostics["alter_ego"], diagnostics["domains"]
     sides = ("before", "source", "source_ratings"), ("after", "target", "items")
     return [
-        _ratings(f"{side.capitalize()}: {domains[domain]}", ego[side], ego[total], ego["scale"], SERIES[0])
-        for place, (side, domain, total) in enumerate(sides)
+        _ratings(f"{side.capitalize()}: {domains[domain]}", ego[side], ego[total], ego["scale"])
+        for side, domain, total in sides
     ]
 
 
-def _ratings(
-    title: str, rated: Sequence[Sequence[Any]], total: int, scale: Sequence[float], colour: str
-) -> Panel:
-    rows = range(len(rated))
-    margin = 0.05 * (scale[1] - scale[0])
-    marks: list[Mark] = [Line([scale[0] - margin, float(value)], [-row, -row], colour, 1.2, opacity=0.5)
-                         for row, (_, value) in zip(rows, rated, strict=True)]  # fmt: skip
-    marks.append(Line([float(value) for _, value in rated], [-row for row in rows], colour, 0, marker="o"))
-    more = total - len(rated)
-    x = plain_axis(
-        scale[0] - margin, scale[1] + margin, "rating" + (f"; {more} more not shown" if more > 0 else "")
-    )
-    names = [(-row, shortened(str(name))) for row, (name, _) in zip(rows, rated, strict=True)]
-    return Panel(title, x, Axis(-len(rated) + 0.4, 0.6, names), marks, height=max(60.0, 18.0 * len(rated)))
+def _ratings(title: str, rated: Sequence[Sequence[Any]], total: int, scale: Sequence[float]) -> Panel:
+    label = "rating" if total <= len(rated) else f"rating; {total - len(rated)} more not shown"
+    x = plain_axis(scale[0], scale[1], label, pad=0.05)
+    values, rows = [float(value) for _, value in rated], [-row for row in range(len(rated))]
+    marks: list[Mark] = [
+        Line([x.low, value], [row, row], SERIES[0], 1.2, opacity=0.5)
+        for value, row in zip(values, rows, strict=True)
+    ]
+    marks.append(Line(values, rows, SERIES[0], 0, marker="o"))
+    names = [(row, shortened(str(name))) for row, (name, _) in zip(rows, rated, strict=True)]
+    return Panel(title, x, Axis(0.4 - len(rated), 0.6, names), marks, height=max(60.0, 18.0 * len(rated)))

@@ -158,6 +158,12 @@ class Line:
         )  # fmt: skip
 
 
+def strokes(x: ArrayLike, low: ArrayLike, high: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return upright strokes between two heights at every place, as one broken line."""
+    ends = np.array([low, high, np.full(np.size(x), np.nan)])
+    return np.repeat(np.asarray(x, dtype=np.float64), 3), ends.T.ravel()
+
+
 def stairs(edges: ArrayLike, heights: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the outline of columns that stand on 0 between edges."""
     return np.repeat(edges, 2), np.concatenate([[0.0], np.repeat(heights, 2), [0.0]])

@@ -70,8 +70,7 @@ def _expected(mechanisms: Sequence[tuple[str, Look, DeviceChannel]]) -> Panel:
         named = shortened(first, 20) + (f" + {len(others)}" if others else "")
         ends.append(Entry(named, colour, look.marker, dashes, sent[-1]))
         values = [*values, *noise.expected.tolist()]
-    margin = 0.06 * (max(values) - min(values))
-    y = plain_axis(min(values) - margin, max(values) + margin, grid=True)
+    y = plain_axis(min(values), max(values), pad=0.06, grid=True)
     x = level_axis(inputs.tolist(), "true rating, r")
     return Panel("Mean of what the server reads, E[r*|r]", x, y, marks, ends)
 

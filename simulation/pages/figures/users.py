@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from simulation.analysis.vocabulary import Metric, loss, main_metric, profiles_compared, short, size
+from simulation.analysis.vocabulary import Metric, loss, main_metric, number, profiles_compared, short, size
 from simulation.pages.figures.axes import level_axis, log_axis, plain_axis
 from simulation.pages.figures.looks import TRUST_LOOKS, Looks, nothing_sent_marks
-from simulation.pages.figures.marks import Axis, Line, Mark, Spot, stairs
+from simulation.pages.figures.marks import Axis, Line, Mark, Spot, stairs, strokes
 from simulation.pages.figures.panels import INK, MUTED, Entry, Panel, empty, printable, shortened
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import PrivacySummary
@@ -99,33 +99,41 @@ def draw_rounds(run: RunFiles, metric: Metric, baseline: float | None, width: fl
     baseline : float or None
         What is reached with nothing sent, which is drawn across; what is worse is shaded.
     """
+    baseline = baseline if metric.column in _HELD_AGAINST else None
     rounds = evaluated_rounds(run.rounds, metric)
     spent = [total / run.summary.traffic.users for _, total, _ in rounds]
     values = [value for _, _, value in rounds]
     known = values if baseline is None else [*values, baseline]
-    margin = 0.08 * ((max(known) - min(known)) or 0.1 * abs(known[0]) or 1.0)
     label = "bytes of messages per user so far, both ways"
     if min(spent) > 0:
         x = log_axis(spent, label, in_bytes=True, labels=5)
     else:
         x = plain_axis(0, max(spent) * 1.05, label, ticks=4, in_bytes=True)
-    y = plain_axis(min(known) - margin, max(known) + margin, metric.heading, grid=True)
+    y = plain_axis(min(known), max(known), metric.heading, pad=0.08, grid=True)
     marks: list[Mark] = [] if baseline is None else nothing_sent_marks(x, y, [x.high], [baseline], metric)
     colour = _colour(run)
     marks.append(Line(spent, values, colour, 1.7, marker="o", radius=2.6))
     marks += [
         Spot(
-            at, value, f"round {number}: {metric.label} {value:.{metric.digits}f}, {size(at)} per user so far"
+            at, value, f"round {place}: {metric.label} {value:.{metric.digits}f}, {size(at)} per user so far"
         )
-        for at, (number, _, value) in zip(spent, rounds, strict=True)
+        for at, (place, _, value) in zip(spent, rounds, strict=True)
     ]
     legend = [Entry(f"rounds {rounds[0][0]} to {rounds[-1][0]}", colour, "o")]
-    notes: list[str] = []
-    if baseline is not None:
-        legend.append(Entry(f"nothing sent: {baseline:.{metric.digits - 1}f}", INK))
-        if metric.better(baseline, values[-1]):
-            notes = [f"Worse than nothing sent, by {abs(values[-1] - baseline):.{metric.digits - 1}f}."]
+    legend += [] if baseline is None else [Entry(f"nothing sent: {number(baseline, metric.digits - 1)}", INK)]
+    notes = _worse(metric, values[-1], baseline)
     return Panel(f"{metric.label} by round", x, y, marks, legend=legend, notes=notes, width=width, height=180)
+
+
+_HELD_AGAINST = ("rmse", "sign_accuracy")
+"""The metrics of `Summary.nothing_sent`."""
+
+
+def _worse(metric: Metric, reached: float, baseline: float | None) -> list[str]:
+    """Say that a run is worse than nothing sent, if it is."""
+    if baseline is None or metric.column not in _HELD_AGAINST or not metric.better(baseline, reached):
+        return []
+    return [f"Worse than nothing sent, by {number(abs(reached - baseline), metric.digits - 1)}."]
 
 
 def draw_summary(run: RunFiles) -> list[Panel]:
@@ -143,12 +151,13 @@ def _accuracy(run: RunFiles) -> Panel:
         deployed = run.summary.devices == "deployed"
         words = "known to the devices only" if deployed else "no accuracy was measured"
         return empty("How accurate", words, width=_THIRD)
-    title = f"How accurate: {metric.label} {accuracy[metric.column]:.4g}"
+    reached, baseline = accuracy[metric.column], run.summary.nothing_sent
+    assert reached is not None, "a main metric without a value"
+    title = f"How accurate: {metric.label} {reached:.4g}"
     if len(evaluated_rounds(run.rounds, metric)) > 1:
-        panel = draw_rounds(run, metric, run.summary.nothing_sent, _THIRD)
-    else:
-        panel = _predictions(run.predictions["rating"], run.predictions["prediction"], _colour(run))
-    return replace(panel, title=title)
+        return replace(draw_rounds(run, metric, baseline, _THIRD), title=title)
+    panel = _predictions(run.predictions["rating"], run.predictions["prediction"], _colour(run))
+    return replace(panel, title=title, notes=_worse(metric, reached, baseline))
 
 
 def _losses(run: RunFiles) -> Panel:
@@ -180,26 +189,20 @@ def _predictions(ratings: NDArray[np.float64], predictions: NDArray[np.float64],
     """Draw the distribution of predictions for every true rating, with the line of perfect predictions."""
     groups = group_by_rating(ratings, predictions)
     places = [place for place, _ in groups]
+    ends = [places[0], places[-1]]
     every = np.array([quantiles for _, quantiles in groups])
     least, lower, middle, upper, most = every.T
-    low, high = min(float(every.min()), places[0]), max(float(every.max()), places[-1])
-    margin = 0.06 * (high - low) or 0.5
-    marks: list[Mark] = [Line([places[0], places[-1]], [places[0], places[-1]], MUTED, 1.1, "4 3")]
-    marks += [_strokes(places, least, most, colour, 1.4), _strokes(places, lower, upper, colour, 6)]
-    marks.append(Line(places, middle, colour, 0, marker="o"))
+    marks: list[Mark] = [
+        Line(ends, ends, MUTED, 1.1, "4 3"),
+        Line(*strokes(places, least, most), colour, 1.4, opacity=0.5),
+        Line(*strokes(places, lower, upper), colour, 6, opacity=0.5),
+        Line(places, middle, colour, 0, marker="o"),
+    ]
     for place, (low5, low25, median, high75, high95) in zip(places, every.tolist(), strict=True):
         words = f"true rating {place:g}: median {median:.2f}, middle 50 % {low25:.2f} to {high75:.2f}, "
         marks.append(Spot(place, median, f"{words}middle 90 % {low5:.2f} to {high95:.2f}"))
-    y = plain_axis(low - margin, high + margin, "prediction", grid=True)
+    y = plain_axis(min(least.min(), ends[0]), max(most.max(), ends[1]), "prediction", pad=0.06, grid=True)
     return Panel("", level_axis(places, "true rating"), y, marks, width=_THIRD, height=180)
-
-
-def _strokes(
-    places: Sequence[float], low: NDArray[np.float64], high: NDArray[np.float64], colour: str, width: float
-) -> Line:
-    """Return upright strokes."""
-    ends = np.stack([low, high, np.full(low.size, np.nan)]).T.ravel()
-    return Line(np.repeat(places, 3), ends, colour, width, opacity=0.5)
 
 
 def group_by_rating(

@@ -301,6 +301,9 @@ def test_a_run_is_drawn_against_nothing_sent_and_says_if_it_is_worse(run_directo
         base = [line for line in lines(panel) if line.colour == INK]
         assert [line.y.tolist() for line in base] == [[value] * 3] * (value is not None)
         assert value is None or panel.y.low < value < panel.y.high
+    error = next(metric for metric in METRICS if metric.column == "relative_error")
+    of_error = replace(run, rounds=[replace(each, accuracy={"relative_error": 0.1}) for each in run.rounds])
+    assert not draw_rounds(of_error, error, 0.01).notes
     with_summary = replace(run, summary=run.summary.model_copy(update={"nothing_sent": reached - 0.5}))
     assert list(draw_summary(with_summary)[0].notes) == ["Worse than nothing sent, by 0.500."]
 
