@@ -140,6 +140,12 @@ class FamilyContract:
         sizes = 8 * np.array([len(report) for report in family.encode(people, self.draws(people))])
         assert abs(sizes.mean() - family.size(ratings).bits) <= _PADDING + 0.1 * family.size(ratings).bits
 
+    def test_the_parts_of_a_report_are_all_of_it(self, family: ReportFamily) -> None:
+        """What a page names as the parts of a report fills it, but for padding."""
+        people = self.people(40)
+        for report in family.encode(people, self.draws(people)):
+            assert 0 <= 8 * len(report) - sum(family.parts(report).values()) < 8
+
     def test_users_without_ratings_report_and_lose_nothing_more(self, family: ReportFamily) -> None:
         """An empty profile is a profile: its report is valid, and costs no more than any other."""
         nobody = Profiles(

@@ -36,6 +36,10 @@ _BETWEEN: dict[tuple[Trust, str], str] = {
 """Who stands between devices and server, for what kind of report."""
 
 
+_LONGEST = 16
+"""Letters of a user's id for which a drawing has room."""
+
+
 @dataclass(frozen=True)
 class Step:
     """Messages of one kind, one way."""
@@ -89,8 +93,9 @@ def drawing_of(run: RunFiles) -> Drawing | None:
     if told is None:
         return None
     trust = run.summary.privacy.trust
+    shown = told.user if len(told.user) <= _LONGEST else f"{told.user[: _LONGEST - 1]}…"
     return Drawing(
-        user=f"user {told.user}, {plural(told.ratings, 'rating')}",
+        user=f"user {shown}, {plural(told.ratings, 'rating')}",
         steps=[_step(each, trust) for each in told.messages],
         totals=(_total(run, told, up=True), _total(run, told, up=False)),
         server_sees=result_of(run.summary).server_sees,
@@ -124,7 +129,5 @@ def _total(run: RunFiles, told: UserMessages, *, up: bool) -> str:
     own = [each for each in told.messages if each.up is up]
     payload, message = sum(each.payload_bytes for each in own), sum(each.message_bytes for each in own)
     network = float(run.traffic[f"{'up' if up else 'down'}link_network_bytes"][0])
-    return (
-        f"{'up' if up else 'down'} in all: {payload:,} bytes in messages of {message:,}; "
-        f"{size(network)} on the network"
-    )
+    way = "up" if up else "down"
+    return f"{way}: {payload:,} bytes, {message:,} in messages, {size(network)} on the network"

@@ -43,11 +43,12 @@ def _parts(family: ReportFamily, report: bytes) -> dict[str, int]:
     return parts if 0 <= 8 * len(report) - sum(parts.values()) < 8 else {}
 
 
-def messages_of(protocol: Protocol, train: Ratings, traffic: TrafficLedger) -> UserMessages | None:
-    """Return the messages of the first user of a simulation; None if there are none."""
+def messages_of(protocol: Protocol, train: Ratings, traffic: TrafficLedger, seed: int) -> UserMessages | None:
+    """Return the messages of the first user of a simulation with some seed; None if there are none."""
     if not traffic.first_user:
         return None
-    family = protocol.setup().family(train.scale, train.n_items)
+    held = protocol.held_ratings(train, seed)
+    family = protocol.setup().family(held.scale, held.n_items)
     masked = protocol.guarantee((train.n_users, train.n_items)).trust == "secure-aggregation"
     kinds = tuple(
         MessagesOfKind(

@@ -102,6 +102,7 @@ def test_hostile_names_are_text(tmp_path: Path, tiny: dict[str, Any]) -> None:
     _, drawing = drawing_from(tmp_path / "run")
     svg = drawing_svg(drawing)
     assert "<script" not in svg
+    assert drawing.user == "user <script>alert(1…, 9 ratings"
     assert ElementTree.fromstring(svg).find(f".//{SVG}script") is None
 
 
