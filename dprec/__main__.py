@@ -3,6 +3,8 @@
 Only `sys` is imported outside the guard, so that an interrupt prints one line whenever it comes.
 """
 
+from __future__ import annotations
+
 import sys
 
 
