@@ -121,7 +121,7 @@ class Own:
 def read(path: Path, same: Callable[[Line], bool], metric: str) -> list[Own]:
     with path.open(newline="") as file:
         lines = [line for line in csv.DictReader(file) if same(line) and not line.get("population")]
-    base = [line for line in lines if line.get("baseline") == "nothing-sent"]
+    base = [line for line in lines if line.get("baseline") == "nothing-sent" and line.get(metric)]
     groups: dict[tuple[str, str], list[Line]] = {}
     for line in lines:
         groups.setdefault((line["name"], line["epsilon"]), []).append(line)
@@ -194,10 +194,10 @@ Case = tuple[list[ProtocolResult], list[Own], str]
 def parts(path: Path) -> Iterator[Case]:
     """Yield each thing that a table predicts: its results, the same by other code, and the metric."""
     for evaluation, results in by_evaluation(read_results(path)).items():
-        metric, data = evaluation.metric.column, evaluation.dataset
+        metric, data = evaluation.metric.column, (evaluation.dataset, evaluation.panel or "")
 
-        def same(line: Line, data: str = data) -> bool:
-            return line["dataset"] == data
+        def same(line: Line, data: tuple[str, str] = data) -> bool:
+            return (line["dataset"], line.get("panel", "")) == data
 
         known = {each.name for each in results}
         every = [each for each in read(path, same, metric) if each.name in known]

@@ -24,6 +24,7 @@ def test_results_and_their_difference(
     tmp_path: Path, tiny: dict[str, Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
     assert printed(capsys, "ls") == "no results in .\n"
     for name, epsilon in (("one", 1.0), ("two", 20.0)):
         run(tiny, name, overrides=[f"protocol.privacy.epsilon={epsilon}"], page=False)
