@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,15 +13,24 @@ from hypothesis import strategies as st
 from dprec.accounting import LARGEST_CELL_EPSILON, ChannelDraws, PrivacyBudget
 from dprec.channel import Channel
 from dprec.errors import InputError
-from dprec.mechanisms import MECHANISMS
-from dprec.mechanisms.base import Mechanism
+from dprec.mechanisms import (
+    MECHANISMS,
+    BitsAndCounts,
+    HiddenThreshold,
+    Mechanism,
+    RandomizedResponse,
+    Raw,
+    ResidualBits,
+    UserLevelBit,
+)
 from dprec.mechanisms.laplace import BoundedLaplace
-from dprec.mechanisms.randomized_response import BinaryFlip, RandomizedResponse
-from dprec.mechanisms.unprotected import Raw
+from dprec.mechanisms.randomized_response import BinaryFlip
 from dprec.mechanisms.zheng import ZhengRandomizedResponse
 from dprec.randomness import even_share, words
 from dprec.ratings import RatingScale
-from dprec.reports import CellFamily
+from dprec.reports import CellFamily, DeviceChannel
+from dprec.testing import FamilyContract
+from tests.own_family import OwnBits
 
 STARS = RatingScale.evenly(1, 5, 1)
 N_ITEMS = 20
@@ -237,3 +248,78 @@ def test_what_is_not_protected_has_no_bound() -> None:
     counts = np.array([30, 0, 4])
     raw = Raw().family(None, STARS, 40).accountant(counts, counts >= 0)
     assert raw.get_epsilon(1e-6).tolist() == [math.inf, 0, math.inf]
+
+
+EXAMPLES = [
+    RandomizedResponse(),
+    Raw(),
+    HiddenThreshold(),
+    ResidualBits(bits=2),
+    UserLevelBit(answers=2),
+    BitsAndCounts(),
+    OwnBits(bits=2),
+]
+
+
+class TestEveryFamily(FamilyContract):
+    @pytest.fixture(params=EXAMPLES, ids=lambda mechanism: mechanism.kind)
+    def mechanism(self, request: pytest.FixtureRequest) -> Mechanism:
+        return request.param
+
+
+def test_the_loss_of_a_family_from_outside_is_its_word() -> None:
+    class Matrix(RandomizedResponse):
+        """A mechanism from outside with a family of ours."""
+
+    class Word(Matrix):
+        """One with a family of its own."""
+
+        report_family = OwnBits.report_family
+
+    class Code(UserLevelBit):
+        """One whose loss is that of its code for profiles, and of no channel."""
+
+    declared = [each.declares_loss() for each in (RandomizedResponse, Matrix, Word, Code, OwnBits)]
+    assert declared == [False, False, True, True, True]
+
+
+STARS_DEVICE_CHANNEL = RatingScale.evenly(1.0, 5.0, 1.0)
+
+
+def channel_of(kind: str, budget: PrivacyBudget | None, counts: list[int]) -> DeviceChannel | None:
+    calibrated = MECHANISMS[kind](kind=kind).family(budget, STARS_DEVICE_CHANNEL, 200)
+    return calibrated.device_channel(np.array(counts))
+
+
+def test_the_slope_is_that_of_the_mechanism() -> None:
+    device = channel_of("bounded-laplace", PrivacyBudget(epsilon=1.0), [30])
+    assert device is not None
+    # Bounded Laplace at epsilon 1 on 1..5 pulls ratings to the middle: a slope of 0.18.
+    assert device.slope == pytest.approx(0.18, abs=0.01)
+    assert device.expected[2] == pytest.approx(3.0)
+    assert device.ratings.tolist() == [1, 2, 3, 4, 5]
+
+
+def test_a_budget_per_user_is_that_of_the_median_user() -> None:
+    device = channel_of("bounded-laplace", PrivacyBudget(epsilon=20.0, per="user"), [2, 20, 150])
+    assert device is not None
+    assert (device.cells, device.per_user) == (20, True)
+    assert device.channel.epsilon == pytest.approx(1.0)
+
+
+def test_whoever_hides_the_rated_items_reports_them_all() -> None:
+    device = channel_of("zheng-randomized-response", PrivacyBudget(epsilon=1.0, per="cell"), [2, 20])
+    assert device is not None
+    assert (device.cells, device.per_user) == (200, False)
+    assert np.isnan(device.channel.inputs[0])
+    assert device.ratings.tolist() == [1, 2, 3, 4, 5]
+
+
+def test_users_without_ratings_do_not_divide_by_nothing() -> None:
+    device = channel_of("bounded-laplace", PrivacyBudget(epsilon=2.0, per="user"), [0, 0, 0])
+    assert device is not None
+    assert device.cells == 1
+
+
+def test_no_channel_without_a_budget() -> None:
+    assert channel_of("none", None, [20]) is None

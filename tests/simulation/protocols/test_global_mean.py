@@ -1,13 +1,11 @@
 """One number per user: everybody is predicted the mean of the means that arrived."""
 
-import copy
 from typing import Any
 
 import numpy as np
 import pytest
 
 from dprec.accounting import COMPARABLE_UNITS, MatchedBudget
-from dprec.errors import InputError
 from simulation import run
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
@@ -101,22 +99,6 @@ def test_a_budget_is_one_for_the_whole_profile() -> None:
     assert per_rating == per_user
     assert per_user is not None
     assert per_user.per == "user"
-
-
-@pytest.mark.parametrize(
-    ("protocol", "where"),
-    [
-        ({"privacy": {"epsilon": 1.0, "per": "rating"}, "mechanism": {"kind": "laplace"}}, "privacy.per"),
-        ({"mechanism": {"kind": "laplace"}}, "privacy"),
-        ({"privacy": {"epsilon": 1.0, "per": "user"}}, "privacy"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(mean: dict[str, Any], protocol: dict[str, Any], where: str) -> None:
-    values = copy.deepcopy(mean)
-    values["protocol"] |= protocol
-    with pytest.raises(InputError) as error:
-        run(values)
-    assert error.value.where.endswith(f"protocol.{where}")
 
 
 def test_without_a_value_the_server_is_trusted_with_none(mean: dict[str, Any]) -> None:

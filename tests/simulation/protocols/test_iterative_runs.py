@@ -71,23 +71,6 @@ def result_of(folder: Path) -> dict[str, Any]:
     return {**results(folder), "rounds": lines_of(folder)}
 
 
-@pytest.mark.parametrize("gradient", GRADIENTS, ids=lambda gradient: gradient["gradient"]["kind"])
-def test_the_division_of_the_work_changes_nothing(
-    tmp_path: Path, rounds: dict[str, Any], gradient: dict[str, Any]
-) -> None:
-    rounds["protocol"].pop("privacy")
-    rounds["protocol"].update(gradient, rounds=3)
-    results = []
-    for users_per_node in (1, 7, "all"):
-        rounds["simulation"]["users_per_node"] = users_per_node
-        folder = tmp_path / str(users_per_node)
-        run(rounds, folder, page=False)
-        results.append(result_of(folder))
-    assert sum(line["failures"] for line in results[0]["rounds"]) > 0
-    assert results[1] == results[0]
-    assert results[2] == results[0]
-
-
 def test_a_user_pays_for_its_rounds_and_never_more_than_the_budget(
     tmp_path: Path, rounds: dict[str, Any]
 ) -> None:
@@ -288,37 +271,6 @@ def test_faults_are_counted_and_noted(tmp_path: Path, rounds: dict[str, Any]) ->
     assert any(
         note.startswith(f"{missing} of {ROUNDS * 40} reports") for note in result.summary["privacy"]["notes"]
     )
-
-
-@pytest.mark.parametrize(
-    ("change", "key"),
-    [
-        ({"rounds": 0}, "protocol.rounds"),
-        ({"rounds": -3}, "protocol.rounds"),
-        ({"rounds": 1.5}, "protocol.rounds"),
-        ({"sampling": {"fraction": 0.001}}, "protocol.sampling.fraction"),
-        ({"sampling": {"fraction": 0.0}}, "protocol.sampling.fraction"),
-        ({"sampling": {"count": 0}}, "protocol.sampling.count"),
-        ({"sampling": {"count": 41}}, "protocol.sampling.count"),
-        ({"sampling": {"count": 4, "fraction": 0.5}}, "protocol.sampling"),
-        ({"privacy": {"epsilon": 1.0, "per": "rating"}}, "protocol.privacy.per"),
-        ({"privacy": None}, "protocol.privacy"),
-        ({"gradient": {"kind": "full"}}, "protocol.privacy"),
-        ({"gradient": {"kind": "one-bit-reduced", "dimensions": 31}}, "protocol.gradient.dimensions"),
-        ({"rank": 30}, "protocol.rank"),
-        ({"max_empty_rounds": 0}, "protocol.max_empty_rounds"),
-        ({"early_stopping": {"patience": 0}}, "protocol.early_stopping.patience"),
-        ({"downlink": {"dtype": "float64"}}, "protocol.downlink.dtype"),
-    ],
-)
-def test_settings_that_cannot_be_are_refused_before_anything_runs(
-    tmp_path: Path, rounds: dict[str, Any], change: dict[str, Any], key: str
-) -> None:
-    rounds["protocol"].update(change)
-    with pytest.raises(InputError) as caught:
-        run(rounds, tmp_path / "run", page=False)
-    assert caught.value.where.removeprefix("configuration: ") == key
-    assert not (tmp_path / "run").exists()
 
 
 def test_early_stopping_keeps_the_best_round(rounds: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from flwr.serverapp import Grid
 
 from clients.faults import FaultOptions
 from clients.population import open_population, write_population
-from dprec.errors import InputError, SettingError
+from dprec.errors import SettingError
 from dprec.exchange import ReportSetup
 from dprec.randomness import RunKeys
 from simulation import run
@@ -105,22 +105,6 @@ def test_devices_answer_no_request(tmp_path: Path, alone: dict[str, Any]) -> Non
     )
     with pytest.raises(ValueError, match="not for devices set up for nothing-sent"):
         open_population(str(tmp_path / "key")).installed(ReportSetup)
-
-
-@pytest.mark.parametrize(
-    ("changes", "where"),
-    [
-        ({"prior": 0.5}, "protocol.prior"),
-        ({"prior": 5.5}, "protocol.prior"),
-        ({"prior_ratings": -1.0}, "protocol.prior_ratings"),
-        ({"privacy": {"epsilon": 1.0, "per": "rating"}}, "protocol.privacy"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(alone: dict[str, Any], changes: dict[str, Any], where: str) -> None:
-    alone["protocol"] |= changes
-    with pytest.raises(InputError) as error:
-        run(alone)
-    assert error.value.where.endswith(where)
 
 
 def test_a_stated_prior_is_that_of_users_without_ratings(alone: dict[str, Any]) -> None:
