@@ -13,7 +13,7 @@ from flwr.common.serde import message_to_proto
 from clients import app, iterative
 from clients.app import LOG, client_app
 from clients.faults import ABSENT, DAMAGED, LATE, PUNCTUAL, FaultOptions, damaged, fates
-from clients.population import Partition, PopulationError, open_population, write_population
+from clients.population import Partition, PopulationError, open_population
 from clients.replies import reply_with_reports
 from dprec.datasets import Synthetic
 from dprec.errors import InputError
@@ -37,18 +37,12 @@ from dprec.wire import BroadcastOptions, encode_broadcast
 from simulation.engine.grids import LocalGrid, stamped
 from strategies.roster import arrivals_of
 from strategies.rounds import request_content
+from tests.builders import populated
 
 
 def answer(folder: Path, message_type: str, content: RecordDict) -> Message:
     ratings = Synthetic(users=10, items=10, ratings=40).load()
-    write_population(
-        folder / "run",
-        ratings,
-        users_per_node=10,
-        keys=RunKeys.derive(1).installed,
-        faults=FaultOptions(),
-        setup=OneShotSetup(mechanism=Raw(), privacy=None),
-    )
+    populated(folder / "run", ratings, OneShotSetup(mechanism=Raw(), privacy=None), 10)
     grid = LocalGrid(client_app(str(folder)), 1)
     node = next(iter(grid.get_node_ids()))
     (reply,) = grid.send_and_receive([Message(content, node, message_type, group_id="run")])
@@ -101,13 +95,10 @@ class Recorder(LocalGrid):
 
 @pytest.fixture
 def grid(tmp_path: Path) -> Recorder:
-    write_population(
+    populated(
         tmp_path / "run",
         Synthetic(users=4, items=ITEMS, ratings=20).load(),
-        users_per_node=4,
-        keys=RunKeys.derive(1).installed,
-        faults=FaultOptions(),
-        setup=IterativeSetup(
+        IterativeSetup(
             gradient=OneBitGradient(),
             broadcast=BroadcastOptions(),
             rank=RANK,
@@ -115,6 +106,7 @@ def grid(tmp_path: Path) -> Recorder:
             epsilon_per_round=1.0,
             rounds=ROUNDS,
         ),
+        4,
     )
     return Recorder(client_app(str(tmp_path)), 1)
 
@@ -194,14 +186,7 @@ FAULTS = FaultOptions(dropout=0.25, straggle=0.2, corrupt=0.15)
 @pytest.fixture
 def partition(tmp_path: Path) -> Partition:
     ratings = Synthetic(users=2 * USERS, items=10, ratings=200).load()
-    write_population(
-        tmp_path / "run",
-        ratings,
-        users_per_node=USERS,
-        keys=KEYS,
-        faults=FAULTS,
-        setup=SETUP,
-    )
+    populated(tmp_path / "run", ratings, SETUP, USERS, seed=6, faults=FAULTS)
     return open_population(str(tmp_path / "run")).partition(1)
 
 

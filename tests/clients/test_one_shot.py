@@ -11,9 +11,8 @@ from scipy.stats import binom
 
 from clients import one_shot
 from clients.delivery import receive_lists, receive_table
-from clients.faults import FaultOptions
 from clients.one_shot import count_reports, held, installed_follow_up
-from clients.population import Partition, Population, Received, open_population, write_population
+from clients.population import Partition, Population, Received, open_population
 from dprec.accounting import PrivacyBudget, PrivacyUnit
 from dprec.arrays import offsets
 from dprec.datasets import Synthetic
@@ -38,6 +37,7 @@ from dprec.ratings import Ratings, RatingScale
 from dprec.reports import ProfileFamily
 from dprec.reports.counts.family import Counts
 from dprec.wire import ItemListCodec, ItemTable, ReportCodec
+from tests.builders import populated
 
 USERS, ITEMS = 25, 30
 STARS = RatingScale.evenly(1, 5, 1)
@@ -69,14 +69,7 @@ def populate(
     seed: int = 3,
 ) -> Population:
     setup = OneShotSetup(mechanism=mechanism, privacy=budget)
-    write_population(
-        folder,
-        ratings,
-        users_per_node=size,
-        keys=RunKeys.derive(seed).installed,
-        faults=FaultOptions(),
-        setup=setup,
-    )
+    populated(folder, ratings, setup, size, seed=seed)
     return open_population(str(folder))
 
 
@@ -293,13 +286,8 @@ def counted(
         user_ids=np.arange(COUNTED),
         item_ids=np.arange(COUNTED_ITEMS),
     )
-    write_population(
-        folder,
-        ratings,
-        users_per_node=size,
-        keys=RunKeys.derive(2).installed,
-        faults=FaultOptions(),
-        setup=OneShotSetup(mechanism=mechanism, privacy=PrivacyBudget(epsilon=per)),
+    populated(
+        folder, ratings, OneShotSetup(mechanism=mechanism, privacy=PrivacyBudget(epsilon=per)), size, seed=2
     )
     return open_population(str(folder))
 
@@ -426,14 +414,7 @@ TABLE = replace(BIASES, embeddings=np.ones((TABLE_ITEMS, 3)))
 
 def predicting_cohort(folder: Path, *, predicts: bool = True) -> Partition:
     setup = OneShotSetup(mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=1.0), predicts=predicts)
-    write_population(
-        folder,
-        Synthetic(users=9, items=TABLE_ITEMS, ratings=40).load(),
-        users_per_node=4,
-        keys=RunKeys.derive(1).installed,
-        faults=FaultOptions(),
-        setup=setup,
-    )
+    populated(folder, Synthetic(users=9, items=TABLE_ITEMS, ratings=40).load(), setup, 4)
     return open_population(str(folder)).partition(1)
 
 

@@ -11,17 +11,16 @@ import pytest
 from numpy.typing import NDArray
 
 from clients import shards
-from clients.faults import FaultOptions
 from clients.places import folder_inside, place_of
-from clients.population import open_population, write_population
+from clients.population import open_population
 from clients.shards import INDEX, ShardedRatings, write_shards
 from dprec.accounting import PrivacyBudget
 from dprec.datasets import Synthetic
 from dprec.errors import InputError
 from dprec.exchange import OneShotSetup
 from dprec.mechanisms.laplace import BoundedLaplace
-from dprec.randomness import RunKeys
 from dprec.ratings import Ratings, RatingScale
+from tests.builders import populated
 
 USERS, NODE = 23, 4
 
@@ -41,13 +40,12 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def install(folder: Path, ratings: Ratings, place: Path) -> None:
-    write_population(
+    populated(
         folder,
         ratings,
-        users_per_node=NODE,
-        keys=RunKeys.derive(0).installed,
-        faults=FaultOptions(),
-        setup=OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0)),
+        OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0)),
+        NODE,
+        seed=0,
         shards=place,
     )
 

@@ -203,15 +203,6 @@ def _without_empty(ratings: Ratings) -> Any:
     return matrix[:, matrix.any(axis=0)]
 
 
-@pytest.mark.parametrize("text", ["1,2\n1,3\n", "user,item\n1,2\n"])
-def test_a_list_of_pairs_has_no_ratings(text: str, tmp_path: Path) -> None:
-    (tmp_path / "pairs.csv").write_text(text)
-    with pytest.raises(
-        InputError, match=r"pairs.csv, line 1: users and items without ratings; .*rating_column="
-    ):
-        DelimitedTable(path=str(tmp_path / "pairs.csv")).load()
-
-
 def test_play_counts_become_signs_by_a_threshold(tmp_path: Path) -> None:
     path = tmp_path / "plays.tsv"
     path.write_text("".join(f"{user}\t{item}\t{7 ** int(stars)}\n" for user, item, stars in ROWS))

@@ -1,7 +1,7 @@
 """The server of the rounds: who is asked, what is believed, what is charged."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,8 @@ import pytest
 from flwr.app import ArrayRecord, ConfigRecord, Error, Message, RecordDict
 from flwr.common.serde import message_to_proto
 
-from clients.app import client_app
 from clients.faults import ABSENT, DAMAGED, PUNCTUAL, FaultOptions, fates
-from clients.population import open_population, write_population
+from clients.population import open_population
 from dprec.completion import StepOptions
 from dprec.datasets import Synthetic
 from dprec.errors import InputError
@@ -21,11 +20,12 @@ from dprec.gradients import Aggregate, FullGradient, GradientReport, OneBitGradi
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from dprec.wire import BroadcastOptions
-from simulation.engine.grids import LocalGrid, stamped
+from simulation.engine.grids import stamped
 from strategies.iterative import IterativeFactorization, State
 from strategies.participation import SamplingOptions
 from strategies.roster import Roster, identify
 from strategies.rounds import message_size
+from tests.builders import RecordingGrid, Tamper, populated
 
 USERS, ITEMS, RANK, ROUNDS, GROUP, SEED = 30, 20, 2, 5, "00000001", 8
 KEYS = RunKeys.derive(SEED).installed
@@ -33,33 +33,6 @@ EPSILON = 0.5
 GRADIENTS: list[GradientReport] = [OneBitGradient(), ReducedOneBitGradient(dimensions=6), FullGradient()]
 FAULTS = FaultOptions(dropout=0.2, straggle=0.1, corrupt=0.2)
 DELTA = BroadcastOptions(dtype="float16", delta=True)
-
-Tamper = Callable[[Message], Message | None]
-
-
-class Recording(LocalGrid):
-    """A grid that keeps what went through it and lets replies be tampered with."""
-
-    tamper: Tamper | None = None
-
-    def __init__(self, root: Path, nodes: int) -> None:
-        super().__init__(client_app(str(root)), nodes)
-        self.sent: list[Message] = []
-        self.received: list[Message] = []
-
-    def send_and_receive(
-        self, messages: Iterable[Message], *, timeout: float | None = None
-    ) -> Iterator[Message]:
-        questions = list(messages)
-        replies = [
-            self.tamper(reply) if self.tamper else reply
-            for reply in super().send_and_receive(questions, timeout=timeout)
-        ]
-        arrived = [reply for reply in replies if reply is not None]
-        self.sent += questions
-        self.received += arrived
-        # In whatever order they come.
-        return iter(arrived[::-1])
 
 
 class Watched(IterativeFactorization):
@@ -90,7 +63,7 @@ def begin(
     broadcast: BroadcastOptions | None = None,
     faults: FaultOptions | None = None,
     individual_reports: bool = False,
-) -> tuple[Recording, Watched]:
+) -> tuple[RecordingGrid, Watched]:
     epsilon = EPSILON if gradient.private else math.inf
     broadcast = broadcast or BroadcastOptions()
     setup = IterativeSetup(
@@ -101,16 +74,16 @@ def begin(
         epsilon_per_round=EPSILON if gradient.private else None,
         rounds=ROUNDS,
     )
-    write_population(
+    populated(
         folder / GROUP,
         ratings,
-        users_per_node=size,
-        keys=KEYS,
+        setup,
+        size,
+        seed=SEED,
         faults=faults or FaultOptions(),
-        setup=setup,
         individual_reports=individual_reports,
     )
-    grid = Recording(folder, -(-USERS // size))
+    grid = RecordingGrid(folder, -(-USERS // size))
     strategy = Watched(
         gradient=gradient,
         epsilon=epsilon,
@@ -179,7 +152,7 @@ def test_nothing_depends_on_the_cohorts(
     assert state_of(run(tmp_path / "some", ratings, size, gradient, **options)) == state_of(expected)
 
 
-def asked_in(grid: Recording, strategy: Watched) -> list[list[int]]:
+def asked_in(grid: RecordingGrid, strategy: Watched) -> list[list[int]]:
     """Return who was asked in each round, read off the messages of one node per user."""
     rounds: list[list[int]] = [[] for _ in range(ROUNDS)]
     for message in grid.sent:

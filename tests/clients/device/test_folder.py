@@ -238,7 +238,7 @@ def whole_lines(running: Device, count: int) -> bytes:
 
 @pytest.mark.parametrize("moment", range(MOMENTS))
 def test_a_full_disk_lets_nothing_leave(running: Device, disk: Disk, moment: int) -> None:
-    disk.left, disk.error = moment, OSError(errno.ENOSPC, "No space left on running")
+    disk.left, disk.error = moment, OSError(errno.ENOSPC, "No space left on device")
     reply = running.answer(train(2))
     assert reply.has_error() is (disk.calls > moment)
     if reply.has_error():

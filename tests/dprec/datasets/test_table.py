@@ -51,44 +51,6 @@ def test_continuous_scale(tmp_path: Path) -> None:
     assert load(tmp_path, ["0", "0.3", "1"], continuous=True, step=0.25).scale.levels == 5
 
 
-@pytest.mark.parametrize(
-    ("values", "settings", "message"),
-    [
-        (["1", "2", "3.5"], {}, "mine.csv: ratings from 1 to 3.5 that are as little as 1 apart"),
-        (["0.001", "0.002", "900"], {}, "mine.csv: ratings from"),
-        (
-            ["3", "3"],
-            {},
-            "mine.csv: 2 ratings that are all 3; accepted: .* --set dataset.low=1 --set dataset.high=5$",
-        ),
-        (["3", "4"], {"low": 5.0}, "mine.csv: a scale from 5 to 4"),
-        (["3", "4"], {"low": -1e308, "high": 1e308}, r"mine.csv: a scale from -1e\+308 to 1e\+308"),
-        (["1", "1e305"], {}, r"mine.csv: a scale from 1 to 1e\+305"),
-        (
-            ["3", "4"],
-            {"has_header": False, "user_column": "user"},
-            "user_column: 'user'; accepted: a position counted from 1",
-        ),
-        (
-            ["1", "6"],
-            {"low": 1.0, "high": 5.0, "step": 1.0},
-            "mine.csv, line 3: rating 6; accepted: one of 1",
-        ),
-        (
-            ["1", "2"],
-            {"step": 0.3},
-            "mine.csv: 1.0 to 2.0 by 0.3; accepted: .*--set dataset.low=0.9 --set dataset.high=2.1$",
-        ),
-        (["1", "2"], {"low": 1, "high": 2, "step": 0.3}, "scale: 1.0 to 2.0 by 0.3"),
-    ],
-)
-def test_scales_that_do_not_fit(
-    values: list[str], settings: dict[str, Any], message: str, tmp_path: Path
-) -> None:
-    with pytest.raises(InputError, match=message):
-        load(tmp_path, values, **settings)
-
-
 def test_positions_without_a_header(tmp_path: Path) -> None:
     path = tmp_path / "mine.tsv"
     path.write_text("4 x ann\n5 y bob\n")
@@ -98,8 +60,6 @@ def test_positions_without_a_header(tmp_path: Path) -> None:
     assert ratings.user_ids.tolist() == ["ann", "bob"]
     assert ratings.item_ids.tolist() == ["x", "y"]
     assert ratings.values.tolist() == [4, 5]
-    with pytest.raises(InputError, match="user_column: 'user'; accepted: a position"):
-        DelimitedTable(path=str(path), has_header=False, separator="whitespace", user_column="user")
 
 
 def test_reads_what_ratings_write(tmp_path: Path) -> None:
@@ -109,11 +69,6 @@ def test_reads_what_ratings_write(tmp_path: Path) -> None:
     assert read.user_ids.tolist() == made.user_ids.tolist()
     np.testing.assert_array_equal(read.values, made.values)
     np.testing.assert_array_equal(read.item_ids[read.items], made.item_ids[made.items])
-
-
-def test_bounds_of_the_settings() -> None:
-    with pytest.raises(InputError, match="step"):
-        DelimitedTable(path="x", step=0.0)
 
 
 def test_the_error_lists_the_first_names_of_a_long_header(tmp_path: Path) -> None:
@@ -136,18 +91,6 @@ def test_usual_names_of_columns_are_found(header: str, tmp_path: Path) -> None:
         [2, 3],
         [3, 4],
     )
-
-
-@pytest.mark.parametrize("header", ["who,item,rating", "user,user,item", "," * 300])
-def test_the_error_names_the_setting_of_a_column_that_is_not_found(header: str, tmp_path: Path) -> None:
-    path = tmp_path / "mine.csv"
-    path.write_text(f"{header}\n1,2,3\n")
-    with pytest.raises(
-        InputError,
-        match=r"^/.*mine.csv, line 1: which of the columns '.*; accepted: --set dataset.user_column=\.\.\., ",
-    ) as caught:
-        DelimitedTable(path=str(path)).load()
-    assert len(str(caught.value)) < 700
 
 
 @pytest.mark.parametrize(
@@ -190,7 +133,6 @@ def test_the_layout_is_found(mark: str, header: str, more: str, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("text", "settings", "values"),
     [
-        ("1;2;3,5\n1;3;4,5\n", {}, None),  # a decimal comma is no number
         ("1,2,3\n1,3,4\n", {"user_column": 2, "item_column": 1}, [3, 4]),
         ("1,2,3\n1,3,4\n", {"has_header": False}, [3, 4]),
         ("user,item,rating\n1,2,3\n1,3,4\n", {"has_header": True, "separator": ","}, [3, 4]),
@@ -203,13 +145,7 @@ def test_settings_win_over_what_is_found(text: str, settings: Any, values: Any, 
     path = tmp_path / "mine"
     path.write_text(text)
     table = DelimitedTable(path=str(path), **settings)
-    if values is None:
-        with pytest.raises(
-            InputError, match=r"line 1: '3,5' in column 3; accepted: .* a point before the decimals"
-        ):
-            table.load()
-    else:
-        assert sorted(table.load().values) == values
+    assert sorted(table.load().values) == values
 
 
 HEADER = "item,title,year,genres"
@@ -372,13 +308,6 @@ def test_the_fix_that_is_named_works(odd: str, fixes: list[Any], tmp_path: Any) 
     path.write_text(path.read_text().replace("100,100,3", "100,100,7"))
     with pytest.raises(InputError, match=r"mine.csv, line 102: rating 7; accepted: one of 1, 2, 3, 4, 5"):
         DelimitedTable(path=str(path), missing=[float(odd)], low=1, high=5).load()
-
-
-def test_a_file_without_any_rating(tmp_path: Any) -> None:
-    path = tmp_path / "mine.csv"
-    path.write_text("1,1,-1\n2,2,-1\n")
-    with pytest.raises(InputError, match=r"mine.csv: no rating but -1; accepted: others"):
-        DelimitedTable(path=str(path), missing=[-1]).load()
 
 
 SLIDER = np.round(np.linspace(-9.95, 9.9, 398), 2)

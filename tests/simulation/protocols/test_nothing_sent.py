@@ -9,16 +9,15 @@ import numpy as np
 import pytest
 from flwr.serverapp import Grid
 
-from clients.faults import FaultOptions
-from clients.population import open_population, write_population
+from clients.population import open_population
 from dprec.errors import SettingError
 from dprec.exchange import ReportSetup
-from dprec.randomness import RunKeys
 from simulation import run
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
 from simulation.protocols import Task
 from simulation.protocols.nothing_sent import NothingSentProtocol
+from tests.builders import populated
 
 DOMAINS = {"kind": "synthetic-domains", "users": 40, "items": 60, "ratings": 800}
 
@@ -95,14 +94,7 @@ def test_no_grid_is_needed(alone: dict[str, Any]) -> None:
 def test_devices_answer_no_request(tmp_path: Path, alone: dict[str, Any]) -> None:
     train, _ = load_ratings(parse_config(alone))
     setup = NothingSentProtocol().setup()
-    write_population(
-        tmp_path / "key",
-        train,
-        users_per_node=40,
-        keys=RunKeys.derive(1).installed,
-        faults=FaultOptions(),
-        setup=setup,
-    )
+    populated(tmp_path / "key", train, setup, 40)
     with pytest.raises(ValueError, match="not for devices set up for nothing-sent"):
         open_population(str(tmp_path / "key")).installed(ReportSetup)
 
