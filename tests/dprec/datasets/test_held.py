@@ -179,14 +179,14 @@ def test_a_file_names_ratings_that_are_present_and_only_those() -> None:
         (frame(rating=[1, 2, 3, 4, 5.5]), "low", "dataset: ratings from 1 to 5.5"),
         (
             frame(user=np.array([10**30, 2, 3, 4, 5], dtype=object)),
-            "dataset",
-            "user: identifiers beyond 64 bits",
+            "dataset: user",
+            "identifiers beyond 64 bits",
         ),
         (frame(user=["a", "a\0", "b", "c", "d"]), "dataset: user", "an identifier with a zero character"),
         (
             (np.array(["\ud800", *"bcde"], dtype=object), ITEMS, RATINGS),
-            "dataset",
-            "user: an identifier that is no",
+            "dataset: user",
+            "an identifier that is no",
         ),
         (frame(item=["x" * 256, *"bcde"]), "dataset: item", "an identifier of 256 characters"),
         (frame(rating=np.array(RATINGS) * 1j), "dataset", "ratings of type complex128"),
