@@ -113,13 +113,6 @@ def test_a_report_holds_what_the_mechanism_sends(
         assert (decoded.symbols + 1).tolist() == ratings.levels.tolist()
 
 
-def test_another_seed_gives_other_noise(tmp_path: Path, ratings: Ratings) -> None:
-    budget = PrivacyBudget(epsilon=1.0, per="rating")
-    one = populate(tmp_path / "3", ratings, BoundedLaplace(), budget, 7)
-    other = populate(tmp_path / "4", ratings, BoundedLaplace(), budget, 7, seed=4)
-    assert all_reports(one) != all_reports(other)
-
-
 def test_another_run_at_the_same_seed_has_other_noise(tmp_path: Path, ratings: Ratings) -> None:
     budget = PrivacyBudget(epsilon=1.0, per="rating")
     one = populate(tmp_path / "one", ratings, BoundedLaplace(), budget, USERS)

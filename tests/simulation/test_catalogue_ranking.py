@@ -9,7 +9,6 @@ import pytest
 
 from simulation import run
 from simulation.configuration.loading import load
-from simulation.configuration.models import RankingOptions
 from simulation.console.results import results_table
 from simulation.pages.run_sections import ranking_sections
 from simulation.storage.run_files import RunFiles
@@ -83,7 +82,3 @@ def test_rankings_that_cannot_be_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=rf"evaluation\.ranking\.{key}.*{accepted}"):
         load(tiny, [f"evaluation.ranking={ranking}"])
-
-
-def test_cutoffs_may_be_a_list_in_python() -> None:
-    assert RankingOptions(cutoffs=[7]).cutoffs == (7,)  # type: ignore[arg-type]

@@ -85,16 +85,6 @@ def test_what_is_recorded_adds_up_to_the_traffic(tmp_path: Path) -> None:
     assert strategy.accountant.get_epsilon() == pytest.approx(ROUNDS * strategy.counts * loss)
 
 
-def test_devices_answer_no_round_beyond_their_budget(tmp_path: Path) -> None:
-    grid, strategy = begin(tmp_path)
-    for _ in range(ROUNDS):
-        strategy.run_round(grid)
-    spent, matrix = strategy.accountant.get_epsilon().tolist(), entries(strategy)
-    assert strategy.run_round(grid).replies == 0
-    assert strategy.accountant.get_epsilon().tolist() == spent
-    assert entries(strategy) == matrix
-
-
 def test_arrays_to_start_from_are_refused(tmp_path: Path) -> None:
     grid, strategy = begin(tmp_path)
     with pytest.raises(ValueError, match="1 arrays given, but the strategy starts from its own model"):

@@ -11,10 +11,8 @@ from flwr.app import ArrayRecord, ConfigRecord, Error, Message, RecordDict
 from flwr.common.serde import message_to_proto
 
 from clients.faults import ABSENT, DAMAGED, PUNCTUAL, FaultOptions, fates
-from clients.population import open_population
 from dprec.completion import StepOptions
 from dprec.datasets import Synthetic
-from dprec.errors import InputError
 from dprec.exchange import IterativeSetup
 from dprec.gradients import Aggregate, FullGradient, GradientReport, OneBitGradient, ReducedOneBitGradient
 from dprec.randomness import RunKeys
@@ -142,16 +140,6 @@ def test_flower_may_bring_factors_of_its_own(tmp_path: Path, ratings: Ratings) -
             strategy.configure_train(2, ArrayRecord(hostile), ConfigRecord(), grid)
 
 
-@pytest.mark.parametrize("size", [1, 7])
-@pytest.mark.parametrize("gradient", GRADIENTS, ids=lambda gradient: gradient.kind)
-def test_nothing_depends_on_the_cohorts(
-    tmp_path: Path, ratings: Ratings, gradient: GradientReport, size: int
-) -> None:
-    options = {"sampling": SamplingOptions(fraction=0.5), "broadcast": DELTA, "faults": FAULTS}
-    expected = run(tmp_path / "all", ratings, USERS, gradient, **options)
-    assert state_of(run(tmp_path / "some", ratings, size, gradient, **options)) == state_of(expected)
-
-
 def asked_in(grid: RecordingGrid, strategy: Watched) -> list[list[int]]:
     """Return who was asked in each round, read off the messages of one node per user."""
     rounds: list[list[int]] = [[] for _ in range(ROUNDS)]
@@ -199,19 +187,6 @@ def test_a_sample_is_drawn_from_the_seed_and_charged_for_its_rounds_alone(
     assert [event.round_index for event in accountant.history] == list(range(1, ROUNDS + 1))
     for users, event in zip(rounds, accountant.history, strict=True):
         assert np.flatnonzero(event.took_part(USERS)).tolist() == sorted(users)
-
-
-@pytest.mark.parametrize(
-    ("options", "key"),
-    [({"fraction": 0.01}, "fraction"), ({"count": USERS + 1}, "count"), ({"fraction": 1e-9}, "fraction")],
-)
-def test_a_sample_of_nobody_or_of_more_than_all_is_refused(options: dict[str, Any], key: str) -> None:
-    with pytest.raises(InputError) as caught:
-        SamplingOptions(**options).size(USERS)
-    assert caught.value.where == key
-    assert f"of {USERS} users" in caught.value.found
-    with pytest.raises(InputError, match="a fraction and a count"):
-        SamplingOptions(fraction=0.5, count=3)
 
 
 @pytest.mark.parametrize("size", [1, 7, USERS])
@@ -365,14 +340,3 @@ def test_changes_are_shorter_and_mean_the_same(tmp_path: Path, ratings: Ratings)
     sent = [record.downlink_payload_bytes for record in changes.state.records]
     assert sent[0] == whole.state.records[0].downlink_payload_bytes
     assert max(sent[1:]) < sent[0] / 2
-
-
-def test_devices_answer_no_round_beyond_their_budget(tmp_path: Path, ratings: Ratings) -> None:
-    grid, strategy = begin(tmp_path, ratings, 7, OneBitGradient())
-    for _ in range(ROUNDS):
-        strategy.run_round(grid)
-    spent = strategy.state.accountant.get_epsilon().copy()
-    record = strategy.run_round(grid)
-    assert record.replies == 0
-    assert strategy.state.accountant.get_epsilon().tolist() == spent.tolist()
-    assert open_population(str(tmp_path / GROUP)).installed(IterativeSetup).rounds == ROUNDS

@@ -11,7 +11,6 @@ from flwr.common.serde import message_to_proto
 
 from clients.faults import FaultOptions
 from dprec.accounting import PrivacyBudget
-from dprec.completion import MatrixFactorization
 from dprec.datasets import Synthetic
 from dprec.errors import RunError
 from dprec.exchange import OneShotSetup, RefusalCode
@@ -244,14 +243,6 @@ def test_a_node_that_never_came_is_absent(tmp_path: Path, ratings: Ratings, hone
     collected = collection.collect(grid, gap)
     assert collected.record.causes == {"absent": SIZE}
     assert cells_of(collected, []) == cells_of(honest, PARTITION)
-
-
-def test_the_rest_is_completed(tmp_path: Path, ratings: Ratings) -> None:
-    grid, roster, collection = start(tmp_path, ratings, SIZE)
-    grid.tamper = failing
-    collected = collection.collect(grid, roster)
-    users, items = np.repeat(np.arange(USERS), ITEMS), np.tile(np.arange(ITEMS), USERS)
-    assert np.isfinite(MatrixFactorization(rank=2).fit(collected.observations, 1).predict(users, items)).all()
 
 
 @pytest.mark.parametrize("mechanism", [BoundedLaplace(), ZhengRandomizedResponse()])

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dprec.accounting import (
-    COMPARABLE_UNITS,
     UNITS_IN_WORDS,
     ChannelDraws,
     Epsilon,
@@ -43,12 +42,6 @@ Participation = tuple[NDArray[np.bool_], Epsilon, Epsilon]
 
 def everybody(n_users: int) -> NDArray[np.bool_]:
     return np.ones(n_users, dtype=np.bool_)
-
-
-def test_nobody_has_lost_anything_before_anything_is_released() -> None:
-    accountant = PrivacyAccountant(rated=everybody(2))
-    assert np.isnan(accountant.get_epsilon(per="rating")).all()
-    assert accountant.get_epsilon().tolist() == [0, 0]
 
 
 def test_only_who_took_part_is_charged_and_losses_add_up() -> None:
@@ -253,10 +246,6 @@ def test_every_unit_has_its_words_and_can_be_promised() -> None:
         assert PrivacyBudget(epsilon=1.0, per=unit).per == unit
 
 
-def test_protocols_are_compared_in_units_of_privacy() -> None:
-    assert set(COMPARABLE_UNITS) < set(UNITS_IN_WORDS)
-
-
 @pytest.mark.parametrize(
     ("text", "unit"),
     [
@@ -400,10 +389,6 @@ def test_the_dominating_channel_is_at_most_rounding_above_its_epsilon(epsilon: f
     # No channel with that epsilon costs more.
     for channel in (BoundedLaplace().channel(STARS, 1.0), RandomizedResponse().channel(STARS, 1.0)):
         assert alone(channel, 20) < alone(dominating_channel(1.0), 20)
-
-
-def test_the_dominating_channel_of_no_bound_tells_everything() -> None:
-    assert math.isinf(dominating_channel(math.inf).epsilon)
 
 
 def test_sums_with_noise_cost_those_who_take_part_by_gaussian_dp() -> None:

@@ -9,7 +9,6 @@ import pytest
 
 import dprec.completion.matrix_factorization as module
 from dprec.completion import (
-    COMPLETIONS,
     MatrixFactorization,
     Observations,
     Profiles,
@@ -241,21 +240,9 @@ def test_it_reaches_the_loss_of_sequential_descent_in_uniformly_random_order() -
     assert loss < 0.5 * diagnostics["loss"][0]
 
 
-def test_the_penalty_holds_the_factors_back() -> None:
-    observations = ratings()
-    loose, tight = (fit(observations, rank=2, regularization=penalty) for penalty in (0.0, 2.0))
-    assert np.abs(tight.user_factors).mean() < 0.8 * np.abs(loose.user_factors).mean()
-
-
 def test_a_step_that_is_too_long_ends_in_an_error_that_names_the_iteration() -> None:
     with pytest.raises(RunError, match="gradient descent diverged in iteration"):
         fit(ratings(), rank=2, step=50.0)
-
-
-@pytest.mark.parametrize("options", [{"rank": 0}, {"step": 0.0}, {"regularization": -0.1}, {"epochs": 0}])
-def test_settings_out_of_range_are_refused(options: dict[str, float]) -> None:
-    with pytest.raises(InputError, match=next(iter(options))):
-        COMPLETIONS["sgd-mf"](**options)
 
 
 SHAPE = (6, 2)

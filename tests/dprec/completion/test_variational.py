@@ -170,13 +170,15 @@ def test_blocks_cover_the_rows_in_order() -> None:
     assert map_blocks(lambda rows: rows.start, 0, 4) == []
 
 
-@pytest.mark.parametrize("kind", ["mf", "mog-mf-variational"])
+@pytest.mark.parametrize("kind", ["mf", "mog-mf", "mog-mf-variational"])
 def test_results_do_not_depend_on_the_number_of_processors(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dprec.completion.variational._ROWS", 4)
     monkeypatch.setattr("dprec.completion.variational.BLOCK", 4)
     monkeypatch.setattr("dprec.completion.variational._CELL_BLOCK", 5)
+    monkeypatch.setattr("dprec.completion.gradient_descent.BLOCK", 4)
+    monkeypatch.setattr("dprec.completion.mixtures.BLOCK", 5)
     cells, _, _ = problem()
     predictions = []
     for processors in (1, 2, 3):

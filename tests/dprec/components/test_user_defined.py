@@ -329,11 +329,6 @@ def test_of_a_module_the_file_counts(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert sources_of([Own]) != before
 
 
-def test_an_object_arrives_as_it_was() -> None:
-    mechanism = MECHANISMS["bounded-laplace"](symbols=8)
-    assert unpacked(packed(mechanism, "it"), "here") == mechanism
-
-
 def test_what_cannot_travel_is_refused() -> None:
     with pytest.raises(InputError, match=r"^my:Class: cannot be sent to workers \(.*lock"):
         packed(threading.Lock(), "my:Class")

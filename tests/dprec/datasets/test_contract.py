@@ -137,12 +137,6 @@ class TestEveryFileDataset(FileDatasetContract):
         return SAMPLES[kind]
 
 
-def test_synthetic_needs_no_file() -> None:
-    ratings = DATASETS["synthetic"]().load()
-    assert (ratings.n_users, ratings.n_items, ratings.count) == (943, 1682, 100_000)
-    assert np.bincount(ratings.levels)[1:].tolist() == [6110, 11370, 27145, 34174, 21201]
-
-
 TRAIN = ["1\t1\t3\t0", "1\t2\t4\t0", "2\t1\t5\t0", "2\t3\t1\t0", "3\t2\t2\t0"]
 TEST = ["1\t3\t3\t0", "2\t2\t4\t0"]
 

@@ -65,23 +65,6 @@ def test_unknown_keys_are_refused_at_every_level(tiny: dict[str, Any], override:
 
 
 @pytest.mark.parametrize(
-    ("group", "accepted"),
-    [
-        ("step", "size, decay, momentum, regularization, start, pull"),
-        ("sampling", "fraction, count"),
-        ("downlink", "dtype, delta"),
-        ("early_stopping", "patience, validation_fraction"),
-    ],
-)
-def test_an_unknown_key_of_a_group_is_refused_with_the_keys_of_the_group(
-    tiny: dict[str, Any], group: str, accepted: str
-) -> None:
-    tiny["protocol"] = {"kind": "iterative", "gradient": {"kind": "full"}, "rounds": 2}
-    error = refused(tiny, f"protocol.{group}.unknown=1")
-    assert (error.where, error.accepted) == (f"FILE: protocol.{group}.unknown", accepted)
-
-
-@pytest.mark.parametrize(
     ("override", "found", "accepted"),
     [
         ("seed=1.5", "1.5", "an integer"),
@@ -164,17 +147,6 @@ def test_a_missing_key_is_named(tiny: dict[str, Any], key: str) -> None:
 def test_a_missing_setting_of_a_component_is_named(tiny: dict[str, Any], override: str, key: str) -> None:
     error = refused(tiny, override)
     assert (error.where, error.found) == (f"FILE: {key}", "missing")
-
-
-@pytest.mark.parametrize("key", ["dataset", "split", "protocol.mechanism", "protocol.completion"])
-def test_an_unknown_kind_is_refused_with_the_known_ones(tiny: dict[str, Any], key: str) -> None:
-    error = refused(tiny, f"{key}.kind=nonsense")
-    assert (error.where, error.found) == (f"FILE: {key}.kind", "'nonsense'")
-    kind: Any = tiny
-    for part in key.split("."):
-        kind = kind[part]
-    assert ", " in error.accepted
-    assert "nonsense" not in error.accepted
 
 
 def test_what_a_component_checks_itself_names_the_key_too(tiny: dict[str, Any]) -> None:

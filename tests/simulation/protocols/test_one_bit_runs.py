@@ -253,13 +253,6 @@ def test_gradient_traffic_is_what_its_messages_carry(faults: dict[str, float]) -
     assert any(told_of in note for note in result.summary.privacy.notes) == bool(faults)
 
 
-def test_a_first_report_costs_more_than_those_that_need_not_tell_the_items() -> None:
-    first, *later = run(signs("one-bit-gradient", protocol__rounds=ROUNDS)).rounds
-    assert all(line["uplink"]["payload_bytes"] < first["uplink"]["payload_bytes"] for line in later)
-    assert first["downlink"]["payload_bytes"] == 0
-    assert all(line["accuracy"]["relative_error"] > 0 for line in (first, *later))
-
-
 @pytest.mark.parametrize("name", PRESETS)
 def test_who_has_no_observed_rating_is_counted(name: str) -> None:
     values = signs(name, split__test_fraction=0.93)

@@ -133,20 +133,6 @@ def test_the_likelihood_of_what_was_received_follows_each_users_channel() -> Non
     np.testing.assert_allclose(given, hidden.reference_channel.probabilities[1:].T)
 
 
-@pytest.mark.parametrize(
-    ("settings", "line"),
-    [
-        ({"alpha": 0.0}, "alpha: 0.0; accepted: greater than 0"),
-        ({"tau": -1.0}, "tau: -1.0; accepted: greater than 0"),
-        ({"sigma": 0.0}, "sigma: 0.0; accepted: greater than 0"),
-        ({"bounded": True, "biases": True}, "bounded: True, with biases; accepted: one of the two"),
-    ],
-)
-def test_bad_settings_are_one_line(settings: dict[str, object], line: str) -> None:
-    with pytest.raises(InputError, match=line):
-        OneBit(**settings)  # type: ignore[arg-type]
-
-
 def test_what_is_not_signs_is_refused() -> None:
     stars = RatingScale.evenly(1, 5, 1)
     seen = observations()
