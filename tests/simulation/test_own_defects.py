@@ -1,4 +1,4 @@
-"""User-defined components and metrics: what is refused in one line, what is digested, and what they appear in."""
+"""User-defined components and metrics: what is refused in one line, digested, and shown."""
 
 from __future__ import annotations
 

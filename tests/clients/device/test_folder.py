@@ -23,6 +23,7 @@ from dprec.personalization import OrdinalProcess
 from tests.clients.device.devices import KEYS, agreement_on, install, report_in
 from tests.clients.device.test_device import RATINGS, ROUNDS_SETUP, again, train
 from tests.own_family import OwnBits
+from tests.refusals import refused_at
 
 SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
 
@@ -73,7 +74,7 @@ def test_every_part_of_a_protocol_is_in_its_fingerprint() -> None:
 def test_a_second_process_is_told_in_one_line(device: DeviceFolder) -> None:
     with (
         device.locked(),
-        pytest.raises(InputError, match=r"u1: in use by another process; accepted: "),
+        refused_at("u1"),
         DeviceFolder(device.path).locked(),
     ):
         pass
@@ -84,7 +85,7 @@ def test_a_second_process_is_told_in_one_line(device: DeviceFolder) -> None:
 def test_a_memory_of_another_version_is_named(device: DeviceFolder) -> None:
     for contents in (b"", b"no protocol buffer"):
         device.state_file.write_bytes(hashlib.sha256(contents).digest() + contents)
-        with pytest.raises(InputError, match="state: of another version; accepted: "):
+        with refused_at("state"):
             read_state(device.state_file)
 
 
@@ -122,7 +123,7 @@ def test_what_is_damaged_is_named(
 
 def test_a_secret_that_others_can_read_is_none(device: DeviceFolder) -> None:
     device.secret_file.chmod(0o640)
-    with pytest.raises(InputError, match=r"secret\.key: mode 0640"):
+    with refused_at("secret.key"):
         _ = DeviceFolder(device.path).secret
 
 
@@ -288,7 +289,7 @@ def test_a_memory_of_another_time_is_not_used(running: Device) -> None:
 
 def test_a_lost_memory_is_no_fresh_start(running: Device) -> None:
     running.folder.state_file.unlink()
-    with pytest.raises(InputError, match=r"state: No such file"):
+    with refused_at("state"):
         again(running)
 
 

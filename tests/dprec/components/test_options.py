@@ -42,6 +42,7 @@ from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.unprotected import Raw
 from dprec.private_als import AGGREGATIONS
 from dprec.splits import SPLITS, KFold
+from tests.refusals import refused_at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +118,7 @@ def test_types_and_words_hold_in_plain_python(
 
 
 def test_a_changed_copy_is_checked_too() -> None:
-    with pytest.raises(SettingError, match="size: 'large'"):
+    with refused_at("size"):
         replace(Example(), size="large")
 
 
@@ -135,9 +136,9 @@ def test_numbers_of_numpy_are_numbers() -> None:
         int,
         bool,
     ]
-    with pytest.raises(SettingError, match="size: 11; accepted: at most 10"):
+    with refused_at("size"):
         Example(size=np.int64(11))
-    with pytest.raises(SettingError, match=r"size: 4\.0; accepted: an integer"):
+    with refused_at("size"):
         Example(size=np.float64(4))
 
 
@@ -147,7 +148,7 @@ def test_a_subclass_of_a_part_is_such_a_part() -> None:
         grain: int = option("How fine.", 1, ge=1)
 
     assert Whole(part=Finer()).part == Finer()
-    with pytest.raises(SettingError, match="grain: 0; accepted: at least 1"):
+    with refused_at("grain"):
         Finer(grain=0)
 
 

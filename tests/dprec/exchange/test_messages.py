@@ -44,6 +44,7 @@ from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import BinaryFlip
 from dprec.mechanisms.unprotected import Raw
 from dprec.wire import BroadcastOptions
+from tests.refusals import refused_at
 
 WRITTEN = [
     GradientRequest(3, b"factors"),
@@ -226,5 +227,5 @@ def test_what_is_no_setup_is_refused(values: Any) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"setup": '])
 def test_text_that_was_cut_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match=r"population\.json, JSON: .*; accepted: "):
+    with refused_at("population.json, JSON"):
         from_json(Holder, text, "population.json")

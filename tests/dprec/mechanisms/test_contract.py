@@ -8,11 +8,13 @@ import math
 import numpy as np
 import pytest
 
-from dprec.errors import InputError, SettingError
+from dprec.errors import InputError
 from dprec.mechanisms import (
     MECHANISMS,
     BitsAndCounts,
     BoundedLaplace,
+    FisherOptimal,
+    HiddenThreshold,
     Laplace,
     Raw,
     ResidualBits,
@@ -23,6 +25,7 @@ from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.randomized_response import BinaryFlip
 from dprec.ratings import RatingScale
 from dprec.testing import MechanismContract
+from tests.refusals import refused_at
 
 EXAMPLES = {"binary-flip": BinaryFlip(p1=0.3, p2=0.2)}
 """Of the mechanisms that have settings without a default."""
@@ -86,9 +89,9 @@ def test_what_is_not_rated_is_hidden_only_by_mechanisms_that_hide_it() -> None:
 
 
 def test_what_cannot_be_perturbed_is_refused() -> None:
-    with pytest.raises(InputError, match=r"ratings: 0\.5; accepted: one of 1, 2, 3, 4, 5, or another scale"):
+    with refused_at("ratings"):
         Laplace().perturb([1.0, 0.5], 1.0)
-    with pytest.raises(InputError, match="perturb: residual-bits, whose reports depend on a user's other"):
+    with refused_at("perturb"):
         ResidualBits().perturb([1.0], 1.0)
 
 
@@ -116,6 +119,24 @@ def test_what_reaches_the_threshold_is_counted(threshold: float, level: int) -> 
     assert BitsAndCounts(threshold=threshold).least_counted_level(STARS) == level
 
 
-def test_a_threshold_outside_the_scale_is_refused() -> None:
-    with pytest.raises(SettingError, match=r"^threshold: 6"):
-        BitsAndCounts(threshold=6).channel(STARS, 1.0)
+TWO_LEVELS = RatingScale.evenly(-1, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "scale", "where"),
+    [
+        (BitsAndCounts(threshold=6), STARS, "threshold"),
+        (ThresholdBit(threshold=1), STARS, "threshold"),
+        (ThresholdBit(threshold=6), STARS, "threshold"),
+        (HiddenThreshold(threshold=1), STARS, "threshold"),
+        (ThresholdBit(other_thresholds=0.1), TWO_LEVELS, "other_thresholds"),
+        (ThresholdBit(threshold="drawn", other_thresholds=0.1), STARS, "other_thresholds"),
+        (FisherOptimal(histogram=(0.5, 0.5)), STARS, "histogram"),
+        (BinaryFlip(p1=0.3, p2=0.3), STARS, "binarization"),
+    ],
+)
+def test_a_scale_that_a_mechanism_does_not_fit_is_refused(
+    mechanism: Mechanism, scale: RatingScale, where: str
+) -> None:
+    with refused_at(where):
+        mechanism.channel(scale, 5.0)

@@ -31,6 +31,7 @@ from dprec.ratings import RatingScale
 from dprec.reports import CellFamily, DeviceChannel
 from dprec.testing import FamilyContract
 from tests.own_family import OwnBits
+from tests.refusals import refused_at
 
 STARS = RatingScale.evenly(1, 5, 1)
 N_ITEMS = 20
@@ -204,7 +205,7 @@ def test_a_mechanism_that_does_not_keep_its_budget_is_refused() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf])
 def test_a_budget_is_a_positive_number(epsilon: float) -> None:
-    with pytest.raises(InputError, match=r"^epsilon: "):
+    with refused_at("epsilon"):
         PrivacyBudget(epsilon=epsilon)
 
 

@@ -1,12 +1,16 @@
 """What others ask of a protocol: every preset's answers, by one class of under two hundred lines."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Iterator
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pytest
+import yaml
 
 from dprec.accounting import (
     DELTA,
@@ -23,7 +27,7 @@ from dprec.mechanisms import MECHANISMS
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from dprec.wire import TrafficLedger
-from simulation import load
+from simulation import compare, load, run
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.engine.session import Session, open_session
 from simulation.execution import load_ratings
@@ -39,6 +43,7 @@ from simulation.protocols.base import BASELINES
 from simulation.protocols.iterative import IterativeProtocol
 from simulation.protocols.seen_set import notes_on_catalogue
 from strategies.participation import RoundRecord
+from tests.paths import CONFIGS
 from tests.simulation.conftest import presets
 
 NAMES = sorted(presets())
@@ -248,3 +253,41 @@ def test_early_stopping_is_refused_in_a_deployment() -> None:
 def test_what_can_be_deployed() -> None:
     kinds = {kind for kind in PROTOCOLS.kinds if not PROTOCOLS[kind].not_deployed}
     assert kinds == {"one-shot", "iterative", "dp-als", "best"}
+
+
+def test_other_mechanisms_have_none(tiny: dict[str, Any]) -> None:
+    assert run(tiny).summary["distance"] == {}
+
+
+def test_a_run_metrics_what_its_server_sees(tiny: dict[str, Any]) -> None:
+    """Without noise to speak of, the server sees the train ratings."""
+    tiny["protocol"]["mechanism"] = {"kind": "zheng-randomized-response"}
+    tiny["protocol"]["privacy"] = {"epsilon": 20.0, "per": "cell"}
+    summary = run(tiny).summary
+    found = summary["distance"]
+    assert found["measured"] == 0
+    assert found["shown_cells"] == found["rated_cells"] == summary["dataset"]["train_ratings"]
+    assert (found["tolerance"], found["rating_noise"]) == (0.05, 0.0)
+
+
+@pytest.mark.thorough
+def test_a_comparison_draws_bound_and_distance(tmp_path: Path) -> None:
+    for preset in ("zheng-laplace", "zheng-rr", "plain-mf"):
+        (tmp_path / f"{preset}.yaml").write_text((CONFIGS / f"{preset}.yaml").read_text())
+    config = {
+        "name": "small",
+        "dataset": {"kind": "synthetic", "users": 40, "items": 30, "ratings": 400},
+        "split": {"kind": "holdout", "test_fraction": 0.2},
+        "epsilons": [1.0, 3.0],
+        "protocols": ["zheng-laplace", "zheng-rr", "plain-mf"],
+        "simulation": {"backend": "local"},
+    }
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump(config))
+    result = compare(tmp_path / "small.yaml", tmp_path / "out")
+    private = [row for row in result.rows if row["epsilon"]]
+    assert len(private) == 4
+    assert all(row["distance_bound"] > row["distance_measured"] > 0 for row in private)
+    assert "distance_bound" not in result.rows[-1]
+    assert (result.directory / "figures" / "distance-epsilon.png").is_file()
+    page = (result.directory / "report.html").read_text(encoding="utf-8")
+    assert "at least 0.95" in page
