@@ -325,13 +325,6 @@ def test_a_category_of_all_items_or_of_none_is_dropped(everywhere: bool) -> None
     assert catalogue.category_names == ()
 
 
-def test_numbers_of_any_size_are_standardised() -> None:
-    years = (1e12 + 1e6 * np.arange(5)).tolist()
-    catalogue = rows([1, 2, 3, 4, 5], years, [True] + [False] * 4).catalogue(np.arange(1, 6))
-    assert catalogue.numbers.mean() == pytest.approx(0, abs=1e-12)
-    assert catalogue.numbers.std() == pytest.approx(1)
-
-
 @pytest.mark.parametrize("size", [1e308, 1e-308])
 def test_the_largest_and_the_least_numbers_overflow_nothing(size: float) -> None:
     with np.errstate(over="raise", divide="raise", invalid="raise"):

@@ -229,18 +229,6 @@ def test_it_is_sequential_descent_in_the_order_of_the_visits() -> None:
     assert completed.diagnostics["loss"][-1] == pytest.approx(loss)
 
 
-def test_it_reaches_the_loss_of_sequential_descent_in_uniformly_random_order() -> None:
-    observations = ratings()
-    options = SgdMatrixFactorization(rank=2, step=0.02, regularization=0.05, epochs=60)
-    random = generator(5, "uniform order")
-    orders = [random.permutation(observations.values.size) for _ in range(options.epochs)]
-    loss = sequential(observations, options, orders)[2]
-    diagnostics = options.fit(observations, seed=0).diagnostics
-    assert diagnostics["epochs"] == 60
-    assert diagnostics["loss"][-1] == pytest.approx(loss, rel=0.02)
-    assert loss < 0.5 * diagnostics["loss"][0]
-
-
 def test_a_step_that_is_too_long_ends_in_an_error_that_names_the_iteration() -> None:
     with pytest.raises(RunError, match="gradient descent diverged in iteration"):
         fit(ratings(), rank=2, step=50.0)

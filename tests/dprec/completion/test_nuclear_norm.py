@@ -37,17 +37,6 @@ def distance(matrix: np.ndarray, observations: Observations) -> float:
 
 
 @paths
-def test_a_planted_matrix_is_recovered(dense_cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spectral, "DENSE_CELLS", dense_cells)
-    observations, truth = planted((80, 60), 0.5)
-    norm = np.linalg.norm(observations.values - observations.mean)
-    found, diagnostics = completed_matrix(observations, rho=1e-4 * norm)
-    assert np.linalg.norm(found - truth) < 1e-3 * np.linalg.norm(truth)
-    assert distance(found, observations) == pytest.approx(1e-4 * norm, rel=1e-3)
-    assert diagnostics["rank"] <= 5
-
-
-@paths
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.9])
 def test_the_solution_is_optimal(share: float, dense_cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The conditions of Karush, Kuhn and Tucker, which only the solution of Eq. (4) meets."""

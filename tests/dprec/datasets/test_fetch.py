@@ -118,13 +118,6 @@ def test_progress(announced: bool, server: Server, tmp_path: Path, monkeypatch: 
     assert seen[-1] == ("downloading", len(GOOD), len(GOOD))
 
 
-def test_a_mirror_must_offer_the_same_archive(server: Server, tmp_path: Path) -> None:
-    server.body = zipped(("ml-100k/u.data", ROWS + "9\t9\t3\t0\n"))
-    message = failed(tmp_path, url=server.url.replace("ml-100k", "mirror"))
-    assert "mirror.zip: MD5" in message
-    assert hashlib.md5(GOOD).hexdigest() in message
-
-
 def test_a_checksum_is_checked_before_anything_is_unpacked(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

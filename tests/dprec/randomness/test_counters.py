@@ -47,11 +47,6 @@ def test_a_stretch_is_the_same_wherever_it_is_cut(start: int, count: int) -> Non
     assert words(7, "report", start, count).tolist() == whole[start : start + count].tolist()
 
 
-def test_far_indices_are_reached_directly() -> None:
-    far = 10**15 + 3
-    assert words(7, "report", far, 9)[4:].tolist() == words(7, "report", far + 4, 5).tolist()
-
-
 def test_no_draw_is_shared() -> None:
     streams = [
         words(seed, purpose, 0, 200, round_index=round_index)
@@ -86,12 +81,6 @@ def test_uniforms() -> None:
     assert high == 1 - 2.0**-53
     # Kolmogorov and Smirnov's test; rejects a true uniform with probability 1e-7.
     assert stats.kstest(uniforms(words(4, "uniform", 0, 10_000)), "uniform").pvalue > 1e-7
-
-
-@pytest.mark.parametrize("count", [0, 1, 4, 5])
-def test_the_shape_is_what_was_asked_for(count: int) -> None:
-    assert words(0, "shape", 2, count).shape == (count,)
-    assert words(0, "shape", 2, count).dtype == np.uint64
 
 
 def test_generators_repeat_themselves() -> None:

@@ -57,11 +57,6 @@ def test_two_answers_share_a_budget() -> None:
     assert math.log(own.code.draws / own.code.fewest_draws) == pytest.approx(3.0)
 
 
-def test_a_promise_per_rating_is_refused() -> None:
-    with refused_at("privacy.per"):
-        UserLevelBit().family(PrivacyBudget(epsilon=1.0), STARS, 60)
-
-
 STEPS = 1 << 12
 
 

@@ -130,12 +130,6 @@ def test_beyond_the_grid_the_ends_count() -> None:
     assert np.isfinite(far).all()
 
 
-def test_a_symbol_that_says_nothing_has_no_slope() -> None:
-    slopes, information = SymbolTables.of([np.ones((5, 1))], CUTS).at(np.linspace(-3, 3, 7), np.zeros(7, int))
-    assert slopes == pytest.approx(0, abs=1e-12)
-    assert information == pytest.approx(0, abs=1e-12)
-
-
 def test_symbols_that_are_as_likely_at_every_level_have_no_slope_at_all_not_even_by_rounding() -> None:
     tables = SymbolTables.of([np.ones((5, 1)), np.full((5, 3), 1 / 3), np.eye(5)], CUTS)
     assert not tables.slopes[:, :4].any()
