@@ -238,21 +238,6 @@ def test_the_intersection_meets_both_constraints_and_is_the_closest_point(seed: 
     np.testing.assert_allclose(projected, dykstra(matrix, radius, bound, 4000), atol=1e-3)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_the_intersection_is_found_from_far_outside(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    # As after a long step: a few observed cells hundreds of times beyond the bound.
-    random = generator(seed, "far outside")
-    matrix = np.where(random.random((14, 12)) < 0.15, 500 * random.normal(size=(14, 12)), 0.3)
-    bound, radius = 1.0, 0.6 * float(np.sqrt(14 * 12))
-    projected = project_bounded(matrix, radius, bound)
-    monkeypatch.setattr(projections, "_ADMM_ITERATIONS", 30_000)
-    monkeypatch.setattr(projections, "_ADMM_TOLERANCE", 1e-8)
-    longer = project_bounded(matrix, radius, bound)
-    assert nuclear(projected) <= radius * (1 + 1e-9)
-    assert np.abs(projected).max() <= bound * (1 + 1e-9)
-    np.testing.assert_allclose(projected, longer, atol=1e-3)
-
-
 @pytest.mark.parametrize("large", [False, True])
 def test_factors_are_projected_as_dense_matrices_are(large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if large:
