@@ -10,7 +10,6 @@ import pytest
 
 from dprec.crossdomain import CrossDomainRatings
 from dprec.datasets import OneBitSynthetic, Synthetic, SyntheticDomains
-from dprec.errors import SettingError
 from dprec.ratings import Ratings
 from dprec.splits import Holdout
 from simulation import run
@@ -21,6 +20,7 @@ from simulation.evaluation import Evaluator, check_relevance
 from simulation.pages.run_sections import ranking_sections
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import read_summary
+from tests.refusals import refused_at
 from tests.simulation.conftest import presets
 
 RATED = Synthetic(users=20, items=10, ratings=120)
@@ -77,7 +77,7 @@ def test_the_hidden_matrix_is_compared_where_it_is_known_and_learned() -> None:
 @pytest.mark.parametrize("bound", [0.5, 5.5])
 def test_relevance_off_the_scale_is_refused(bound: float) -> None:
     train, _ = Holdout(test_fraction=0.25).split(RATED, 1)
-    with pytest.raises(SettingError, match="relevant_from"):
+    with refused_at("relevant_from"):
         check_relevance(EvaluationOptions(relevant_from=bound), train.scale)
 
 

@@ -16,6 +16,7 @@ from dprec.errors import InputError
 from simulation import compare, load, run
 from simulation.analysis.vocabulary import headlines, metrics_in
 from simulation.console.command_line import main
+from tests.refusals import refused_at
 
 MODULE = """
 from dataclasses import dataclass
@@ -322,5 +323,5 @@ def test_what_is_no_metric_is_refused_before_anything_runs(
 
 def test_a_name_is_either_an_error_or_a_score(tiny: dict[str, Any]) -> None:
     twice = {"errors": ["measures_of_mine:bias"], "scores": ["measures_of_mine:bias"]}
-    with pytest.raises(InputError, match=r"evaluation\.scores: two functions named bias"):
+    with refused_at("configuration: evaluation.scores"):
         load(tiny | {"evaluation": twice})

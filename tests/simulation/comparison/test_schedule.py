@@ -13,7 +13,6 @@ import yaml
 from scipy.stats import binom
 
 from dprec.datasets import Synthetic
-from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS
 from dprec.ratings import RatingScale
 from simulation import compare
@@ -27,6 +26,7 @@ from simulation.console.command_line import main
 from simulation.pages import outline
 from simulation.protocols.base import BASELINES
 from tests.paths import CONFIGS
+from tests.refusals import refused_at
 
 DATASET = "dataset={kind: synthetic, users: 12, items: 9, ratings: 60}"
 
@@ -266,7 +266,7 @@ def test_nothing_is_drawn_unless_it_is_asked_for(comparison: Any) -> None:
 
 def test_a_comparison_without_such_a_mechanism_is_refused(comparison: Any, tmp_path: Path) -> None:
     path = comparison(protocols=["zheng-rr", "plain-mf"])
-    with pytest.raises(InputError, match="noise_samples"):
+    with refused_at("noise_samples"):
         compare(path, tmp_path / "out", page=False)
     assert not (tmp_path / "out").exists()
 

@@ -11,7 +11,6 @@ from flwr.serverapp import Grid
 
 from clients.population import open_population
 from dprec.accounting import COMPARABLE_UNITS, MatchedBudget
-from dprec.errors import SettingError
 from dprec.exchange import ReportSetup
 from simulation import run
 from simulation.configuration.models import parse_config
@@ -20,6 +19,7 @@ from simulation.protocols import Task
 from simulation.protocols.global_mean import GlobalMeanProtocol
 from simulation.protocols.nothing_sent import NothingSentProtocol
 from tests.builders import populated
+from tests.refusals import refused_at
 
 STEP = 4 / 200
 """Of the scale on which means of 1 to 5 stars are sent."""
@@ -214,5 +214,5 @@ def test_a_stated_prior_is_that_of_users_without_ratings(alone: dict[str, Any]) 
 
 
 def test_an_audit_has_nothing_to_listen_to() -> None:
-    with pytest.raises(SettingError, match="kind"):
+    with refused_at("kind"):
         NothingSentProtocol().audited()

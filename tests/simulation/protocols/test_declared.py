@@ -27,6 +27,7 @@ from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.task import Task
 from simulation.storage.run_files import read_run
+from tests.refusals import refused_at
 
 EPSILON = 1.6
 
@@ -151,9 +152,7 @@ class Telling(SetOnly):
 
 
 def test_rows_that_differ_are_values() -> None:
-    with pytest.raises(
-        InputError, match="Telling: its channel has rows that differ, and it says that it sends"
-    ):
+    with refused_at("tests.simulation.protocols.test_declared:Telling"):
         run(one_shot(Telling()), page=False)
 
 
