@@ -2,13 +2,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dprec.accounting import LARGEST_CELL_EPSILON, ChannelDraws, PrivacyBudget
 from dprec.channel import Channel
@@ -26,7 +23,7 @@ from dprec.mechanisms import (
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import BinaryFlip
 from dprec.mechanisms.zheng import ZhengRandomizedResponse
-from dprec.randomness import even_share, words
+from dprec.randomness import even_share
 from dprec.ratings import RatingScale
 from dprec.reports import CellFamily, DeviceChannel
 from dprec.testing import FamilyContract
@@ -96,31 +93,6 @@ def test_raw_ratings_lose_everything_that_is_sent() -> None:
     assert per_user.tolist() == [0.0, math.inf, math.inf, math.inf, math.inf]
     assert np.isnan(per_rating[0])
     assert np.isinf(per_rating[1:]).all()
-
-
-@pytest.mark.parametrize("budget", [("rating", 2.0), ("user", 2.0), ("cell", 2.0)])
-@pytest.mark.parametrize("mechanism", [BoundedLaplace(), RandomizedResponse(), ZhengRandomizedResponse()])
-@given(data=st.data())
-@settings(deadline=None, max_examples=20)
-def test_perturbation_does_not_depend_on_the_division_into_cohorts(
-    mechanism: Mechanism, budget: tuple[Per, float], data: st.DataObject
-) -> None:
-    per, epsilon = budget
-    if per == "cell" and not mechanism.report_family.hides_items:
-        return
-    users = data.draw(st.lists(st.integers(0, N_ITEMS), min_size=1, max_size=8))
-    whole = calibrated(mechanism, epsilon, per)
-    cells = whole.cells(np.array(users, dtype=np.int64))
-    bounds = np.concatenate([[0], np.cumsum(cells)])
-    first = 0 if mechanism.report_family.hides_items else 1
-    levels = np.random.default_rng(sum(users)).integers(first, 6, bounds[-1]).astype(np.uint8)
-    together = whole.perturb(cells, levels, words(1, "report", 0, levels.size))
-    cuts = sorted({0, len(users), *data.draw(st.lists(st.integers(0, len(users)), max_size=3))})
-    for start, stop in pairwise(cuts):
-        own = slice(bounds[start], bounds[stop])
-        noise = words(1, "report", int(bounds[start]), int(bounds[stop] - bounds[start]))
-        apart = calibrated(mechanism, epsilon, per).perturb(cells[start:stop], levels[own], noise)
-        assert apart.tolist() == together[own].tolist()
 
 
 def test_symbols_are_read_with_the_channel_that_made_them() -> None:
