@@ -128,14 +128,17 @@ def interrupts_noted(note: Callable[[], str]) -> Iterator[None]:
 MAPPING = "a mapping of keys to values"
 
 ACCEPTED = {
+    "bool_parsing": "True, False",
     "bool_type": "true or false",
     "dataclass_exact_type": "an instance of {class_name}",
     "dataclass_type": MAPPING,
     "dict_type": MAPPING,
     "finite_number": "a finite number",
+    "float_parsing": "a number",
     "float_type": "a number",
     "greater_than": "greater than {gt}",
     "greater_than_equal": "at least {ge}",
+    "int_parsing": "an integer",
     "int_type": "an integer",
     "is_instance_of": "an instance of {class}",
     "json_invalid": "JSON",

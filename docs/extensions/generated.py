@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from simulation import RunConfig
 from simulation.comparison import ComparisonConfig
 from simulation.console.command_line import app
 from simulation.storage import Summary
-from simulation.storage.summary import LEFT_OUT, column_of
+from simulation.storage.columns import ACROSS, CELL, FIGURES, PER_DEVICE, Column
 
 Schema = Mapping[str, Any]
 Link = Callable[[Schema], str | None]
@@ -236,14 +236,29 @@ def summary_reference() -> str:
 
 
 def comparison_reference() -> str:
-    """Return the columns of comparison.csv that hold figures of the summary, as a Markdown table.
+    """Return the columns of comparison.csv as a Markdown table.
 
     A mapping has a column for each of its keys, N.
     """
+    figures = (each for each in FIGURES if each.shown.where != "timing")
+    return _columns_table((*CELL, *figures, *ACROSS))
+
+
+def timing_reference() -> str:
+    """Return the columns of timing.csv as a Markdown table."""
+    timed = (each for each in FIGURES if each.shown.where == "timing")
+    return _columns_table((*CELL, *timed, PER_DEVICE))
+
+
+def _columns_table(columns: Iterable[Column]) -> str:
     rows = [
-        (f"`{column_of(key.path)}{'_N' * (key.type == 'mapping')}`", key.type, key.range, key.meaning)
-        for key in _keys()
-        if not key.path.startswith(LEFT_OUT) and not key.type.startswith("list")
+        (
+            f"`{each.name}{'_N' if each.keys else ''}`",
+            type_in_words(each.schema, lambda _: None),
+            range_in_words(each.schema),
+            each.meaning,
+        )
+        for each in columns
     ]
     return table(("column", *_HEAD), rows)
 
@@ -279,6 +294,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "commands": command_reference,
     "configuration": configuration_reference,
     "summary": summary_reference,
+    "timing": timing_reference,
 }
 _LINE = re.compile(r"^% generated: (\w+)$", flags=re.MULTILINE)
 

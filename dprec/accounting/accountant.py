@@ -121,6 +121,23 @@ class PrivacyAccountant:
         basic = self._sums(self.history, "per_user")
         if not delta or not self.composes:
             return basic
+        return np.minimum(basic, self._composed(delta, adjacency or self.adjacency))
+
+    def between_profiles(self, delta: float) -> NDArray[np.float64]:
+        """Return what every user has lost between any two profiles that the same is asked of, shape (users,).
+
+        Events whose mechanism is known compose as under "replace-one". The sum of their own epsilons may
+        only compare a profile with none, and does not bound it.
+
+        Parameters
+        ----------
+        delta : float
+            Probability beyond which it holds, above 0.
+        """
+        return self._composed(delta, "replace-one")
+
+    def _composed(self, delta: float, adjacency: Adjacency) -> NDArray[np.float64]:
+        """Compose events whose mechanism is known, and add the epsilons of the others."""
         groups: dict[Hashable, list[tuple[EventMechanism, NDArray[np.bool_]]]] = {}
         for event in self.history:
             if event.mechanism is not None:
@@ -128,8 +145,8 @@ class PrivacyAccountant:
                 own.append((event.mechanism, event.took_part(self.n_users)))
         losses = self._sums([event for event in self.history if event.mechanism is None], "per_user")
         for own in groups.values():
-            losses += own[0][0].composed(own, delta / len(groups), adjacency or self.adjacency)
-        return np.minimum(basic, losses)
+            losses += own[0][0].composed(own, delta / len(groups), adjacency)
+        return losses
 
     def loss_of(self, user: int) -> Loss:
         """Return what one user has lost by basic composition; per rating 0 without a rating to protect."""

@@ -21,13 +21,13 @@ from simulation.analysis.vocabulary import (
     Metric,
     headlines,
     loss,
-    loss_per,
     number,
     spread_in_words,
     with_claim,
     with_spread,
 )
-from simulation.storage.summary import by_column
+from simulation.storage.columns import ACROSS, FIGURES, figures_of
+from simulation.storage.columns import column as declared_as
 from simulation.storage.tables import Row
 
 Line = TypeVar("Line")
@@ -46,6 +46,8 @@ class TableColumn(Generic[Line]):
     text: Callable[[Line], str]
     """The same, as text for a reader."""
     numeric: bool = True
+    figures: tuple[str, ...] = ()
+    """The columns of comparison.csv that it shows, of results."""
 
     def of(self, part: Callable[[Other], Line]) -> TableColumn[Other]:
         """Return the column of a table whose lines have what it speaks of as a part."""
@@ -98,10 +100,35 @@ def written_column(
     return TableColumn(title, hint, value, text)
 
 
+def declared_column(name: str, *, title: str | None = None, hint: str | None = None) -> ResultColumn:
+    """Return a column as it is declared, averaged over folds and seeds.
+
+    Parameters
+    ----------
+    name : str
+        Of comparison.csv.
+    title, hint : str, optional
+        By default as declared.
+    """
+    declared = declared_as(name)
+    title = declared.title if title is None else title
+    hint = declared.shown.unit if hint is None else hint
+    if declared.kind in ("text", "flag"):
+        return replace(text_column(title, lambda result: result.text(name), hint), figures=(name,))
+
+    def written(value: float) -> str:
+        return loss(value) if declared.shown.written == "loss" else number(value, declared.shown.digits)
+
+    return replace(written_column(title, lambda result: result.value(name), written, hint), figures=(name,))
+
+
 def accuracy_column(metric: Metric, *, direction: bool = False) -> ResultColumn:
     """Return the column of a metric, and whether it says which way is better."""
     hint = metric.direction if direction else ""
-    return _mean_column(metric.label, hint, metric.column, metric.digits)
+    plain: ResultColumn = figure_column(
+        metric.label, hint, lambda result: result.mean(metric.column), metric.digits
+    )
+    return replace(plain, figures=(metric.column,))
 
 
 def spread_column(
@@ -179,20 +206,11 @@ def _hint(first: str, *spreads: str) -> str:
     return ", ".join(part for part in (first, f"± {named}" if named else "") if part)
 
 
-def _mean_column(title: str, hint: str, column: str, digits: int) -> ResultColumn:
-    """Return a column of comparison.csv, averaged over folds and seeds."""
-    return figure_column(title, hint, lambda result: result.mean(column), digits)
-
-
 def composed_column(results: Sequence[ProtocolResult]) -> ResultColumn:
     """Return the column of losses per user by composition; its hint has the delta with which they hold."""
-    deltas = sorted({delta for result in results if (delta := result.mean("delta")) is not None})
-    return ResultColumn(
-        f"{loss_per('user')}, composed",
-        ", ".join(["largest", *(f"δ={delta:g}" for delta in deltas)]),
-        lambda result: result.composed,
-        lambda result: loss(result.composed) + result.profiles_compared(result.composed),
-    )
+    deltas = sorted({delta for result in results if (delta := result.delta) is not None})
+    hint = ", ".join(["largest", *(f"δ={delta:g}" for delta in deltas)])
+    return _of_profiles("epsilon_composed_max", hint)
 
 
 def trust_columns(results: Sequence[ProtocolResult]) -> list[ResultColumn]:
@@ -200,51 +218,61 @@ def trust_columns(results: Sequence[ProtocolResult]) -> list[ResultColumn]:
     return [TRUST] if len({result.trust for result in results if result.budget is not None}) > 1 else []
 
 
-def _loss_column(unit: ComparableUnit, hint: str) -> ResultColumn:
-    def largest(result: ProtocolResult) -> float | None:
-        # A guarantee holds for everybody, so it is that of the worst run.
-        return result.epsilon(unit)
+def _of_profiles(name: str, hint: str | None = None) -> ResultColumn:
+    """Return a column of losses per user, with what qualifies them."""
+    plain = declared_column(name, hint=hint)
+    return replace(
+        plain, text=lambda result: plain.text(result) + result.profiles_compared(result.value(name))
+    )
+
+
+def _loss_column(unit: ComparableUnit, name: str, hint: str) -> ResultColumn:
+    """Return the column of the largest proved losses in a unit, beside those that are claimed."""
 
     def text(result: ProtocolResult) -> str:
-        proved, claimed = largest(result), result.claimed(unit)
+        proved, claimed = result.epsilon(unit), result.claimed(unit)
         compared = result.profiles_compared(claimed if proved is None else proved) if unit == "user" else ""
         return with_claim(proved, claimed, result.word) + compared
 
-    return ResultColumn(loss_per(unit), hint, largest, text)
+    return replace(declared_column(name, hint=hint), text=text)
 
 
-def _median_loss() -> ResultColumn:
-    plain = _mean_column(loss_per("user"), "median", "epsilon_per_user_median", 1)
-
-    def text(result: ProtocolResult) -> str:
-        return plain.text(result) + result.profiles_compared(result.mean("epsilon_per_user_median"))
-
-    return replace(plain, text=text)
-
-
-def _bytes_columns(title: str, direction: str) -> tuple[ResultColumn, ...]:
+def _bytes_columns(way: str) -> tuple[ResultColumn, ...]:
     return tuple(
-        _mean_column(title, f"per user, {which}", f"{direction}_message_{statistic}_per_user", 0)
-        for which, statistic in (("mean", "mean"), ("95th percentile", "p95"), ("largest", "max"))
+        declared_column(f"{way}link_message_{statistic}_per_user") for statistic in ("mean", "p95", "max")
     )
 
 
 BUDGET: ResultColumn = written_column("budget", lambda result: result.budget, "{:g}".format, "ε")
-LOSSES = (_loss_column("rating", ""), _loss_column("user", "largest"))
-MEDIAN_LOSS = _median_loss()
-BYTES: ResultColumn = figure_column("bytes", "per user", lambda result: result.bytes_per_user, 0)
-BYTES_UP = _bytes_columns("bytes up", "uplink")
-BYTES_DOWN = _bytes_columns("bytes down", "downlink")
-NETWORK = tuple(
-    _mean_column(f"network {way}", "per user, mean", f"{link}_network_mean_per_user", 0)
-    for way, link in (("up", "uplink"), ("down", "downlink"))
+LOSSES = (
+    _loss_column("rating", "epsilon_per_rating", ""),
+    _loss_column("user", "epsilon_per_user_max", "largest"),
 )
-TOTAL_BYTES = _mean_column("bytes in all", "messages, all users", "total_message_bytes", 0)
-ROUNDS = _mean_column("rounds", "", "rounds", 0)
+MEDIAN_LOSS = _of_profiles("epsilon_per_user_median")
+ANY_TWO = declared_column("epsilon_any_two")
+BYTES: ResultColumn = figure_column("bytes", "per user", lambda result: result.bytes_per_user, 0)
+BYTES_UP, BYTES_DOWN = _bytes_columns("up"), _bytes_columns("down")
+NETWORK: ResultColumn = replace(
+    figure_column("network bytes", "per user", lambda result: result.network_bytes_per_user, 0),
+    figures=("uplink_network_mean_per_user", "downlink_network_mean_per_user"),
+)
 RUNS: ResultColumn = figure_column("runs", "", lambda result: len(result.rows), 0)
-STATUS: ResultColumn = text_column("privacy", lambda result: result.status)
-TRUST: ResultColumn = text_column("trust", lambda result: result.trust)
+STATUS: ResultColumn = replace(text_column("privacy", lambda result: result.status), figures=("status",))
+TRUST: ResultColumn = replace(text_column("trust", lambda result: result.trust), figures=("trust",))
 SERVER_SEES: ResultColumn = text_column("server sees", lambda result: result.server_sees)
+
+
+def _and_declared(
+    placed: Sequence[ResultColumn], results: Sequence[ProtocolResult], *shown: str
+) -> tuple[ResultColumn, ...]:
+    """Return columns, and after them those declared for such tables that none of them shows."""
+    known = {name for column in placed for name in column.figures}
+    others = [
+        each.name
+        for each in (*FIGURES, *ACROSS)
+        if each.shown.where in shown and each.shown.better is None and each.name not in known
+    ]
+    return (*placed, *(declared_column(name) for name in others if any(each.has(name) for each in results)))
 
 
 def every_column(metric: Metric, results: Sequence[ProtocolResult]) -> list[ResultColumn]:
@@ -254,22 +282,22 @@ def every_column(metric: Metric, results: Sequence[ProtocolResult]) -> list[Resu
     """
     metrics = [metric, *(other for other in metrics_of(results) if other != metric)]
     main, *others = [spread_column(each, results, direction=True) for each in metrics]
-    return [
+    placed = [
         BUDGET,
         main,
         *baseline_columns(metric, results),
         *best_columns(metric, results),
         *others,
         STATUS,
-        *trust_columns(results),
+        TRUST,
         *LOSSES,
         composed_column(results),
         MEDIAN_LOSS,
+        ANY_TWO,
         SERVER_SEES,
-        ROUNDS,
-        *(*BYTES_UP, *BYTES_DOWN, *NETWORK),
-        TOTAL_BYTES,
+        *(*BYTES_UP, *BYTES_DOWN, NETWORK),
     ]
+    return list(_and_declared(placed, results, "everywhere", "page"))
 
 
 MOST_ROWS = 10
@@ -312,8 +340,10 @@ def headline_columns(
         *baseline_columns(metric, results),
         replace(LOSSES[1], hint="sum"),
         replace(composed_column(results), title="ε composed"),
+        ANY_TWO,
         BYTES_UP[0],
         BYTES_DOWN[0],
+        NETWORK,
         SERVER_SEES,
     ]
 
@@ -340,8 +370,11 @@ def _asked_in_words(result: ProtocolResult, unit: ComparableUnit) -> str:
 
 
 _ASKED = replace(BUDGET, title="ε asked", hint="")
-_MAIN_COSTS = (BYTES_UP[0], BYTES_DOWN[0], SERVER_SEES)
-_BRIEF_COSTS = (replace(BYTES_UP[0], hint="per user"), replace(BYTES_DOWN[0], hint="per user"), SERVER_SEES)
+_MAIN_COSTS = (LOSSES[1], NETWORK, SERVER_SEES, BYTES_UP[0], BYTES_DOWN[0])
+_BRIEF_COSTS = (
+    *(LOSSES[1], NETWORK, SERVER_SEES),
+    *(replace(each, hint="per user") for each in (BYTES_UP[0], BYTES_DOWN[0])),
+)
 
 
 @dataclass(frozen=True)
@@ -359,10 +392,16 @@ class SmallTable:
 
 
 def run_table(summary: Mapping[str, Any]) -> SmallTable:
-    """Return a run as one line: accuracy, privacy and bytes side by side."""
-    result = _run_as_result(summary)
+    """Return a run as one line: accuracy, privacy and bytes side by side.
+
+    Parameters
+    ----------
+    summary : mapping
+        The contents of summary.json.
+    """
+    result = ProtocolResult(summary["name"], None, (figures_of(summary),))
     first, *others = [*map(accuracy_column, _metrics([result])), LOSSES[0]]
-    return SmallTable(None, "run", (first, *_MAIN_COSTS, *others, *_costs([result])), (result,))
+    return SmallTable(None, "run", _with_costs((first, *_MAIN_COSTS, *others), [result]), (result,))
 
 
 def tables_of_comparison(rows: Sequence[Row]) -> list[SmallTable]:
@@ -378,7 +417,7 @@ def tables_of_comparison(rows: Sequence[Row]) -> list[SmallTable]:
         against = baseline_columns(main, results)
         brief = (_ASKED, accuracy_column(main), *against, *_BRIEF_COSTS)
         first = (_ASKED, spread_column(main, results), *against, *_MAIN_COSTS)
-        columns = (*first, *best_columns(main, results), *others, LOSSES[0], *_costs(results))
+        columns = _with_costs((*first, *best_columns(main, results), *others, LOSSES[0]), results)
         title = ", ".join(distinguishing_words(evaluation, list(groups))) or None
         tables.append(SmallTable(title, "protocol", columns, tuple(results), brief))
     return tables
@@ -393,34 +432,14 @@ def run_lines(summary: Mapping[str, Any]) -> str:
     return "\n".join(f"{label:<{width}}  {value}" for label, value in lines)
 
 
-def _costs(results: Sequence[ProtocolResult]) -> tuple[ResultColumn, ...]:
-    """Return the columns of what comes after the main ones: how far ε carries, and bytes on a network."""
-    return STATUS, *trust_columns(results), LOSSES[1], composed_column(results), *NETWORK
+def _with_costs(
+    columns: Sequence[ResultColumn], results: Sequence[ProtocolResult]
+) -> tuple[ResultColumn, ...]:
+    """Return columns, and after them how far ε carries and what else is declared."""
+    placed = (*columns, STATUS, TRUST, composed_column(results), ANY_TWO)
+    return _and_declared(placed, results, "everywhere")
 
 
 def _metrics(results: Sequence[ProtocolResult]) -> list[Metric]:
     """Return the headline metrics that any of the results has."""
     return headlines(metrics_of(results))
-
-
-def _run_as_result(summary: Mapping[str, Any]) -> ProtocolResult:
-    """Return a run as a result with a single row."""
-    privacy, traffic = summary["privacy"], summary["traffic"]
-    row = {
-        **by_column(summary["accuracy"]),
-        "epsilon_per_rating": privacy["epsilon_per_rating"],
-        "epsilon_per_user_max": privacy["epsilon_per_user"]["max"],
-        "delta": privacy["delta"],
-        "epsilon_composed_max": privacy["epsilon_composed"]["max"],
-        "epsilon_claimed_per_rating": privacy["epsilon_claimed"]["per_rating"],
-        "epsilon_claimed_per_user": privacy["epsilon_claimed"]["per_user"],
-        "status": privacy["status"],
-        "uplink_message_mean_per_user": traffic["uplink"]["message_mean_per_user"],
-        "downlink_message_mean_per_user": traffic["downlink"]["message_mean_per_user"],
-        "uplink_network_mean_per_user": traffic["uplink"]["network_mean_per_user"],
-        "downlink_network_mean_per_user": traffic["downlink"]["network_mean_per_user"],
-        "trusts_server": privacy["trusts_server"],
-        "hides_rated_items": privacy["hides_rated_items"],
-        "unlinked": privacy.get("unlinked", False),
-    }
-    return ProtocolResult(summary["name"], None, (row,))

@@ -11,9 +11,10 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from dprec.accounting import ComparableUnit, note_on_delta, unit_from_text
-from simulation.analysis.protocol_results import ProtocolResult, read_results, read_rows, results_of
+from simulation.analysis.protocol_results import ProtocolResult, read_results, results_of
 from simulation.analysis.vocabulary import listed, loss
 from simulation.configuration.strict_yaml import read_yaml
+from simulation.storage.columns import read_rows
 from simulation.storage.directories import (
     AUDIT,
     AUDITS,

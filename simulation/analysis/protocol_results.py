@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit, Status, Trust
-from dprec.errors import InputError, listed
-from dprec.renamed import COLUMNS
 from simulation.analysis.vocabulary import (
     METRICS,
     Average,
@@ -24,10 +22,9 @@ from simulation.analysis.vocabulary import (
     profiles_compared,
     server_sees,
 )
-from simulation.protocols.base import BASELINES
+from simulation.storage.columns import column, read_rows
 from simulation.storage.directories import check_table
-from simulation.storage.summary import columns_of
-from simulation.storage.tables import Row, read_lines
+from simulation.storage.tables import Row
 
 
 @dataclass(frozen=True)
@@ -68,29 +65,6 @@ _CLAIM_COLUMNS: dict[ComparableUnit, str] = {
 }
 
 _WEAKEST_FIRST: tuple[Status, ...] = ("none", "declared", "claimed", "proved")
-
-_TEXT = columns_of(str).union(
-    ("name", "panel", "population", "baseline", "fold", "seed"),  # which cell it is
-    ("against", "best_at_budget"),  # what it is compared with
-)
-
-
-_COUNTED = (
-    *("epsilon_", "uplink_", "downlink_", "total_", "rounds", "users", "items", "train_", "test_"),
-    *("ranking_", "sampled_ranking_"),
-)
-"""Beginnings of the columns of losses, bytes, counts and rankings, which are never negative."""
-
-_FLAGS = columns_of(bool) | {"quick"}
-"""Columns that hold True or False."""
-
-_SIZES = frozenset({"users", "items", "train_ratings", "test_ratings"})
-
-_LARGEST = 1e100
-"""Above it, sums of numbers might have no value."""
-
-_MEASURED = frozenset(metric.column for metric in METRICS)
-"""Columns of accuracy, which is never negative either."""
 
 _NEEDED = (
     "name",
@@ -143,6 +117,23 @@ class ProtocolResult:
     def claimed(self, unit: ComparableUnit) -> float | None:
         """Return the largest loss in a unit that is claimed or declared and not proved; None where none."""
         return self._largest(_CLAIM_COLUMNS[unit])
+
+    @property
+    def any_two(self) -> float | None:
+        """The largest loss between any two profiles, over users and runs; None where none is proved."""
+        return self._largest("epsilon_any_two")
+
+    def value(self, name: str) -> float | None:
+        """Return what stands for a column, averaged as is declared; None if it does not apply."""
+        return self._largest(name) if column(name).shown.averaged == "largest" else self.mean(name)
+
+    def has(self, name: str) -> bool:
+        """Return whether any of the lines has a value in a column."""
+        return any(row.get(name) not in (None, "") for row in self.rows)
+
+    def text(self, name: str) -> str | None:
+        """Return the texts in a column, each once; None if it is empty."""
+        return ", ".join(dict.fromkeys(str(row[name]) for row in self.rows if row.get(name))) or None
 
     def _largest(self, column: str) -> float | None:
         values = [_finite(row.get(column)) for row in self.rows]
@@ -256,31 +247,6 @@ def results_of(rows: Sequence[Row]) -> list[ProtocolResult]:
     return [ProtocolResult(name, budget, tuple(cells)) for (name, budget, _), cells in grouped(rows).items()]
 
 
-def read_rows(path: Path, needed: Sequence[str] = ()) -> list[Row]:
-    """Read a table of a comparison; numbers as floats, empty cells as None.
-
-    Parameters
-    ----------
-    needed : sequence of str
-        Columns that the table must have.
-
-    Raises
-    ------
-    InputError
-    """
-    lines = read_lines(path, needed, "a table that `dprec compare` wrote")
-    where, header = next(lines)
-    for column in COLUMNS.keys() & set(header):
-        raise InputError(f"{where}: {column}", "a column of an earlier version", COLUMNS[column])
-    rows = [
-        {column: _cell(column, text, where) for column, text in zip(header, cells, strict=True)}
-        for where, cells in lines
-    ]
-    if not rows:
-        raise InputError(str(path), "no lines", "at least one finished cell")
-    return rows
-
-
 def metrics_of(results: Sequence[ProtocolResult]) -> list[Metric]:
     """Return the metrics that any of some results has, in the order of `metrics_in`."""
     columns = dict.fromkeys(column for result in results for row in result.rows for column in row)
@@ -295,41 +261,6 @@ def by_evaluation(results: Sequence[ProtocolResult]) -> dict[Evaluation, list[Pr
         if result.evaluation:
             groups.setdefault(result.evaluation, []).append(result)
     return groups
-
-
-def _cell(column: str, text: str, where: str) -> str | float | bool | None:
-    if text == "":
-        if column == "name":
-            raise InputError(f"{where}: {column}", "nothing", "the name of a protocol")
-        return None
-    # A mark that turns the direction of writing would turn the figures beside it too.
-    if column == "name" and not text.isprintable():
-        raise InputError(f"{where}: {column}", repr(text), "a name of characters that can be printed")
-    if column == "baseline" and text not in BASELINES:
-        raise InputError(f"{where}: {column}", repr(text), f"{', '.join(BASELINES)}, or nothing")
-    if column == "trust" and text not in LEAST_TRUST_FIRST:
-        raise InputError(f"{where}: {column}", repr(text), listed(LEAST_TRUST_FIRST, text))
-    if column in _FLAGS and text not in ("True", "False"):
-        raise InputError(f"{where}: {column}", repr(text), "True, False, or nothing")
-    if column in _TEXT or column in _FLAGS:
-        return text
-    return _number(column, text, f"{where}: {column}")
-
-
-def _number(column: str, text: str, where: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise InputError(where, repr(text), "a number, or nothing") from None
-    if math.isfinite(value) and abs(value) > _LARGEST:
-        raise InputError(where, repr(text), f"a number of at most {_LARGEST:g}, or nothing")
-    if column in _SIZES and not value.is_integer():
-        raise InputError(where, repr(text), "an integer, or nothing")
-    if value < 0 and (column.startswith(_COUNTED) or column in _MEASURED):
-        raise InputError(where, repr(text), "a number of 0 or more, or nothing")
-    if column == "epsilon" and not (math.isfinite(value) and value > 0):
-        raise InputError(where, repr(text), "a number above 0, or nothing")
-    return value
 
 
 def _finite(value: object) -> float | None:

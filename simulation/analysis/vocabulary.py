@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dprec.accounting import PrivacyUnit, Trust
+from simulation.storage.columns import FIGURES, Column, column
+from simulation.storage.shown import LOWER
 from simulation.storage.tables import Row
 
 
@@ -106,33 +107,16 @@ class Metric:
         return min(values) if self.lower_is_better else max(values)
 
 
-METRICS = (
-    Metric("rmse", "RMSE", True),
-    Metric("relative_error", "Relative error", True),
-    Metric("sign_accuracy", "Sign accuracy", False),
-    Metric("mae", "MAE", True),
-    Metric("f_score_at_k", "F-score", False),
-    Metric("precision_at_k", "Precision", False),
-    Metric("recall_at_k", "Recall", False),
-)
+_FAMILIES = {each.name: place for place, each in enumerate(FIGURES) if each.shown.better is not None}
+"""Declared metrics, those of mappings by the names before their keys, the main one of a run first."""
+
+
+def _metric(declared: Column) -> Metric:
+    return Metric(declared.name, declared.title, declared.shown.better == LOWER, declared.shown.digits)
+
+
+METRICS = tuple(_metric(each) for each in FIGURES if each.shown.better and each.keys is None)
 """The first of these that a protocol has is its main one."""
-
-_RANKING = re.compile(
-    r"(?P<sampled>sampled_)?ranking_(?P<name>ndcg|hit_rate|mrr|recall|precision|coverage)_at_(?P<cutoff>[1-9]\d*)"
-)
-"""Columns of lists from the catalogue, as `simulation.storage.summary.RankingSummary` makes them."""
-
-_OWN = re.compile(r"(?P<kind>errors|scores)_(?P<name>\w+)")
-"""Columns of user-defined metrics."""
-
-_RANKING_LABELS = {
-    "ndcg": "NDCG",
-    "hit_rate": "Hit rate",
-    "mrr": "MRR",
-    "recall": "Recall",
-    "precision": "Precision",
-    "coverage": "Coverage",
-}
 
 
 def metrics_in(columns: Iterable[str]) -> list[Metric]:
@@ -143,46 +127,18 @@ def metrics_in(columns: Iterable[str]) -> list[Metric]:
     columns : iterable of str
         Of comparison.csv, or keys of `simulation.storage.summary.Accuracy.metrics`; each at most once.
     """
-    names = list(columns)
-    rankings = [_of_ranking(match) for match in map(_RANKING.fullmatch, names) if match]
-    own = [
-        Metric(match[0], match["name"], lower_is_better=match["kind"] == "errors")
-        for match in map(_OWN.fullmatch, names)
-        if match
-    ]
-    return [*(metric for metric in METRICS if metric.column in names), *own, *rankings]
+    known = [each for each in map(column, columns) if each.shown.better]
+    return [_metric(each) for each in sorted(known, key=lambda each: _FAMILIES[each.family])]
 
 
 def headlines(metrics: Sequence[Metric]) -> list[Metric]:
-    """Return the metrics for a summary.
-
-    All user-defined ones are there; the F-score stands for its precision and recall; NDCG and recall at the
-    first cutoff stand for a ranking.
-    """
-    first = {sampled: _first_cutoff(metrics, sampled) for sampled in (False, True)}
-    shown = {
-        f"{'sampled_' if sampled else ''}ranking_{name}_at_{cutoff}"
-        for sampled, cutoff in first.items()
-        for name in ("ndcg", "recall")
-    }
-    return [
-        metric
-        for metric in metrics
-        if (metric in METRICS and metric.column not in ("precision_at_k", "recall_at_k"))
-        or metric.column in shown
-        or _OWN.fullmatch(metric.column)
-    ]
-
-
-def _first_cutoff(metrics: Sequence[Metric], sampled: bool) -> str | None:
-    matches = (_RANKING.fullmatch(metric.column) for metric in metrics)
-    return next((match["cutoff"] for match in matches if match and bool(match["sampled"]) is sampled), None)
-
-
-def _of_ranking(match: re.Match[str]) -> Metric:
-    source = "sampled" if match["sampled"] else "catalogue"
-    label = f"{_RANKING_LABELS[match['name']]} at {match['cutoff']}, {source}"
-    return Metric(match[0], label, lower_is_better=False)
+    """Return the metrics for a summary: those that are shown everywhere, of rankings at the first cutoff."""
+    shown: dict[str, Metric] = {}
+    for metric in metrics:
+        declared = column(metric.column)
+        if declared.shown.where == "everywhere":
+            shown.setdefault(declared.family if declared.family.endswith("_at") else metric.column, metric)
+    return list(shown.values())
 
 
 def main_metric(accuracy: Mapping[str, Any]) -> Metric | None:

@@ -9,7 +9,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dprec.data_frames import data_frame
 from dprec.errors import InputError, within
 from dprec.progress import Announce, Progress, silent, unheard
 from dprec.ratings import Ratings
@@ -20,6 +19,7 @@ from simulation.comparison.schedule import Contender, Sample, estimate
 from simulation.comparison.tabulation import Pauses, Tabulation
 from simulation.comparison.templates import Cell, LeftOut, of_entry
 from simulation.execution import load_ratings, prepared_ratings
+from simulation.storage.columns import typed_frame, write_parquet
 from simulation.storage.directories import CELLS, SUMMARY, ComparisonDirectory, fingerprint
 from simulation.storage.summarise import of_all_protocols
 from simulation.storage.summary import read_summary
@@ -46,14 +46,24 @@ class ComparisonResult:
     """Why cells failed, by their keys."""
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return comparison.csv as a data frame.
+        """Return comparison.csv as a data frame, whose ``attrs["meanings"]`` say what its columns are.
 
         Raises
         ------
         ModuleNotFoundError
             When pandas is not installed.
         """
-        return data_frame(self.rows, "rows")
+        return typed_frame(self.rows)
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write comparison.csv as a Parquet file, whose columns have types and say what they are.
+
+        Raises
+        ------
+        InputError
+            When pyarrow is not installed, or the file cannot be written.
+        """
+        write_parquet(Path(path), self.rows)
 
     def plot(self) -> Figure:
         """Draw accuracy against epsilon, or against bytes without epsilons: the main figure of the page.

@@ -27,13 +27,11 @@ from simulation.analysis.gains import (
 from simulation.analysis.protocol_results import ProtocolResult, by_evaluation, results_of
 from simulation.analysis.vocabulary import METRICS, Metric
 from simulation.comparison.templates import Cell
-from simulation.configuration.strict_yaml import flatten
+from simulation.storage.columns import PER_DEVICE, figures_of
 from simulation.storage.directories import SUMMARY, ComparisonDirectory, cell_key
 from simulation.storage.run_files import read_predictions
-from simulation.storage.summary import LEFT_OUT, Summary, column_of, read_summary
+from simulation.storage.summary import Summary, read_summary
 from simulation.storage.tables import Columns, Row
-
-_TIMING = ("time.total_s", "time.startup_s", "time.clients_s", "time.server_s", "peak_memory_mb")
 
 
 def table_rows(cell: Cell, folder: Path) -> tuple[Row, Row]:
@@ -66,10 +64,8 @@ def _damaged(directory: Path) -> Iterator[None]:
 
 
 def _figures(cell: Cell, summary: Summary) -> Row:
-    """Return a cell's line of comparison.csv; lists have no column."""
-    figures = flatten(summary.as_json())
-    included = {key: value for key, value in figures.items() if not key.startswith(LEFT_OUT)}
-    row = {column_of(key): value for key, value in included.items() if not isinstance(value, list)}
+    """Return a cell's line of comparison.csv."""
+    row = figures_of(summary.as_json())
     row["scale_low"], row["scale_high"] = summary.dataset.scale
     row["total_message_bytes"] = summary.traffic.total_message_bytes
     row["baseline"] = cell.baseline
@@ -78,13 +74,8 @@ def _figures(cell: Cell, summary: Summary) -> Row:
 
 def _timing(cell: Cell, summary: Summary) -> Row:
     """Return the timing of a cell, which is never the same twice and has its own table."""
-    figures = flatten(summary.as_json())
-    seconds = {column_of(key): figures[key] for key in _TIMING}
-    return {
-        **_identity(cell),
-        **seconds,
-        "device_s_per_user": summary.time.clients_s / summary.traffic.users,
-    }
+    a_device = summary.time.clients_s / summary.traffic.users
+    return {**_identity(cell), **figures_of(summary.as_json(), timing=True), PER_DEVICE.name: a_device}
 
 
 def _identity(cell: Cell) -> Row:

@@ -30,7 +30,7 @@ from simulation.analysis.columns import (
 from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.gains import gain_digits
 from simulation.analysis.populations import Course, Point, population_sentences, users_needed
-from simulation.analysis.protocol_results import ProtocolResult, at_reference, read_rows, reference_budget
+from simulation.analysis.protocol_results import ProtocolResult, at_reference, reference_budget
 from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, Metric
 from simulation.pages.comparison_tables import named_column
 from simulation.pages.evaluation_parts import EvaluationPart
@@ -41,6 +41,7 @@ from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.figures.users import SPREAD_QUANTILES, Spread, draw_spreads
 from simulation.pages.page import Section, dashed, figures, paragraph, table
 from simulation.pages.words import label_of
+from simulation.storage.columns import read_rows
 from simulation.storage.directories import NOISE
 from simulation.storage.run_files import bytes_per_user, read_device_channel
 from simulation.storage.tables import Columns, Row

@@ -76,7 +76,7 @@ def data_in_words(files: ComparisonFiles) -> str:
 
 
 def _population_of(row: Row) -> str:
-    counts = {key: int(row[key]) for key in _POPULATION if isinstance(row.get(key), float)}
+    counts = {key: int(row[key]) for key in _POPULATION if row.get(key) is not None}
     return _population({"kind": row.get("dataset"), **counts})
 
 

@@ -90,7 +90,7 @@ def summary_of(
         dataset=dataset,
         accuracy=accuracy,
         privacy=_privacy(config, outcome, composed, notes),
-        traffic=_traffic(outcome, dataset.users, config.simulation.network),
+        traffic=_traffic(outcome, dataset, config.simulation.network),
         distance=DistanceSummary.model_validate(outcome.distance),
         completion_diagnostics=outcome.diagnostics,
         time=TimeSummary(
@@ -148,6 +148,7 @@ def _privacy(
         epsilon_per_rating=_largest(accountant.get_epsilon(per="rating")),
         epsilon_per_user=_spread(accountant.get_epsilon()),
         epsilon_composed=_spread(composed),
+        epsilon_any_two=_any_two(outcome, config.protocol.delta),
         **_shuffled(outcome, config.protocol.delta),
         delta=config.protocol.delta,
         composition="pld" if accountant.composes else "sum",
@@ -187,6 +188,13 @@ def _shuffled(outcome: ServerOutcome, delta: float) -> dict[str, Any]:
     if losses is None:
         return {}
     return {"epsilon_per_rating_shuffled": _spread(losses), "unlinked": outcome.guarantee.unlinked}
+
+
+def _any_two(outcome: ServerOutcome, delta: float) -> float | None:
+    """Return the largest loss between any two profiles; None is proved where the item set is revealed."""
+    if not outcome.guarantee.hides_rated_items:
+        return None
+    return _finite(outcome.accountant.between_profiles(delta).max())
 
 
 def _claimed(accountant: PrivacyAccountant | None) -> ClaimedLoss:
@@ -265,13 +273,16 @@ def _note_on_randomness(config: RunConfig) -> tuple[str, ...]:
     )
 
 
-def _traffic(outcome: ServerOutcome, users: int, network: NetworkOptions) -> TrafficSummary:
+def _traffic(outcome: ServerOutcome, dataset: DatasetSummary, network: NetworkOptions) -> TrafficSummary:
     traffic: TrafficLedger = outcome.traffic
     up, down = network_bytes(traffic, network.contacts(traffic.requests))
     carried = (up, down) if traffic.messages.any() else (None, None)
     return TrafficSummary(
         rounds=len(outcome.rounds),
-        users=users,
+        users=dataset.users,
+        payload_bits_per_rating=(
+            8 * int(traffic.uplink_payload.sum()) / dataset.train_ratings if dataset.train_ratings else None
+        ),
         uplink=_direction(traffic.uplink_payload, traffic.uplink_message, carried[0]),
         downlink=_direction(traffic.downlink_payload, traffic.downlink_message, carried[1]),
     )

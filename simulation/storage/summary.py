@@ -6,10 +6,9 @@ A key that does not apply is null; one that was not set is not written.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from types import UnionType
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -17,16 +16,23 @@ from dprec.accounting import Status, Trust
 from simulation.configuration.strict_yaml import flatten
 from simulation.storage.directories import SUMMARY
 from simulation.storage.files import Count, Document, FileSummary, parse_document, read_text, write_atomically
+from simulation.storage.shown import HIGHER, IN_FILES, LOWER, TIMED, Amount, Shown, better, loss, on_pages
 
 
 class DatasetSummary(Document):
     """The ratings of the run."""
 
-    kind: str = Field(description="Kind of the data set.")
-    users: Count = Field(description="Users in the train and test ratings, or those of the enrolment.")
-    items: Count = Field(description="Size of the catalogue.")
-    train_ratings: Count | None = Field(description="Number of train ratings; null if it is unknown.")
-    test_ratings: Count | None = Field(description="Number of test ratings; null if there are none.")
+    kind: Annotated[str, IN_FILES] = Field(description="Kind of the data set.")
+    users: Annotated[Count, IN_FILES] = Field(
+        description="Users in the train and test ratings, or those of the enrolment."
+    )
+    items: Annotated[Count, IN_FILES] = Field(description="Size of the catalogue.")
+    train_ratings: Annotated[Count | None, IN_FILES] = Field(
+        description="Number of train ratings; null if it is unknown."
+    )
+    test_ratings: Annotated[Count | None, IN_FILES] = Field(
+        description="Number of test ratings; null if there are none."
+    )
     scale: tuple[float, float] = Field(description="Lowest and highest rating.")
     scale_read_off: tuple[str, ...] = Field(
         default=(),
@@ -36,49 +42,85 @@ class DatasetSummary(Document):
         min_length=2,
         description="Ratings that a device can hold; a continuous scale is rounded to them.",
     )
-    binarized_above: float | None = Field(description="The rating above which a rating counts as +1.")
-    users_only_in_test: Count | None = Field(description="Users without a train rating.")
-    items_only_in_test: Count | None = Field(description="Items without a train rating.")
+    binarized_above: Annotated[float | None, IN_FILES] = Field(
+        description="The rating above which a rating counts as +1."
+    )
+    users_only_in_test: Annotated[Count | None, IN_FILES] = Field(description="Users without a train rating.")
+    items_only_in_test: Annotated[Count | None, IN_FILES] = Field(description="Items without a train rating.")
+
+
+_ByCutoff = dict[int, Amount | None]
 
 
 class RankingSummary(Document):
     """How good lists from the catalogue are, by cutoff: means over the users with a relevant test rating."""
 
-    users: Count = Field(description="Users with a relevant test rating.")
-    ndcg_at: dict[int, float | None] = Field(description="Normalised discounted cumulative gain.")
-    hit_rate_at: dict[int, float | None] = Field(description="Share of the users with a relevant item.")
-    mrr_at: dict[int, float | None] = Field(description="One over the rank of the first relevant item.")
-    recall_at: dict[int, float | None] = Field(description="Share of the relevant items that are listed.")
-    precision_at: dict[int, float | None] = Field(
+    users: Annotated[Count, IN_FILES] = Field(description="Users with a relevant test rating.")
+    ndcg_at: Annotated[_ByCutoff, better("NDCG at {key}, {of}", HIGHER)] = Field(
+        description="Normalised discounted cumulative gain."
+    )
+    hit_rate_at: Annotated[_ByCutoff, better("Hit rate at {key}, {of}", HIGHER, brief=False)] = Field(
+        description="Share of the users with a relevant item."
+    )
+    mrr_at: Annotated[_ByCutoff, better("MRR at {key}, {of}", HIGHER, brief=False)] = Field(
+        description="One over the rank of the first relevant item."
+    )
+    recall_at: Annotated[_ByCutoff, better("Recall at {key}, {of}", HIGHER)] = Field(
+        description="Share of the relevant items that are listed."
+    )
+    precision_at: Annotated[_ByCutoff, better("Precision at {key}, {of}", HIGHER, brief=False)] = Field(
         description="Share of the list positions with a relevant item."
     )
-    coverage_at: dict[int, float | None] = Field(description="Share of the catalogue in anybody's list.")
+    coverage_at: Annotated[_ByCutoff, better("Coverage at {key}, {of}", HIGHER, brief=False)] = Field(
+        description="Share of the catalogue in anybody's list."
+    )
 
 
 class SampledRankingSummary(RankingSummary):
     """The same among sampled items, which no other sample's or full ranking's figures compare with."""
 
-    negatives: Count = Field(description="Items that were drawn for each user.")
-    seed: int = Field(description="Seed of the draws.")
+    negatives: Annotated[Count, IN_FILES] = Field(description="Items that were drawn for each user.")
+    seed: Annotated[int, IN_FILES] = Field(description="Seed of the draws.")
 
 
 class Accuracy(Document):
-    """How accurate the predictions are, in the metrics that suit the ratings."""
+    """How accurate the predictions are, in the metrics that suit the ratings.
 
-    rmse: float | None = Field(None, description="Root mean square error, in rating units.")
-    mae: float | None = Field(None, description="Mean absolute error, in rating units.")
-    precision_at_k: float | None = Field(None, description="Share of the top k items that are relevant.")
-    recall_at_k: float | None = Field(None, description="Share of the relevant items in the top k.")
-    f_score_at_k: float | None = Field(None, description="Harmonic mean of precision and recall.")
-    k: int | None = Field(None, description="Length of the evaluated lists.")
-    sign_accuracy: float | None = Field(None, description="Share of the signs predicted correctly.")
-    relative_error: float | None = Field(
+    The first that a run has is its main one.
+    """
+
+    rmse: Annotated[Amount | None, better("RMSE", LOWER)] = Field(
+        None, description="Root mean square error, in rating units."
+    )
+    relative_error: Annotated[Amount | None, better("Relative error", LOWER)] = Field(
         None, description="||M^ - M||_F^2 / ||M||_F^2 over the hidden matrix, if that is known."
     )
-    errors: dict[str, float] | None = Field(None, description="User-defined metrics, less is better.")
-    scores: dict[str, float] | None = Field(None, description="User-defined metrics, more is better.")
-    ranking: RankingSummary | None = Field(None, description="Lists from all items a user has not rated.")
-    sampled_ranking: SampledRankingSummary | None = Field(
+    sign_accuracy: Annotated[Amount | None, better("Sign accuracy", HIGHER)] = Field(
+        None, description="Share of the signs predicted correctly."
+    )
+    mae: Annotated[Amount | None, better("MAE", LOWER)] = Field(
+        None, description="Mean absolute error, in rating units."
+    )
+    f_score_at_k: Annotated[Amount | None, better("F-score", HIGHER)] = Field(
+        None, description="Harmonic mean of precision and recall."
+    )
+    precision_at_k: Annotated[Amount | None, better("Precision", HIGHER, brief=False)] = Field(
+        None, description="Share of the top k items that are relevant."
+    )
+    recall_at_k: Annotated[Amount | None, better("Recall", HIGHER, brief=False)] = Field(
+        None, description="Share of the relevant items in the top k."
+    )
+    k: Annotated[int | None, IN_FILES] = Field(None, description="Length of the evaluated lists.")
+    errors: Annotated[dict[str, float] | None, better("{key}", LOWER)] = Field(
+        None, description="User-defined metrics, less is better."
+    )
+    scores: Annotated[dict[str, float] | None, better("{key}", HIGHER)] = Field(
+        None, description="User-defined metrics, more is better."
+    )
+    ranking: Annotated[RankingSummary | None, "catalogue"] = Field(
+        None, description="Lists from all items a user has not rated."
+    )
+    sampled_ranking: Annotated[SampledRankingSummary | None, "sampled"] = Field(
         None, description="Lists from a sample of these items."
     )
 
@@ -95,16 +137,20 @@ def by_column(values: Mapping[str, Any]) -> dict[str, Any]:
 class LossSpread(Document):
     """Proved privacy losses, of users' whole profiles or of single ratings."""
 
-    max: float | None = Field(description="Largest loss.")
-    mean: float | None = Field(description="Mean loss.")
-    median: float | None = Field(description="Median loss.")
+    max: Annotated[Amount | None, loss("{of}", "largest")] = Field(description="Largest loss.")
+    mean: Annotated[Amount | None, IN_FILES] = Field(description="Mean loss.")
+    median: Annotated[Amount | None, Shown("{of}", "median", 1, where="page")] = Field(
+        description="Median loss."
+    )
 
 
 class ClaimedLoss(Document):
     """Privacy loss that is claimed or declared without a proof; None where none is."""
 
-    per_rating: float | None = Field(description="Largest such loss of one rating, of any user.")
-    per_user: float | None = Field(description="Largest such loss of a whole profile.")
+    per_rating: Annotated[Amount | None, IN_FILES] = Field(
+        description="Largest such loss of one rating, of any user."
+    )
+    per_user: Annotated[Amount | None, IN_FILES] = Field(description="Largest such loss of a whole profile.")
 
 
 class OwnCode(Document):
@@ -117,32 +163,43 @@ class OwnCode(Document):
 class PrivacySummary(Document):
     """What is promised, and against whom."""
 
-    status: Status = Field(
+    status: Annotated[Status, Shown("privacy")] = Field(
         description="How far the promise carries: proved, claimed, declared by a user-defined class, or none."
     )
     declared_by: tuple[OwnCode, ...] = Field(
         (), description="The user-defined classes on whose word the promise rests."
     )
-    trust: Trust = Field(description="Trust model: central, secure-aggregation, shuffle or local.")
-    epsilon_per_rating: float | None = Field(description="Largest proved loss of one rating, of any user.")
-    epsilon_per_user: LossSpread = Field(
+    trust: Annotated[Trust, Shown("trust")] = Field(
+        description="Trust model: central, secure-aggregation, shuffle or local."
+    )
+    epsilon_per_rating: Annotated[Amount | None, loss("ε per rating")] = Field(
+        description="Largest proved loss of one rating, of any user."
+    )
+    epsilon_per_user: Annotated[LossSpread, "ε per user"] = Field(
         description="Sum of the proved losses of everything a user sends, for profiles of the same items if "
         "they are seen, and of what everybody is sent about it with noise (item_embeddings.epsilon, delta)."
     )
-    epsilon_composed: LossSpread = Field(
+    epsilon_composed: Annotated[LossSpread, "ε per user, composed"] = Field(
         description="The same by composition: holds with delta, where the sum holds without."
     )
-    epsilon_per_rating_shuffled: LossSpread | None = Field(
+    epsilon_any_two: Annotated[Amount | None, loss("ε, any two profiles")] = Field(
+        None,
+        description="Largest proved loss between any two profiles of a user, of other items too, by "
+        "composition with delta; null if none is proved.",
+    )
+    epsilon_per_rating_shuffled: Annotated[LossSpread | None, "ε per rating, shuffled"] = Field(
         None, description="Losses of single ratings if reports are shuffled one by one: hold with delta."
     )
-    delta: float = Field(description="Probability beyond which the composed losses hold.")
-    composition: Literal["sum", "pld"] = Field(
+    delta: Annotated[Amount, Shown("δ", written="loss", averaged="largest", where="page")] = Field(
+        description="Probability beyond which the composed losses hold."
+    )
+    composition: Annotated[Literal["sum", "pld"], IN_FILES] = Field(
         description="Whether losses were composed by their distributions, or only their sum is known."
     )
     epsilon_claimed: ClaimedLoss
-    trusts_server: bool = Field(description="Whether the server receives true ratings.")
-    hides_rated_items: bool = Field(description="Whether the item set is hidden.")
-    unlinked: bool = Field(
+    trusts_server: Annotated[bool, IN_FILES] = Field(description="Whether the server receives true ratings.")
+    hides_rated_items: Annotated[bool, IN_FILES] = Field(description="Whether the item set is hidden.")
+    unlinked: Annotated[bool, IN_FILES] = Field(
         False, description="Whether the server cannot tell whose reports it sees, or which are of one user."
     )
     notes: tuple[str, ...] = Field(description="What a reader of the figures must know.")
@@ -151,27 +208,40 @@ class PrivacySummary(Document):
 class DirectionSummary(Document):
     """Bytes one way, summed over the rounds."""
 
-    payload_bytes: Count = Field(description="Encoded reports or broadcasts, all users.")
-    message_bytes: Count = Field(description="Whole messages, all users.")
-    payload_mean_per_user: float = Field(description="Mean payload of a user.")
-    payload_max_per_user: Count = Field(description="Largest payload of any user.")
-    message_mean_per_user: float = Field(description="Mean message bytes of a user.")
-    message_p95_per_user: float = Field(description="95th percentile of the users' message bytes.")
-    message_max_per_user: Count = Field(description="Largest message bytes of any user.")
-    network_bytes: Count | None = Field(
+    payload_bytes: Annotated[Count, IN_FILES] = Field(description="Encoded reports or broadcasts, all users.")
+    message_bytes: Annotated[Count, IN_FILES] = Field(description="Whole messages, all users.")
+    payload_mean_per_user: Annotated[Amount, IN_FILES] = Field(description="Mean payload of a user.")
+    payload_max_per_user: Annotated[Count, IN_FILES] = Field(description="Largest payload of any user.")
+    message_mean_per_user: Annotated[Amount, Shown("bytes {of}", "per user, mean")] = Field(
+        description="Mean message bytes of a user."
+    )
+    message_p95_per_user: Annotated[Amount, on_pages("bytes {of}", "per user, 95th percentile")] = Field(
+        description="95th percentile of the users' message bytes."
+    )
+    message_max_per_user: Annotated[Count, on_pages("bytes {of}", "per user, largest")] = Field(
+        description="Largest message bytes of any user."
+    )
+    network_bytes: Annotated[Count | None, IN_FILES] = Field(
         description="What a network would carry this way in a deployment, all users; null if nothing is sent."
     )
-    network_mean_per_user: float | None = Field(description="Mean network bytes of a user.")
-    network_max_per_user: Count | None = Field(description="Largest network bytes of any user.")
+    network_mean_per_user: Annotated[Amount | None, Shown("network {of}", "per user, mean")] = Field(
+        description="Mean network bytes of a user."
+    )
+    network_max_per_user: Annotated[Count | None, IN_FILES] = Field(
+        description="Largest network bytes of any user."
+    )
 
 
 class TrafficSummary(Document):
     """What went over the wire."""
 
-    rounds: Count = Field(description="Rounds of the protocol.")
+    rounds: Annotated[Count, on_pages("rounds")] = Field(description="Rounds of the protocol.")
     users: Count = Field(description="Users in the population.")
-    uplink: DirectionSummary
-    downlink: DirectionSummary
+    payload_bits_per_rating: Annotated[Amount | None, Shown("bits per rating", "payload up", 2)] = Field(
+        None, description="Bits of all reports by the number of train ratings; null if that is unknown."
+    )
+    uplink: Annotated[DirectionSummary, "up"]
+    downlink: Annotated[DirectionSummary, "down"]
 
     @property
     def total_message_bytes(self) -> int:
@@ -182,37 +252,50 @@ class TrafficSummary(Document):
 class DistanceSummary(Document):
     """Root mean square difference between the reports and the ratings (Zheng, Theorem 3)."""
 
-    shown_cells: Count | None = Field(None, description="Cells that reports show as rated.")
-    rated_cells: Count | None = Field(None, description="Those of them that are truly rated.")
-    bound: float | None = Field(None, description="Bound over all cells shown, in rating units.")
-    measured: float | None = Field(None, description="Measured on the rated cells, in rating units.")
-    tolerance: float | None = Field(None, description="The theorem's tolerance.")
-    rating_noise: float | None = Field(None, description="The theorem's noise of true ratings.")
+    shown_cells: Annotated[Count | None, IN_FILES] = Field(
+        None, description="Cells that reports show as rated."
+    )
+    rated_cells: Annotated[Count | None, IN_FILES] = Field(
+        None, description="Those of them that are truly rated."
+    )
+    bound: Annotated[float | None, IN_FILES] = Field(
+        None, description="Bound over all cells shown, in rating units."
+    )
+    measured: Annotated[float | None, IN_FILES] = Field(
+        None, description="Measured on the rated cells, in rating units."
+    )
+    tolerance: Annotated[float | None, IN_FILES] = Field(None, description="The theorem's tolerance.")
+    rating_noise: Annotated[float | None, IN_FILES] = Field(
+        None, description="The theorem's noise of true ratings."
+    )
 
 
 class TimeSummary(Document):
     """Where the time went, in seconds."""
 
-    total_s: float = Field(description="The whole run.")
-    startup_s: float = Field(description="Starting Flower.")
-    clients_s: float = Field(description="The rounds, in which the devices work.")
-    server_s: float = Field(description="The protocol outside its rounds.")
+    total_s: Annotated[float, TIMED] = Field(description="The whole run.")
+    startup_s: Annotated[float, TIMED] = Field(description="Starting Flower.")
+    clients_s: Annotated[float, TIMED] = Field(description="The rounds, in which the devices work.")
+    server_s: Annotated[float, TIMED] = Field(description="The protocol outside its rounds.")
 
 
 class Summary(Document):
-    """The figures of a run."""
+    """The figures of a run.
+
+    A field that is `Shown` is a column of comparison.csv, or of timing.csv.
+    """
 
     schema_version: Literal[2] = Field(
         default=2, alias="schema", description="Raised when a key changes its meaning or is removed."
     )
     name: str = Field(description="Name of the configuration.")
-    protocol: str = Field(description="Kind of the protocol.")
-    mechanism: str = Field(description="What protects the users.")
-    completion: str = Field(description="What completes the matrix.")
+    protocol: Annotated[str, IN_FILES] = Field(description="Kind of the protocol.")
+    mechanism: Annotated[str, IN_FILES] = Field(description="What protects the users.")
+    completion: Annotated[str, IN_FILES] = Field(description="What completes the matrix.")
     beyond_the_paper: tuple[str, ...] = Field(
         default=(), description="Settings and components that differ from the paper's, with their source."
     )
-    devices: Literal["simulated", "deployed"] = Field(
+    devices: Annotated[Literal["simulated", "deployed"], IN_FILES] = Field(
         default="simulated", description="Whether devices were simulated, or are those of real users."
     )
     dataset: DatasetSummary
@@ -229,7 +312,7 @@ class Summary(Document):
     distance: DistanceSummary
     completion_diagnostics: dict[str, Any] = Field(description="What the completion learned.")
     time: TimeSummary
-    peak_memory_mb: float = Field(description="Peak memory of this process, in MiB.")
+    peak_memory_mb: Annotated[float, TIMED] = Field(description="Peak memory of this process, in MiB.")
     environment: dict[str, Any] = Field(description="Versions, platform and simulation settings.")
     files: dict[str, FileSummary] = Field(description="Files beside the summary; none if it is not stored.")
 
@@ -242,54 +325,6 @@ class Summary(Document):
         """Return the contents of summary.json."""
         dumped = self.model_dump(mode="json", by_alias=True, exclude_unset=True)
         return {"schema": self.schema_version, **dumped}
-
-
-LEFT_OUT = (
-    "schema",
-    "name",
-    "time",
-    "peak_memory_mb",
-    "environment",
-    "completion_diagnostics",
-    "item_names",
-    "nothing_sent",
-    "privacy.notes",
-    "files",
-)
-"""Keys that are not figures of a protocol, or differ from one machine to the next.
-
-What is reached with nothing sent is a line of its own.
-"""
-
-_PREFIXES = ("accuracy.", "privacy.", "traffic.", "dataset.", "time.")
-"""Beginnings of keys that the names of columns do without."""
-
-
-def column_of(key: str) -> str:
-    """Return the name of the column for a key of the summary."""
-    if key == "dataset.kind":
-        return "dataset"
-    prefix = next((prefix for prefix in _PREFIXES if key.startswith(prefix)), "")
-    return key.removeprefix(prefix).replace(".", "_")
-
-
-def columns_of(type_: type) -> frozenset[str]:
-    """Return the columns of comparison.csv that follow from values of a type, such as text."""
-    return frozenset(
-        column_of(key) for key, held in _types(Summary) if held is type_ and not key.startswith(LEFT_OUT)
-    )
-
-
-def _types(model: type[Document], prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Yield the dotted keys of a summary with the types of their values, which may be null besides."""
-    for name, field in model.model_fields.items():
-        held: Any = field.annotation
-        for each in get_args(held) if isinstance(held, UnionType) else (held,):
-            if isinstance(each, type) and issubclass(each, Document):
-                yield from _types(each, f"{prefix}{name}.")
-            else:
-                words = get_origin(each) is Literal
-                yield f"{prefix}{name}", str if words else each
 
 
 def write_summary(directory: Path, summary: Summary) -> None:

@@ -11,8 +11,8 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from dprec.errors import ACCEPTED, InputError, RunError, SettingError, accepted_by, listed, shown, within
 from dprec.renamed import KEYS, TRUST, VALUES, first_names, now
-from simulation.analysis.protocol_results import read_rows
 from simulation.configuration.loading import load
+from simulation.storage.columns import read_rows
 
 
 def test_errors_are_one_line() -> None:

@@ -282,9 +282,9 @@ def test_a_comparison_has_a_column_each_and_notices_a_changed_function(
 
 def test_their_columns_say_which_way_is_better() -> None:
     metrics = metrics_in(["scores_reach", "rmse", "errors_bias", "errors", "scored_x"])
-    assert [each.column for each in metrics] == ["rmse", "scores_reach", "errors_bias"]
-    assert [each.label for each in metrics] == ["RMSE", "reach", "bias"]
-    assert [each.lower_is_better for each in metrics] == [True, False, True]
+    assert [each.column for each in metrics] == ["rmse", "errors_bias", "scores_reach"]
+    assert [each.label for each in metrics] == ["RMSE", "bias", "reach"]
+    assert [each.lower_is_better for each in metrics] == [True, True, False]
     assert headlines(metrics) == metrics
 
 

@@ -219,6 +219,18 @@ def test_mechanisms_that_do_not_compose_together_share_delta() -> None:
     assert accountant.get_epsilon(1e-6).tolist() == expected.tolist()
 
 
+def test_between_two_profiles_a_sum_moves_twice_as_far_whatever_its_epsilon_is() -> None:
+    accountant = PrivacyAccountant(rated=everybody(1))
+    accountant.step(1, everybody(1), 0.1, 1.0, ChannelDraws((dominating_channel(1.0),)))
+    assert accountant.between_profiles(1e-9).tolist() == accountant.get_epsilon(1e-9).tolist()
+    accountant.step(1, everybody(1), 0.0, 0.5, NoisySum(0.25))
+    reports = [(ChannelDraws((dominating_channel(1.0),)), everybody(1))]
+    expected = ChannelDraws.composed(reports, 5e-7, "replace-one") + gaussian_epsilon(0.5, 5e-7)
+    assert accountant.between_profiles(1e-6).tolist() == expected.tolist()
+    accountant.step(2, everybody(1), 0.0, 2.0)
+    assert accountant.between_profiles(1e-6).tolist() == (expected + 2.0).tolist()
+
+
 def test_the_adjacency_is_the_accountants_or_the_one_asked_for() -> None:
     accountant = PrivacyAccountant(rated=everybody(1))
     accountant.step(1, everybody(1), np.inf, np.inf, NoisySum(0.5))

@@ -220,8 +220,7 @@ def repeated(rows: list[dict[str, Any]], spread: float = 0.001) -> list[dict[str
 
 @pytest.mark.parametrize("column", ["rmse", "epsilon_per_rating", "uplink_message_mean_per_user", "rounds"])
 def test_a_table_with_a_number_below_0_is_refused(table: Table, column: str) -> None:
-    place = re.escape(f"comparison.csv, line 3: {column}: '-0.5'; accepted: a number of 0 or more")
-    with pytest.raises(InputError, match=place):
+    with pytest.raises(InputError, match=re.escape(f"comparison.csv, line 3: {column}: '-0.5'")):
         advise(table([ROWS[0], {**ROWS[1], column: -0.5}]), AdviceLimits(1.0, "rating", 1000))
 
 

@@ -12,12 +12,12 @@ import yaml
 from dprec.errors import InputError
 from simulation import compare
 from simulation.analysis.populations import population_words
-from simulation.analysis.protocol_results import read_rows
 from simulation.comparison.planning import Comparison, load_comparison
 from simulation.configuration.models import parse_config
 from simulation.configuration.presets import presets
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.protocols.base import BASELINES
+from simulation.storage.columns import read_rows
 from tests.paths import CONFIGS
 
 PRESETS = {

@@ -110,7 +110,7 @@ def test_the_headline_stands_first_and_more_columns_follow_where_there_is_room()
     headings = [" ".join(str(column.header).split()) for column in shown]
     assert headings[:3] == ["protocol", "ε asked", "RMSE"]
     assert headings[3].startswith("against nothing sent")
-    assert [heading.split(" per")[0] for heading in headings[4:]] == ["bytes up", "bytes down", "server sees"]
+    assert [heading.split(" per")[0] for heading in headings[4:]] == ["ε", "network bytes"]
 
 
 def test_words_go_on_below_and_lesser_columns_are_left_out_first() -> None:

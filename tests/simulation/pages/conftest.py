@@ -14,13 +14,13 @@ import yaml
 from dprec.accounting import Guarantee, PrivacyAccountant, Trust
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import TrafficLedger
-from simulation.analysis.protocol_results import read_rows
 from simulation.comparison.tabulation import table_rows
 from simulation.comparison.templates import Cell
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.configuration.strict_yaml import replace_value
 from simulation.protocols import Outcome
 from simulation.protocols.one_shot import OneShotProtocol
+from simulation.storage.columns import read_rows
 from simulation.storage.directories import SUMMARY, TABLE, TABLES, ComparisonDirectory, cell_key
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import RunRecord, prediction_columns, traffic_columns

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from simulation.analysis.comparison_files import read_comparison
-from simulation.analysis.protocol_results import read_rows
 from simulation.auditing import Audit, Finding
 from simulation.pages import report
 from simulation.pages.audit_page import audit_page
 from simulation.pages.comparison_page import comparison_page
 from simulation.pages.figures.rendering import Plot, Rendered, render
 from simulation.pages.page import Section, page, paragraph
+from simulation.storage.columns import read_rows
 from simulation.storage.tables import csv_of_rows
 from tests.simulation.pages.browser import CHROMIUM, DRIVER, ENTER, SPACE, TAB, Browser, chromium
 

@@ -1,0 +1,134 @@
+"""The declared columns of results: made, read, checked and documented from one place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dprec.errors import InputError
+from simulation import run
+from simulation.analysis.columns import every_column, run_table
+from simulation.analysis.protocol_results import ProtocolResult
+from simulation.analysis.vocabulary import METRICS
+from simulation.comparison.tabulation import METRICS_OF_USERS
+from simulation.storage.columns import (
+    ACROSS,
+    CELL,
+    COLUMNS,
+    FIGURES,
+    OVER_USERS,
+    column,
+    figures_of,
+    read_rows,
+    typed_frame,
+    write_parquet,
+)
+
+SMALL = {
+    "name": "small",
+    "dataset": {"kind": "synthetic", "users": 30, "items": 20, "ratings": 300},
+    "split": {"kind": "holdout"},
+    "protocol": {
+        "kind": "one-shot",
+        "privacy": {"epsilon": 1.0, "per": "rating"},
+        "mechanism": {"kind": "bounded-laplace"},
+        "completion": {"kind": "item-biases"},
+    },
+    "simulation": {"backend": "local"},
+    "evaluation": {"ranking": {"cutoffs": [2, 5]}},
+}
+
+
+def test_every_name_is_declared_once_and_has_a_meaning() -> None:
+    assert len(COLUMNS) == len(CELL) + len(FIGURES) + len(ACROSS) + 1
+    assert all(each.meaning.endswith(".") or "(`" in each.meaning for each in COLUMNS.values())
+    assert set(OVER_USERS) == set(METRICS_OF_USERS)
+
+
+def test_the_figures_of_a_run_are_the_declared_columns_of_its_summary() -> None:
+    result = run(SMALL)
+    row, timing = figures_of(result.summary), figures_of(result.summary, timing=True)
+    assert row["rmse"] == result.summary["accuracy"]["rmse"]
+    assert row["ranking_ndcg_at_5"] == result.summary["accuracy"]["ranking"]["ndcg_at"]["5"]
+    assert row["epsilon_per_user_max"] == result.summary["privacy"]["epsilon_per_user"]["max"]
+    assert timing["total_s"] == result.summary["time"]["total_s"]
+    assert not row.keys() & timing.keys()
+    assert all(column(name).meaning for name in (*row, *timing))
+    titles = {each.title for each in run_table(result.summary).columns}
+    assert {"RMSE", "NDCG at 2, catalogue", "ε, any two profiles", "network bytes"} <= titles
+    shown = every_column(METRICS[0], [ProtocolResult("small", 1.0, (row,))])
+    named = {name for each in shown for name in each.figures}
+    assert {each.name for each in FIGURES if each.shown.where == "everywhere" and row.get(each.name)} <= named
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "kind"),
+    [
+        ("ranking_ndcg_at_10", "NDCG at 10, catalogue", "number"),
+        ("sampled_ranking_recall_at_5", "Recall at 5, sampled", "number"),
+        ("errors_reach", "reach", "number"),
+        ("uplink_message_max_per_user", "bytes up", "integer"),
+        ("trust", "trust", "text"),
+        ("quick", "quick", "flag"),
+        ("ranking_ndcg_at_0", "ranking ndcg at 0", "number"),
+        ("of_another_version", "of another version", "number"),
+    ],
+)
+def test_a_name_has_its_column(name: str, title: str, kind: str) -> None:
+    assert (column(name).title, column(name).kind) == (title, kind)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("rmse", "0.5", 0.5),
+        ("rounds", "3", 3),
+        ("hides_rated_items", "False", False),
+        ("seed", "1", "1"),
+        ("trust", "shuffle", "shuffle"),
+        ("rmse_gain", "-0.25", -0.25),
+        ("mae", "", None),
+    ],
+)
+def test_a_cell_is_read_as_it_is_declared(tmp_path: Path, name: str, text: str, value: object) -> None:
+    (tmp_path / "t.csv").write_text(f"name,{name}\nx,{text}\n")
+    assert read_rows(tmp_path / "t.csv") == [{"name": "x", name: value}]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *(("rmse", text) for text in ("-1", "nan", "inf", "1e101", "many")),
+        *(("rounds", text) for text in ("-1", "1.5", "x")),
+        *(("hides_rated_items", "perhaps"), ("trust", "nobody"), ("status", "Proved"), ("epsilon", "0")),
+        ("baseline", "mine"),
+        ("of_another_version", "text"),
+    ],
+)
+def test_a_damaged_cell_is_refused_by_line_and_column(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / "t.csv").write_text(f"name,{name}\nx,{text}\n")
+    with pytest.raises(InputError) as refused:
+        read_rows(tmp_path / "t.csv")
+    assert refused.value.where == f"{tmp_path / 't.csv'}, line 2: {name}"
+    assert refused.value.found == repr(text)
+
+
+def test_a_data_frame_has_the_declared_types_and_meanings() -> None:
+    pytest.importorskip("pandas")
+    frame = typed_frame([{"name": "x", "rounds": 3, "rmse": 0.5, "quick": True}, {"name": "y", "rmse": None}])
+    assert [str(each) for each in frame.dtypes] == ["string", "Int64", "Float64", "boolean"]
+    assert frame["rounds"].isna().tolist() == [False, True]
+    assert frame.attrs["meanings"]["rounds"] == column("rounds").meaning
+
+
+def test_parquet_holds_the_same_with_types_and_meanings(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows = [{"name": "x", "fold": None, "rounds": 3, "rmse": 0.5, "quick": True}, {"name": "y", "rmse": None}]
+    write_parquet(tmp_path / "t.parquet", rows)
+    table = parquet.read_table(tmp_path / "t.parquet")
+    assert table.to_pylist() == [{**dict.fromkeys(rows[0]), **row} for row in rows]
+    assert [str(each.type) for each in table.schema] == ["string", "string", "int64", "double", "bool"]
+    assert table.schema.field("rounds").metadata[b"meaning"].decode() == column("rounds").meaning
+    with pytest.raises(InputError):
+        write_parquet(tmp_path / "absent" / "t.parquet", rows)
