@@ -50,14 +50,12 @@ THOROUGH_MODULES = {
     "test_interrupts.py",
     "test_iterative_runs.py",
     "test_notebooks.py",
-    "test_one_bit_real_data.py",
     "test_page_in_browser.py",
     "test_pages.py",
     "test_real_data.py",
     "test_running.py",
     "test_times.py",
     "test_wheel.py",
-    "test_x_map_real_data.py",
 }
 """Mutants, browsers, whole pages, notebooks, pilots, clusters, interrupts, clocks, wheels, real ratings and
 determinism: what `make test-all` adds, beside tests that are marked as thorough where they stand."""

@@ -10,16 +10,15 @@ import pytest
 from flwr.app import Context, RecordDict
 from scipy.stats import binomtest
 
-from clients.faults import FaultOptions
 from clients.gradient_perturbation import installed_on, slope_reports
-from clients.population import Partition, open_population, write_population
+from clients.population import Partition, open_population
 from clients.shards import ShardedRatings, write_shards
 from dprec.binarization import binary_scale
 from dprec.completion import slope_channel
 from dprec.completion.one_bit.solver import Logistic
 from dprec.exchange import ROW_ENTRY, GradientPerturbationSetup, Refusal, SlopesRequest
-from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
+from tests.builders import populated
 
 SETUP = GradientPerturbationSetup(
     link="logistic", sigma=1.0, clamp=0.5, symbols=256, epsilon_per_round=2.0, rounds=3
@@ -34,14 +33,7 @@ def partition_at(folder: Path, start: int = 0, stop: int = 4) -> Partition:
         USERS, ITEMS, SIGNS, binary_scale(), user_ids=np.arange(1, 5), item_ids=np.arange(1, 7)
     )
     if not (folder / "run").exists():
-        write_population(
-            folder / "run",
-            ratings,
-            users_per_node=4,
-            keys=RunKeys.derive(5).installed,
-            faults=FaultOptions(),
-            setup=SETUP,
-        )
+        populated(folder / "run", ratings, SETUP, 4, seed=5)
     return Partition(open_population(str(folder / "run")), start, stop)
 
 

@@ -12,18 +12,17 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from clients.app import client_app
-from clients.faults import FaultOptions
 from clients.iterative import gradient_reports
-from clients.population import HeldFactors, Partition, open_population, write_held_factors, write_population
+from clients.population import HeldFactors, Partition, open_population, write_held_factors
 from clients.shards import ShardedRatings, write_shards
 from dprec.datasets import Synthetic
 from dprec.exchange import GradientRequest, IterativeSetup
 from dprec.gradients import OneBitGradient
 from dprec.gradients.one_bit import unpack_answers
-from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from dprec.wire import BroadcastOptions, encode_broadcast
 from simulation.engine.grids import LocalGrid
+from tests.builders import populated
 
 ITEMS, RANK, USERS, ROUNDS = 12, 2, 10, 4
 RUNS = ("run-a", "run-b")
@@ -40,15 +39,7 @@ def install(folder: Path, ratings: Ratings) -> None:
         rounds=ROUNDS,
     )
     for key in RUNS:
-        write_population(
-            folder / key,
-            ratings,
-            users_per_node=USERS,
-            keys=RunKeys.derive(1).installed,
-            faults=FaultOptions(),
-            setup=setup,
-            individual_reports=True,
-        )
+        populated(folder / key, ratings, setup, USERS, individual_reports=True)
 
 
 class Server:

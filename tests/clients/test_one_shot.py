@@ -1,27 +1,43 @@
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
+from flwr.app import Context, RecordDict
 from numpy.typing import NDArray
 from scipy.stats import binom
 
 from clients import one_shot
-from clients.faults import FaultOptions
-from clients.population import Population, open_population, write_population
+from clients.delivery import receive_lists, receive_table
+from clients.one_shot import count_reports, held, installed_follow_up
+from clients.population import Partition, Population, Received, open_population
 from dprec.accounting import PrivacyBudget, PrivacyUnit
+from dprec.arrays import offsets
 from dprec.datasets import Synthetic
-from dprec.exchange import OneShotSetup
-from dprec.mechanisms.base import Mechanism
+from dprec.exchange import (
+    PRIOR,
+    CountRequest,
+    OneShotSetup,
+    Personalization,
+    Recommendations,
+    Refusal,
+    RefusalCode,
+)
+from dprec.mechanisms import BitsAndCounts, Mechanism, ThresholdBit
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.unprotected import Raw
 from dprec.mechanisms.whole_profiles import ResidualBits, UserLevelBit
 from dprec.mechanisms.zheng import ZhengLaplace, ZhengRandomizedResponse
+from dprec.personalization import OrdinalProcess
 from dprec.randomness import DRAWS, RunKeys
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports import ProfileFamily
-from dprec.wire import ReportCodec
+from dprec.reports.counts.family import Counts
+from dprec.wire import ItemListCodec, ItemTable, ReportCodec
+from tests.builders import populated
 
 USERS, ITEMS = 25, 30
 STARS = RatingScale.evenly(1, 5, 1)
@@ -53,14 +69,7 @@ def populate(
     seed: int = 3,
 ) -> Population:
     setup = OneShotSetup(mechanism=mechanism, privacy=budget)
-    write_population(
-        folder,
-        ratings,
-        users_per_node=size,
-        keys=RunKeys.derive(seed).installed,
-        faults=FaultOptions(),
-        setup=setup,
-    )
+    populated(folder, ratings, setup, size, seed=seed)
     return open_population(str(folder))
 
 
@@ -102,13 +111,6 @@ def test_a_report_holds_what_the_mechanism_sends(
         assert [len(report) > 0 for report in reports] == (ratings.counts > 0).tolist()
     if not mechanism.private:
         assert (decoded.symbols + 1).tolist() == ratings.levels.tolist()
-
-
-def test_another_seed_gives_other_noise(tmp_path: Path, ratings: Ratings) -> None:
-    budget = PrivacyBudget(epsilon=1.0, per="rating")
-    one = populate(tmp_path / "3", ratings, BoundedLaplace(), budget, 7)
-    other = populate(tmp_path / "4", ratings, BoundedLaplace(), budget, 7, seed=4)
-    assert all_reports(one) != all_reports(other)
 
 
 def test_another_run_at_the_same_seed_has_other_noise(tmp_path: Path, ratings: Ratings) -> None:
@@ -252,3 +254,190 @@ def test_how_elements_are_divided_into_blocks_does_not_tell_whether_an_answer_is
         assert own.size > users / 5
         least, most = binom.ppf([1e-8, 1 - 1e-8], own.size, code.draws / DRAWS)
         assert least <= own.sum() <= most
+
+
+COUNTED, COUNTED_ITEMS = 4000, 3
+GROUPS = np.array([[0, 1, 1]])
+
+
+def context() -> Context:
+    return Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config={})
+
+
+def counted(
+    folder: Path,
+    levels: tuple[int, ...],
+    size: int = COUNTED,
+    mechanism: Mechanism = BitsAndCounts(bits=0.4),  # noqa: B008 (frozen)
+    per: float = 1.5,
+) -> Population:
+    ratings = Ratings(
+        indptr=offsets(np.full(COUNTED, COUNTED_ITEMS)),
+        items=np.tile(np.arange(COUNTED_ITEMS, dtype=np.int32), COUNTED),
+        levels=np.tile(np.array(levels, dtype=np.uint8), COUNTED),
+        scale=STARS,
+        user_ids=np.arange(COUNTED),
+        item_ids=np.arange(COUNTED_ITEMS),
+    )
+    populated(
+        folder, ratings, OneShotSetup(mechanism=mechanism, privacy=PrivacyBudget(epsilon=per)), size, seed=2
+    )
+    return open_population(str(folder))
+
+
+def counting(population: Population) -> Counts:
+    made = installed_follow_up(population)
+    assert isinstance(made, Counts)
+    return made
+
+
+def request(population: Population, groups: NDArray[np.int64] = GROUPS) -> CountRequest:
+    return CountRequest(counting(population).group_codec.encode(groups)[0])
+
+
+def heard(partition: Partition) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the symbols of a partition's reports and its counts."""
+    counts = counting(partition.population)
+    reports = count_reports(partition, request(partition.population), context())
+    symbols = counts.family.drawn(*held(partition)).reshape(partition.size, COUNTED_ITEMS).astype(np.int64)
+    return symbols, counts.codec.decode(reports)[1]
+
+
+def test_a_rating_is_in_its_bit_or_in_the_one_count_of_its_group(tmp_path: Path) -> None:
+    """The odds of every report and its counts are those of the two channels: chi-square, false alarm 1e-7."""
+    levels = (5, 1, 4)
+    partition = counted(tmp_path / "run", levels).partition(0)
+    symbols, noisy = heard(partition)
+    left = symbols == 2
+    for group in (0, 1):
+        members, reaching = GROUPS[0] == group, np.array(levels) >= 4
+        sizes = left[:, members].sum(axis=1)
+        counts = left[:, members & reaching].sum(axis=1)
+        for size, count in {*zip(sizes.tolist(), counts.tolist(), strict=True)}:
+            own = noisy[(sizes == size) & (counts == count), group]
+            if size == 0:
+                assert not own.any()
+                continue
+            table = counting(partition.population)
+            expected = _odds(table, size, count) * own.size
+            observed = np.bincount(own, minlength=size + 1)
+            assert _surprise(observed, expected) < 1e-7**-1, (group, size, count)
+
+
+def _odds(counts: Counts, size: int, count: int) -> NDArray[np.float64]:
+    """Return the probability of every noisy count, from its definition."""
+    steps = np.arange(-200, 201)
+    shares = np.exp(-1.5 * np.abs(steps))
+    return np.bincount(np.clip(count + steps, 0, size), weights=shares / shares.sum(), minlength=size + 1)
+
+
+def _surprise(observed: NDArray[np.int64], expected: NDArray[np.float64]) -> float:
+    """Return one over the p-value of a chi-square test."""
+    from scipy.stats import chisquare
+
+    return 1 / max(float(chisquare(observed, expected).pvalue), 1e-300)
+
+
+def test_counts_do_not_depend_on_the_partition_and_are_repeated(tmp_path: Path) -> None:
+    whole = counted(tmp_path / "whole", (5, 1, 4))
+    reports = count_reports(whole.partition(0), request(whole), context())
+    split = counted(tmp_path / "split", (5, 1, 4), size=1000)
+    parts = [count_reports(split.partition(node), request(split), context()) for node in range(4)]
+    assert [report for part in parts for report in part] == reports
+    state = context()
+    for _ in range(2):
+        assert count_reports(whole.partition(0), request(whole), state) == reports
+
+
+def test_ratings_are_counted_for_one_set_of_groups_only(tmp_path: Path) -> None:
+    population, state = counted(tmp_path / "run", (5, 1, 4), size=10), context()
+    partition = population.partition(0)
+    count_reports(partition, request(population), state)
+    with pytest.raises(ValueError, match="asked for round 2 again"):
+        count_reports(partition, request(population, 1 - GROUPS), state)
+
+
+def test_malformed_groups_are_refused(tmp_path: Path) -> None:
+    partition = counted(tmp_path / "run", (5, 1, 4), size=10).partition(0)
+    for groups in (b"", b"\xff", b"\x00\x00"):
+        with pytest.raises(ValueError, match="malformed groups"):
+            count_reports(partition, CountRequest(groups), context())
+
+
+def test_devices_that_send_every_bit_count_nothing(tmp_path: Path) -> None:
+    partition = counted(tmp_path / "run", (5, 1, 4), size=10, mechanism=ThresholdBit()).partition(0)
+    with pytest.raises(ValueError, match="not set up for it"):
+        count_reports(partition, CountRequest(b"\x60"), context())
+
+
+LISTED = 8
+LISTS = ItemListCodec(LISTED).encode(np.array([[7, 0, 3], [2, -1, -1]]), np.full((2, 3), 4.5))
+
+
+def partition(shown: list[Received]) -> Partition:
+    return cast(
+        Partition,
+        SimpleNamespace(size=2, population=SimpleNamespace(n_items=LISTED, show=shown.append)),
+    )
+
+
+def test_the_ratings_of_a_list_are_shown_to_the_user() -> None:
+    shown: list[Received] = []
+    receive_lists(partition(shown), Recommendations(LISTS))
+    predicted = shown[0].predictions(OrdinalProcess())
+    assert [np.flatnonzero(~np.isnan(row)).tolist() for row in predicted] == [[0, 3, 7], [2]]
+    assert np.nanmin(predicted) == np.nanmax(predicted) == 4.5
+
+
+@pytest.mark.parametrize(
+    "lists", [LISTS[:1], [*LISTS, b""], [LISTS[0], LISTS[1][1:]], [b"\xff" * 6, LISTS[1]]]
+)
+def test_a_malformed_delivery_is_refused(lists: list[bytes]) -> None:
+    shown: list[Received] = []
+    with pytest.raises(Refusal) as refusal:
+        receive_lists(partition(shown), Recommendations(lists))
+    assert refusal.value.code == RefusalCode.MALFORMED_REQUEST
+    assert not shown
+
+
+TABLE_ITEMS = 12
+BIASES = ItemTable.of_biases(np.arange(4.0), np.zeros(TABLE_ITEMS), np.ones(TABLE_ITEMS))
+TABLE = replace(BIASES, embeddings=np.ones((TABLE_ITEMS, 3)))
+
+
+def predicting_cohort(folder: Path, *, predicts: bool = True) -> Partition:
+    setup = OneShotSetup(mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=1.0), predicts=predicts)
+    populated(folder, Synthetic(users=9, items=TABLE_ITEMS, ratings=40).load(), setup, 4)
+    return open_population(str(folder)).partition(1)
+
+
+def priors(*numbers: float) -> bytes:
+    return np.array(numbers, dtype=PRIOR).tobytes()
+
+
+def test_a_cohort_takes_the_table_and_the_levels_of_its_users(tmp_path: Path) -> None:
+    sent = Personalization(TABLE.encode(), priors(0.5, -1, 0, 2))
+    table, received = receive_table(predicting_cohort(tmp_path / "run"), sent)
+    assert received.tolist() == [[0.5], [-1], [0], [2]]
+    np.testing.assert_allclose(table.embeddings, TABLE.embeddings)
+
+
+@pytest.mark.parametrize(
+    ("known", "reason"),
+    [
+        (Personalization(TABLE.encode(), priors(0, 0, 0)), "priors of 12 bytes for 4 users"),
+        (Personalization(TABLE.encode(), priors(0, np.nan, 0, 0)), "not finite"),
+        (Personalization(TABLE.encode()[:-2], priors(0, 0, 0, 0)), "a table of"),
+    ],
+)
+def test_a_malformed_table_is_refused(tmp_path: Path, known: Personalization, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        receive_table(predicting_cohort(tmp_path / "run"), known)
+
+
+def test_devices_that_predict_nothing_take_no_table(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="predict nothing"):
+        receive_table(
+            predicting_cohort(tmp_path / "run", predicts=False),
+            Personalization(TABLE.encode(), priors(0, 0, 0, 0)),
+        )

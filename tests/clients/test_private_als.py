@@ -11,13 +11,11 @@ import pytest
 from flwr.app import ConfigRecord, Message, RecordDict
 
 from clients.app import client_app
-from clients.faults import FaultOptions
-from clients.population import write_population
 from dprec.datasets import Synthetic
 from dprec.exchange import DELIVER, STATISTICS, PrivateAlsSetup, RefusalCode, SilentSetup
 from dprec.private_als import FactorizationOptions, ItemModel, SecureAggregation, TrustedAggregation
-from dprec.randomness import RunKeys
 from simulation.engine.grids import LocalGrid
+from tests.builders import populated
 
 ITEMS, USERS = 12, 10
 OPTIONS = FactorizationOptions(rank=2, bias_rounds=1, factor_rounds=1, ratings_per_user=4)
@@ -36,13 +34,11 @@ class Server:
             factorization=OPTIONS, aggregation=TrustedAggregation(), multipliers=(3.0, 4.0)
         )
         for key, installed in {"run-a": setup, "run-b": SilentSetup()}.items():
-            write_population(
+            populated(
                 folder / key,
                 Synthetic(users=USERS, items=ITEMS, ratings=70).load(),
-                users_per_node=USERS,
-                keys=RunKeys.derive(1).installed,
-                faults=FaultOptions(),
-                setup=installed,
+                installed,
+                USERS,
                 individual_reports=True,
             )
         self._grid = LocalGrid(client_app(str(folder)), 1)
@@ -66,13 +62,11 @@ class Server:
 
 def test_a_device_alone_sends_nothing_for_a_sum_with_others(tmp_path: Path) -> None:
     setup = PrivateAlsSetup(factorization=OPTIONS, aggregation=SecureAggregation(), multipliers=(3.0, 4.0))
-    write_population(
+    populated(
         tmp_path / "run-a",
         Synthetic(users=1, items=ITEMS, ratings=7).load(),
-        users_per_node=1,
-        keys=RunKeys.derive(1).installed,
-        faults=FaultOptions(),
-        setup=setup,
+        setup,
+        1,
         individual_reports=True,
     )
     grid = LocalGrid(client_app(str(tmp_path)), 1)

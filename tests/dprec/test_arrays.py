@@ -5,9 +5,12 @@ from __future__ import annotations
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import integrate, stats
 
 from dprec.arrays import (
     GrowingArray,
@@ -22,6 +25,13 @@ from dprec.arrays import (
     segments,
     sizes_of,
 )
+from dprec.completion import COMPLETIONS, ItemAverage, MatrixFactorization
+from dprec.datasets import Synthetic
+from dprec.errors import InputError
+from dprec.fitting import fit
+from dprec.mechanisms import BoundedLaplace, RandomizedResponse, Raw, ResidualBits, ZhengLaplace
+from dprec.ordinal import NETFLIX, cut_points, level_probabilities, level_shares
+from tests.refusals import refused_at
 
 COUNTS = st.lists(st.integers(0, 5), max_size=12)
 ROWS = st.lists(st.lists(st.integers(0, 2**40), max_size=5), max_size=12)
@@ -135,3 +145,123 @@ def test_it_asks_for_little_more_memory_than_its_values_need() -> None:
     assert size < 1.01 * values.nbytes
     # Where an array is enlarged, Python's tracing knows of the new place alone.
     assert peak < 1.2 * values.nbytes
+
+
+RATINGS = Synthetic(users=30, items=12, ratings=200, seed=1).load()
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    frame = RATINGS.to_pandas()
+    return frame.assign(user="u" + frame["user"].astype(str), item="i" + frame["item"].astype(str))
+
+
+def test_a_frame_and_a_matrix_are_completed_alike(frame: pd.DataFrame) -> None:
+    users, items = np.array([3, 4, 7]), np.array([5, 6, 2])
+    named = RATINGS.user_ids[users], RATINGS.item_ids[items]
+    predicted = [
+        fit(ItemAverage(), sp.csr_array(RATINGS.to_sparse())).predict(users, items),
+        fit(ItemAverage(), RATINGS).predict(*named),
+        fit(ItemAverage(), frame).predict(
+            [f"u{user}" for user in named[0]], [f"i{item}" for item in named[1]]
+        ),
+    ]
+    np.testing.assert_allclose(predicted[1:], [predicted[0]] * 2, atol=1e-12)
+    assert fit(MatrixFactorization(rank=2), RATINGS).predict(named[0][0], RATINGS.item_ids).shape == (12,)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in COMPLETIONS.kinds if kind != "one-bit"])
+def test_every_completion_reads_what_a_mechanism_sends(kind: str) -> None:
+    fitted = fit(COMPLETIONS[kind](), RATINGS, mechanism=RandomizedResponse(), epsilon=1.0, seed=2)
+    assert np.isfinite(fitted.predict(RATINGS.user_ids, RATINGS.item_ids[0])).all()
+    assert fitted.observations.noise_variance > 1
+
+
+def test_the_noise_is_that_of_the_mechanism_and_the_seed() -> None:
+    sent = [fit(ItemAverage(), RATINGS, mechanism=BoundedLaplace(), epsilon=1.0, seed=s) for s in (1, 1, 2)]
+    values = [fitted.observations.values.tolist() for fitted in sent]
+    assert values[0] == values[1] != values[2]
+    clear = fit(ItemAverage(), RATINGS).observations
+    assert (clear.values.tolist(), clear.noise_variance) == (RATINGS.values.tolist(), None)
+
+
+def test_a_budget_and_a_private_mechanism_belong_together() -> None:
+    for mechanism in (None, Raw()):
+        with pytest.raises(InputError) as caught:
+            fit(ItemAverage(), RATINGS, mechanism=mechanism, epsilon=0.01)
+        assert str(caught.value) == (
+            "epsilon: 0.01, with mechanism none, which adds no noise; "
+            "accepted: an epsilon beside a private mechanism, or none"
+        )
+    with refused_at("epsilon"):
+        fit(ItemAverage(), RATINGS, mechanism=RandomizedResponse())
+    noisy = fit(ItemAverage(), RATINGS, mechanism=RandomizedResponse(), epsilon=0.01).observations
+    assert noisy.noise_variance is not None
+    assert noisy.noise_variance > 1
+
+
+def test_what_cannot_be_completed_is_refused(frame: pd.DataFrame) -> None:
+    for mechanism in (ZhengLaplace(), ResidualBits()):
+        with refused_at("mechanism"):
+            fit(ItemAverage(), RATINGS, mechanism=mechanism, epsilon=1.0)
+    with refused_at("epsilon"):
+        fit(ItemAverage(), RATINGS, mechanism=BoundedLaplace(), epsilon=-1.0)
+    with refused_at("rank"):
+        fit(MatrixFactorization(rank=12), RATINGS)
+    fitted = fit(ItemAverage(), frame)
+    with refused_at("users"):
+        fitted.predict("nobody", "i1")
+    with refused_at("items"):
+        fitted.predict(frame["user"][0], 1)
+
+
+SHARES = (0.1, 0.2, 0.4, 0.3)
+
+
+@pytest.mark.parametrize("variance", [0.0, 0.5, 2.0])
+def test_over_everybody_the_levels_have_their_shares(variance: float) -> None:
+    cuts = cut_points(SHARES, variance)
+    assert (np.diff(cuts) > 0).all()
+    if variance == 0:
+        shares = level_probabilities(np.zeros(1), cuts)[0][0]
+    else:
+        prior = stats.norm(scale=np.sqrt(variance))
+        shares = [
+            integrate.quad(
+                lambda t, k=k: prior.pdf(t) * level_probabilities(np.array([t]), cuts)[0][0, k], -9, 9
+            )[0]
+            for k in range(4)
+        ]
+    np.testing.assert_allclose(shares, SHARES, atol=1e-8)
+
+
+def test_slopes_are_the_derivatives_of_the_probabilities() -> None:
+    cuts, latent = cut_points(SHARES, 0.5), np.linspace(-3, 3, 13)
+    above, below = (level_probabilities(latent + step, cuts)[0] for step in (1e-6, -1e-6))
+    probabilities, slopes = level_probabilities(latent, cuts)
+    np.testing.assert_allclose(slopes, (above - below) / 2e-6, atol=1e-8)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    np.testing.assert_allclose(slopes.sum(axis=1), 0, atol=1e-15)
+
+
+def test_far_levels_keep_their_digits_on_both_sides() -> None:
+    cuts, latent = cut_points(SHARES, 0.5), np.linspace(-9, 9, 7)
+    probabilities, slopes = level_probabilities(latent, cuts)
+    mirrored, falling = level_probabilities(-latent, -cuts[::-1])
+    np.testing.assert_allclose(probabilities, mirrored[:, ::-1], rtol=1e-12)
+    np.testing.assert_allclose(slopes, -falling[:, ::-1], rtol=1e-12)
+    # The log probability of a normal tail falls by about its distance.
+    assert (np.abs(slopes / probabilities) < 12).all()
+
+
+@pytest.mark.parametrize(("levels", "joined"), [(5, 1), (10, 2), (15, 3)])
+def test_the_public_histogram_fits_any_scale(levels: int, joined: int) -> None:
+    shares = np.array(level_shares("netflix", levels))
+    assert (shares > 0).all()
+    np.testing.assert_allclose(shares.reshape(5, joined).sum(axis=1), NETFLIX)
+    np.testing.assert_allclose(shares.reshape(5, joined), shares[::joined, None].repeat(joined, axis=1))
+
+
+def test_two_levels_halve_the_middle_star() -> None:
+    one, two, three, four, five = NETFLIX
+    np.testing.assert_allclose(level_shares("netflix", 2), [one + two + three / 2, three / 2 + four + five])

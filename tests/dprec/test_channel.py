@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Context, Decimal
 
 import numpy as np
 import pytest
@@ -8,8 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dprec.channel import Channel
-from dprec.randomness import words
+from dprec.channel import Channel, rounded_to_draws
+from dprec.completion import slope_channel
+from dprec.mechanisms import MECHANISMS, BinaryFlip
+from dprec.mechanisms.base import Mechanism
+from dprec.randomness import DRAWS, words
+from dprec.ratings import RatingScale
 
 matrices = st.tuples(st.integers(1, 6), st.integers(1, 9)).flatmap(
     lambda shape: arrays(np.float64, shape, elements=st.floats(0, 1e6)).filter(
@@ -95,3 +100,89 @@ def test_symbols_are_the_same_whether_looked_up_or_searched(crowded: bool) -> No
         for start in range(0, words.size, 64)
     ]
     assert channel.sample(levels, words).tolist() == np.concatenate(few).tolist()
+
+
+CALIBRATED = [mechanism for mechanism in MECHANISMS if mechanism.private and mechanism is not BinaryFlip]
+LARGEST = 65_536
+
+
+def with_symbols(mechanism: type[Mechanism], symbols: int) -> Mechanism:
+    return mechanism(symbols=symbols) if "symbols" in mechanism.__dataclass_fields__ else mechanism()  # type: ignore[call-arg]
+
+
+def keeps(channel: Channel, epsilon: float) -> bool:
+    """Return whether no symbol is more than e^epsilon times likelier, in integers."""
+    scaled = int(Decimal(epsilon).exp(Context(prec=60)) * 10**40) - 1
+    columns = zip(channel.weights.max(axis=0).tolist(), channel.weights.min(axis=0).tolist(), strict=True)
+    return all(most * 10**40 <= fewest * scaled for most, fewest in set(columns))
+
+
+@pytest.mark.parametrize("mechanism", CALIBRATED, ids=lambda mechanism: mechanism.kind)
+@settings(deadline=None, max_examples=30)
+@given(
+    levels=st.integers(2, 12),
+    symbols=st.integers(4, 400),
+    epsilon=st.floats(1e-6, 20.0) | st.floats(1e-6, 1e-2) | st.floats(20.0, 50.0),
+)
+def test_no_request_is_exceeded_and_little_is_wasted(
+    mechanism: type[Mechanism], levels: int, symbols: int, epsilon: float
+) -> None:
+    channel = with_symbols(mechanism, symbols).channel(RatingScale.evenly(1, levels, 1), epsilon)
+    assert keeps(channel, epsilon)
+    assert channel.epsilon <= epsilon
+    if epsilon <= 20:
+        assert channel.epsilon >= epsilon * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 20.0])
+@pytest.mark.parametrize("mechanism", CALIBRATED, ids=lambda mechanism: mechanism.kind)
+def test_the_largest_grids(mechanism: type[Mechanism], epsilon: float) -> None:
+    channel = with_symbols(mechanism, LARGEST).channel(RatingScale.evenly(1, 5, 1), epsilon)
+    assert keeps(channel, epsilon)
+    assert epsilon * (1 - 1e-6) <= channel.epsilon <= epsilon
+
+
+def test_the_largest_scale() -> None:
+    levels = np.exp(-np.eye(2, LARGEST))
+    draws = rounded_to_draws(levels, 1.5)
+    assert draws.sum(axis=1).tolist() == [DRAWS, DRAWS]
+    assert keeps(Channel(draws.astype(np.uint64), np.arange(2.0), np.arange(float(LARGEST))), 1.5)
+
+
+@settings(deadline=None, max_examples=30)
+@given(epsilon=st.floats(1e-6, 20.0), symbols=st.integers(3, 300))
+def test_an_entry_of_a_gradient(epsilon: float, symbols: int) -> None:
+    channel = slope_channel(0.5, symbols, epsilon)
+    assert keeps(channel, epsilon)
+    assert epsilon * (1 - 1e-6) <= channel.epsilon <= epsilon
+
+
+@given(
+    rows=arrays(np.float64, (3, 4), elements=st.floats(0.01, 1.0)),
+    excess=st.floats(0.0, 1.0),
+)
+def test_any_matrix_within_the_budget_hardly_changes(rows: np.ndarray, excess: float) -> None:
+    shares = rows / rows.sum(axis=1, keepdims=True)
+    epsilon = float(np.log(shares.max(axis=0) / shares.min(axis=0)).max()) + excess + 1e-9
+    draws = rounded_to_draws(rows, epsilon)
+    assert draws.sum(axis=1).tolist() == [DRAWS] * 3
+    assert keeps(Channel(draws.astype(np.uint64), np.arange(3.0), np.arange(4.0)), epsilon)
+    np.testing.assert_allclose(draws / DRAWS, shares, rtol=2e-14)
+
+
+def test_a_symbol_that_shows_an_input_has_a_draw_for_all_where_the_budget_allows_it() -> None:
+    assert rounded_to_draws(np.eye(2), math.inf).tolist() == [[DRAWS, 0], [0, DRAWS]]
+    assert rounded_to_draws(np.eye(2), 50.0).min() >= 1
+    with pytest.raises(ValueError, match="cost 41"):
+        rounded_to_draws(np.eye(2), 40.0)
+
+
+def test_probabilities_that_cost_more_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"cost 0\.405465108, at epsilon 0\.4$"):
+        rounded_to_draws(np.array([[2.0, 1.0], [1.0, 1.0]]), 0.4)
+
+
+def test_an_epsilon_below_the_resolution_of_the_draws_is_refused() -> None:
+    rows = np.ones((2, 2))
+    with pytest.raises(ValueError, match="too coarse"):
+        rounded_to_draws(rows, 1e-18)

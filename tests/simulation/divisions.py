@@ -1,13 +1,17 @@
 """Runs whose work is divided in different ways, and the bits that must not depend on it."""
 
 import json
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from flwr.app import Message
+from flwr.serverapp import Grid
+
 from simulation import run
 from simulation.configuration.models import RunConfig, parse_config
-from simulation.engine.session import Session
+from simulation.engine.session import Session, open_session
 from simulation.execution import load_ratings, run_in
 from simulation.storage.run_directory import RunDirectory
 
@@ -63,3 +67,38 @@ def written(folder: Path) -> dict[str, Any]:
 def compare(one: dict[str, Any], other: dict[str, Any]) -> None:
     for key, value in one.items():
         assert other[key] == value, key
+
+
+class Recording:
+    """A grid that keeps what goes through it, by the node that it goes to or comes from."""
+
+    def __init__(self, grid: Grid, nodes: Sequence[int]) -> None:
+        self._grid, self.nodes = grid, nodes
+        self.sent: dict[int, list[Message]] = defaultdict(list)
+        self.received: dict[int, list[Message]] = defaultdict(list)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._grid, name)
+
+    def send_and_receive(self, messages: Iterable[Message], **options: Any) -> list[Message]:
+        questions = list(messages)
+        replies = list(self._grid.send_and_receive(questions, **options))
+        for question in questions:
+            self.sent[question.metadata.dst_node_id].append(question)
+        for reply in replies:
+            self.received[reply.metadata.src_node_id].append(reply)
+        return replies
+
+
+def recorded(config: RunConfig, session: Session | None = None) -> tuple[Recording, Any]:
+    """Run with each user on a node of its own, and return the messages and the result."""
+    train, test = load_ratings(config)
+    if session is None:
+        with open_session(config.simulation, train.n_users) as opened:
+            return recorded(config, opened)
+    grid = session.grid
+    session.grid = recording = Recording(grid, session.node_ids)  # type: ignore[assignment]
+    try:
+        return recording, run_in(session, config, train, test)
+    finally:
+        session.grid = grid

@@ -2,26 +2,22 @@
 
 import copy
 import textwrap
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from flwr.app import Message
 from flwr.common.serde import message_to_proto
-from flwr.serverapp import Grid
 
 from dprec.mechanisms import Channel, Mechanism
 from dprec.ratings import RatingScale
 from simulation.configuration.models import SimulationOptions
 from simulation.engine.ray_cluster import connected_to_ray
 from simulation.engine.session import Session, open_session
-from simulation.execution import load_ratings, run_in
 from strategies.rounds import message_size
 from tests.documents.pages import write_files
-from tests.simulation.divisions import PROTOCOLS, Expected, bits, compare, divided, one_shot
+from tests.simulation.divisions import PROTOCOLS, Expected, bits, compare, divided, one_shot, recorded
 
 OWN = textwrap.dedent("""
     from __future__ import annotations
@@ -198,41 +194,17 @@ def test_user_defined_mechanisms_on_ray(
     compare(expected, bits(session, divided(tiny, "ray", workers, 7), tmp_path / "7"))
 
 
-class Recording:
-    """A grid that keeps what goes through it."""
-
-    def __init__(self, grid: Grid) -> None:
-        self._grid = grid
-        self.sent: dict[int, list[Message]] = defaultdict(list)
-        self.received: dict[int, list[Message]] = defaultdict(list)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._grid, name)
-
-    def send_and_receive(self, messages: Iterable[Message], **options: Any) -> list[Message]:
-        questions = list(messages)
-        replies = list(self._grid.send_and_receive(questions, **options))
-        for question in questions:
-            self.sent[question.metadata.dst_node_id].append(question)
-        for reply in replies:
-            self.received[reply.metadata.src_node_id].append(reply)
-        return replies
-
-
 def test_accounted_bytes_are_those_of_the_messages_on_ray(
-    tiny: dict[str, Any], ray_session: tuple[int, Session], monkeypatch: pytest.MonkeyPatch
+    tiny: dict[str, Any], ray_session: tuple[int, Session]
 ) -> None:
     workers, session = ray_session
-    recording = Recording(session.grid)
-    monkeypatch.setattr(session, "grid", recording)
-    config = divided(tiny, "ray", workers, 1)
-    traffic = run_in(session, config, *load_ratings(config)).traffic
+    recording, result = recorded(divided(tiny, "ray", workers, 1), session)
     for user, node in enumerate(session.node_ids):
         # A report, and the acknowledgement of what the server recommends.
         replies, questions = recording.received[node], recording.sent[node]
         assert len(replies) == len(questions) == 2
-        assert traffic["uplink_message_bytes"][user] == sum(map(message_size, replies))
-        assert traffic["downlink_message_bytes"][user] == sum(map(message_size, questions))
+        assert result.traffic["uplink_message_bytes"][user] == sum(map(message_size, replies))
+        assert result.traffic["downlink_message_bytes"][user] == sum(map(message_size, questions))
         # Flower's random ids are written in up to 10 bytes each, and are counted as all 10.
         for reply in replies:
             assert 0 <= message_size(reply) - message_to_proto(reply).ByteSize() <= 4

@@ -98,12 +98,6 @@ def test_the_notes_say_what_determinism_means(tiny: dict[str, Any], seed: str, w
     assert words in " ".join(run(tiny).summary["privacy"]["notes"])
 
 
-def test_nothing_is_said_of_noise_where_there_is_none(tiny: dict[str, Any]) -> None:
-    tiny["protocol"].pop("privacy")
-    tiny["protocol"]["mechanism"] = {"kind": "none"}
-    assert "seed" not in " ".join(run(tiny).summary["privacy"]["notes"])
-
-
 def test_comparisons_accept_it(tmp_path: Path, tiny: dict[str, Any]) -> None:
     (tmp_path / "tiny.yaml").write_text(dump_yaml(tiny))
     values = {

@@ -137,37 +137,6 @@ def attainable(held: Ratings, *channels: Channel) -> float:
     return float((shares[:, None] * joint).max(axis=0).sum())
 
 
-def overlap(symbols: tuple[NDArray[np.integer], ...], channels: tuple[Channel, ...]) -> NDArray[np.float64]:
-    """Return how likely one word is to yield both symbols, for every level: shape (ratings, levels).
-
-    Where no word yields both, the levels are told apart by what two words would do.
-    """
-    bounds = [np.pad(np.cumsum(channel.probabilities, axis=1), ((0, 0), (1, 0))) for channel in channels]
-    low = np.maximum(*(bound[:, symbol].T for bound, symbol in zip(bounds, symbols, strict=True)))
-    high = np.minimum(*(bound[:, symbol + 1].T for bound, symbol in zip(bounds, symbols, strict=True)))
-    apart = [channel.probabilities[:, symbol].T for channel, symbol in zip(channels, symbols, strict=True)]
-    return np.maximum(high - low, 0.0) + _LAST_RESORT * np.prod(apart, axis=0)
-
-
-def test_two_epsilons_at_the_same_seed_do_not_give_the_ratings() -> None:
-    """If both used the same words, the two symbols would give the levels; as it is, no more than they may."""
-    held = people()
-    one, other = sent(configured(epsilon=1.0), held), sent(configured(epsilon=1.5), held)
-    channels = one.channel, other.channel
-    bound = attainable(held, *channels) + tolerance(held.count)
-    recovered = best_guess(overlap((one.symbols, other.symbols), channels), held)
-    assert recovered.mean() <= bound
-    # The attack succeeds against noise that is used twice.
-    reused = other.channel.sample(held.levels, one.words)
-    assert best_guess(overlap((one.symbols, reused), channels), held).mean() > bound
-    noise = [
-        run.channel.values[run.symbols] - (run.channel.inputs + run.channel.bias())[held.levels - 1]
-        for run in (one, other)
-    ]
-    # Correlated by chance at most 5.2 standard errors, but for 2e-7.
-    assert abs(np.corrcoef(*noise)[0, 1]) <= 5.2 / np.sqrt(held.count)
-
-
 def test_what_the_server_holds_reveals_no_noise() -> None:
     held = people()
     run, keys = sent(configured(), held), RunKeys.derive(SEED, configured().protocol.identity)

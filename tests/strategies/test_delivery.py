@@ -1,51 +1,26 @@
 """Everybody gets the best of what the server has not seen, and is charged for exactly that."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from flwr.app import Message
 from numpy.typing import NDArray
 
 from clients import delivery as on_device
-from clients.app import client_app
 from clients.delivery import ReceivedLists
-from clients.faults import FaultOptions
-from clients.population import write_population
 from dprec.datasets import Synthetic
-from dprec.exchange import IDENTIFY, RECOMMEND, OneShotSetup
+from dprec.exchange import RECOMMEND, OneShotSetup
 from dprec.mechanisms.unprotected import Raw
 from dprec.predictions import NO_ITEM
-from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from dprec.wire import TrafficLedger
-from simulation.engine.grids import LocalGrid
 from strategies import delivery
 from strategies.delivery import Lists, Seen, deliver_lists
 from strategies.roster import Roster, identify
 from strategies.rounds import message_size
+from tests.builders import RecordingGrid, populated
 
 USERS, ITEMS, LONGEST, GROUP = 12, 9, 6, "00000001"
-
-
-class Recording(LocalGrid):
-    """A grid that keeps what went through it."""
-
-    def __init__(self, root: Path, nodes: int) -> None:
-        super().__init__(client_app(str(root)), nodes)
-        self.passed: dict[int, list[Message]] = {}
-
-    def send_and_receive(
-        self, messages: Iterable[Message], *, timeout: float | None = None
-    ) -> Iterable[Message]:
-        sent = list(messages)
-        replies = list(super().send_and_receive(sent, timeout=timeout))
-        for message in sent:
-            self.passed[message.metadata.dst_node_id] = [message]
-        for reply in replies:
-            self.passed[reply.metadata.src_node_id].append(reply)
-        return replies
 
 
 @pytest.fixture(scope="module")
@@ -63,17 +38,11 @@ def lists_for(ratings: Ratings) -> Lists:
     return Lists(LONGEST, seen, ratings.scale, predict)
 
 
-def delivered(folder: Path, ratings: Ratings, size: int) -> tuple[TrafficLedger, Recording, Roster]:
-    write_population(
-        folder / GROUP,
-        ratings,
-        users_per_node=size,
-        keys=RunKeys.derive(1).installed,
-        faults=FaultOptions(),
-        setup=OneShotSetup(mechanism=Raw(), privacy=None),
-    )
-    grid, traffic = Recording(folder, -(-USERS // size)), TrafficLedger(USERS)
+def delivered(folder: Path, ratings: Ratings, size: int) -> tuple[TrafficLedger, RecordingGrid, Roster]:
+    populated(folder / GROUP, ratings, OneShotSetup(mechanism=Raw(), privacy=None), size)
+    grid, traffic = RecordingGrid(folder, -(-USERS // size)), TrafficLedger(USERS)
     roster = Roster(identify(grid), USERS, size)
+    grid.sent, grid.received = [], []
     spent = deliver_lists(grid, roster, GROUP, lists_for(ratings), traffic)
     assert spent["downlink_message_bytes"] == traffic.downlink_message.sum()
     return traffic, grid, roster
@@ -83,8 +52,8 @@ def test_the_charged_bytes_are_those_of_the_messages(tmp_path: Path, ratings: Ra
     assert ratings.counts.max() > ITEMS - LONGEST, "nobody has a shorter list"
     traffic, grid, roster = delivered(tmp_path, ratings, 1)
     for user, node in enumerate(roster.node_ids):
-        assert node is not None
-        request, acknowledgement = grid.passed[node]
+        (request,) = (sent for sent in grid.sent if sent.metadata.dst_node_id == node)
+        (acknowledgement,) = (got for got in grid.received if got.metadata.src_node_id == node)
         assert traffic.downlink_message[user] == message_size(request)
         assert traffic.uplink_message[user] == message_size(acknowledgement)
     assert traffic.messages.tolist() == [2] * USERS
@@ -97,9 +66,8 @@ def test_the_same_is_charged_for_any_cohorts_whether_lists_are_made_or_not(
     expected, _, _ = delivered(tmp_path / "alone", ratings, 1)
     monkeypatch.setattr(delivery, "MOST_CELLS", most)
     traffic, grid, _ = delivered(tmp_path / "together", ratings, size)
-    last = {messages[0].metadata.message_type for messages in grid.passed.values()}
-    assert last == {RECOMMEND if most else IDENTIFY}
-    for name in expected.columns:
+    assert {message.metadata.message_type for message in grid.sent} == ({RECOMMEND} if most else set())
+    for name in vars(expected):
         np.testing.assert_array_equal(getattr(traffic, name), getattr(expected, name))
 
 

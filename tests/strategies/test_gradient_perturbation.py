@@ -7,16 +7,14 @@ import pytest
 from flwr.app import ArrayRecord, ConfigRecord
 
 from clients.app import client_app
-from clients.faults import FaultOptions
-from clients.population import write_population
 from dprec.binarization import binary_scale
 from dprec.completion import OneBit, slope_channel
 from dprec.exchange import GradientPerturbationSetup
-from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from simulation.engine.grids import LocalGrid
 from strategies.gradient_perturbation import GradientPerturbation
 from strategies.roster import Roster, identify
+from tests.builders import populated
 
 USERS, ITEMS, SIZE, ROUNDS, GROUP = 12, 9, 5, 3, "run"
 CLAMP, SYMBOLS, EPSILON = 0.5, 64, 1.0
@@ -33,14 +31,7 @@ def begin(folder: Path) -> tuple[LocalGrid, GradientPerturbation]:
     setup = GradientPerturbationSetup(
         link="logistic", sigma=1.0, clamp=CLAMP, symbols=SYMBOLS, epsilon_per_round=EPSILON, rounds=ROUNDS
     )
-    write_population(
-        folder / GROUP,
-        ratings,
-        users_per_node=SIZE,
-        keys=RunKeys.derive(2).installed,
-        faults=FaultOptions(),
-        setup=setup,
-    )
+    populated(folder / GROUP, ratings, setup, SIZE, seed=2)
     grid = LocalGrid(client_app(str(folder)), -(-USERS // SIZE))
     strategy = GradientPerturbation(
         completion=OneBit(),
@@ -92,16 +83,6 @@ def test_what_is_recorded_adds_up_to_the_traffic(tmp_path: Path) -> None:
     # Every rating of a profile is charged in every round.
     loss = slope_channel(CLAMP, SYMBOLS, EPSILON).epsilon
     assert strategy.accountant.get_epsilon() == pytest.approx(ROUNDS * strategy.counts * loss)
-
-
-def test_devices_answer_no_round_beyond_their_budget(tmp_path: Path) -> None:
-    grid, strategy = begin(tmp_path)
-    for _ in range(ROUNDS):
-        strategy.run_round(grid)
-    spent, matrix = strategy.accountant.get_epsilon().tolist(), entries(strategy)
-    assert strategy.run_round(grid).replies == 0
-    assert strategy.accountant.get_epsilon().tolist() == spent
-    assert entries(strategy) == matrix
 
 
 def test_arrays_to_start_from_are_refused(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The server of the rounds: who is asked, what is believed, what is charged."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +10,20 @@ import pytest
 from flwr.app import ArrayRecord, ConfigRecord, Error, Message, RecordDict
 from flwr.common.serde import message_to_proto
 
-from clients.app import client_app
 from clients.faults import ABSENT, DAMAGED, PUNCTUAL, FaultOptions, fates
-from clients.population import open_population, write_population
 from dprec.completion import StepOptions
 from dprec.datasets import Synthetic
-from dprec.errors import InputError
 from dprec.exchange import IterativeSetup
 from dprec.gradients import Aggregate, FullGradient, GradientReport, OneBitGradient, ReducedOneBitGradient
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from dprec.wire import BroadcastOptions
-from simulation.engine.grids import LocalGrid, stamped
+from simulation.engine.grids import stamped
 from strategies.iterative import IterativeFactorization, State
 from strategies.participation import SamplingOptions
 from strategies.roster import Roster, identify
 from strategies.rounds import message_size
+from tests.builders import RecordingGrid, Tamper, populated
 
 USERS, ITEMS, RANK, ROUNDS, GROUP, SEED = 30, 20, 2, 5, "00000001", 8
 KEYS = RunKeys.derive(SEED).installed
@@ -33,33 +31,6 @@ EPSILON = 0.5
 GRADIENTS: list[GradientReport] = [OneBitGradient(), ReducedOneBitGradient(dimensions=6), FullGradient()]
 FAULTS = FaultOptions(dropout=0.2, straggle=0.1, corrupt=0.2)
 DELTA = BroadcastOptions(dtype="float16", delta=True)
-
-Tamper = Callable[[Message], Message | None]
-
-
-class Recording(LocalGrid):
-    """A grid that keeps what went through it and lets replies be tampered with."""
-
-    tamper: Tamper | None = None
-
-    def __init__(self, root: Path, nodes: int) -> None:
-        super().__init__(client_app(str(root)), nodes)
-        self.sent: list[Message] = []
-        self.received: list[Message] = []
-
-    def send_and_receive(
-        self, messages: Iterable[Message], *, timeout: float | None = None
-    ) -> Iterator[Message]:
-        questions = list(messages)
-        replies = [
-            self.tamper(reply) if self.tamper else reply
-            for reply in super().send_and_receive(questions, timeout=timeout)
-        ]
-        arrived = [reply for reply in replies if reply is not None]
-        self.sent += questions
-        self.received += arrived
-        # In whatever order they come.
-        return iter(arrived[::-1])
 
 
 class Watched(IterativeFactorization):
@@ -90,7 +61,7 @@ def begin(
     broadcast: BroadcastOptions | None = None,
     faults: FaultOptions | None = None,
     individual_reports: bool = False,
-) -> tuple[Recording, Watched]:
+) -> tuple[RecordingGrid, Watched]:
     epsilon = EPSILON if gradient.private else math.inf
     broadcast = broadcast or BroadcastOptions()
     setup = IterativeSetup(
@@ -101,16 +72,16 @@ def begin(
         epsilon_per_round=EPSILON if gradient.private else None,
         rounds=ROUNDS,
     )
-    write_population(
+    populated(
         folder / GROUP,
         ratings,
-        users_per_node=size,
-        keys=KEYS,
+        setup,
+        size,
+        seed=SEED,
         faults=faults or FaultOptions(),
-        setup=setup,
         individual_reports=individual_reports,
     )
-    grid = Recording(folder, -(-USERS // size))
+    grid = RecordingGrid(folder, -(-USERS // size))
     strategy = Watched(
         gradient=gradient,
         epsilon=epsilon,
@@ -169,17 +140,7 @@ def test_flower_may_bring_factors_of_its_own(tmp_path: Path, ratings: Ratings) -
             strategy.configure_train(2, ArrayRecord(hostile), ConfigRecord(), grid)
 
 
-@pytest.mark.parametrize("size", [1, 7])
-@pytest.mark.parametrize("gradient", GRADIENTS, ids=lambda gradient: gradient.kind)
-def test_nothing_depends_on_the_cohorts(
-    tmp_path: Path, ratings: Ratings, gradient: GradientReport, size: int
-) -> None:
-    options = {"sampling": SamplingOptions(fraction=0.5), "broadcast": DELTA, "faults": FAULTS}
-    expected = run(tmp_path / "all", ratings, USERS, gradient, **options)
-    assert state_of(run(tmp_path / "some", ratings, size, gradient, **options)) == state_of(expected)
-
-
-def asked_in(grid: Recording, strategy: Watched) -> list[list[int]]:
+def asked_in(grid: RecordingGrid, strategy: Watched) -> list[list[int]]:
     """Return who was asked in each round, read off the messages of one node per user."""
     rounds: list[list[int]] = [[] for _ in range(ROUNDS)]
     for message in grid.sent:
@@ -226,19 +187,6 @@ def test_a_sample_is_drawn_from_the_seed_and_charged_for_its_rounds_alone(
     assert [event.round_index for event in accountant.history] == list(range(1, ROUNDS + 1))
     for users, event in zip(rounds, accountant.history, strict=True):
         assert np.flatnonzero(event.took_part(USERS)).tolist() == sorted(users)
-
-
-@pytest.mark.parametrize(
-    ("options", "key"),
-    [({"fraction": 0.01}, "fraction"), ({"count": USERS + 1}, "count"), ({"fraction": 1e-9}, "fraction")],
-)
-def test_a_sample_of_nobody_or_of_more_than_all_is_refused(options: dict[str, Any], key: str) -> None:
-    with pytest.raises(InputError) as caught:
-        SamplingOptions(**options).size(USERS)
-    assert caught.value.where == key
-    assert f"of {USERS} users" in caught.value.found
-    with pytest.raises(InputError, match="a fraction and a count"):
-        SamplingOptions(fraction=0.5, count=3)
 
 
 @pytest.mark.parametrize("size", [1, 7, USERS])
@@ -392,14 +340,3 @@ def test_changes_are_shorter_and_mean_the_same(tmp_path: Path, ratings: Ratings)
     sent = [record.downlink_payload_bytes for record in changes.state.records]
     assert sent[0] == whole.state.records[0].downlink_payload_bytes
     assert max(sent[1:]) < sent[0] / 2
-
-
-def test_devices_answer_no_round_beyond_their_budget(tmp_path: Path, ratings: Ratings) -> None:
-    grid, strategy = begin(tmp_path, ratings, 7, OneBitGradient())
-    for _ in range(ROUNDS):
-        strategy.run_round(grid)
-    spent = strategy.state.accountant.get_epsilon().copy()
-    record = strategy.run_round(grid)
-    assert record.replies == 0
-    assert strategy.state.accountant.get_epsilon().tolist() == spent.tolist()
-    assert open_population(str(tmp_path / GROUP)).installed(IterativeSetup).rounds == ROUNDS

@@ -9,11 +9,8 @@ import pytest
 from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
 from flwr.common.serde import message_to_proto
 
-from clients.app import client_app
 from clients.faults import FaultOptions
-from clients.population import write_population
 from dprec.accounting import PrivacyBudget
-from dprec.completion import MatrixFactorization
 from dprec.datasets import Synthetic
 from dprec.errors import RunError
 from dprec.exchange import OneShotSetup, RefusalCode
@@ -21,46 +18,19 @@ from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.zheng import ZhengRandomizedResponse
-from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from dprec.wire import ReportCodec
-from simulation.engine.grids import LocalGrid, stamped
+from simulation.engine.grids import stamped
 from strategies.report_collection import Collected, ReportCollection
 from strategies.roster import Roster, arrivals_of, identify
 from strategies.rounds import message_size
+from tests.builders import RecordingGrid, Tamper, populated
 
 USERS, ITEMS, GROUP = 30, 40, "00000001"
 SIZE = 5
 VICTIM = 2
 """Partition whose node misbehaves; it hosts the users 10 to 14."""
 PARTITION = range(VICTIM * SIZE, (VICTIM + 1) * SIZE)
-
-Tamper = Callable[[Message], Message | None]
-
-
-class Recording(LocalGrid):
-    """A grid that keeps what went through it and lets one node's replies be tampered with."""
-
-    tamper: Tamper | None = None
-    everywhere = False
-
-    def __init__(self, root: Path, nodes: int) -> None:
-        super().__init__(client_app(str(root)), nodes)
-        self.victim = list(self.get_node_ids())[min(VICTIM, nodes - 1)]
-        self.sent: list[Message] = []
-        self.received: list[Message] = []
-
-    def send_and_receive(
-        self, messages: Iterable[Message], *, timeout: float | None = None
-    ) -> Iterator[Message]:
-        self.sent = list(messages)
-        self.received = []
-        for reply in super().send_and_receive(self.sent, timeout=timeout):
-            aimed = self.everywhere or reply.metadata.src_node_id == self.victim
-            changed = self.tamper(reply) if self.tamper and aimed else reply
-            if changed is not None:
-                self.received.append(changed)
-        return iter(self.received[::-1])
 
 
 @pytest.fixture(scope="module")
@@ -75,19 +45,13 @@ def start(
     size: int,
     mechanism: Mechanism | None = None,
     faults: FaultOptions = FaultOptions(),  # noqa: B008 (frozen)
-) -> tuple[Recording, Roster, ReportCollection]:
+) -> tuple[RecordingGrid, Roster, ReportCollection]:
     mechanism = mechanism or RandomizedResponse()
     budget = PrivacyBudget(epsilon=1.0, per="cell" if mechanism.report_family.hides_items else "rating")
     setup = OneShotSetup(mechanism=mechanism, privacy=budget)
-    write_population(
-        folder / GROUP,
-        ratings,
-        users_per_node=size,
-        keys=RunKeys.derive(1).installed,
-        faults=faults,
-        setup=setup,
-    )
-    grid = Recording(folder, -(-USERS // size))
+    populated(folder / GROUP, ratings, setup, size, faults=faults)
+    grid = RecordingGrid(folder, -(-USERS // size))
+    grid.victim = list(grid.get_node_ids())[min(VICTIM, -(-USERS // size) - 1)]
     calibrated = mechanism.family(budget, ratings.scale, ITEMS)
     collection = ReportCollection(calibrated, GROUP)
     return grid, Roster(identify(grid), USERS, size), collection
@@ -101,7 +65,9 @@ def honest(tmp_path: Path, ratings: Ratings) -> Collected:
 
 def collect(folder: Path, ratings: Ratings, tamper: Tamper, *, everywhere: bool = False) -> Collected:
     grid, roster, collection = start(folder, ratings, SIZE)
-    grid.tamper, grid.everywhere = tamper, everywhere
+    grid.tamper = tamper
+    if everywhere:
+        grid.victim = None
     return collection.collect(grid, roster)
 
 
@@ -277,14 +243,6 @@ def test_a_node_that_never_came_is_absent(tmp_path: Path, ratings: Ratings, hone
     collected = collection.collect(grid, gap)
     assert collected.record.causes == {"absent": SIZE}
     assert cells_of(collected, []) == cells_of(honest, PARTITION)
-
-
-def test_the_rest_is_completed(tmp_path: Path, ratings: Ratings) -> None:
-    grid, roster, collection = start(tmp_path, ratings, SIZE)
-    grid.tamper = failing
-    collected = collection.collect(grid, roster)
-    users, items = np.repeat(np.arange(USERS), ITEMS), np.tile(np.arange(ITEMS), USERS)
-    assert np.isfinite(MatrixFactorization(rank=2).fit(collected.observations, 1).predict(users, items)).all()
 
 
 @pytest.mark.parametrize("mechanism", [BoundedLaplace(), ZhengRandomizedResponse()])

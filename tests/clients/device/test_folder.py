@@ -1,25 +1,30 @@
 """What a device's folder holds, who may read it, and what is refused in it."""
 
+import errno
 import hashlib
+import os
 import stat
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from clients.device import DeviceFolder
+from clients.device import DeviceFolder, durable
+from clients.device.device import Device
 from clients.device.durable import State, read_state
 from dprec.accounting import PrivacyBudget
 from dprec.errors import InputError
 from dprec.exchange import OneShotSetup
 from dprec.mechanisms import BoundedLaplace
 from dprec.personalization import OrdinalProcess
-from tests.clients.device.devices import KEYS, agreement_on, install, some_ratings
+from tests.clients.device.devices import KEYS, agreement_on, install, report_in
+from tests.clients.device.test_device import RATINGS, ROUNDS_SETUP, again, train
 from tests.own_family import OwnBits
+from tests.refusals import refused_at
 
-RATINGS = some_ratings()
 SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
 
 
@@ -69,7 +74,7 @@ def test_every_part_of_a_protocol_is_in_its_fingerprint() -> None:
 def test_a_second_process_is_told_in_one_line(device: DeviceFolder) -> None:
     with (
         device.locked(),
-        pytest.raises(InputError, match=r"u1: in use by another process; accepted: "),
+        refused_at("u1"),
         DeviceFolder(device.path).locked(),
     ):
         pass
@@ -80,45 +85,35 @@ def test_a_second_process_is_told_in_one_line(device: DeviceFolder) -> None:
 def test_a_memory_of_another_version_is_named(device: DeviceFolder) -> None:
     for contents in (b"", b"no protocol buffer"):
         device.state_file.write_bytes(hashlib.sha256(contents).digest() + contents)
-        with pytest.raises(InputError, match="state: of another version; accepted: "):
+        with refused_at("state"):
             read_state(device.state_file)
 
 
 @pytest.mark.parametrize(
-    ("name", "contents", "read", "error"),
+    ("name", "contents", "read", "where"),
     [
-        ("profile.csv", "item,rating\n1,3\n1,3\n", DeviceFolder.profile, r"profile\.csv:3: item 1 again"),
-        (
-            "profile.csv",
-            "item,rating\n99,3\n",
-            DeviceFolder.profile,
-            r"profile\.csv:2: 99,3; accepted: an item",
-        ),
-        (
-            "profile.csv",
-            "item,rating\n1,nan\n",
-            DeviceFolder.profile,
-            r"profile\.csv:2: nan; accepted: one of",
-        ),
-        ("profile.csv", "rating\n", DeviceFolder.profile, r"profile\.csv:1: rating; accepted: item,rating"),
-        ("catalogue.txt", "1\n2\n", DeviceFolder.profile, r"catalogue\.txt: 2 items that are not those"),
-        ("device.json", '{"user": 1}', lambda device: device.options, r"device\.json, limits: missing"),
-        ("protocol.json", "{}", lambda device: device.agreement, r"protocol\.json, setup: missing"),
-        ("secret.key", "short", lambda device: device.secret, r"secret\.key: 5 bytes"),
-        ("state", "x" * 64, lambda device: read_state(device.state_file), r"state: damaged"),
+        ("profile.csv", "item,rating\n1,3\n1,3\n", DeviceFolder.profile, "profile.csv:3"),
+        ("profile.csv", "item,rating\n99,3\n", DeviceFolder.profile, "profile.csv:2"),
+        ("profile.csv", "item,rating\n1,nan\n", DeviceFolder.profile, "profile.csv:2"),
+        ("profile.csv", "rating\n", DeviceFolder.profile, "profile.csv:1"),
+        ("catalogue.txt", "1\n2\n", DeviceFolder.profile, "catalogue.txt"),
+        ("device.json", '{"user": 1}', lambda device: device.options, "device.json, limits"),
+        ("protocol.json", "{}", lambda device: device.agreement, "protocol.json, setup"),
+        ("secret.key", "short", lambda device: device.secret, "secret.key"),
+        ("state", "x" * 64, lambda device: read_state(device.state_file), "state"),
     ],
 )
 def test_what_is_damaged_is_named(
-    device: DeviceFolder, name: str, contents: str, read: Callable[[DeviceFolder], object], error: str
+    device: DeviceFolder, name: str, contents: str, read: Callable[[DeviceFolder], object], where: str
 ) -> None:
     (device.path / name).write_text(contents)
-    with pytest.raises(InputError, match=error):
+    with refused_at(where):
         read(DeviceFolder(device.path))
 
 
 def test_a_secret_that_others_can_read_is_none(device: DeviceFolder) -> None:
     device.secret_file.chmod(0o640)
-    with pytest.raises(InputError, match=r"secret\.key: mode 0640"):
+    with refused_at("secret.key"):
         _ = DeviceFolder(device.path).secret
 
 
@@ -149,3 +144,147 @@ def test_a_class_that_the_installation_does_not_name_is_not_imported(
             _ = DeviceFolder(device.path).agreement
         assert "setup.mechanism.kind" in caught.value.where
     assert not place.exists()
+
+
+MOMENTS = 8
+"""At least the system calls that make an answer durable: those for the memory, then those for the ledger."""
+
+
+class Killed(BaseException):
+    """Not caught by what catches errors, like a signal."""
+
+
+class Disk:
+    """Lets a number of system calls pass, and then raises an error before or after the next one."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.left, self.after = -1, False
+        self.error: BaseException | type[BaseException] = Killed
+        self.calls = 0
+        for name in ("fsync", "replace"):
+            monkeypatch.setattr(durable.os, name, self.wrapped(getattr(os, name)))
+
+    def wrapped(self, call: Any) -> Any:
+        def wrapping(*arguments: Any) -> None:
+            self.calls += 1
+            failing = self.left == 0
+            self.left -= 1
+            if failing and not self.after:
+                raise self.error
+            call(*arguments)
+            if failing:
+                raise self.error
+
+        return wrapping
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    return Disk(monkeypatch)
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Device:
+    running = Device(install(tmp_path / "u0", ROUNDS_SETUP, RATINGS))
+    running.answer(train(1))
+    return running
+
+
+def rounds(running: Device) -> list[int]:
+    return [charge.round for charge in running.charges]
+
+
+def test_an_answer_has_as_many_moments_as_are_tried(running: Device, disk: Disk) -> None:
+    running.answer(train(2))
+    assert 0 < disk.calls < MOMENTS
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("moment", range(MOMENTS))
+@pytest.mark.parametrize("cut", [0, 1, 60])
+def test_killed_at_any_moment(running: Device, disk: Disk, moment: int, after: bool, cut: int) -> None:
+    disk.left, disk.after, disk.error = moment, after, Killed
+    left = []
+    try:
+        left.append(report_in(running.answer(train(2))))
+    except Killed:
+        # What was not synced may be lost, in part or as a whole.
+        size = running.folder.ledger_file.stat().st_size
+        os.truncate(running.folder.ledger_file, max(size - cut, len(whole_lines(running, 1))))
+    disk.left = -1
+    revived = again(running)
+    assert rounds(revived) in ([1], [1, 2])
+    assert not (left and rounds(revived) == [1])
+    # The same question is answered alike, and charged once; another one contradicts what may have left.
+    left.append(report_in(revived.answer(train(2))))
+    assert len(set(left)) == 1
+    assert rounds(revived) == rounds(again(revived)) == [1, 2]
+    assert again(revived).answer(train(2, seed=1)).has_error()
+
+
+def whole_lines(running: Device, count: int) -> bytes:
+    """Return the first lines of the ledger."""
+    return b"".join(running.folder.ledger_file.read_bytes().splitlines(keepends=True)[:count])
+
+
+@pytest.mark.parametrize("moment", range(MOMENTS))
+def test_a_full_disk_lets_nothing_leave(running: Device, disk: Disk, moment: int) -> None:
+    disk.left, disk.error = moment, OSError(errno.ENOSPC, "No space left on device")
+    reply = running.answer(train(2))
+    assert reply.has_error() is (disk.calls > moment)
+    if reply.has_error():
+        assert reply.error.reason == "INTERNAL_FAILURE"
+    disk.left = -1
+    assert running.answer(train(2)).has_content()
+    assert rounds(running) == rounds(again(running)) == [1, 2]
+
+
+def test_a_ledger_that_is_cut_in_its_last_line_is_whole_again(running: Device) -> None:
+    running.answer(train(2))
+    path, first = running.folder.ledger_file, len(whole_lines(running, 1))
+    whole = path.read_bytes()
+    for size in [*range(first, len(whole), 40), len(whole) - 1]:
+        path.write_bytes(whole[:size])
+        assert rounds(again(running)) == [1, 2]
+        assert path.read_bytes() == whole
+
+
+def test_a_ledger_without_more_than_its_last_line_is_not_used(running: Device) -> None:
+    for round_index in (2, 3):
+        running.answer(train(round_index))
+    path, lines = (
+        running.folder.ledger_file,
+        running.folder.ledger_file.read_bytes().splitlines(keepends=True),
+    )
+    damaged = {
+        b"": 1,
+        lines[0]: 2,
+        lines[0] + lines[2]: 2,
+        b"".join([lines[0].replace(b'"round": 1', b'"round": 4'), *lines[1:]]): 1,
+        b"".join([lines[1], *lines[1:]]): 1,
+    }
+    for contents, line in damaged.items():
+        path.write_bytes(contents)
+        with pytest.raises(InputError, match=rf"ledger\.jsonl:{line}: a line that is missing or damaged"):
+            again(running)
+
+
+def test_a_memory_of_another_time_is_not_used(running: Device) -> None:
+    old = running.folder.state_file.read_bytes()
+    running.answer(train(2))
+    running.folder.state_file.write_bytes(old)
+    with pytest.raises(InputError, match=r"ledger\.jsonl:2: a line that the device does not remember"):
+        again(running)
+
+
+def test_a_lost_memory_is_no_fresh_start(running: Device) -> None:
+    running.folder.state_file.unlink()
+    with refused_at("state"):
+        again(running)
+
+
+def test_what_a_dead_process_left_unfinished_is_removed(running: Device) -> None:
+    unfinished = running.folder.path / f"{durable.PART}x"
+    unfinished.touch()
+    with DeviceFolder(running.folder.path).locked():
+        assert not unfinished.exists()

@@ -4,7 +4,10 @@ Each test is an attack: a server asks devices with different profiles the same, 
 How long they take is the subject of `test_times.py`.
 """
 
+from __future__ import annotations
+
 import logging
+import math
 import warnings
 from dataclasses import replace
 from itertools import product
@@ -20,7 +23,9 @@ from hypothesis import strategies as st
 from clients.device.device import LOG, Device
 from clients.device.folder import DeviceFolder
 from clients.device.ledger import Limits
-from dprec.accounting import PrivacyBudget
+from dprec.accounting import PrivacyBudget, worst_pair
+from dprec.binarization import binary_scale
+from dprec.completion import slope_channel
 from dprec.errors import InputError
 from dprec.exchange import (
     COUNT,
@@ -31,7 +36,10 @@ from dprec.exchange import (
     RECOMMEND,
     REPLACE,
     REPORT,
+    ROW_ENTRY,
+    SLOPES,
     TRAIN,
+    GradientPerturbationSetup,
     OneShotSetup,
     RefusalCode,
     Setup,
@@ -399,3 +407,37 @@ REFUSED = [
 @pytest.mark.parametrize("number", range(len(REFUSED)))
 def test_what_is_refused_is_refused_to_everybody(tmp_path: Path, number: int) -> None:
     assert told(devices(tmp_path), REFUSED[number]) in set(RefusalCode.__members__)
+
+
+SETUP_LOSSES = GradientPerturbationSetup(
+    link="logistic", sigma=1.0, clamp=0.5, symbols=256, epsilon_per_round=0.75, rounds=3
+)
+RATED = (4, 1, 0)
+"""Ratings of three users."""
+
+
+def signs() -> Ratings:
+    users = np.repeat(np.arange(len(RATED)), RATED)
+    items = np.concatenate([np.arange(count) for count in RATED])
+    values = np.where(items % 2, 1.0, -1.0)
+    return Ratings.from_triples(
+        users, items, values, binary_scale(), user_ids=np.arange(len(RATED)), item_ids=np.arange(6)
+    )
+
+
+@pytest.mark.parametrize("user", range(len(RATED)))
+def test_slopes_are_charged_once_for_every_rating_in_every_round(tmp_path: Path, user: int) -> None:
+    ratings, rated = signs(), RATED[user]
+    device = Device(install(tmp_path / "u", SETUP_LOSSES, ratings, user))
+    group = agreement_on(SETUP_LOSSES, ratings).group
+    for round_index in range(1, SETUP_LOSSES.rounds + 1):
+        row = np.full(rated, 0.1 * round_index, dtype=ROW_ENTRY).tobytes() if round_index > 1 else b""
+        assert device.answer(request(SLOPES, group, round=round_index, rows=[row])).has_content()
+    slope = worst_pair(
+        slope_channel(SETUP_LOSSES.clamp, SETUP_LOSSES.symbols, SETUP_LOSSES.epsilon_per_round).weights
+    )[0]
+    assert slope == pytest.approx(SETUP_LOSSES.epsilon_per_round, rel=1e-6)
+    of_rating = [charge.loss.per_rating for charge in device.charges]
+    of_user = [charge.loss.per_user for charge in device.charges]
+    assert math.fsum(of_rating) == pytest.approx((rated > 0) * SETUP_LOSSES.rounds * slope, rel=1e-9)
+    assert math.fsum(of_user) == pytest.approx(rated * SETUP_LOSSES.rounds * slope, rel=1e-9)

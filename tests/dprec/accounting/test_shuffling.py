@@ -9,10 +9,13 @@ from itertools import chain
 
 import numpy as np
 import pytest
+from dp_accounting.dp_event import GaussianDpEvent, SelfComposedDpEvent
+from dp_accounting.rdp import RdpAccountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy.special import gammaln, ive
+from scipy.stats import binom, norm
 
 from dprec.accounting import (
     ChannelDraws,
@@ -23,10 +26,16 @@ from dprec.accounting import (
     clones_delta,
     closed_form_epsilon,
     compose,
+    gaussian_epsilon,
+    largest_mu,
     least_epsilon,
+    skellam_epsilon,
+    skellam_multiplier,
     two_answers_delta,
     with_the_same_items,
 )
+from dprec.accounting.expected_excess import expected_excess
+from dprec.accounting.noisy_sums import gaussian_delta, renyi_divergences
 from dprec.accounting.shuffling import computed_for
 from dprec.channel import Channel
 
@@ -276,3 +285,127 @@ def test_who_sent_no_report_has_no_bound_by_shuffling() -> None:
     composed = reports_of([[100], [], [100, 100]]).per_user(DELTA)
     assert np.isinf(composed[1])
     assert 0 < composed[0] < composed[2] < 2
+
+
+CASES = [(0.05, 1e-6), (0.25, 1e-5), (1.0, 1e-6), (4.0, 1e-9), (12.0, 1e-5)]
+
+
+@pytest.mark.parametrize("mu", [0.05, 0.5, 3.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 2.0])
+def test_delta_is_the_divergence_of_two_normal_distributions(mu: float, epsilon: float) -> None:
+    # The densities cross where the loss is epsilon.
+    crossing = epsilon / mu + mu / 2
+    divergence = norm.sf(crossing - mu) - math.exp(epsilon) * norm.sf(crossing)
+    assert gaussian_delta(mu, epsilon) == pytest.approx(divergence, rel=1e-9, abs=1e-15)
+
+
+@pytest.mark.parametrize(("mu", "delta"), CASES)
+def test_epsilon_and_mu_are_the_ends_of_what_delta_allows(mu: float, delta: float) -> None:
+    epsilon = gaussian_epsilon(mu, delta)
+    assert gaussian_delta(mu, epsilon) <= delta
+    assert gaussian_delta(mu, epsilon * (1 - 1e-6)) > delta
+    assert largest_mu(epsilon, delta) == pytest.approx(mu, rel=1e-9)
+    assert gaussian_epsilon(largest_mu(epsilon, delta), delta) <= epsilon * (1 + 1e-9)
+
+
+def test_nothing_is_lost_with_so_much_noise_and_everything_without() -> None:
+    assert gaussian_epsilon(1e-7, 1e-6) == 0.0
+    assert gaussian_epsilon(0.0, 1e-6) == 0.0
+    assert gaussian_epsilon(math.inf, 1e-6) == math.inf
+
+
+@pytest.mark.parametrize(("mu", "delta"), CASES)
+def test_a_library_for_accounting_agrees_to_a_thousandth(mu: float, delta: float) -> None:
+    from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
+
+    assert gaussian_epsilon(mu, delta) == pytest.approx(get_epsilon_gaussian(1 / mu, delta), rel=1e-3)
+
+
+def exact_divergence(contribution: tuple[int, ...], variance: float, order: int) -> float:
+    """Return the Renyi divergence of a shift by brute force: numbers are independent, so it adds up."""
+    values = np.arange(-250, 251)
+    total = 0.0
+    for shift in contribution:
+        at, moved = ive(np.abs(values), variance), ive(np.abs(values - shift), variance)
+        seen = (at > 1e-50) & (moved > 1e-50)
+        total += math.log((at[seen] ** order * moved[seen] ** (1.0 - order)).sum()) / (order - 1)
+    return total
+
+
+@pytest.mark.parametrize("contribution", [(1,), (3,), (1, 1), (2, -1, 1)])
+@pytest.mark.parametrize("variance", [2.0, 9.0, 60.0])
+def test_the_bound_holds_by_brute_force(contribution: tuple[int, ...], variance: float) -> None:
+    norm = math.sqrt(sum(shift**2 for shift in contribution))
+    orders = np.array([2, 3, 6])
+    bounds = renyi_divergences(math.sqrt(variance) / norm, norm, orders)
+    exact = [exact_divergence(contribution, variance, order) for order in orders.tolist()]
+    assert (np.array(exact) <= bounds).all()
+    assert exact[0] >= 0.3 * bounds[0]
+
+
+@pytest.mark.parametrize("multiplier", [0.8, 3.0, 20.0])
+def test_on_a_fine_grid_it_costs_what_gaussian_noise_does(multiplier: float) -> None:
+    accountant = RdpAccountant(orders=list(range(2, 1000)))
+    accountant.compose(GaussianDpEvent(multiplier))
+    expected = accountant.get_epsilon(DELTA)
+    assert skellam_epsilon(multiplier, 1e6, DELTA) == pytest.approx(expected, rel=1e-3)
+    assert skellam_epsilon(multiplier, 1e6, DELTA) >= expected
+    assert skellam_epsilon(multiplier, 8.0, DELTA) > skellam_epsilon(multiplier, 1e6, DELTA)
+
+
+def test_releases_cost_no_more_than_one_with_their_joint_multiplier() -> None:
+    orders = np.arange(2, 50)
+    several = sum(renyi_divergences(multiplier, 4.0, orders) for multiplier in (2.0, 3.0, 5.0))
+    joint = (2.0**-2 + 3.0**-2 + 5.0**-2) ** -0.5
+    assert (several <= renyi_divergences(joint, 4.0, orders) * (1 + 1e-12)).all()
+    accountant = RdpAccountant(orders=list(range(2, 1000)))
+    accountant.compose(SelfComposedDpEvent(GaussianDpEvent(6.0), 9))
+    assert skellam_epsilon(2.0, 1e6, DELTA) == pytest.approx(accountant.get_epsilon(DELTA), rel=1e-3)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0, 20.0])
+def test_the_multiplier_is_the_smallest_that_the_budget_allows(epsilon: float) -> None:
+    multiplier = skellam_multiplier(epsilon, 256.0, DELTA)
+    assert skellam_epsilon(multiplier, 256.0, DELTA) <= epsilon
+    assert skellam_epsilon(multiplier * (1 - 1e-6), 256.0, DELTA) > epsilon
+
+
+def test_without_noise_or_beyond_what_tables_carry_nothing_is_promised() -> None:
+    assert skellam_epsilon(0.0, 256.0, DELTA) == math.inf
+    assert skellam_epsilon(0.1, 256.0, DELTA) == math.inf
+    assert skellam_epsilon(2.0, 256.0, 1e-17) == math.inf
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("count", [1, 7, 60])
+def test_the_excess_of_whole_numbers_is_bounded_closely(seed: int, count: int) -> None:
+    draws = np.random.default_rng(seed)
+    # Every second time, sums above 0 are rare.
+    values = np.sort(draws.choice(np.arange(-9, 10), 4, replace=False)).astype(float) - 6 * (seed % 2)
+    values[-1] = abs(values[-1]) + 1
+    masses = draws.dirichlet(np.full(4, 2.0))
+    one = np.bincount(values.astype(np.int64) + 20, masses, minlength=40)
+    sums = np.ones(1)
+    for _ in range(count):
+        sums = np.convolve(sums, one)
+    exact = float(np.maximum(0.0, np.arange(sums.size) - 20 * count) @ sums)
+    bound = expected_excess(values, masses, count)
+    assert bound >= exact * (1 - 1e-9)
+    # In the furthest tails the grid counts, though not at a delta that anybody asks for.
+    assert bound <= exact * (1.02 if exact > 1e-15 else 4)
+
+
+def test_small_excesses_keep_their_precision() -> None:
+    """A binomial tail of about 1e-70, where a plain Fourier transform would return rounding errors."""
+    heads, least = 0.1, 180
+    values, masses = np.array([-least / 400, 1 - least / 400]), np.array([1 - heads, heads])
+    counts = np.arange(least + 1, 401)
+    exact = float(binom.pmf(counts, 400, heads) @ (counts - least))
+    bound = expected_excess(values, masses, 400)
+    assert exact < 1e-60
+    assert exact <= bound <= 1.05 * exact
+
+
+def test_sums_that_cannot_exceed_0_do_not() -> None:
+    assert expected_excess(np.array([-2.0, -1.0]), np.array([0.5, 0.5]), 9) == 0
+    assert expected_excess(np.array([3.0, 3.0]), np.array([0.5, 0.5]), 2) == 6

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import dprec.completion.factors as factors_module
 from dprec.completion import COMPLETIONS, Completed, Observations
 from dprec.completion.gradient_descent import PlainFactors, initial_factors, solve_weighted
 from dprec.completion.mixtures import GaussianMixture
-from dprec.errors import InputError, RunError
+from dprec.errors import RunError
 from dprec.mechanisms import MECHANISMS
 from dprec.randomness import generator, words
 from dprec.ratings import RatingScale
@@ -186,33 +185,6 @@ def test_users_and_items_without_ratings_are_predicted_the_mean() -> None:
     completed = fit(seen, rank=1, ridge=0.01)
     np.testing.assert_array_equal(completed.predict(np.array([3, 0, 3]), np.array([0, 2, 2])), 4.0)
     assert completed.predict(np.array([0]), np.array([0]))[0] > 4.0
-
-
-def test_results_do_not_depend_on_the_number_of_processors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dprec.completion.gradient_descent.BLOCK", 16)
-    monkeypatch.setattr("dprec.completion.mixtures.BLOCK", 1000)
-    observations, _ = planted(5)
-    predictions = []
-    for processors in (1, 3):
-        monkeypatch.setattr(factors_module.os, "cpu_count", lambda processors=processors: processors)
-        completed = fit(observations, iterations=5)
-        predictions.append(completed.predict(observations.users, observations.items))
-    np.testing.assert_array_equal(*predictions)
-
-
-@kinds
-@pytest.mark.parametrize(
-    "options", [{"components": 0}, {"ridge": -1.0}, {"tolerance": -1.0}, {"iterations": 0}]
-)
-def test_settings_out_of_range_are_refused(kind: str, options: dict[str, float]) -> None:
-    with pytest.raises(InputError, match=next(iter(options))):
-        COMPLETIONS[kind](**options)
-
-
-@pytest.mark.parametrize(("kind", "option"), [("mog-mf", "rank"), ("mog-mf-variational", "ridge")])
-def test_what_must_be_above_0_is_refused_at_0(kind: str, option: str) -> None:
-    with pytest.raises(InputError, match=option):
-        COMPLETIONS[kind](**{option: 0})
 
 
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")

@@ -12,6 +12,7 @@ from dprec.errors import InputError
 from dprec.ratings import Ratings, RatingScale
 from dprec.splits import ColdStart
 from tests.paths import DATA
+from tests.refusals import refused_at
 
 STARS = RatingScale.evenly(1, 5, 1)
 
@@ -58,9 +59,9 @@ def test_users_of_both_types_of_identifier() -> None:
 
 
 def test_what_cannot_be_joined() -> None:
-    with pytest.raises(InputError, match="target: 'book', the source domain itself"):
+    with refused_at("target"):
         joined(BOOKS, MUSIC, ("book", "book"))
-    with pytest.raises(InputError, match="domain music: no ratings"):
+    with refused_at("domain music"):
         joined(BOOKS, ratings(), ("book", "music"))
     halves = ratings((1, 1, 0.5), scale=RatingScale.evenly(0.5, 5, 0.5))
     with pytest.raises(InputError, match="the same scale"):
@@ -95,7 +96,7 @@ def test_two_delimited_files(tmp_path: Path) -> None:
     assert cells(both) == {("ann", "source:x", 1), ("bob", "source:y", 3), ("bob", "target:x", 5)}
     assert (both.scale.low, both.scale.high) == (1, 5)
     bad = write(tmp_path, "bad.csv", "user,item,rating", "bob,x,many")
-    with pytest.raises(InputError, match=r"bad.csv, line 2"):
+    with refused_at("bad.csv, line 2"):
         DelimitedDomains(path=one, target_path=bad).load()
     with pytest.raises(InputError, match="no such file"):
         DelimitedDomains(path=one, target_path=str(tmp_path / "absent.csv")).load()
@@ -123,10 +124,10 @@ def test_movielens_by_genre(tmp_path: Path) -> None:
     assert (both.source, both.target) == ("A", "B")
     assert MovieLensGenres(path=str(tmp_path), target="A").load().target == "A"
     write(tmp_path, "u.item", film(1, 4), film(2, 5))
-    with pytest.raises(InputError, match=r"u.item: no film 3"):
+    with refused_at("u.item"):
         MovieLensGenres(path=str(tmp_path)).load()
     write(tmp_path, "u.item", film(1, 4), "2|only a title")
-    with pytest.raises(InputError, match=r"u.item, line 2"):
+    with refused_at("u.item, line 2"):
         MovieLensGenres(path=str(tmp_path)).load()
     (tmp_path / "u.item").unlink()
     with pytest.raises(InputError, match=r"without u\.item"):
@@ -154,18 +155,18 @@ def test_a_cold_start_takes_the_whole_target_profile() -> None:
 
 
 def test_a_cold_start_needs_users_of_both_domains(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"^split: cold-start, but the data set has one domain"):
+    with refused_at("split"):
         ColdStart().split(Synthetic(users=20, items=10, ratings=60), 0)
     write(tmp_path, "book.dat", "1\t5\t4")
     write(tmp_path, "music.dat", "2\t5\t3")
-    with pytest.raises(InputError, match=r"^split: cold-start, but no user rates both in book and in music"):
+    with refused_at("split"):
         ColdStart().split(Douban(path=str(tmp_path), source="book", target="music"), 0)
 
 
 def test_a_cold_start_of_nobody_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "book.dat", "1\t5\t4", "1\t6\t2")
     write(tmp_path, "music.dat", "1\t5\t3")
-    with pytest.raises(InputError, match=r"^split\.test_fraction: 0\.2 of 1 users .*, which is none"):
+    with refused_at("split.test_fraction"):
         ColdStart().split(Douban(path=str(tmp_path), source="book", target="music"), 0)
 
 

@@ -19,6 +19,7 @@ from pydantic import TypeAdapter
 from dprec.datasets import InMemory, Synthetic, SyntheticDomains
 from dprec.errors import InputError
 from dprec.ratings import Ratings
+from tests.refusals import refused_at
 
 USERS, ITEMS, RATINGS = [2, 0, 1, 0, 2], [0, 1, 2, 0, 2], [5.0, 1.0, 2.0, 4.0, 3.0]
 COLUMNS: dict[str, Any] = {"userId": USERS, "movie_id": ITEMS, "stars": RATINGS}
@@ -110,9 +111,7 @@ def test_ratings_keep_their_scale() -> None:
     assert InMemory.of(few).load() is few
     train, test = InMemory.of(few, made.select(made.levels > 3)).load_fold("given")
     assert train.scale.high == test.scale.high == 5
-    with pytest.raises(
-        InputError, match="test: a scale of one of 1, 2; accepted: that of dataset: one of 1, 2, 3"
-    ):
+    with refused_at("test"):
         InMemory.of(few, InMemory.of(([1], [1], [2]), low=1, high=2, step=1).load())
 
 
@@ -153,77 +152,80 @@ def test_a_file_names_ratings_that_are_present_and_only_those() -> None:
 
 
 @pytest.mark.parametrize(
-    ("held", "message"),
+    ("held", "where", "found"),
     [
-        (5, "dataset: a value of type int; accepted: a data frame"),
-        ("abc", "dataset: a value of type str"),
-        (frame().iloc[:0], "dataset"),
-        (InMemory.of(frame()).load().select(np.zeros(5, dtype=np.bool_)), "dataset: no ratings"),
-        (frame(user=["a", None, "b", "c", "d"]), "dataset, column 'user', row 2: nothing; accepted: a value"),
-        (frame(rating=[1, np.nan, 2, 3, 4]), "dataset, column 'rating', row 2: nothing"),
-        ((USERS, ITEMS, [1, np.inf, 2, 3, 4]), "dataset, row 2: rating inf; accepted: a finite number"),
-        ((USERS, ITEMS, RATINGS[:-1]), "dataset: columns of different lengths"),
-        ((USERS, ITEMS, list("abcde")), "dataset: .*; accepted: ratings that are numbers"),
+        (5, "dataset", "a value of type int"),
+        ("abc", "dataset", "a value of type str"),
+        (None, "dataset", "a value of type NoneType"),
+        (pl.DataFrame(COLUMNS).to_arrow(), "dataset", "a value of type Table"),
+        (frame().iloc[:0], "dataset", "no ratings"),
+        (InMemory.of(frame()).load().select(np.zeros(5, dtype=np.bool_)), "dataset", "no ratings"),
+        (frame(user=["a", None, "b", "c", "d"]), "dataset, column 'user', row 2", "nothing"),
+        (frame(rating=[1, np.nan, 2, 3, 4]), "dataset, column 'rating', row 2", "nothing"),
+        ((USERS, ITEMS, [1, np.inf, 2, 3, 4]), "dataset, row 2", "rating inf"),
+        ((USERS, ITEMS, RATINGS[:-1]), "dataset", "columns of different lengths"),
+        ((USERS, ITEMS, list("abcde")), "dataset", "could not convert string"),
         (
             (np.ma.array(USERS, mask=[0, 1, 0, 0, 0]), ITEMS, RATINGS),
-            "dataset: columns that are no arrays, or hide",
+            "dataset",
+            "columns that are no arrays, or hide",
         ),
-        (([1, [2]], [1, 2], [1, 2]), "dataset: columns that are no arrays"),
-        (frame(item=[0.5, 1, 2, 3, 4]), "dataset: item: identifiers of type float64; accepted: integers"),
-        (([1, "a"], [1, 2], [1, 2]), None),
-        ((np.array([1, "a"], dtype=object), [1, 2], [1, 2]), "dataset: user: identifiers of type object"),
+        (([1, [2]], [1, 2], [1, 2]), "dataset", "columns that are no arrays"),
+        (frame(item=[0.5, 1, 2, 3, 4]), "dataset: item", "identifiers of type float64"),
+        ((np.array([1, "a"], dtype=object), [1, 2], [1, 2]), "dataset: user", "identifiers of type object"),
+        (frame().rename(columns={"item": "zork"}), "item_column", "dataset: which of the columns"),
+        (sp.coo_array(([1.0, 2.0], ([0, 0], [0, 0]))), "dataset, row 2", "user 0 rates item 0 a second time"),
+        (frame(rating=[1, 2, 3, 4, 5.5]), "low", "dataset: ratings from 1 to 5.5"),
         (
-            frame().rename(columns={"item": "zork"}),
-            "item_column: dataset: which of the columns 'user', 'zork'",
+            frame(user=np.array([10**30, 2, 3, 4, 5], dtype=object)),
+            "dataset: user",
+            "identifiers beyond 64 bits",
         ),
-        (sp.coo_array(([1.0, 2.0], ([0, 0], [0, 0]))), "dataset, row 2: user 0 rates item 0 a second time"),
-        (frame(rating=[1, 2, 3, 4, 5.5]), "dataset: ratings from 1 to 5.5"),
+        (frame(user=["a", "a\0", "b", "c", "d"]), "dataset: user", "an identifier with a zero character"),
+        (
+            (np.array(["\ud800", *"bcde"], dtype=object), ITEMS, RATINGS),
+            "dataset: user",
+            "an identifier that is no",
+        ),
+        (frame(item=["x" * 256, *"bcde"]), "dataset: item", "an identifier of 256 characters"),
+        (frame(rating=np.array(RATINGS) * 1j), "dataset", "ratings of type complex128"),
+        (frame(rating=pd.to_timedelta(RATINGS, unit="s")), "dataset", "ratings of type timedelta64"),
+        (frame(rating=np.array(RATINGS) * 5e-324), "low", "dataset: ratings from"),
+        (frame(rating=[1e307, -1e307, 1, 2, 3]), "dataset", "a scale from -1e+307 to 1e+307"),
+        (
+            pl.DataFrame(COLUMNS).cast({"userId": pl.Int128}),
+            "dataset, column 'userId'",
+            "cannot convert i128",
+        ),
+        (pl.DataFrame(COLUMNS).lazy().select("nobody"), "dataset", "a lazy frame that raised"),
+        (
+            sp.coo_array(([5.0], ([0], [0])), shape=(2**40, 2)),
+            "dataset",
+            "a sparse matrix of 1099511627776 x 2",
+        ),
     ],
 )
-def test_what_cannot_be_used_is_refused_in_one_line(held: Any, message: str | None) -> None:
-    if message is None:
-        assert InMemory.of(held).users == 2  # NumPy makes text of both
-        return
-    with pytest.raises(InputError, match=message) as caught:
+def test_what_cannot_be_used_is_refused_in_one_line(held: Any, where: str, found: str) -> None:
+    with pytest.raises(InputError) as caught:
         InMemory.of(held)
+    assert caught.value.where == where
+    assert caught.value.found.startswith(found)
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("held", "message"),
-    [
-        (frame(user=np.array([10**30, 2, 3, 4, 5], dtype=object)), "user: identifiers beyond 64 bits"),
-        (frame(user=["a", "a\0", "b", "c", "d"]), "user: an identifier with a zero character"),
-        (
-            (np.array(["\ud800", *"bcde"], dtype=object), ITEMS, RATINGS),
-            "user: an identifier that is no Unicode",
-        ),
-        (frame(item=["x" * 256, *"bcde"]), "item: an identifier of 256 characters; accepted: at most 255"),
-        (frame(rating=np.array(RATINGS) * 1j), "ratings of type complex128"),
-        (frame(rating=pd.to_timedelta(RATINGS, unit="s")), "ratings of type timedelta64"),
-        (frame(rating=np.array(RATINGS) * 5e-324), "low: dataset: ratings from .* that are as little as"),
-        (frame(rating=[1e307, -1e307, 1, 2, 3]), r"a scale from -1e\+307 to 1e\+307; accepted: low and high"),
-        (pl.DataFrame(COLUMNS).cast({"userId": pl.Int128}), "column 'userId': cannot convert i128"),
-        (pl.DataFrame(COLUMNS).lazy().select("nobody"), "a lazy frame that raised"),
-        (pl.DataFrame(COLUMNS).to_arrow(), "a value of type Table; accepted: a data frame of pandas"),
-        (sp.coo_array(([5.0], ([0], [0])), shape=(2**40, 2)), r"a sparse matrix of 1099511627776 x 2"),
-        (None, "a value of type NoneType"),
-    ],
-)
-def test_what_no_array_can_hold_is_refused_in_one_line(held: Any, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        InMemory.of(held)
+def test_numbers_beside_words_are_words() -> None:
+    assert InMemory.of(([1, "a"], [1, 2], [1, 2])).users == 2
 
 
 def test_a_damaged_sparse_matrix_is_refused_in_one_line() -> None:
     held = sp.csr_array((RATINGS, (USERS, ITEMS)))
     held.indices[0] = 99
-    with pytest.raises(InputError, match="dataset: a damaged sparse matrix"):
+    with refused_at("dataset"):
         InMemory.of(held)
 
 
 def test_two_roles_need_two_columns() -> None:
-    with pytest.raises(InputError, match=r"item_column: dataset: column 'user' for the items too"):
+    with refused_at("item_column"):
         InMemory.of(frame(), item_column="user")
 
 
@@ -239,9 +241,7 @@ def test_settings_of_the_columns_and_the_scale() -> None:
     odd = frame().rename(columns={"item": "zork"})
     assert InMemory.of(odd, item_column="zork", low=0, high=10, step=1).load().scale.levels == 11
     assert InMemory.of(odd, item_column=2) == InMemory.of(frame())
-    with pytest.raises(
-        InputError, match="item_column: dataset: no column 'zorg'; accepted: one of rating, user, zork"
-    ):
+    with refused_at("item_column"):
         InMemory.of(odd, item_column="zorg")
     twice = pd.concat([frame(), frame()])
     assert InMemory.of(twice, duplicates="last") == InMemory.of(frame())

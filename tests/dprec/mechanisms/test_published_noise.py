@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.integrate import quad
 
 from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS
-from dprec.mechanisms.laplace import (
+from dprec.mechanisms.laplace import TAIL, cell_probabilities, wide_grid
+from dprec.mechanisms.published_noise import (
     interval_probabilities,
     least_scale,
     modified_laplace_bound,
@@ -20,6 +22,7 @@ from dprec.mechanisms.laplace import (
 )
 from dprec.randomness import generator, words
 from dprec.ratings import RatingScale
+from tests.refusals import refused_at
 
 LEVELS = np.arange(1.0, 6.0)
 SHARES = np.array([0.06, 0.11, 0.27, 0.34, 0.22])
@@ -75,13 +78,13 @@ def test_theorem_1_is_tight_at_smaller_sensitivities(sensitivity: float, epsilon
 
 
 def test_bad_arguments_are_named() -> None:
-    with pytest.raises(InputError, match="epsilon"):
+    with refused_at("epsilon"):
         least_scale(1, 5, 0.0)
-    with pytest.raises(InputError, match="sensitivity"):
+    with refused_at("sensitivity"):
         least_scale(1, 5, 1.0, 4.5)
-    with pytest.raises(InputError, match="ratings"):
+    with refused_at("ratings"):
         interval_probabilities([-1.0, 1.0], [0.0, 1.0], [0.5, 0.5], 1, 5, 1.0)
-    with pytest.raises(InputError, match="shares"):
+    with refused_at("shares"):
         interval_probabilities([-1.0, 1.0], [1.0, 2.0], [0.5, -0.5], 1, 5, 1.0)
 
 
@@ -124,11 +127,6 @@ def test_formulas_at_known_values() -> None:
     assert randomized_response_bound(20, 30, 100, 5, 2.0, 0.25, 0.5) == pytest.approx(expected)
 
 
-def test_bounds_fall_to_the_rating_noise() -> None:
-    assert modified_laplace_bound(20, 30, 100, 1000.0, 0.1, 0.3) == pytest.approx(3.0, abs=0.2)
-    assert randomized_response_bound(20, 30, 100, 5, 200.0, 0.1, 0.3) == pytest.approx(3.0, abs=1e-6)
-
-
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
@@ -147,5 +145,82 @@ def test_arguments_out_of_range_are_named(arguments: tuple[int, int, int, float,
 
 
 def test_one_level_is_refused() -> None:
-    with pytest.raises(InputError, match="levels"):
+    with refused_at("levels"):
         randomized_response_bound(2, 2, 3, 1, 1.0, 0.1)
+
+
+def test_cells_integrate_the_laplace_density() -> None:
+    edges = np.array([-3.0, 0.5, 2.0, 2.25, 9.0])
+    found = cell_probabilities(edges, [2.0, 0.5, -7.0], 1.5)
+    bounds = np.concatenate([[-np.inf], edges, [np.inf]])
+    for row, centre in zip(found, (2.0, 0.5, -7.0), strict=True):
+        np.testing.assert_allclose(row, np.diff(stats.laplace(centre, 1.5).cdf(bounds)), atol=1e-15)
+
+
+def test_the_wide_grid_leaves_the_stated_tails() -> None:
+    edges, values = wide_grid(1, 5, 4.0, 256)
+    tails = cell_probabilities(edges, [1.0, 5.0], 4.0)[:, [0, -1]]
+    assert tails.max() == pytest.approx(TAIL)
+    assert tails.sum(axis=1).max() <= 2 * TAIL
+    assert np.all(np.diff(values) > 0)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "zheng-laplace"])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_unbounded_noise_is_unbiased_and_has_variance_2_b_squared(kind: str, epsilon: float) -> None:
+    channel = MECHANISMS[kind]().channel(STARS, epsilon)
+    b = 4 / epsilon
+    rated = slice(1 - channel.first_level, None)
+    np.testing.assert_allclose(channel.bias()[rated], 0, atol=1e-3 * b)
+    np.testing.assert_allclose(channel.variance()[rated], 2 * b**2, rtol=2e-3)
+
+
+def test_clamping_puts_half_of_an_end_on_that_end() -> None:
+    channel = MECHANISMS["clamped-laplace"]().channel(STARS, 1.0)
+    assert channel.values[[0, -1]].tolist() == [1.0, 5.0]
+    assert channel.probabilities[0, 0] == pytest.approx(0.5)
+    assert channel.probabilities[0, -1] == pytest.approx(np.exp(-1.0) / 2)
+    assert np.all((channel.values >= 1) & (channel.values <= 5))
+
+
+def test_clamped_moments_are_those_of_clamped_noise() -> None:
+    channel = MECHANISMS["clamped-laplace"](symbols=4096).channel(STARS, 1.6)
+    noise = stats.laplace(scale=4 / 1.6).ppf((np.arange(2_000_000) + 0.5) / 2_000_000)
+    for row, rating in enumerate(STARS.values):
+        clamped = np.clip(rating + noise, 1, 5)
+        assert channel.bias()[row] == pytest.approx(clamped.mean() - rating, abs=1e-5)
+        assert channel.variance()[row] == pytest.approx(clamped.var(), abs=1e-4)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 3.0])
+def test_bounded_laplace_at_256_symbols_is_tight(epsilon: float) -> None:
+    assert MECHANISMS["bounded-laplace"]().channel(STARS, epsilon).epsilon == pytest.approx(epsilon, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "clamped-laplace", "zheng-laplace"])
+def test_coarse_grids_keep_the_budget(kind: str) -> None:
+    for symbols in (4, 5, 16):
+        channel = MECHANISMS[kind](symbols=symbols).channel(STARS, 1.0)
+        assert channel.symbols == symbols
+        assert channel.epsilon == pytest.approx(1.0, abs=1e-9)
+    with refused_at("symbols"):
+        MECHANISMS[kind](symbols=2)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 50.0])
+def test_modified_laplace_drops_and_makes_up_ratings_as_defined(epsilon: float) -> None:
+    channel = MECHANISMS["zheng-laplace"]().channel(STARS, epsilon)
+    honest = 1 / (1 + np.exp(-epsilon / 2))
+    assert np.isnan(channel.inputs[0])
+    assert np.isnan(channel.values[0])
+    assert channel.probabilities[0, 0] == pytest.approx(honest)
+    np.testing.assert_allclose(channel.probabilities[1:, 0], 1 - honest, atol=1e-15)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 800.0])
+def test_randomized_response_is_definition_3(epsilon: float) -> None:
+    channel = MECHANISMS["zheng-randomized-response"]().channel(STARS, epsilon)
+    kept = 1 / (1 + 5 * np.exp(-epsilon))
+    expected = np.where(np.eye(6) > 0, kept, (1 - kept) / 5)
+    np.testing.assert_allclose(channel.probabilities, expected, atol=1e-15)
+    np.testing.assert_array_equal(channel.values, [np.nan, 1, 2, 3, 4, 5])

@@ -1,12 +1,23 @@
 """Mechanisms with a density of steps: unbiased, of the published variance, and not changed by the cutting."""
 
+from __future__ import annotations
+
+import math
+
 import numpy as np
 import pytest
 from scipy import integrate
 
+from dprec.binarization import binary_scale
+from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS
-from dprec.mechanisms.steps import _WORTH_IT, Steps, edges_of, half_width, wave
+from dprec.mechanisms.fisher_optimal import FisherOptimal, information, patterns
+from dprec.mechanisms.randomized_response import flips_keep
+from dprec.mechanisms.staircase import Steps
+from dprec.mechanisms.steps import _WORTH_IT, Duchi, edges_of, half_width, wave
+from dprec.mechanisms.thresholds import HiddenThreshold, ThresholdBit
 from dprec.ratings import RatingScale
+from tests.refusals import refused_at
 
 STARS = RatingScale.evenly(1, 5, 1)
 HALF_STARS = RatingScale.evenly(0.5, 5, 0.5)
@@ -107,3 +118,144 @@ def test_steps_are_cut_where_a_density_changes_and_nowhere_else() -> None:
     np.testing.assert_allclose(middles, [-0.75, -0.25, 0.25, 0.75])
     np.testing.assert_allclose(probabilities * 8, [[3, 3, 1, 1], [1, 3, 3, 1], [1, 1, 3, 3]])
     assert edges_of(np.array([0.1 + 0.2, 1.0]), np.array([0.3])).size == 2
+
+
+SKEWED = (0.06, 0.11, 0.27, 0.35, 0.21)
+
+
+def favoured(epsilon: float) -> set[str]:
+    """Return the levels that each symbol favours."""
+    probabilities = FisherOptimal(histogram=SKEWED).channel(STARS, epsilon).probabilities
+    above = probabilities > 1.0001 * probabilities.min(axis=0)
+    return {"".join(str(level + 1) for level in np.flatnonzero(column)) for column in above.T}
+
+
+def test_a_small_budget_buys_one_bit_and_a_larger_one_more_symbols() -> None:
+    for epsilon in (0.1, 0.5, 1.0, 1.6):
+        assert favoured(epsilon) == {"123", "45"}
+    assert favoured(2.0) == {"123", "4", "5"}
+    assert favoured(3.0) == {"12", "3", "4", "5"}
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.0, 4.0])
+def test_no_other_mechanism_says_more(epsilon: float) -> None:
+    best = information(
+        FisherOptimal(histogram=SKEWED).channel(STARS, epsilon).probabilities, SKEWED, 0.5
+    ).sum()
+    for kind in ("randomized-response", "threshold-bit", "duchi", "piecewise", "hybrid", "bounded-laplace"):
+        other = MECHANISMS[kind]().channel(STARS, epsilon).probabilities
+        assert information(other, SKEWED, 0.5).sum() <= best * (1 + 1e-6), kind
+
+
+def test_information_is_the_squared_slope_of_the_symbols_log_likelihood() -> None:
+    # Two levels, split at 0, sent in clear: phi(t)^2 / (Phi(t) Phi(-t)), averaged over t from Normal(0, 1/4).
+    from scipy import integrate, stats
+
+    normal = stats.norm
+    prior = stats.norm(scale=0.5)
+    expected = integrate.quad(
+        lambda t: prior.pdf(t) * normal.pdf(t) ** 2 / (normal.cdf(t) * normal.cdf(-t)), -5, 5
+    )[0]
+    assert information(np.eye(2), (1.0, 1.0), 0.25).sum() == pytest.approx(expected, rel=1e-6)
+
+
+def test_many_levels_are_split_into_runs() -> None:
+    assert patterns(5).shape == (5, 30)
+    many = patterns(21)
+    assert many.shape[0] == 21
+    assert many.shape[1] < 500
+    assert not many.all(axis=0).any()
+    assert many.any(axis=0).all()
+    jokes = RatingScale.evenly(-10, 10, 1, continuous=True)
+    assert FisherOptimal().channel(jokes, 1.0).epsilon == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("share", [0.0, -1.0, float("nan"), "1"])
+def test_a_share_that_is_not_above_0_is_refused(share: float) -> None:
+    with refused_at("histogram"):
+        FisherOptimal(histogram=(1.0, 1.0, 1.0, 1.0, share))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_equal_flips_are_randomized_response(epsilon: float) -> None:
+    p = 1 / (1 + math.exp(epsilon))
+    flip = MECHANISMS["binary-flip"](p1=p, p2=p).channel(binary_scale(), epsilon)
+    response = MECHANISMS["randomized-response"]().channel(binary_scale(), epsilon)
+    np.testing.assert_allclose(flip.probabilities, response.probabilities, atol=1e-15)
+    assert flip.epsilon == pytest.approx(epsilon)
+    assert not flips_keep(p, p, epsilon * 0.99)
+    assert flips_keep(p, p, epsilon)
+
+
+@pytest.mark.parametrize("p1", [0.1, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize("p2", [0.05, 0.4, 0.6])
+def test_the_condition_is_the_exact_loss(p1: float, p2: float) -> None:
+    mechanism = MECHANISMS["binary-flip"](p1=p1, p2=p2)
+    loss = mechanism.channel(binary_scale(), 20.0).epsilon
+    assert mechanism.channel(binary_scale(), loss * 1.001).epsilon == loss
+    with refused_at("p1"):
+        mechanism.channel(binary_scale(), loss * 0.999)
+
+
+def test_the_theorems_condition_alone_is_not_enough() -> None:
+    # 1 - p2 e <= p1 <= (1 - p2) e holds, and yet a received -1 tells a -1 from a +1 by a factor of 50.
+    p1, p2, epsilon = 0.01, 0.5, 1.0
+    assert 1 - p2 * math.e <= p1 <= (1 - p2) * math.e
+    assert math.log((1 - p2) / p1) > 3 * epsilon
+    assert not flips_keep(p1, p2, epsilon)
+
+
+@pytest.mark.parametrize(("p1", "p2"), [(0.0, 0.5), (0.5, 1.0), (-0.1, 0.5)])
+def test_a_flip_that_never_or_always_happens_is_refused(p1: float, p2: float) -> None:
+    with pytest.raises(InputError, match=r"p[12]: "):
+        MECHANISMS["binary-flip"](p1=p1, p2=p2)
+
+
+UNEVEN = RatingScale(np.array([1.0, 2.0, 5.0, 6.0]), False)
+
+
+def test_a_fixed_threshold_sends_one_bit_that_is_unbiased_for_the_means_of_the_two_parts() -> None:
+    channel = ThresholdBit().channel(STARS, 1.0)
+    flip = 1 / (1 + np.e)
+    np.testing.assert_allclose(channel.probabilities[:, 1], [flip, flip, flip, 1 - flip, 1 - flip])
+    np.testing.assert_allclose(channel.probabilities @ channel.values, [2, 2, 2, 4.5, 4.5])
+    assert ThresholdBit(threshold=2).channel(STARS, 1.0).probabilities[1, 1] == pytest.approx(1 - flip)
+
+
+def test_a_drawn_threshold_is_sent_with_its_bit_and_unbiased_for_every_rating() -> None:
+    for scale in (STARS, UNEVEN):
+        channel = ThresholdBit(threshold="drawn").channel(scale, 0.7)
+        assert channel.symbols == 2 * (scale.levels - 1)
+        np.testing.assert_allclose(channel.bias(), 0, atol=1e-12)
+        # Without the threshold, the bit is that of Duchi et al.
+        alone = Duchi().channel(scale, 0.7)
+        half = channel.symbols // 2
+        np.testing.assert_allclose(channel.probabilities[:, half:].sum(axis=1), alone.probabilities[:, 1])
+
+
+def test_a_share_of_the_ratings_is_asked_about_other_thresholds_at_the_same_loss() -> None:
+    channel = ThresholdBit(other_thresholds=0.3).channel(STARS, 1.0)
+    asked = channel.probabilities.reshape(5, 2, 4).sum(axis=1)
+    np.testing.assert_allclose(asked, [[0.1, 0.1, 0.7, 0.1]] * 5)
+    yes = channel.probabilities[:, 4:] / asked
+    np.testing.assert_allclose(yes > 0.5, STARS.values[:, None] >= [2, 3, 4, 5])
+    assert channel.epsilon == pytest.approx(1.0, abs=1e-9)
+    assert channel.epsilon <= 1
+    between = ThresholdBit(threshold=3.5, other_thresholds=0.3).channel(STARS, 1.0)
+    np.testing.assert_array_equal(between.probabilities, channel.probabilities)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.5, 3.0, 20.0])
+def test_three_classes_are_answered_by_randomised_response(epsilon: float) -> None:
+    channel = HiddenThreshold().channel(STARS, epsilon)
+    kept = 1 / (1 + 2 * np.exp(-epsilon))
+    classes = np.array([0, 1, 1, 1, 2, 2])
+    expected = np.where(classes[:, None] == np.arange(3), kept, (1 - kept) / 2)
+    np.testing.assert_allclose(channel.probabilities, expected, atol=1e-15)
+    assert channel.hides_rated_items
+    assert epsilon * (1 - 1e-6) <= channel.epsilon <= epsilon
+
+
+def test_symbols_read_as_the_means_of_their_levels() -> None:
+    np.testing.assert_array_equal(HiddenThreshold().channel(STARS, 1.0).values, [np.nan, 2, 4.5])
+    np.testing.assert_array_equal(HiddenThreshold(threshold=2).channel(STARS, 1.0).values, [np.nan, 1, 3.5])

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
 from dprec.completion import Calibrated, CalibratedModel, Completed, Observations
-from dprec.errors import SettingError
 from dprec.observations import SymbolReports
 from dprec.ordinal import expected_rating
 from dprec.personalization import TableOptions, broadcast_of
 from dprec.personalization.broadcast import calibrated_broadcast, derived_broadcast
 from dprec.ratings import RatingScale
+from tests.refusals import refused_at
 
 STARS = RatingScale.evenly(1, 5, 1)
 SHAPE = (80, 40)
@@ -183,5 +183,5 @@ def test_where_item_sets_are_hidden_there_are_no_embeddings() -> None:
 
 
 def test_a_histogram_belongs_to_the_scale() -> None:
-    with pytest.raises(SettingError, match="histogram: 2 shares"):
+    with refused_at("histogram"):
         TableOptions(histogram=(0.5, 0.5)).cuts(STARS)

@@ -14,18 +14,22 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from dprec.completion import Profiles, packed_outer
+from dprec.errors import SettingError
 from dprec.private_als import (
     TARGET_BITS,
     UNIT,
     UNIT_WEIGHT,
     Contributions,
     FactorizationOptions,
+    ItemLearner,
     ItemModel,
     StatisticsLayout,
     contributions_of,
 )
 from dprec.private_als.device import chosen_ratings
+from dprec.private_als.learner import orthogonal, root_of_moment, shrunken_biases, shrunken_factors
 from dprec.private_als.statistics import possible_sum, sum_of_contributions
+from dprec.ratings import RatingScale
 from tests.dprec.private_als.partitions import LAYOUTS, a_partition, some_users
 
 OPTIONS = FactorizationOptions(rank=2, bias_rounds=2, factor_rounds=1, ratings_per_user=3)
@@ -209,3 +213,185 @@ def added(
     total = np.zeros((layout.n_items, values.shape[1]))
     np.add.at(total, items, values)
     return total
+
+
+SCALE = RatingScale.evenly(1, 5, 1)
+
+
+def planted(users: int, items: int, seed: int = 0) -> tuple[Profiles, np.ndarray, np.ndarray]:
+    """Return exact ratings by biases and one factor, the biases, and the item factors."""
+    random = np.random.default_rng(seed)
+    chosen = random.random((users, items)) < 0.5
+    biases, factors = random.normal(0, 0.3, items), random.normal(0, 0.5, items)
+    whole = 3.2 + biases + np.outer(random.normal(0, 0.6, users), factors)
+    indptr = np.concatenate([[0], np.cumsum(chosen.sum(axis=1))])
+    return Profiles(indptr, np.nonzero(chosen)[1].astype(np.int32), whole[chosen], items), biases, factors
+
+
+def learned(profiles: Profiles, options: FactorizationOptions, multiplier: float = 0.0) -> ItemLearner:
+    learner, random = ItemLearner(options, SCALE, profiles.n_items, 1), np.random.default_rng(1)
+    for round_index in range(1, options.rounds + 1):
+        layout = learner.layout(round_index)
+        words = random.integers(0, 2**62, profiles.items.size).astype(np.uint64)
+        own = contributions_of(profiles, learner.model, options, layout, round_index, words)
+        total = sum_of_contributions(own, layout) * UNIT
+        noisy = (total + multiplier * random.standard_normal(total.shape)) * layout.scales
+        learner.learn(round_index, noisy, layout, multiplier, profiles.n_users)
+    return learner
+
+
+def test_planted_biases_and_factors_are_found_without_noise() -> None:
+    profiles, biases, factors = planted(400, 30)
+    options = FactorizationOptions(rank=1, factor_rounds=4, noise=0.05)
+    learner = learned(profiles, options)
+    assert learner.learned.popular.all()
+    assert np.corrcoef(learner.learned.biases, biases)[0, 1] > 0.98
+    assert abs(np.corrcoef(learner.learned.all_factors[:, 0], factors)[0, 1]) > 0.98
+    assert learner.learned.mean == pytest.approx(3.2, abs=0.15)
+
+
+def test_noise_that_drowns_everything_teaches_nothing() -> None:
+    profiles, _, _ = planted(40, 10)
+    learner = learned(profiles, FactorizationOptions(rank=2, factor_rounds=3), 1e6)
+    model = learner.learned
+    assert np.abs(model.biases).max() < 1e-3
+    assert np.abs(model.factors).max() < 1e-3
+    assert 1 <= model.mean <= 5
+    assert np.isfinite(learner.model.factors).all()
+
+
+def test_items_with_few_ratings_have_no_factors() -> None:
+    profiles, _, _ = planted(300, 20)
+    rare = profiles.items >= 10
+    kept = ~rare | (profiles.users < 4)
+    counts = np.bincount(profiles.users[kept], minlength=300)
+    few = Profiles(np.concatenate([[0], np.cumsum(counts)]), profiles.items[kept], profiles.values[kept], 20)
+    learner = learned(few, FactorizationOptions(rank=1, factor_rounds=1), 3.0)
+    assert learner.learned.popular[:10].all()
+    assert not learner.learned.popular[10:].any()
+    assert not learner.learned.all_factors[10:].any()
+    assert learner.model.weights.max() == 256
+
+
+def test_counts_are_released_once_and_gram_matrices_in_every_round_of_factors() -> None:
+    options = FactorizationOptions(rank=2, bias_rounds=3, factor_rounds=2)
+    model = ItemModel.begin(5, 2, 3.0)
+    widths = [model.layout(options, round_index, 4.0).matrix_width for round_index in range(1, 6)]
+    assert widths == [1, 0, 0, 3, 3]
+    assert sum(options.shares) == pytest.approx(1.0)
+    assert len(options.shares) == options.rounds == 5
+    assert replace(options, rank=0).rounds == 3
+
+
+def test_a_model_is_read_as_it_was_sent_and_nothing_else_is() -> None:
+    random = np.random.default_rng(4)
+    weights = np.array([256, 0, 3, 0, 100])
+    model = ItemModel(3.25, random.normal(0, 1, 5), weights, random.normal(0, 1, (3, 2)), 1.5)
+    data = model.encode()
+    read = ItemModel.decode(data, 5, 2)
+    assert (read.mean, read.gain) == (3.25, 1.5)
+    assert np.array_equal(read.weights, weights)
+    assert np.allclose(read.biases, model.biases, rtol=1e-6)
+    assert np.allclose(read.all_factors, model.all_factors, rtol=1e-6)
+    not_finite = replace(model, biases=np.full(5, np.nan)).encode()
+    too_heavy = replace(model, weights=weights * 2).encode()
+    negative = replace(model, gain=-1.0).encode()
+    for hostile in (b"", data[:-1], data + b"\0", not_finite, too_heavy, negative, data[:10]):
+        with pytest.raises(ValueError, match=r"items|finite|range"):
+            ItemModel.decode(hostile, 5, 2)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("noise", 1e300), ("level_ridge", 1e-320), ("matrix_share", 1e-300), ("bias_rounds", 10**8)],
+)
+def test_settings_beyond_what_can_be_computed_are_refused(setting: str, value: float) -> None:
+    with pytest.raises(SettingError, match=f"{setting}: .*; accepted: at "):
+        FactorizationOptions(**{setting: value})  # type: ignore[arg-type]
+
+
+def symmetric(seed: int, items: int = 6, rank: int = 3) -> NDArray[np.float64]:
+    matrices = np.random.default_rng(seed).standard_normal((items, rank, rank))
+    return matrices + matrices.transpose(0, 2, 1)
+
+
+def test_without_noise_the_biases_are_those_of_ridge_regression() -> None:
+    counts, sums = np.array([4.0, 1.0, 0.0, -2.0]), np.array([2.0, 1.0, 0.0, 3.0])
+    biases = shrunken_biases(counts, sums, noise=0.0, residual=0.5, prior=0.25)
+    assert biases == pytest.approx([2 / 6, 1 / 3, 0, 0])
+
+
+def test_biases_have_the_least_expected_squared_error() -> None:
+    random = np.random.default_rng(1)
+    count, noise, residual, prior, draws = 5.0, 2.0, 0.4, 0.3, 200_000
+    true = random.normal(0, np.sqrt(prior), draws)
+    sums = count * true + random.normal(0, np.sqrt(noise**2 + residual * count), draws)
+    counts = np.full(draws, count)
+    biases = shrunken_biases(counts, sums, noise=noise, residual=residual, prior=prior)
+    error = np.mean((biases - true) ** 2)
+    for factor in (0.9, 1.1):
+        assert np.mean((factor * biases - true) ** 2) > error
+
+
+def test_without_noise_the_factors_are_those_of_the_projected_matrix() -> None:
+    matrices, sides = symmetric(2), np.random.default_rng(3).standard_normal((6, 3))
+    values, vectors = np.linalg.eigh(matrices)
+    assert values.min() < -0.5
+    projected = vectors * np.maximum(values, 0)[:, None, :] @ vectors.transpose(0, 2, 1)
+    # Nothing is said in the directions that are projected away, so sides there mean nothing.
+    along = vectors * (values > 0)[:, None, :] @ vectors.transpose(0, 2, 1)
+    wanted = np.linalg.solve(projected + 0.7 / 0.2 * np.eye(3), (along @ sides[:, :, None]))[:, :, 0]
+    found = shrunken_factors(matrices, sides, noise=0.0, residual=np.full(6, 0.7), prior=0.2)
+    assert np.allclose(found, wanted)
+
+
+def test_the_projection_is_the_nearest_positive_semidefinite_matrix() -> None:
+    matrix, random = symmetric(4, items=1)[0], np.random.default_rng(5)
+    values, vectors = np.linalg.eigh(matrix)
+    # With a prior so wide that nothing is shrunk, factors solve the projected system.
+    sides = (vectors * np.maximum(values, 0)) @ vectors.T
+    wide = shrunken_factors(
+        np.repeat(matrix[None], 3, axis=0), sides, noise=0.0, residual=np.full(3, 1e-12), prior=1e6
+    )
+    nearest = (vectors * np.maximum(values, 0)) @ vectors.T
+    assert np.allclose(wide @ nearest, nearest, atol=1e-6)
+    roots = random.standard_normal((2000, 3, 3))
+    others = roots @ roots.transpose(0, 2, 1) * random.uniform(0, 2, 2000)[:, None, None]
+    distances = np.linalg.norm(others - matrix, axis=(1, 2))
+    assert np.linalg.norm(nearest - matrix) < distances.min()
+
+
+def test_the_more_noise_the_shorter_the_factors() -> None:
+    matrices = symmetric(6) @ symmetric(6)
+    sides = np.random.default_rng(7).standard_normal((6, 3))
+    lengths = [
+        np.linalg.norm(shrunken_factors(matrices, sides, noise=noise, residual=np.ones(6), prior=1.0))
+        for noise in (0.0, 1.0, 10.0, 1e6)
+    ]
+    assert lengths == sorted(lengths, reverse=True)
+    assert lengths[-1] < 1e-9
+
+
+def test_nothing_known_gives_nothing() -> None:
+    nothing = shrunken_factors(
+        np.zeros((2, 2, 2)), np.ones((2, 2)), noise=0.0, residual=np.zeros(2), prior=1.0
+    )
+    assert not nothing.any()
+
+
+def test_directions_are_uncorrelated_and_of_length_one() -> None:
+    random = np.random.default_rng(8)
+    factors, weights = random.standard_normal((50, 3)) * [3.0, 1.0, 0.01], random.uniform(0.5, 2, 50)
+    spread = orthogonal(factors, weights, 1e-9)
+    assert np.allclose((spread * weights[:, None]).T @ spread / weights.sum(), np.eye(3))
+    floored = orthogonal(factors, weights, 0.1)
+    squares = np.sort((floored**2 * weights[:, None]).sum(axis=0) / weights.sum())
+    assert squares[0] < 0.01
+    assert squares[2] == pytest.approx(1.0)
+    assert not orthogonal(np.zeros((4, 2)), np.ones(4), 0.1).any()
+
+
+def test_a_root_has_eigenvalues_within_bounds() -> None:
+    moment = np.array([[0.5, 0.1], [0.1, -0.3]])
+    root = root_of_moment(moment, 0.02)
+    assert np.linalg.eigvalsh(root @ root.T) == pytest.approx([0.02, float(np.linalg.eigvalsh(moment)[1])])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import accumulate
@@ -13,8 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from dprec.errors import SettingError
 from dprec.randomness import (
     DRAWS,
+    InstalledKeys,
+    NoiseGrid,
+    RunKeys,
     categories,
     coins,
     even_share,
@@ -23,12 +28,14 @@ from dprec.randomness import (
     integer_weights,
     loss_of_draws,
     most_draws,
+    seed_for,
     shuffled_within,
     subset,
     uniform_below,
     uniforms,
     words,
 )
+from dprec.randomness.discrete_laplace import discrete_laplace
 
 MILLION = 1_000_000
 EXTREMES = np.array([0, 2**64 - 1], dtype=np.uint64)
@@ -38,11 +45,6 @@ EXTREMES = np.array([0, 2**64 - 1], dtype=np.uint64)
 def test_a_stretch_is_the_same_wherever_it_is_cut(start: int, count: int) -> None:
     whole = words(7, "report", 0, 600)
     assert words(7, "report", start, count).tolist() == whole[start : start + count].tolist()
-
-
-def test_far_indices_are_reached_directly() -> None:
-    far = 10**15 + 3
-    assert words(7, "report", far, 9)[4:].tolist() == words(7, "report", far + 4, 5).tolist()
 
 
 def test_no_draw_is_shared() -> None:
@@ -79,12 +81,6 @@ def test_uniforms() -> None:
     assert high == 1 - 2.0**-53
     # Kolmogorov and Smirnov's test; rejects a true uniform with probability 1e-7.
     assert stats.kstest(uniforms(words(4, "uniform", 0, 10_000)), "uniform").pvalue > 1e-7
-
-
-@pytest.mark.parametrize("count", [0, 1, 4, 5])
-def test_the_shape_is_what_was_asked_for(count: int) -> None:
-    assert words(0, "shape", 2, count).shape == (count,)
-    assert words(0, "shape", 2, count).dtype == np.uint64
 
 
 def test_generators_repeat_themselves() -> None:
@@ -193,3 +189,122 @@ def test_even_shares_never_exceed_the_whole(epsilon: float, parts: int) -> None:
 @given(st.floats(1e-6, 1e3), st.integers(1, 300))
 def test_shares_that_are_added_one_by_one_stay_within_the_whole(epsilon: float, parts: int) -> None:
     assert list(accumulate([even_share(epsilon, parts)] * parts))[-1] <= epsilon
+
+
+ENTROPY = bytes(range(32))
+
+
+def numbers(keys: RunKeys) -> dict[str, int]:
+    installed = {field.name: int(getattr(keys.installed, field.name), 16) for field in fields(InstalledKeys)}
+    return {**installed, "server": keys.server}
+
+
+def test_no_two_domains_have_the_same_key() -> None:
+    derived = [numbers(RunKeys.derive(seed, run)) for seed in (0, 1, 10**40) for run in ("", "a")]
+    devices = {keys["devices"] for keys in derived}
+    # A device keeps its secret from run to run; its draws differ by the run.
+    assert len(devices) == 3
+    assert len({keys["server"] for keys in derived}) == len({keys["run"] for keys in derived}) == 6
+    everything = [number for keys in derived for number in set(keys.values())]
+    assert len({*everything}) == 3 + 3 + 3 + 6 + 6
+
+
+def test_no_key_of_the_server_leads_to_the_devices() -> None:
+    """Deriving from what the server has, in place of the seed, yields no key of the devices."""
+    keys = RunKeys.derive(7, "run")
+    known = [keys.server, keys.installed.public_seed, keys.installed.network_seed]
+    again = [RunKeys.derive(number, run).installed.devices for number in known for run in ("run", "")]
+    raw = [RunKeys.derive(0, "run", number.to_bytes(16, "big")).installed.devices for number in known]
+    assert keys.installed.devices not in again + raw
+    assert RunKeys.derive(7, "another").installed.devices == keys.installed.devices
+
+
+def test_entropy_replaces_the_seed_where_secrets_are_drawn() -> None:
+    seeded, drawn = numbers(RunKeys.derive(1, "run")), numbers(RunKeys.derive(1, "run", ENTROPY))
+    differing = {name for name in seeded if seeded[name] != drawn[name]}
+    assert differing == {"devices", "server"}
+    assert (
+        RunKeys.derive(2, "run", ENTROPY).installed.devices
+        == RunKeys.derive(1, "", ENTROPY).installed.devices
+    )
+
+
+@pytest.mark.parametrize("key", ["", "0" * 31, "0" * 33, "g" * 32, "A" * 32])
+def test_malformed_keys_are_refused(key: str) -> None:
+    with pytest.raises(SettingError):
+        InstalledKeys(devices=key, public="0" * 32, network="0" * 32, run="0" * 32)
+
+
+def test_a_seed_for_noise_changes_with_every_value() -> None:
+    users, values = np.arange(5), np.ones(5)
+    seeds = {
+        seed_for(1, users, values),
+        seed_for(2, users, values),
+        seed_for(1, users, values + np.array([0, 0, 1e-9, 0, 0])),
+        seed_for(1, users[::-1], values),
+        seed_for(1, users[:4], values[:4]),
+        seed_for(1, np.concatenate([users, values])),
+    }
+    assert len(seeds) == 6
+    assert seed_for(1, users, values) == seed_for(1, users.copy(), values.copy())
+
+
+@pytest.mark.parametrize("bits", [1, 3])
+def test_every_integer_is_as_likely_as_it_should_be(bits: int) -> None:
+    drawn = discrete_laplace(5, "test", np.arange(MILLION), bits)
+    ratio, most = math.exp(-(2.0**-bits)), 8 * 2**bits
+    numbers = np.arange(-most, most + 1)
+    shares = (1 - ratio) / (1 + ratio) * ratio ** np.abs(numbers)
+    shares[0] = shares[-1] = ratio**most / (1 + ratio)  # With all that lies beyond.
+    observed = np.bincount(np.clip(drawn, -most, most) + most, minlength=numbers.size)
+    statistic = ((observed - MILLION * shares) ** 2 / (MILLION * shares)).sum()
+    # Exact draws are rejected with probability 1e-6.
+    assert MILLION * shares.min() > 20
+    assert stats.chi2.sf(statistic, numbers.size - 1) > 1e-6
+
+
+def test_fine_noise_has_the_distribution_of_laplace() -> None:
+    drawn = discrete_laplace(5, "test", np.arange(200_000), 32) / 2.0**32
+    assert stats.kstest(drawn, stats.laplace().cdf).pvalue > 1e-6
+
+
+def test_a_draw_is_the_same_whichever_others_are_asked_for() -> None:
+    whole = discrete_laplace(1, "test", np.arange(1000), 32)
+    some = np.random.default_rng(0).permutation(1000)[:50]
+    assert discrete_laplace(1, "test", some, 32).tolist() == whole[some].tolist()
+    assert discrete_laplace(1, "test", some[:0], 32).size == 0
+    assert np.unique(whole).size == whole.size
+    assert not np.any(discrete_laplace(2, "test", np.arange(1000), 32) == whole)
+
+
+@given(st.floats(1e-9, 1e9), st.floats(1e-3, 1e6), st.integers(0, 10_000))
+def test_the_loss_is_never_more_than_what_was_asked_for(
+    sensitivity: float, epsilon: float, rounded: int
+) -> None:
+    grid = NoiseGrid.of(sensitivity, epsilon, rounded)
+    # Moving what the noise is added to by some steps multiplies no probability by more than this.
+    steps = math.ceil(Fraction(sensitivity) / Fraction(grid.step)) + rounded
+    assert Fraction(steps, 2**grid.bits) <= Fraction(epsilon)
+    assert Fraction(steps, 2**grid.bits) <= Fraction(grid.loss(sensitivity, rounded)) <= Fraction(epsilon)
+    if rounded <= 100 and epsilon <= 100:
+        assert grid.scale == pytest.approx(sensitivity / epsilon, rel=1e-4)
+
+
+def test_the_exact_loss_of_neighbouring_outputs_is_read_from_their_probabilities() -> None:
+    grid = NoiseGrid.of(2.0, 0.7, 1)
+    one, other = grid.on_grid(np.array([-1.0, 1.0])).tolist()
+    outputs = [one - 5, one, one + 1, 0, other - 1, other, other + 5]
+    losses = [Fraction(abs(z - other) - abs(z - one), 2**grid.bits) for z in outputs]
+    assert max(abs(loss) for loss in losses) == Fraction(other - one, 2**grid.bits) <= Fraction(0.7)
+
+
+@given(st.floats(-1, 1), st.floats(0, 0.5))
+def test_rounding_moves_a_number_by_at_most_one_step_more(value: float, moved: float) -> None:
+    grid = NoiseGrid.of(0.5, 1.0, 1)
+    one, other = grid.on_grid(np.array([value, value + moved])).tolist()
+    assert other - one <= math.ceil(0.5 / grid.step) + 1
+
+
+def test_an_epsilon_that_rounding_uses_up_is_refused() -> None:
+    with pytest.raises(ValueError, match="leaves no step of 1000000 rounded numbers"):
+        NoiseGrid.of(1.0, 1e-5, 1_000_000)

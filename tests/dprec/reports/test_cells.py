@@ -1,25 +1,34 @@
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dprec.accounting import LARGEST_CELL_EPSILON, ChannelDraws, PrivacyBudget
 from dprec.channel import Channel
 from dprec.errors import InputError
-from dprec.mechanisms import MECHANISMS
-from dprec.mechanisms.base import Mechanism
+from dprec.mechanisms import (
+    MECHANISMS,
+    BitsAndCounts,
+    HiddenThreshold,
+    Mechanism,
+    RandomizedResponse,
+    Raw,
+    ResidualBits,
+    UserLevelBit,
+)
 from dprec.mechanisms.laplace import BoundedLaplace
-from dprec.mechanisms.randomized_response import BinaryFlip, RandomizedResponse
-from dprec.mechanisms.unprotected import Raw
+from dprec.mechanisms.randomized_response import BinaryFlip
 from dprec.mechanisms.zheng import ZhengRandomizedResponse
-from dprec.randomness import even_share, words
+from dprec.randomness import even_share
 from dprec.ratings import RatingScale
-from dprec.reports import CellFamily
+from dprec.reports import CellFamily, DeviceChannel
+from dprec.testing import FamilyContract
+from tests.own_family import OwnBits
+from tests.refusals import refused_at
 
 STARS = RatingScale.evenly(1, 5, 1)
 N_ITEMS = 20
@@ -84,31 +93,6 @@ def test_raw_ratings_lose_everything_that_is_sent() -> None:
     assert per_user.tolist() == [0.0, math.inf, math.inf, math.inf, math.inf]
     assert np.isnan(per_rating[0])
     assert np.isinf(per_rating[1:]).all()
-
-
-@pytest.mark.parametrize("budget", [("rating", 2.0), ("user", 2.0), ("cell", 2.0)])
-@pytest.mark.parametrize("mechanism", [BoundedLaplace(), RandomizedResponse(), ZhengRandomizedResponse()])
-@given(data=st.data())
-@settings(deadline=None, max_examples=20)
-def test_perturbation_does_not_depend_on_the_division_into_cohorts(
-    mechanism: Mechanism, budget: tuple[Per, float], data: st.DataObject
-) -> None:
-    per, epsilon = budget
-    if per == "cell" and not mechanism.report_family.hides_items:
-        return
-    users = data.draw(st.lists(st.integers(0, N_ITEMS), min_size=1, max_size=8))
-    whole = calibrated(mechanism, epsilon, per)
-    cells = whole.cells(np.array(users, dtype=np.int64))
-    bounds = np.concatenate([[0], np.cumsum(cells)])
-    first = 0 if mechanism.report_family.hides_items else 1
-    levels = np.random.default_rng(sum(users)).integers(first, 6, bounds[-1]).astype(np.uint8)
-    together = whole.perturb(cells, levels, words(1, "report", 0, levels.size))
-    cuts = sorted({0, len(users), *data.draw(st.lists(st.integers(0, len(users)), max_size=3))})
-    for start, stop in pairwise(cuts):
-        own = slice(bounds[start], bounds[stop])
-        noise = words(1, "report", int(bounds[start]), int(bounds[stop] - bounds[start]))
-        apart = calibrated(mechanism, epsilon, per).perturb(cells[start:stop], levels[own], noise)
-        assert apart.tolist() == together[own].tolist()
 
 
 def test_symbols_are_read_with_the_channel_that_made_them() -> None:
@@ -193,7 +177,7 @@ def test_a_mechanism_that_does_not_keep_its_budget_is_refused() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf])
 def test_a_budget_is_a_positive_number(epsilon: float) -> None:
-    with pytest.raises(InputError, match=r"^epsilon: "):
+    with refused_at("epsilon"):
         PrivacyBudget(epsilon=epsilon)
 
 
@@ -237,3 +221,78 @@ def test_what_is_not_protected_has_no_bound() -> None:
     counts = np.array([30, 0, 4])
     raw = Raw().family(None, STARS, 40).accountant(counts, counts >= 0)
     assert raw.get_epsilon(1e-6).tolist() == [math.inf, 0, math.inf]
+
+
+EXAMPLES = [
+    RandomizedResponse(),
+    Raw(),
+    HiddenThreshold(),
+    ResidualBits(bits=2),
+    UserLevelBit(answers=2),
+    BitsAndCounts(),
+    OwnBits(bits=2),
+]
+
+
+class TestEveryFamily(FamilyContract):
+    @pytest.fixture(params=EXAMPLES, ids=lambda mechanism: mechanism.kind)
+    def mechanism(self, request: pytest.FixtureRequest) -> Mechanism:
+        return request.param
+
+
+def test_the_loss_of_a_family_from_outside_is_its_word() -> None:
+    class Matrix(RandomizedResponse):
+        """A mechanism from outside with a family of ours."""
+
+    class Word(Matrix):
+        """One with a family of its own."""
+
+        report_family = OwnBits.report_family
+
+    class Code(UserLevelBit):
+        """One whose loss is that of its code for profiles, and of no channel."""
+
+    declared = [each.declares_loss() for each in (RandomizedResponse, Matrix, Word, Code, OwnBits)]
+    assert declared == [False, False, True, True, True]
+
+
+STARS_DEVICE_CHANNEL = RatingScale.evenly(1.0, 5.0, 1.0)
+
+
+def channel_of(kind: str, budget: PrivacyBudget | None, counts: list[int]) -> DeviceChannel | None:
+    calibrated = MECHANISMS[kind](kind=kind).family(budget, STARS_DEVICE_CHANNEL, 200)
+    return calibrated.device_channel(np.array(counts))
+
+
+def test_the_slope_is_that_of_the_mechanism() -> None:
+    device = channel_of("bounded-laplace", PrivacyBudget(epsilon=1.0), [30])
+    assert device is not None
+    # Bounded Laplace at epsilon 1 on 1..5 pulls ratings to the middle: a slope of 0.18.
+    assert device.slope == pytest.approx(0.18, abs=0.01)
+    assert device.expected[2] == pytest.approx(3.0)
+    assert device.ratings.tolist() == [1, 2, 3, 4, 5]
+
+
+def test_a_budget_per_user_is_that_of_the_median_user() -> None:
+    device = channel_of("bounded-laplace", PrivacyBudget(epsilon=20.0, per="user"), [2, 20, 150])
+    assert device is not None
+    assert (device.cells, device.per_user) == (20, True)
+    assert device.channel.epsilon == pytest.approx(1.0)
+
+
+def test_whoever_hides_the_rated_items_reports_them_all() -> None:
+    device = channel_of("zheng-randomized-response", PrivacyBudget(epsilon=1.0, per="cell"), [2, 20])
+    assert device is not None
+    assert (device.cells, device.per_user) == (200, False)
+    assert np.isnan(device.channel.inputs[0])
+    assert device.ratings.tolist() == [1, 2, 3, 4, 5]
+
+
+def test_users_without_ratings_do_not_divide_by_nothing() -> None:
+    device = channel_of("bounded-laplace", PrivacyBudget(epsilon=2.0, per="user"), [0, 0, 0])
+    assert device is not None
+    assert device.cells == 1
+
+
+def test_no_channel_without_a_budget() -> None:
+    assert channel_of("none", None, [20]) is None

@@ -1,16 +1,21 @@
 """Answers about whole profiles at a budget per user: how many, how long, and what they cost."""
 
+import itertools
 import math
 from typing import Literal
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from dprec.accounting import PrivacyBudget
-from dprec.errors import InputError
 from dprec.mechanisms.whole_profiles import UserLevelBit
+from dprec.randomness import DRAW_BITS, DRAWS, words
 from dprec.ratings import RatingScale
 from dprec.reports import ProfileFamily
+from dprec.reports.profiles.code import ProfileCode
+from dprec.reports.profiles.family import profile_elements
+from tests.refusals import refused_at
 
 STARS = RatingScale.evenly(1, 5, 1)
 
@@ -52,6 +57,115 @@ def test_two_answers_share_a_budget() -> None:
     assert math.log(own.code.draws / own.code.fewest_draws) == pytest.approx(3.0)
 
 
-def test_a_promise_per_rating_is_refused() -> None:
-    with pytest.raises(InputError, match=r"privacy\.per: 'rating', with mechanism user-level-bit; .*'user'"):
-        UserLevelBit().family(PrivacyBudget(epsilon=1.0), STARS, 60)
+STEPS = 1 << 12
+
+
+def even_words() -> NDArray[np.uint64]:
+    """Return words whose draws are spread evenly over all."""
+    steps = (np.arange(STEPS, dtype=np.uint64) << np.uint64(DRAW_BITS - 12)) + np.uint64(1 << 40)
+    return steps << np.uint64(64 - DRAW_BITS)
+
+
+def shares(code: ProfileCode, elements: tuple[int, ...], multiplier: int) -> NDArray[np.float64]:
+    """Return how probable each block is, to within 1 / `STEPS` at each of two ends."""
+    counts, choice = np.full(STEPS, len(elements)), np.full(STEPS, 0, dtype=np.uint64)
+    # A word for which the multiplier is the one wanted.
+    choice += np.uint64(math.ceil((multiplier - 1) * 2**32 / code.multipliers)) << np.uint64(32)
+    numbers = code.answers(counts, np.tile(np.array(elements, dtype=np.int64), STEPS), choice, even_words())
+    assert (numbers // code.blocks == multiplier - 1).all()
+    return np.bincount(numbers % code.blocks, minlength=code.blocks) / STEPS
+
+
+@pytest.mark.parametrize(
+    ("size", "marked", "multipliers"), [(1, 1, (1,)), (1, 2, (1,)), (2, 1, (1, 3)), (2, 2, (2, 5))]
+)
+def test_no_two_profiles_differ_by_more_than_epsilon(
+    size: int, marked: int, multipliers: tuple[int, ...]
+) -> None:
+    """All sets of at most so many of six elements: the largest ratio of all is e^epsilon, and is reached."""
+    code, epsilon = ProfileCode.with_blocks(1.5, 6, size, marked), 1.5
+    profiles = [own for many in range(marked + 1) for own in itertools.combinations(range(6), many)]
+    assert epsilon - 1e-6 < code.epsilon <= epsilon
+    for multiplier in multipliers:
+        table = np.array([shares(code, own, multiplier) for own in profiles])
+        np.testing.assert_allclose(table.sum(axis=1), 1.0)
+        largest = np.log(table.max(axis=0) / table.min(axis=0)).max()
+        assert largest == pytest.approx(epsilon, abs=0.03)
+        marked_blocks = multiplier * np.array(profiles[-1]) % code.modulus // size
+        assert set(np.argsort(table[-1])[-len(set(marked_blocks.tolist())) :]) == set(marked_blocks.tolist())
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.3, 1.0, 2.0, 4.0, 7.5, 20.0])
+@pytest.mark.parametrize("n_items", [1, 2, 100, 1682])
+def test_the_loss_is_the_budget_for_any_catalogue(epsilon: float, n_items: int) -> None:
+    code = ProfileCode.at(epsilon, n_items, 64)
+    assert epsilon * (1 - 1e-4) < code.epsilon <= epsilon
+    assert code.marked * code.draws + (code.blocks - code.marked) * code.fewest_draws <= DRAWS
+    assert 1 <= code.marked <= code.blocks // 2
+    assert code.channel(STARS).epsilon == code.epsilon
+    share = 1 / (math.exp(epsilon) + 1)
+    assert code.marked == 1 or code.marked / code.blocks == pytest.approx(share, rel=0.5)
+
+
+def test_an_answer_names_the_elements_of_its_block() -> None:
+    code = ProfileCode.at(1.0, 300, 10)
+    assert code.size > 1
+    choice, noise = (words(3, purpose, 0, 400) for purpose in ("choice", "noise"))
+    elements = np.arange(400) % code.elements
+    numbers = code.answers(np.ones(400, dtype=np.int64), elements, choice, noise)
+    total = np.zeros(code.elements, dtype=np.int64)
+    for number in numbers.tolist():
+        multiplier, block = number // code.blocks + 1, number % code.blocks
+        named = [x for x in range(code.elements) if multiplier * x % code.modulus // code.size == block]
+        total[named] += 1
+    assert code.counted(numbers).tolist() == total.tolist()
+
+
+def test_elements_of_no_profile_are_named_alike_and_a_profiles_own_more_often() -> None:
+    """Each of 600 elements within 6 deviations of its share: false alarm 1.2e-6; the seed is fixed."""
+    code, users, own = ProfileCode.at(1.0, 300, 10), 60_000, np.array([5, 17, 290, 404, 599])
+    choice, noise = (words(8, purpose, 0, users) for purpose in ("choice", "noise"))
+    numbers = code.answers(np.full(users, own.size), np.tile(own, users), choice, noise)
+    named = code.counted(numbers) / users
+    others = np.delete(named, own)
+    deviation = math.sqrt(1 / code.blocks / users)
+    assert np.abs(others - 1 / code.blocks).max() < 6 * deviation
+    assert (np.abs(named[own] - code.draws / DRAWS) < 6 * math.sqrt(code.draws / DRAWS / users)).all()
+
+
+def test_blocks_that_are_too_large_are_refused() -> None:
+    with refused_at("profile"):
+        ProfileCode.at(1.0, 9_000_000, 1)
+
+
+@pytest.mark.parametrize(("epsilon", "answers"), [(0.1, 1), (4, 1), (4.1, 2), (8, 2), (20, 5), (1e9, 64)])
+def test_an_answer_gets_a_budget_of_four_at_most(epsilon: float, answers: int) -> None:
+    assert UserLevelBit().asked(epsilon) == answers
+    assert UserLevelBit(answers=3).asked(epsilon) == 3
+
+
+def test_the_ratings_farthest_from_the_users_mean_count() -> None:
+    counts = np.array([3, 0, 4])
+    items, levels = np.array([0, 4, 7, 1, 2, 3, 5]), np.array([1, 3, 5, 4, 2, 5, 1], dtype=np.uint8)
+    kept, elements = profile_elements(counts, items, levels, STARS, 2)
+    assert kept.tolist() == [2, 0, 2]
+    # The mean of the second user is 3: its 5 and its 1 are farthest.
+    assert elements.tolist() == [0, 15, 7, 10]
+    kept, elements = profile_elements(counts, items, levels, STARS, 9)
+    assert kept.tolist() == [3, 0, 4]
+    assert elements.tolist() == [0, 8, 15, 3, 4, 7, 10]
+
+
+@pytest.mark.parametrize("marked", [1, 2, 3])
+def test_no_two_profiles_are_told_apart_better_than_those_of_the_channel(marked: int) -> None:
+    """At any delta: the hockey-stick divergence of all pairs of sets of at most so many of six blocks."""
+    code = ProfileCode.with_blocks(1.2, 6, 1, marked)
+    sets = [own for many in range(marked + 1) for own in itertools.combinations(range(6), many)]
+    rows = np.array([[(DRAWS - len(own) * code.draws) / (6 - len(own))] * 6 for own in sets])
+    for row, own in zip(rows, sets, strict=True):
+        row[list(own)] = code.draws
+    rows, worst = rows / DRAWS, code.channel(STARS).probabilities[[0, -1]]
+    for factor in np.exp(np.linspace(-1.5, 1.5, 13)):
+        divergences = np.maximum(rows[:, None] - factor * rows, 0).sum(axis=2)
+        bound = np.maximum(worst[0] - factor * worst[1], 0).sum()
+        assert divergences.max() <= bound + 1e-12

@@ -108,13 +108,6 @@ def test_composed_losses_are_those_of_the_answers() -> None:
     assert composed[0] <= mechanism.losses(counts)[1][0]
 
 
-@pytest.mark.parametrize("per", ["rating", "cell"])
-def test_only_a_promise_per_user_is_possible(per: str) -> None:
-    budget = PrivacyBudget(epsilon=1.0, per=per)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"privacy\.per.*'user'"):
-        ResidualBits().family(budget, STARS, N_ITEMS)
-
-
 def test_elsewhere_a_mechanism_that_compares_ratings_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         cell_reports(ResidualBits(), PrivacyBudget(epsilon=1.0, per="user"), STARS, N_ITEMS)

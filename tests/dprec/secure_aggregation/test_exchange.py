@@ -5,22 +5,29 @@ A secure sum: the plain total to the last bit, and nothing but uniform numbers b
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from cryptography.exceptions import InvalidTag
-from scipy.stats import chi2
+from scipy.stats import chi2, hypergeom
 
+from dprec.errors import SettingError
 from dprec.secure_aggregation import (
     GraphSize,
     MaskGraph,
     MessageSizes,
     centred,
     graph_size,
+    noise_rows,
+    pack_vector,
     reduced,
+    rounded_rows,
     unpack_vector,
 )
 from dprec.secure_aggregation import secrets as shamir
 from dprec.secure_aggregation.exchange import MaskedSum, MaskingDevice, plain_total
+from dprec.secure_aggregation.graph import FAILURE, SECURITY
 from dprec.secure_aggregation.masking import (
     KEYS_BYTES,
     SEALED_BYTES,
@@ -29,8 +36,22 @@ from dprec.secure_aggregation.masking import (
     TooFewSharesError,
     pack_presence,
     unmasked_total,
+    unpack_presence,
 )
-from dprec.secure_aggregation.secrets import derived_key, public_key
+from dprec.secure_aggregation.secrets import (
+    ELEMENTS,
+    KEY_BYTES,
+    PRIME,
+    as_bytes,
+    derived_key,
+    field_elements,
+    from_bytes,
+    public_key,
+    secrets,
+    shares,
+    stream,
+)
+from tests.drawn import recording
 
 USERS, NUMBERS, BITS = 7, 25, 14
 SIZE = GraphSize(4, 3)
@@ -217,3 +238,140 @@ def test_another_sum_has_other_masks() -> None:
     assert (one.self_mask(b"seed") != other.self_mask(b"seed")).mean() > 0.9
     pair = keys(1)[0], public_key(keys(2)[1])
     assert (one.pair_mask(*pair) != other.pair_mask(*pair)).mean() > 0.9
+
+
+def polynomials(count: int, threshold: int) -> np.ndarray:
+    return np.random.default_rng(1).integers(0, PRIME, (count, threshold, ELEMENTS), dtype=np.uint64)
+
+
+@pytest.mark.parametrize(("threshold", "points"), [(1, 1), (2, 5), (7, 12)])
+def test_any_holders_as_many_as_the_threshold_put_secrets_together(threshold: int, points: int) -> None:
+    drawn = polynomials(30, threshold)
+    random = np.random.default_rng(2)
+    chosen = np.argsort(random.random((30, points)), axis=1)[:, :threshold]
+    held = np.take_along_axis(shares(drawn, points), chosen[:, :, None], axis=1)
+    np.testing.assert_array_equal(secrets(chosen + 1, held), drawn[:, 0])
+
+
+def test_a_share_is_the_polynomial_at_its_point() -> None:
+    drawn = polynomials(2, 4)
+    at_three = [
+        sum(int(value) * 3**power for power, value in enumerate(drawn[1, :, element])) % PRIME
+        for element in range(ELEMENTS)
+    ]
+    assert shares(drawn, 5)[1, 2].tolist() == at_three
+
+
+def test_fewer_shares_say_nothing_about_the_secret() -> None:
+    # With the coefficients of a small field in place of drawn ones, two shares of a threshold of three are as
+    # likely with one secret as with another: the map from coefficients to shares is one to one.
+    first, second = (
+        np.array([[[secret], [one], [two]] for one in range(40) for two in range(40)], dtype=np.uint64)
+        for secret in (3, PRIME - 5)
+    )
+    for drawn in (first, second):
+        assert len(np.unique(shares(drawn, 2)[:, :, 0], axis=0)) == len(drawn)
+
+
+def test_words_become_numbers_of_the_field() -> None:
+    words = np.array([[2**64 - 1, 2**64 - 1], [0, 5], [1, 0]], dtype=np.uint64)
+    expected = [(2**128 - 1) % PRIME, 5, 2**64 % PRIME]
+    assert field_elements(words).tolist() == expected
+
+
+def test_shares_survive_the_wire_and_damaged_ones_are_refused() -> None:
+    held = polynomials(3, 1)[:, 0]
+    np.testing.assert_array_equal(from_bytes(b"".join(as_bytes(held))), held)
+    with pytest.raises(ValueError, match="bytes of shares"):
+        from_bytes(bytes(7))
+    with pytest.raises(ValueError, match="outside its field"):
+        from_bytes(b"\xff" * 20)
+
+
+SECRETS, PURPOSES, CONTEXTS = (b"one", b"other"), ("noise", "polynomials", ""), (b"", b"sum 1", b"sum 2")
+
+
+def test_secret_purpose_and_context_each_change_a_key() -> None:
+    """Two of 18 keys are the same by chance once in 10**74."""
+    keys = {derived_key(*parts) for parts in product(SECRETS, PURPOSES, CONTEXTS)}
+    assert len(keys) == len(SECRETS) * len(PURPOSES) * len(CONTEXTS)
+    assert {len(key) for key in keys} == {KEY_BYTES}
+    words = {stream(key, 1, np.dtype("<u8")).tolist()[0] for key in keys}
+    assert len(words) == len(keys)
+
+
+def test_no_two_secrets_of_a_sum_share_a_key_or_a_word() -> None:
+    users, size, context = 8, GraphSize(4, 3), SumContext(b"a sum", 30, 16)
+    keys = [bytes([user]) * KEY_BYTES for user in range(users)]
+    with recording() as drawn:
+        MaskingDevice(keys[0], 0, np.arange(1, 5), size, context)
+        noise_rows(keys, 30, 40.0)
+        rounded_rows(np.full(30 * users, 0.3), np.full(users, 30), 60, keys)
+    assert len(drawn.words) >= 2 * users + 1
+    assert drawn.repeated() == set()
+    assert drawn.shared_keys() == []
+    with recording() as drawn:
+        summed = MaskedSum(keys, np.arange(users), size, context)
+        received = sum(summed.masked(user, np.ones(30, dtype=np.int64)) for user in range(users))
+        assert (summed.total(received, np.ones(users, dtype=np.bool_)) == users).all()
+    # Masks are computed again by neighbours and to remove them, from keys that have nothing else in common.
+    assert len(drawn.keys) > 3 * users
+    assert drawn.shared_keys() == []
+
+
+@pytest.mark.parametrize("bits", [1, 12, 13, 16, 20, 32, 45])
+def test_vectors_come_back(bits: int) -> None:
+    words = reduced(np.random.default_rng(bits).integers(-(2**61), 2**61, 37), bits)
+    data = pack_vector(words, bits)
+    assert len(data) == MessageSizes(4, 37, bits).vector
+    np.testing.assert_array_equal(unpack_vector(data, 37, bits), words)
+
+
+@pytest.mark.parametrize("data", [bytes(3), bytes(5), b"\x00\x00\x00\x01"])
+def test_a_damaged_vector_is_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match="masked vector"):
+        unpack_vector(data, 2, 13)
+
+
+def test_presence_comes_back_and_of_other_sizes_is_refused() -> None:
+    present = np.array([True, False, True, True, False, True, True, True, False])
+    np.testing.assert_array_equal(unpack_presence(pack_presence(present), 9), present)
+    with pytest.raises(ValueError, match="presence"):
+        unpack_presence(bytes(1), 9)
+
+
+@pytest.mark.parametrize(("users", "degree"), [(9, 4), (9, 8), (8, 7), (50, 10)])
+def test_neighbours_are_neighbours_of_each_other(users: int, degree: int) -> None:
+    graph = MaskGraph.of(np.random.default_rng(1).permutation(users), degree)
+    assert graph.neighbours.shape == (users, degree)
+    for user, neighbours in enumerate(graph.neighbours):
+        assert user not in neighbours
+        assert len(set(neighbours.tolist())) == degree
+        for column, neighbour in enumerate(neighbours):
+            assert graph.neighbours[neighbour, graph.reverse[column]] == user
+
+
+@pytest.mark.parametrize(
+    ("users", "dropouts", "colluders"), [(60, 0.1, 3), (1000, 0.1, 10), (1000, 0.3, 10), (6040, 0.2, 0)]
+)
+def test_the_degree_keeps_what_it_promises(users: int, dropouts: float, colluders: int) -> None:
+    size = graph_size(users, dropouts, colluders)
+    absent = int(dropouts * users)
+    colluding = hypergeom.sf(2 * size.threshold - size.degree - 1, users - 1, colluders, size.degree)
+    answering = hypergeom.cdf(size.threshold - 1, users - 1, users - 1 - absent, size.degree)
+    gap = hypergeom.sf(size.degree // 2 - 1, users, absent + colluders, size.degree // 2)
+    assert users * answering <= FAILURE
+    assert users * (colluding + gap) <= SECURITY
+
+
+def test_more_to_bear_needs_more_neighbours() -> None:
+    degrees = [graph_size(1000, *settings).degree for settings in ((0.0, 0), (0.1, 10), (0.3, 10), (0.3, 50))]
+    assert degrees == sorted(set(degrees))
+
+
+@pytest.mark.parametrize(
+    ("users", "dropouts", "colluders"), [(2, 0.0, 0), (10, 0.5, 0), (20, 0.1, 17), (1000, 0.45, 200)]
+)
+def test_too_few_users_are_refused_in_one_line(users: int, dropouts: float, colluders: int) -> None:
+    with pytest.raises(SettingError, match=f"{users} users, of whom .* collude; accepted: users - 1 >"):
+        graph_size(users, dropouts, colluders)

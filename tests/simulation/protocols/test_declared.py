@@ -29,6 +29,7 @@ from simulation.protocols.outcome import Outcome
 from simulation.protocols.task import Task
 from simulation.storage.columns import figures_of
 from simulation.storage.run_files import read_run
+from tests.refusals import refused_at
 
 EPSILON = 1.6
 
@@ -169,9 +170,7 @@ class Telling(SetOnly):
 
 
 def test_rows_that_differ_are_values() -> None:
-    with pytest.raises(
-        InputError, match="Telling: its channel has rows that differ, and it says that it sends"
-    ):
+    with refused_at("tests.simulation.protocols.test_declared:Telling"):
         run(one_shot(Telling()), page=False)
 
 

@@ -3,7 +3,6 @@
 import copy
 import csv
 import json
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from dprec.accounting import PrivacyLossDistribution, compose
 from dprec.datasets import Synthetic
 from dprec.errors import InputError, RunError
 from dprec.gradients import OneBitGradient
-from dprec.gradients.one_bit import unbiased_scale
 from dprec.ratings import Ratings
 from simulation import load, run
 from simulation.configuration.strict_yaml import dump_yaml
@@ -69,23 +67,6 @@ def files_of(folder: Path) -> dict[str, tuple[bytes, int]]:
 
 def result_of(folder: Path) -> dict[str, Any]:
     return {**results(folder), "rounds": lines_of(folder)}
-
-
-@pytest.mark.parametrize("gradient", GRADIENTS, ids=lambda gradient: gradient["gradient"]["kind"])
-def test_the_division_of_the_work_changes_nothing(
-    tmp_path: Path, rounds: dict[str, Any], gradient: dict[str, Any]
-) -> None:
-    rounds["protocol"].pop("privacy")
-    rounds["protocol"].update(gradient, rounds=3)
-    results = []
-    for users_per_node in (1, 7, "all"):
-        rounds["simulation"]["users_per_node"] = users_per_node
-        folder = tmp_path / str(users_per_node)
-        run(rounds, folder, page=False)
-        results.append(result_of(folder))
-    assert sum(line["failures"] for line in results[0]["rounds"]) > 0
-    assert results[1] == results[0]
-    assert results[2] == results[0]
 
 
 def test_a_user_pays_for_its_rounds_and_never_more_than_the_budget(
@@ -279,48 +260,6 @@ def test_rounds_that_bring_nothing_at_all_are_no_result(rounds: dict[str, Any]) 
         run(rounds)
 
 
-def test_faults_are_counted_and_noted(tmp_path: Path, rounds: dict[str, Any]) -> None:
-    rounds["protocol"]["sampling"] = {}
-    rounds["simulation"]["faults"] = {"dropout": 0.1, "corrupt": 0.01}
-    result = run(rounds, tmp_path, page=False)
-    missing = sum(line["failures"] for line in result.rounds)
-    assert 0 < missing < ROUNDS * 40 / 3
-    assert any(
-        note.startswith(f"{missing} of {ROUNDS * 40} reports") for note in result.summary["privacy"]["notes"]
-    )
-
-
-@pytest.mark.parametrize(
-    ("change", "key"),
-    [
-        ({"rounds": 0}, "protocol.rounds"),
-        ({"rounds": -3}, "protocol.rounds"),
-        ({"rounds": 1.5}, "protocol.rounds"),
-        ({"sampling": {"fraction": 0.001}}, "protocol.sampling.fraction"),
-        ({"sampling": {"fraction": 0.0}}, "protocol.sampling.fraction"),
-        ({"sampling": {"count": 0}}, "protocol.sampling.count"),
-        ({"sampling": {"count": 41}}, "protocol.sampling.count"),
-        ({"sampling": {"count": 4, "fraction": 0.5}}, "protocol.sampling"),
-        ({"privacy": {"epsilon": 1.0, "per": "rating"}}, "protocol.privacy.per"),
-        ({"privacy": None}, "protocol.privacy"),
-        ({"gradient": {"kind": "full"}}, "protocol.privacy"),
-        ({"gradient": {"kind": "one-bit-reduced", "dimensions": 31}}, "protocol.gradient.dimensions"),
-        ({"rank": 30}, "protocol.rank"),
-        ({"max_empty_rounds": 0}, "protocol.max_empty_rounds"),
-        ({"early_stopping": {"patience": 0}}, "protocol.early_stopping.patience"),
-        ({"downlink": {"dtype": "float64"}}, "protocol.downlink.dtype"),
-    ],
-)
-def test_settings_that_cannot_be_are_refused_before_anything_runs(
-    tmp_path: Path, rounds: dict[str, Any], change: dict[str, Any], key: str
-) -> None:
-    rounds["protocol"].update(change)
-    with pytest.raises(InputError) as caught:
-        run(rounds, tmp_path / "run", page=False)
-    assert caught.value.where.removeprefix("configuration: ") == key
-    assert not (tmp_path / "run").exists()
-
-
 def test_early_stopping_keeps_the_best_round(rounds: dict[str, Any]) -> None:
     """Steps that are far too long get worse and worse."""
     rounds["protocol"].update(
@@ -411,18 +350,3 @@ def test_fifty_bits_keep_to_the_budget_with_more_than_the_share_of_a_sum() -> No
         together = compose([(PrivacyLossDistribution.of(channel), 50)]).epsilon(1e-6)
         assert 0.995 * spent < together <= 1.0
         assert together == pytest.approx(spent, rel=0.01)
-
-
-def test_the_noise_falls_as_the_share_grows() -> None:
-    composed, added = protocol_of(), protocol_of("protocol.privacy.composition=sum")
-    noise = [each.gradient.noise_deviation((100, 2), each.epsilon_per_round) for each in (composed, added)]
-    ratio = unbiased_scale(composed.epsilon_per_round) / unbiased_scale(added.epsilon_per_round)
-    assert noise[0] / noise[1] == pytest.approx(ratio)
-    assert ratio == pytest.approx(added.epsilon_per_round / composed.epsilon_per_round, rel=1e-3)
-
-
-def test_the_promise_says_that_losses_compose() -> None:
-    composed, added = protocol_of(), protocol_of("protocol.privacy.composition=sum")
-    assert "compose, beyond a probability of 1e-06" in composed.guarantee((1000, 100)).reason
-    assert "the rounds add up" in added.guarantee((1000, 100)).reason
-    assert math.isclose(composed.delta, 1e-6)

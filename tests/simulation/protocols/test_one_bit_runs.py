@@ -7,29 +7,25 @@ import csv
 import gzip
 import json
 import math
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from flwr.app import ConfigRecord, Message
-from flwr.serverapp import Grid
 
 from dprec.accounting import PrivacyLossDistribution, compose
 from dprec.completion import Observations, OneBit, slope_channel
 from dprec.completion.one_bit.perturbation import curvature_ratio, slope_bound_of
-from dprec.completion.one_bit.solver import Gaussian, steepness
-from dprec.errors import InputError
 from dprec.ratings import Ratings
 from simulation import compare, run
 from simulation.configuration.models import parse_config
 from simulation.configuration.strict_yaml import read_yaml, replace_value
-from simulation.engine.session import open_session
 from simulation.evaluation import relative_error
-from simulation.execution import load_ratings, run_in
+from simulation.execution import load_ratings
 from strategies.rounds import message_size
 from tests.paths import CONFIGS
+from tests.simulation.divisions import recorded
 
 PRESETS = ("one-bit-clear", "one-bit-input", "one-bit-objective", "one-bit-gradient", "one-bit-output")
 USERS, ITEMS, EPSILON, ROUNDS = 24, 18, 2.0, 3
@@ -196,25 +192,6 @@ def test_objective_perturbation_with_unbounded_entries_and_the_gaussian_link_is_
     assert "needs a gradient of zero at the optimum, and omits a Jacobian; nothing is proved." in note
 
 
-class Recording:
-    """A grid that keeps what goes through it."""
-
-    def __init__(self, grid: Grid) -> None:
-        self._grid = grid
-        self.sent: list[Message] = []
-        self.received: list[Message] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._grid, name)
-
-    def send_and_receive(self, messages: Iterable[Message], **options: Any) -> list[Message]:
-        questions = list(messages)
-        replies = list(self._grid.send_and_receive(questions, **options))
-        self.sent += questions
-        self.received += replies
-        return replies
-
-
 def only(message: Message, record: str, key: str) -> bytes:
     """Return the one payload of a message for or from a user who is alone on its node."""
     content = message.content[record]
@@ -228,42 +205,40 @@ def only(message: Message, record: str, key: str) -> bytes:
 
 @pytest.mark.parametrize("faults", [{}, {"dropout": 0.3}], ids=["all answer", "some do not"])
 def test_gradient_traffic_is_what_its_messages_carry(faults: dict[str, float]) -> None:
-    config = parse_config(
-        signs(
-            "one-bit-gradient",
-            protocol__rounds=ROUNDS,
-            protocol__delivery=None,
-            simulation={"backend": "local", "users_per_node": 1, "faults": faults},
-        )
+    simulation = {"backend": "local", "users_per_node": 1, "faults": faults}
+    changes = {"protocol__rounds": ROUNDS, "protocol__delivery": None, "simulation": simulation}
+    config = parse_config(signs("one-bit-gradient", **changes))
+    train, _ = load_ratings(config)
+    recording, result = recorded(config)
+    asked, replies = (
+        [kept[node] for node in recording.nodes] for kept in (recording.sent, recording.received)
     )
-    train, test = load_ratings(config)
-    with open_session(config.simulation, USERS) as session:
-        recording = Recording(session.grid)
-        session.grid = recording  # type: ignore[assignment]
-        result = run_in(session, config, train, test)
-        nodes = {node: user for user, node in enumerate(session.node_ids)}
-    assert len(recording.sent) == len(recording.received) == USERS * ROUNDS
-    down, up = (np.zeros((2, USERS, ROUNDS), dtype=np.int64) for _ in range(2))
-    silent = np.zeros((USERS, ROUNDS), dtype=bool)
-    for place, message in enumerate(recording.sent):
-        cell = nodes[message.metadata.dst_node_id], place // USERS
-        down[(0, *cell)] = len(only(message, "request", "rows"))
-        down[(1, *cell)] = message_size(message)
-    for place, message in enumerate(recording.received):
-        cell = nodes[message.metadata.src_node_id], place // USERS
-        silent[cell] = "absent" in message.content["reply"]
-        up[(0, *cell)] = 0 if silent[cell] else len(only(message, "reply", "reports"))
-        up[(1, *cell)] = 0 if silent[cell] else message_size(message)
+    silent = np.array([["absent" in reply.content["reply"] for reply in own] for own in replies])
+    assert silent.shape == (USERS, ROUNDS)
     assert silent.any() == bool(faults)
-    for direction, bytes_moved in (("uplink", up), ("downlink", down)):
-        for kind, sizes in zip(("payload", "message"), bytes_moved, strict=True):
+    down = np.array(
+        [[[len(only(each, "request", "rows")), message_size(each)] for each in own] for own in asked]
+    )
+    up = np.array(
+        [
+            [
+                [0, 0]
+                if "absent" in each.content["reply"]
+                else [len(only(each, "reply", "reports")), message_size(each)]
+                for each in own
+            ]
+            for own in replies
+        ]
+    )
+    for direction, moved in (("uplink", up), ("downlink", down)):
+        for kind, sizes in zip(("payload", "message"), np.moveaxis(moved, 2, 0), strict=True):
             np.testing.assert_array_equal(result.traffic[f"{direction}_{kind}_bytes"], sizes.sum(axis=1))
             by_round = [getattr(record, f"{direction}_{kind}_bytes") for record in result.rounds]
             assert by_round == sizes.sum(axis=0).tolist()
     # A row goes down only to those whose items are known, with one number of 4 bytes for each.
     told = np.zeros(USERS, dtype=bool)
     for place in range(ROUNDS):
-        np.testing.assert_array_equal(down[0][:, place], np.where(told, 4 * train.counts, 0))
+        np.testing.assert_array_equal(down[:, place, 0], np.where(told, 4 * train.counts, 0))
         told |= ~silent[:, place]
     answered = (~silent).sum(axis=1)
     np.testing.assert_array_equal(result.traffic["messages"], ROUNDS + answered)
@@ -276,13 +251,6 @@ def test_gradient_traffic_is_what_its_messages_carry(faults: dict[str, float]) -
     assert np.nanmax(result.traffic["epsilon_per_rating"]) <= EPSILON * (1 + 1e-6)
     told_of = f"{int(silent.sum())} of {USERS * ROUNDS} reports were missing"
     assert any(told_of in note for note in result.summary.privacy.notes) == bool(faults)
-
-
-def test_a_first_report_costs_more_than_those_that_need_not_tell_the_items() -> None:
-    first, *later = run(signs("one-bit-gradient", protocol__rounds=ROUNDS)).rounds
-    assert all(line["uplink"]["payload_bytes"] < first["uplink"]["payload_bytes"] for line in later)
-    assert first["downlink"]["payload_bytes"] == 0
-    assert all(line["accuracy"]["relative_error"] > 0 for line in (first, *later))
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -301,68 +269,6 @@ def test_who_has_no_observed_rating_is_counted(name: str) -> None:
 def unrated(train: Ratings) -> tuple[int, int]:
     raters = np.bincount(train.items, minlength=train.n_items)
     return int((train.counts == 0).sum()), int((raters == 0).sum())
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_ratings_that_are_not_signs_are_refused_with_what_to_configure(tmp_path: Path, name: str) -> None:
-    values = stars(name)
-    del values["binarization"]
-    with pytest.raises(InputError) as caught:
-        run(values, tmp_path / "run", page=False)
-    assert str(caught.value) == (
-        "binarization: none, with ratings that are one of 1, 2, 3, 4, 5; accepted: {kind: mean}, or "
-        "{kind: threshold, above: VALUE}: one-bit methods need -1 and +1"
-    )
-    assert not (tmp_path / "run").exists()
-
-
-FLIP = {"kind": "binary-flip", "p1": 0.1, "p2": 0.1}
-
-
-@pytest.mark.parametrize(
-    ("name", "changes", "key", "accepted"),
-    [
-        *(
-            (name, {f"protocol__completion__{key}": value}, f"protocol.completion.{key}", "greater than 0")
-            for name in ("one-bit-input", "one-bit-gradient", "one-bit-output")
-            for key, value in (("alpha", 0.0), ("tau", -1.0), ("sigma", 0.0), ("rank", 0.0))
-        ),
-        ("one-bit-input", {"protocol__mechanism": FLIP}, "protocol.mechanism.p1", "1 - p2 e^epsilon <= p1"),
-        (
-            "one-bit-input",
-            {"protocol__mechanism": {**FLIP, "p2": 1.5}},
-            "protocol.mechanism.p2",
-            "less than 1",
-        ),
-        (
-            "one-bit-input",
-            {"binarization": {"kind": "threshold", "above": 1}},
-            "binarization.above",
-            "below 1",
-        ),
-        ("one-bit-gradient", {"protocol__clamp": 0.0}, "protocol.clamp", "greater than 0"),
-        ("one-bit-gradient", {"protocol__step": 0.0}, "protocol.step", "greater than 0"),
-        ("one-bit-gradient", {"protocol__rounds": 0}, "protocol.rounds", "at least 1"),
-        ("one-bit-gradient", {"protocol__privacy__per": "user"}, "protocol.privacy.per", "'rating'"),
-        ("one-bit-objective", {"protocol__privacy__per": "user"}, "protocol.privacy.per", "'rating'"),
-        ("one-bit-output", {"protocol__privacy__epsilon": 0.0}, "protocol.privacy.epsilon", "greater than 0"),
-        (
-            "one-bit-objective",
-            {"protocol__completion": GAUSSIAN, "protocol__perturbation__calibration": "sound"},
-            "protocol.perturbation.calibration",
-            "bounded: true",
-        ),
-    ],
-)
-def test_settings_that_cannot_be_are_one_line(
-    tmp_path: Path, name: str, changes: dict[str, Any], key: str, accepted: str
-) -> None:
-    with pytest.raises(InputError) as caught:
-        run(signs(name, **changes), tmp_path / "run", page=False)
-    assert caught.value.where.removeprefix("configuration: ") == key
-    assert accepted in caught.value.accepted
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "run").exists()
 
 
 def test_flips_within_the_theorems_condition_run() -> None:

@@ -140,57 +140,6 @@ def test_who_rated_what_may_be_known_apart_from_how(one_bit: dict[str, Any]) -> 
     assert sets.max() <= 4
 
 
-REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "a completion with user biases": ({"completion": {"kind": "calibrated"}}, "shuffler.reports"),
-    "factors": ({"completion": {"kind": "mf"}, "personalization": "none"}, "shuffler.reports"),
-    "places without item sets": (
-        {"completion": {"kind": "item-biases", "dimensions": 4}},
-        "shuffler.item_sets",
-    ),
-    "averages of users": (
-        {"completion": {"kind": "user-average"}, "personalization": "none"},
-        "shuffler.reports",
-    ),
-    "item averages for devices": ({"completion": {"kind": "item-average"}}, "shuffler.reports"),
-    "a budget per user": ({"privacy": {"epsilon": 1.0, "per": "user"}}, "shuffler.reports"),
-    "no noise": ({"mechanism": {"kind": "none"}, "privacy": None}, "shuffler"),
-    "no values": ({"mechanism": {"kind": "set-only"}, "privacy": None}, "shuffler"),
-    "ratings that are compared": (
-        {
-            "mechanism": {"kind": "residual-bits"},
-            "privacy": {"epsilon": 1.0, "per": "user"},
-            "completion": {"kind": "item-average"},
-        },
-        "shuffler.reports",
-    ),
-    "hidden item sets": (
-        {
-            "mechanism": {"kind": "hidden-threshold"},
-            "privacy": {"epsilon": 1.0, "per": "cell"},
-            "completion": {"kind": "item-average"},
-        },
-        "shuffler.reports",
-    ),
-    "item biases of hidden items": (
-        {"mechanism": {"kind": "hidden-threshold"}, "privacy": {"epsilon": 1.0, "per": "cell"}},
-        "completion.kind",
-    ),
-    "counts": ({"mechanism": {"kind": "bits-and-counts"}}, "shuffler"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_has_to_know_whose_reports_are_is_refused(one_bit: dict[str, Any], name: str) -> None:
-    settings, key = REFUSED[name]
-    values = through(one_bit)
-    values["protocol"] |= settings
-    if settings.get("privacy", ...) is None:
-        del values["protocol"]["privacy"]
-    with pytest.raises(InputError) as refused:
-        run(values)
-    assert refused.value.where == f"protocol.{key}"
-
-
 def test_averages_of_items_need_no_links(one_bit: dict[str, Any]) -> None:
     one_bit["protocol"] |= {"completion": {"kind": "item-average"}, "personalization": "none"}
     plain, shuffled = run(one_bit), run(through(one_bit))

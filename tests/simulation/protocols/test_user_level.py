@@ -1,86 +1,124 @@
-"""One-shot protocols at a loss per user for all values together: what is promised, charged and compared."""
+"""Promises about all ratings of a user together, or about counts of them: what is charged and sent."""
 
-import copy
 from typing import Any
 
 import numpy as np
 import pytest
 
 from dprec.accounting import MatchedBudget
-from dprec.errors import InputError
 from simulation import load, run
-from simulation.configuration.strict_yaml import read_yaml
 from simulation.protocols.sent import Example
-from tests.paths import CONFIGS
-
-SMALL = {"kind": "synthetic", "users": 200, "items": 60, "ratings": 6000}
 
 
-@pytest.fixture
-def user_level() -> dict[str, Any]:
-    values = copy.deepcopy(read_yaml(CONFIGS / "user-level-on-device.yaml"))
-    values["dataset"] = SMALL
-    values["simulation"] = {"backend": "local", "users_per_node": 70}
-    return values
+def outcome(name: str, size: str, *settings: str) -> Any:
+    users, items, ratings = size.split(" x ")
+    data = f"dataset={{kind: synthetic, users: {users}, items: {items}, ratings: {ratings}}}"
+    simulation = "simulation={backend: local, users_per_node: 70}"
+    return run(load(name, [data, simulation, *(f"protocol.{each}" for each in settings)]), page=False)
 
 
-def changed(values: dict[str, Any], **protocol: Any) -> dict[str, Any]:
-    return {**values, "protocol": {**values["protocol"], **protocol}}
+SMALL = "200 x 60 x 6000"
 
 
-def test_a_user_is_charged_the_budget_for_one_rating_as_for_all(user_level: dict[str, Any]) -> None:
-    privacy = {"epsilon": 4.0, "per": "user"}
-    result = run(changed(user_level, privacy=privacy), page=False)
+def test_a_user_is_charged_the_budget_for_one_rating_as_for_all() -> None:
+    result = outcome("user-level-on-device", SMALL, "privacy.epsilon=4")
     for unit in ("epsilon_per_rating", "epsilon_per_user"):
         np.testing.assert_allclose(result.traffic[unit], 4.0, rtol=1e-9)
-    composed = result.summary["privacy"]["epsilon_composed"]["max"]
-    assert 3.9 < composed <= 4.0
-    note = "epsilon protects the values of all ratings of a user together"
-    assert any(note in each for each in result.summary["privacy"]["notes"])
+    assert 3.9 < result.summary["privacy"]["epsilon_composed"]["max"] <= 4.0
 
 
-def test_a_composed_budget_is_spent_on_more_bits_than_a_sum(user_level: dict[str, Any]) -> None:
-    mechanism = {"kind": "residual-bits", "bits": 20}
-    privacy = {"epsilon": 2.0, "per": "user", "composition": "pld", "delta": 1e-6}
-    result = run(changed(user_level, privacy=privacy, mechanism=mechanism), page=False)
-    assert 1.9 < result.summary["privacy"]["epsilon_composed"]["max"] <= 2.0
-    assert result.summary["privacy"]["epsilon_per_user"]["max"] > 2.0
+def test_a_composed_budget_is_spent_on_more_bits_than_a_sum() -> None:
+    composed = "privacy={epsilon: 2.0, per: user, composition: pld, delta: 1e-6}"
+    privacy = outcome("user-level-on-device", SMALL, composed, "mechanism.bits=20").summary["privacy"]
+    assert 1.9 < privacy["epsilon_composed"]["max"] <= 2.0
+    assert privacy["epsilon_per_user"]["max"] > 2.0
 
 
-def test_a_few_bits_tell_more_than_the_set_alone(user_level: dict[str, Any]) -> None:
+def test_a_few_bits_tell_more_than_the_set_alone() -> None:
     """Holds for these seeds: each bit of so few users is loud, so that many are asked for."""
-    told = run(
-        changed(user_level, privacy={"epsilon": 60.0, "per": "user"}, mechanism={"kind": "residual-bits"}),
-        page=False,
-    )
-    alone = changed(user_level, mechanism={"kind": "set-only"})
-    alone["protocol"].pop("privacy")
-    assert told.summary["accuracy"]["rmse"] < run(alone, page=False).summary["accuracy"]["rmse"] - 0.01
+    told = outcome("user-level-on-device", SMALL, "privacy.epsilon=60").summary["accuracy"]["rmse"]
+    alone = outcome("user-level-on-device", SMALL, "mechanism={kind: set-only}", "privacy=null")
+    assert told < alone.summary["accuracy"]["rmse"] - 0.01
 
 
 @pytest.mark.parametrize("unit", ["rating", "user"])
 def test_in_a_comparison_the_budget_is_per_user_whatever_others_promise(unit: Any) -> None:
     protocol = load("user-level-on-device").protocol.at_budget(MatchedBudget(3.0, unit))
-    assert protocol.privacy is not None
     assert (protocol.privacy.epsilon, protocol.privacy.per) == (3.0, "user")
 
 
-def test_what_a_device_sends_is_described() -> None:
-    protocol = load("user-level-on-device", ["protocol.privacy.epsilon=4"]).protocol
-    example = Example(load("user-level-on-device").dataset.known_scale(), 943, 1682, 106)
-    sent = protocol.sent(example)
-    assert sent is not None
-    assert (sent.answers, sent.symbols, sent.per) == (2, 2, "user")
-    assert sent.epsilon == pytest.approx(2.0)
-    assert 500 < sent.bits < 800
+@pytest.mark.parametrize(
+    ("name", "epsilon", "shape", "share", "bits"),
+    [
+        ("user-level-on-device", 4.0, (2, 2, "user"), 2.0, (500, 800)),
+        ("user-level-bit", 2.0, (1, 562, "user"), 2.0, (1, 24)),
+    ],
+)
+def test_what_a_device_sends_is_described(
+    name: str, epsilon: float, shape: tuple[int, int, str], share: float, bits: tuple[float, float]
+) -> None:
+    config = load(name, [f"protocol.privacy.epsilon={epsilon}"])
+    sent = config.protocol.sent(Example(config.dataset.known_scale(), 943, 1682, 106))
+    assert (sent.answers, sent.symbols, sent.per) == shape
+    assert sent.epsilon == pytest.approx(share)
+    assert bits[0] <= sent.bits <= bits[1]
 
 
-def test_shares_of_levels_are_not_learned_from_residuals(user_level: dict[str, Any]) -> None:
-    completion = {"kind": "calibrated", "learn_histogram": True}
-    with pytest.raises(InputError, match=r"learn_histogram: true, with mechanism residual-bits"):
-        run(changed(user_level, completion=completion), page=False)
+def test_all_send_the_same_number_of_bytes_and_lose_the_budget() -> None:
+    result = outcome("user-level-bit", "300 x 60 x 9000", "privacy.epsilon=6")
+    assert set(result.traffic["uplink_payload_bytes"]) == {2}
+    np.testing.assert_allclose(result.traffic["epsilon_per_user"], 6.0, rtol=1e-6)
+    privacy = result.summary["privacy"]
+    assert (privacy["hides_rated_items"], privacy["trust"]) == (True, "local")
 
 
-def test_a_promise_per_rating_is_refused(user_level: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=r"privacy\.per: 'rating', with mechanism residual-bits; .*'user'"):
-        run(changed(user_level, privacy={"epsilon": 1.0, "per": "rating"}), page=False)
+def test_answers_of_many_users_tell_what_no_device_knows_alone() -> None:
+    """Holds for these seeds, at a budget at which half of the answers are of the profile."""
+    quiet, told = (
+        outcome("user-level-bit", "4000 x 60 x 90000", f"privacy.epsilon={epsilon}").summary["accuracy"][
+            "rmse"
+        ]
+        for epsilon in (0.001, 4)
+    )
+    assert told < quiet - 0.02
+
+
+COUNTED = "60 x 60 x 1200"
+
+
+def test_counts_cost_no_more_than_bits_per_rating() -> None:
+    counts, bits = (
+        outcome("counts-and-bits", COUNTED, "privacy.epsilon=0.3", f"mechanism={{kind: {kind}}}")
+        for kind in ("bits-and-counts", "threshold-bit")
+    )
+    for result in (counts, bits):
+        assert result.summary["privacy"]["epsilon_per_rating"] == pytest.approx(0.3)
+        assert result.summary["privacy"]["epsilon_per_rating"] <= 0.3
+    per_user, composed = (counts.traffic[f"epsilon_{name}"] for name in ("per_user", "composed"))
+    assert (per_user <= bits.traffic["epsilon_per_user"]).all()
+    assert per_user == pytest.approx(bits.traffic["epsilon_per_user"], rel=1e-3)
+    assert (composed <= per_user).all()
+    # A small count moves with all of its ratings, so it composes like a sum.
+    assert composed.mean() > bits.traffic["epsilon_composed"].mean()
+
+
+def test_both_exchanges_are_charged() -> None:
+    result = outcome("counts-and-bits", COUNTED)
+    first, second = result.rounds
+    assert (first["round"], second["round"], second["replies"]) == (1, 2, 60)
+    # Two counts of 6 bits each, and a bit for each of 60 items.
+    assert second["uplink"]["payload_bytes"] == 60 * 2
+    assert second["downlink"]["payload_bytes"] == 60 * 8
+    # A request and an answer each, and for what the server predicts.
+    assert (result.traffic["messages"] == 6).all()
+
+
+def test_users_whose_reports_or_counts_are_lost_are_left_out() -> None:
+    faults = "simulation={backend: local, faults: {dropout: 0.2, straggle: 0.1, corrupt: 0.1}}"
+    data = "dataset={kind: synthetic, users: 60, items: 60, ratings: 1200}"
+    result = run(load("counts-and-bits", [data, faults]), page=False)
+    first, second = result.rounds
+    assert second["replies"] + second["failures"] == first["replies"]
+    assert 0 < second["failures"] < first["replies"]
+    absent = result.traffic["uplink_payload_bytes"] == 0
+    assert (result.traffic["epsilon_per_user"][absent] == 0).all()

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from dprec.completion import Calibrated, ItemAverage, MatrixFactorization
-from dprec.completion.calibrated.completion import learned_shares
-from dprec.errors import SettingError
+from dprec.completion.calibrated.learned_histogram import learned_shares
 from dprec.mechanisms import Mechanism, RandomizedResponse, SetOnly, ThresholdBit
 from dprec.observations import Observations, SymbolReports
 from dprec.ordinal import cut_points, level_probabilities
 from dprec.ratings import RatingScale
+from tests.refusals import refused_at
 
 STARS = RatingScale.evenly(1, 5, 1)
 USERS, ITEMS = 300, 80
@@ -119,12 +119,12 @@ def test_however_few_the_ratings_predictions_are_ratings(
 
 
 def test_an_empty_level_is_refused() -> None:
-    with pytest.raises(SettingError, match=r"histogram: .*; accepted: greater than 0"):
+    with refused_at("histogram"):
         Calibrated(histogram=(0.2, 0.0, 0.3, 0.3, 0.2))
 
 
 def test_a_histogram_of_another_scale_is_refused() -> None:
-    with pytest.raises(SettingError, match="histogram: 2 shares"):
+    with refused_at("histogram"):
         Calibrated(histogram=(1.0, 2.0)).check_scale(STARS)
 
 

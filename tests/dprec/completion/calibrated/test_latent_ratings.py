@@ -159,15 +159,6 @@ def test_slopes_are_derivatives_of_the_expected_count() -> None:
     np.testing.assert_allclose(linearised.slopes, (raised - lowered) / 2e-4, rtol=1e-6)
 
 
-def test_a_user_is_pulled_towards_its_count() -> None:
-    counts = likelihood(np.array([40, 0]), 1.0)
-    levels = np.array([[0.3], [0.3], [-5.0]])
-    precision, target = counts.about_users(counts.at(LATENT), np.ones((80, 1)), levels)
-    assert precision[2] == target[2] == 0
-    pulled = target[:2, 0] / precision[:2, 0, 0]
-    assert pulled[0] > 0.3 > pulled[1]
-
-
 def test_a_user_of_several_counts_has_the_sum_of_what_they_say() -> None:
     one, both = likelihood(np.array([31]), 1.0), likelihood(np.array([31, 31]), 1.0)
     both = replace(both, counts=replace(both.counts, users=np.zeros(2, dtype=np.int64)))

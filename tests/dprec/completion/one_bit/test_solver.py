@@ -7,11 +7,21 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
-from dprec.completion import Link, SignLikelihood
+from dprec.completion import Link, SignLikelihood, link_of, spectral
+from dprec.completion.one_bit import projections
 from dprec.completion.one_bit.completion import fit_biases
-from dprec.completion.one_bit.projections import BoundedNuclearBall, NuclearBall
-from dprec.completion.one_bit.solver import Gaussian, Logistic, minimise, minimise_bounded
+from dprec.completion.one_bit.links import Gaussian, Logistic, steepness
+from dprec.completion.one_bit.projections import (
+    BoundedNuclearBall,
+    NuclearBall,
+    project_bounded,
+    project_nuclear,
+    singular_value_threshold,
+)
+from dprec.completion.one_bit.solver import minimise, minimise_bounded
+from dprec.errors import InputError
 from dprec.randomness import generator
 
 LINKS: list[Link] = [Logistic(), Gaussian(0.3)]
@@ -141,3 +151,188 @@ def test_biases_are_where_their_objective_is_flat(link: Link, flips: float) -> N
     assert value + biases.penalty(2.0) < likelihood.value_and_slopes(np.zeros(rows.size))[0]
     assert max(abs(slopes.sum()) / rows.size, *np.abs(by_row) / 48, *np.abs(by_column) / 48) < 0.02
     assert biases.items[120] == 0.0
+
+
+Matrix = NDArray[np.float64]
+
+
+def nuclear(matrix: Matrix) -> float:
+    return float(np.linalg.norm(matrix, "nuc"))
+
+
+def brute_force(matrix: Matrix, radius: float, seed: int) -> Matrix:
+    """Minimise ||A B^T - V||^2 with (||A||^2 + ||B||^2) / 2 <= radius, whose products are the ball."""
+    rows, columns = matrix.shape
+    rank = min(rows, columns)
+    start = generator(seed, "brute force").normal(size=(rows + columns) * rank) * 0.3
+
+    def split(x: Matrix) -> tuple[Matrix, Matrix]:
+        return x[: rows * rank].reshape(rows, rank), x[rows * rank :].reshape(columns, rank)
+
+    def loss(x: Matrix) -> tuple[float, Matrix]:
+        left, right = split(x)
+        miss = left @ right.T - matrix
+        return float((miss**2).sum()) / 2, np.concatenate([(miss @ right).ravel(), (miss.T @ left).ravel()])
+
+    budget = {"type": "ineq", "fun": lambda x: radius - x @ x / 2, "jac": lambda x: -x}
+    found = minimize(
+        loss, start, jac=True, method="SLSQP", constraints=[budget], options={"maxiter": 2000, "ftol": 1e-16}
+    )
+    left, right = split(found.x)
+    return left @ right.T
+
+
+def test_values_far_above_the_radius_keep_at_most_one() -> None:
+    values = np.array([1e30, 3e29])
+    assert singular_value_threshold(values, 1.0) == pytest.approx(1e30)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_the_nuclear_projection_is_the_brute_force_solution(seed: int) -> None:
+    random = generator(seed, "matrices")
+    shape = [(3, 3), (4, 2), (2, 4), (3, 4)][seed % 4]
+    matrix = random.normal(size=shape)
+    radius = nuclear(matrix) * random.uniform(0.1, 0.9)
+    projected = project_nuclear(matrix, radius)
+    np.testing.assert_allclose(projected, brute_force(matrix, radius, seed), atol=1e-6)
+    # The normal cone says it without an algorithm: no point of the ball lies further that way.
+    left_over = matrix - projected
+    assert nuclear(projected) <= radius * (1 + 1e-12)
+    assert radius * np.linalg.norm(left_over, 2) - (left_over * projected).sum() <= 1e-12
+
+
+def test_a_matrix_inside_the_ball_is_its_own_projection() -> None:
+    matrix = generator(0, "inside").normal(size=(7, 5))
+    np.testing.assert_array_equal(project_nuclear(matrix, nuclear(matrix) * 1.01), matrix)
+    np.testing.assert_array_equal(project_bounded(matrix * 0.1, nuclear(matrix), 1.0), matrix * 0.1)
+
+
+def test_the_threshold_leaves_just_the_radius() -> None:
+    values = np.array([5.0, 3.0, 3.0, 0.5])
+    for radius in (0.1, 1.0, 4.0, 8.0, 11.4):
+        threshold = singular_value_threshold(values, radius)
+        assert np.maximum(values - threshold, 0).sum() == pytest.approx(radius)
+    assert singular_value_threshold(values, 11.5) == singular_value_threshold(values, 100.0) == 0.0
+    assert singular_value_threshold(np.zeros(0), 1.0) == 0.0
+
+
+def dykstra(matrix: Matrix, radius: float, bound: float, steps: int) -> Matrix:
+    """Project onto the intersection by another algorithm (Boyle and Dykstra, 1986)."""
+    point, first, second = matrix.copy(), np.zeros_like(matrix), np.zeros_like(matrix)
+    for _ in range(steps):
+        inside = project_nuclear(point + first, radius)
+        first += point - inside
+        point = np.clip(inside + second, -bound, bound)
+        second += inside - point
+    return point
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_intersection_meets_both_constraints_and_is_the_closest_point(seed: int) -> None:
+    random = generator(seed, "intersection")
+    matrix = 3 * np.outer(random.normal(size=12), random.normal(size=9)) + random.normal(size=(12, 9))
+    bound, radius = 1.0, float(np.sqrt(12 * 9))
+    projected = project_bounded(matrix, radius, bound)
+    assert nuclear(projected) <= radius * (1 + 1e-9)
+    assert np.abs(projected).max() <= bound * (1 + 1e-9)
+    np.testing.assert_allclose(projected, dykstra(matrix, radius, bound, 4000), atol=1e-3)
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_factors_are_projected_as_dense_matrices_are(large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if large:
+        for module in (spectral, projections):
+            monkeypatch.setattr(module, "DENSE_CELLS", 0)
+    random = generator(1, "factors")
+    rows, columns = (each.astype(np.int32) for each in np.nonzero(random.random((40, 30)) < 0.4))
+    ball = NuclearBall(rows, columns, (40, 30), 20.0)
+    dense = BoundedNuclearBall(rows, columns, (40, 30), 20.0, 1e9)
+    point, same = ball.zero(), dense.zero()
+    for _ in range(4):
+        slopes = random.normal(size=rows.size)
+        moved, same_moved = ball.step(point, slopes, 1.5), dense.step(same, slopes, 1.5)
+        np.testing.assert_allclose(ball.cells(moved), dense.cells(same_moved), atol=1e-8)
+        assert ball.distance(moved, point) == pytest.approx(dense.distance(same_moved, same))
+        assert ball.norm(moved) == pytest.approx(dense.norm(same_moved))
+        assert moved.values.sum() <= 20.0 * (1 + 1e-9)
+        point, same = moved, same_moved
+
+
+def test_a_projection_is_cut_at_the_largest_rank() -> None:
+    random = generator(2, "rank")
+    rows, columns = (each.astype(np.int32).ravel() for each in np.indices((30, 20)))
+    ball = NuclearBall(rows, columns, (30, 20), 1e6, max_rank=4)
+    assert ball.step(ball.zero(), random.normal(size=600), 1.0).rank == 4
+
+
+X = np.linspace(-6, 6, 241)
+
+
+def derivative(values: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return (values[2:] - values[:-2]) / (x[2:] - x[:-2])
+
+
+@links
+def test_derivatives_are_those_of_the_logarithm(link: Link) -> None:
+    x = np.linspace(-3, 3, 20001)
+    np.testing.assert_allclose(link.hazard(x)[1:-1], derivative(link.log_probability(x), x), atol=1e-5)
+    np.testing.assert_allclose(link.curvature(x)[1:-1], -derivative(link.hazard(x), x), atol=1e-4)
+    np.testing.assert_allclose(link.density(x)[1:-1], derivative(link.probability(x), x), atol=1e-5)
+    assert link.curvature(x).max() <= link.largest_curvature * (1 + 1e-12)
+
+
+@links
+def test_a_link_is_symmetric_and_agrees_with_itself(link: Link) -> None:
+    np.testing.assert_allclose(link.probability(X) + link.probability(-X), 1, atol=1e-15)
+    np.testing.assert_allclose(np.exp(link.log_probability(X)), link.probability(X), rtol=1e-12)
+    np.testing.assert_allclose(link.expected_sign(X), 2 * link.probability(X) - 1, atol=1e-15)
+
+
+@links
+def test_the_tails_keep_their_digits(link: Link) -> None:
+    sigma = link.sigma if isinstance(link, Gaussian) else 1.0
+    far = np.array([-1e6, -1e3, -50, 50, 1e3, 1e6]) * sigma
+    with np.errstate(over="ignore"):
+        for values in (link.log_probability(far), link.hazard(far), link.curvature(far)):
+            assert np.all(np.isfinite(values))
+    if isinstance(link, Logistic):
+        np.testing.assert_allclose(link.log_probability(far[:3]), far[:3], rtol=1e-12)
+        np.testing.assert_allclose(link.hazard(far[:3]), 1, rtol=1e-12)
+    else:
+        # log Phi(-t) ~ -t^2 / 2 - log(t sqrt(2 pi)), and the hazard ~ t, for large t.
+        t = -far[:2] / sigma
+        np.testing.assert_allclose(
+            link.log_probability(far[:2]), -(t**2) / 2 - np.log(t * np.sqrt(2 * np.pi)), rtol=1e-9
+        )
+        np.testing.assert_allclose(link.hazard(far[:2]), t / sigma, rtol=1e-5)
+
+
+@links
+def test_the_expected_sign_has_the_sign_of_the_entry(link: Link) -> None:
+    tiny = np.array([-1e-300, -1e-18, 0.0, 1e-18, 1e-300])
+    np.testing.assert_array_equal(np.sign(link.expected_sign(tiny)), np.sign(tiny))
+
+
+@pytest.mark.parametrize("alpha", [0.1, 1.0, 3.0])
+def test_steepness_has_its_closed_form(alpha: float) -> None:
+    assert steepness(Logistic(), alpha) == pytest.approx(1)
+    for sigma in (0.5, 1.0, 2.0):
+        link = Gaussian(sigma)
+        ends = np.array([alpha])
+        product = link.probability(ends) * link.probability(-ends)
+        assert steepness(link, alpha) == pytest.approx(float((link.density(ends) / product)[0]))
+        assert steepness(link, alpha) <= 8 * (alpha / sigma + 1) / sigma
+
+
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        (lambda: link_of("gaussian", 0.0), "sigma: 0.0; accepted: greater than 0"),
+        (lambda: link_of("gaussian", -1.0), "sigma: -1.0; accepted: greater than 0"),
+        (lambda: link_of("cauchy", 1.0), "link: 'cauchy'; accepted: logistic, gaussian"),
+        (lambda: steepness(Logistic(), 0.0), "alpha: 0.0; accepted: greater than 0"),
+    ],
+)
+def test_bad_settings_are_one_line(call: object, line: str) -> None:
+    with pytest.raises(InputError, match=line):
+        call()  # type: ignore[operator]

@@ -1,0 +1,63 @@
+"""What many tests begin with: a population on disk, and a grid that keeps what goes through it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from flwr.app import Message
+
+from clients.app import client_app
+from clients.faults import FaultOptions
+from clients.population import write_population
+from dprec.exchange import Setup
+from dprec.randomness import RunKeys
+from dprec.ratings import Ratings
+from simulation.engine.grids import LocalGrid
+
+Tamper = Callable[[Message], Message | None]
+SOUND = FaultOptions()
+
+
+def populated(
+    folder: Path,
+    ratings: Ratings,
+    setup: Setup | None,
+    size: int | None = None,
+    *,
+    seed: int = 1,
+    **more: Any,
+) -> Path:
+    """Write what devices hold, by default all of them on one node."""
+    keys, faults = RunKeys.derive(seed).installed, more.pop("faults", None) or SOUND
+    size = size or ratings.n_users
+    write_population(folder, ratings, users_per_node=size, keys=keys, faults=faults, setup=setup, **more)
+    return folder
+
+
+class RecordingGrid(LocalGrid):
+    """A grid that keeps what went through it; replies may be tampered with, those of one node or of all."""
+
+    def __init__(self, root: Path, nodes: int) -> None:
+        super().__init__(client_app(str(root)), nodes)
+        self.sent: list[Message] = []
+        self.received: list[Message] = []
+        self.tamper: Tamper | None = None
+        self.victim: int | None = None
+
+    def send_and_receive(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> Iterator[Message]:
+        questions = list(messages)
+        replies = list(super().send_and_receive(questions, timeout=timeout))
+        if self.tamper:
+            aimed = [self.victim is None or reply.metadata.src_node_id == self.victim for reply in replies]
+            replies = [
+                self.tamper(reply) if hit else reply for reply, hit in zip(replies, aimed, strict=True)
+            ]
+        arrived = [reply for reply in replies if reply is not None]
+        self.sent += questions
+        self.received += arrived
+        # In whatever order they come.
+        return iter(arrived[::-1])
