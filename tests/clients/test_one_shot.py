@@ -35,7 +35,7 @@ from dprec.personalization import OrdinalProcess
 from dprec.randomness import DRAWS, RunKeys
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports import ProfileFamily
-from dprec.reports.counts.family import Counts
+from dprec.reports.counts import Counts
 from dprec.wire import ItemListCodec, ItemTable, ReportCodec
 from tests.builders import populated
 

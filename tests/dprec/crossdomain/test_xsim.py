@@ -9,12 +9,14 @@ import pytest
 
 from dprec.crossdomain import RatedItems, layered_graph, x_sim
 from dprec.crossdomain.similarity import (
+    BRIDGE,
+    FAR,
+    NEXT_TO_BRIDGE,
     dense_similarities,
     edges_between,
     global_sensitivity,
     largest_sensitivities,
 )
-from dprec.crossdomain.xsim import BRIDGE, FAR, NEXT_TO_BRIDGE
 
 
 def edge_table(dense, significance):

@@ -11,14 +11,16 @@ from scipy.integrate import quad
 
 from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS
-from dprec.mechanisms.laplace import TAIL, cell_probabilities, wide_grid
-from dprec.mechanisms.published_noise import (
+from dprec.mechanisms.laplace import (
+    TAIL,
+    cell_probabilities,
     interval_probabilities,
     least_scale,
     modified_laplace_bound,
     normalisation,
     normalisation_ratio,
     randomized_response_bound,
+    wide_grid,
 )
 from dprec.randomness import generator, words
 from dprec.ratings import RatingScale

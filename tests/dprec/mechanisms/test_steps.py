@@ -13,8 +13,7 @@ from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.fisher_optimal import FisherOptimal, information, patterns
 from dprec.mechanisms.randomized_response import flips_keep
-from dprec.mechanisms.staircase import Steps
-from dprec.mechanisms.steps import _WORTH_IT, Duchi, edges_of, half_width, wave
+from dprec.mechanisms.steps import _WORTH_IT, Duchi, Steps, edges_of, half_width, wave
 from dprec.mechanisms.thresholds import HiddenThreshold, ThresholdBit
 from dprec.ratings import RatingScale
 from tests.refusals import refused_at

@@ -13,8 +13,7 @@ from dprec.mechanisms.whole_profiles import UserLevelBit
 from dprec.randomness import DRAW_BITS, DRAWS, words
 from dprec.ratings import RatingScale
 from dprec.reports import ProfileFamily
-from dprec.reports.profiles.code import ProfileCode
-from dprec.reports.profiles.family import profile_elements
+from dprec.reports.profiles import ProfileCode, profile_elements
 from tests.refusals import refused_at
 
 STARS = RatingScale.evenly(1, 5, 1)

@@ -83,7 +83,9 @@ class Own:
                 same = all(line.get(key) == other.get(key) for key in keys)
                 if same and line.get(self.metric) and other.get(self.metric):
                     apart = float(other[self.metric]) - float(line[self.metric])
-                    by_fold.setdefault(line.get("fold", ""), []).append(apart if LOWER[self.metric] else -apart)
+                    by_fold.setdefault(line.get("fold", ""), []).append(
+                        apart if LOWER[self.metric] else -apart
+                    )
         if not by_fold:
             return None
         mean = sum(sum(own) / len(own) for own in by_fold.values()) / len(by_fold)

@@ -20,7 +20,7 @@ from dprec.randomness import DeviceDraws, ReleaseDraws
 from dprec.reports import CellFamily
 from simulation import load
 from simulation.audit import audit, audit_all
-from simulation.auditing import Audit, presets
+from simulation.auditing import Audit, auditing
 from simulation.auditing.sums import NoisySums, sum_findings
 from simulation.console.command_line import main
 from simulation.protocols.audited import Finding

@@ -23,7 +23,7 @@ from simulation.comparison.schedule import Estimate, Sample, Schedule, estimate,
 from simulation.comparison.templates import Cell
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.console.command_line import main
-from simulation.pages import outline
+from simulation.pages import report
 from simulation.protocols.base import BASELINES
 from tests.paths import CONFIGS
 from tests.refusals import refused_at

@@ -41,7 +41,7 @@ from simulation.protocols.accounting import (
 from simulation.protocols.audited import Finding
 from simulation.protocols.base import BASELINES
 from simulation.protocols.iterative import IterativeProtocol
-from simulation.protocols.seen_set import notes_on_catalogue
+from simulation.protocols.one_shot import notes_on_catalogue
 from strategies.participation import RoundRecord
 from tests.paths import CONFIGS
 from tests.refusals import refused_at

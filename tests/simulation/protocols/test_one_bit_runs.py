@@ -17,6 +17,7 @@ from flwr.app import ConfigRecord, Message
 from dprec.accounting import PrivacyLossDistribution, compose
 from dprec.completion import Observations, OneBit, slope_channel
 from dprec.completion.one_bit.perturbation import curvature_ratio, slope_bound_of
+from dprec.completion.one_bit.solver import Gaussian, steepness
 from dprec.ratings import Ratings
 from simulation import compare, run
 from simulation.configuration.models import parse_config

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dprec.completion import Calibrated, ItemAverage, MatrixFactorization
-from dprec.completion.calibrated.learned_histogram import learned_shares
+from dprec.completion.calibrated.completion import learned_shares
 from dprec.mechanisms import Mechanism, RandomizedResponse, SetOnly, ThresholdBit
 from dprec.observations import Observations, SymbolReports
 from dprec.ordinal import cut_points, level_probabilities

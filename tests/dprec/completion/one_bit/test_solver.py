@@ -12,7 +12,6 @@ from scipy.optimize import minimize
 from dprec.completion import Link, SignLikelihood, link_of, spectral
 from dprec.completion.one_bit import projections
 from dprec.completion.one_bit.completion import fit_biases
-from dprec.completion.one_bit.links import Gaussian, Logistic, steepness
 from dprec.completion.one_bit.projections import (
     BoundedNuclearBall,
     NuclearBall,
@@ -20,7 +19,7 @@ from dprec.completion.one_bit.projections import (
     project_nuclear,
     singular_value_threshold,
 )
-from dprec.completion.one_bit.solver import minimise, minimise_bounded
+from dprec.completion.one_bit.solver import Gaussian, Logistic, minimise, minimise_bounded, steepness
 from dprec.errors import InputError
 from dprec.randomness import generator
 
