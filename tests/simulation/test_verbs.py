@@ -237,7 +237,7 @@ def test_a_run_is_a_small_table_and_data_frames(tiny: dict[str, Any]) -> None:
         assert words in html
     assert repr(result).splitlines()[0].split() == ["run", "a-name"]
     assert f"{result.summary['accuracy']['rmse']:.4f}" in repr(result)
-    assert repr(result).splitlines()[-1].startswith("network down")
+    assert repr(result).splitlines()[-1].startswith("bits per rating")
     frame = result.to_pandas()
     assert list(frame.columns) == ["user", "item", "rating", "prediction"]
     assert len(frame) == result.summary["dataset"]["test_ratings"]
@@ -251,7 +251,7 @@ def test_a_run_is_a_small_table_and_data_frames(tiny: dict[str, Any]) -> None:
 
 def test_a_channel_is_drawn() -> None:
     figure = plot(RandomizedResponse().channel(RatingScale.evenly(1, 5, 1), 1.0))
-    assert "Probability of what is sent" in [
+    assert "Probability of each symbol" in [
         axes.get_title(loc="left") or axes.get_title() for axes in figure.axes
     ]
     assert figure._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]

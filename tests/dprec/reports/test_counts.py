@@ -4,7 +4,6 @@ import itertools
 
 import numpy as np
 import pytest
-from dprec.reports.counts.noise import LEAST_EPSILON, CountNoise
 from scipy.stats import chisquare
 
 from dprec.accounting import PrivacyBudget
@@ -13,8 +12,8 @@ from dprec.mechanisms import BitsAndCounts, ThresholdBit
 from dprec.randomness import DRAWS, words
 from dprec.ratings import RatingScale
 from dprec.reports import CountFamily
-from dprec.reports.counts import noise as count_noise
-from dprec.reports.counts import popularity_groups
+from dprec.reports import counts as count_noise
+from dprec.reports.counts import LEAST_EPSILON, CountNoise, popularity_groups
 from tests.refusals import refused_at
 
 STARS = RatingScale.evenly(1, 5, 1)
