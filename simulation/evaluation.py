@@ -1,7 +1,5 @@
 """Accuracy of a run on the test ratings."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Planning: which protocol of a comparison is the most accurate within a budget of privacy and bytes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

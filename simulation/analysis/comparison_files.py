@@ -1,7 +1,5 @@
 """The contents of a comparison directory: its results, the runs of their cells, and audits beside them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property

@@ -1,7 +1,5 @@
 """What a configuration or a component is, from its settings alone: no rating is read, and nothing runs."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 from collections.abc import Iterator, Mapping

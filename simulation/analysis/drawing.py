@@ -1,7 +1,5 @@
 """What leaves one user's device and what comes back, step by step in bytes: drawn on pages and as text."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ expected to differ significantly by chance. The best is chosen by the same ratin
 better than it is.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ carries over to N others with an uncertainty from two sources: only n users were
 take part are a random draw too.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Everything here is read from comparison.csv alone, so that a table can be studie
 made it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The answer of a comparison in words: at most four short sentences for each thing that is predicted."""
 
-from __future__ import annotations
-
 import math
 
 from dprec.accounting import ComparableUnit

@@ -1,7 +1,5 @@
 """What figures are called and how they are written: metrics, averages, numbers and shared words."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence

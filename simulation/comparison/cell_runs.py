@@ -1,7 +1,5 @@
 """Runs the cells of a comparison, many at a time, each into its own run directory."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence

@@ -1,7 +1,5 @@
 """How two runs, or two comparisons, differ: settings, figures, and accuracy over the same users."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

@@ -3,8 +3,6 @@
 Noise is n = r* - r, what is sent minus the true rating, over all ratings of the train set.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

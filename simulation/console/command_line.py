@@ -3,8 +3,6 @@
 Every command imports what it needs when it is called, so that the help appears at once.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import math

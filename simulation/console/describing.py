@@ -1,7 +1,5 @@
 """`dprec describe`: a configuration, or a component, in words or as JSON."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

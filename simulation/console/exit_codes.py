@@ -1,7 +1,5 @@
 """How a command ends: its exit code, and one line for every error that is not a defect of the program."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

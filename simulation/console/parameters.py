@@ -1,7 +1,5 @@
 """Parameters of commands: how they are declared, completed, read and explained."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from collections.abc import Iterator

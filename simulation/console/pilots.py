@@ -1,7 +1,5 @@
 """The commands of a pilot: `dprec deploy prepare`, `dprec deploy enrol` and `dprec device`."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

@@ -1,7 +1,5 @@
 """Output that fits: as wide as the terminal, or as COLUMNS says; without either, tables are whole."""
 
-from __future__ import annotations
-
 import os
 import textwrap
 from collections.abc import Iterable, Sequence

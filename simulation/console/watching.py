@@ -1,7 +1,5 @@
 """A server on this machine alone that shows a comparison's page while it runs, and stops with it."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """The page of an audit: whether the promise stands, what was measured, and how strong each test was."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any

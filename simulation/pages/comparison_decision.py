@@ -1,7 +1,5 @@
 """The decision on a comparison's page: the grid of trust and epsilon, and what a reader's limits allow."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby

@@ -1,7 +1,5 @@
 """The page of a comparison: which protocol, and at what price."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

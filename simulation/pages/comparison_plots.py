@@ -1,7 +1,5 @@
 """The plots of a comparison: their names, how to read them, and what they show."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

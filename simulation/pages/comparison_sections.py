@@ -1,7 +1,5 @@
 """Sections of a comparison's page that few open: numbers of users, differences of users, and noise."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby

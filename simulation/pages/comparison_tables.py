@@ -1,7 +1,5 @@
 """The tables of a comparison: its headline, all results, and what papers state."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

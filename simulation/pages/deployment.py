@@ -1,7 +1,5 @@
 """The traffic of a deployment, projected from a run or a comparison."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from markupsafe import Markup

@@ -1,7 +1,5 @@
 """What a comparison's page shows of one evaluation: its results, their looks, their runs, and its names."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

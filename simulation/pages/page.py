@@ -1,7 +1,5 @@
 """The frame of every page: a self-contained document, whose templates escape whatever is not markup."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from collections.abc import Callable, Mapping, Sequence

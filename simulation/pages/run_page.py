@@ -1,7 +1,5 @@
 """The page of one run: its figures in a few sentences, a picture, large, and what lies behind them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The sections of a run's page about its users, its mechanism's noise, its rounds and its completion."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter

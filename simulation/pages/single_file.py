@@ -1,7 +1,5 @@
 """A comparison as one file: its page, with the pages of runs and the files that it links to inside."""
 
-from __future__ import annotations
-
 import base64
 import re
 from html import unescape

@@ -1,7 +1,5 @@
 """Describes what was run, from the configuration and the descriptions of its components."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """audit.json, read as strictly as a run's summary: one audit, or those of all presets."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal

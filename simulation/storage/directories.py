@@ -1,7 +1,5 @@
 """Directories of results: the names of their files, and claims, so that nothing is ever overwritten."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Sequence

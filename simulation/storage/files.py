@@ -1,7 +1,5 @@
 """Files that exist whole or not at all, are recorded when they are written, and read with one-line errors."""
 
-from __future__ import annotations
-
 import csv
 import errno
 import hashlib

@@ -1,7 +1,5 @@
 """messages.json: what one simulated user is sent and sends, by kind of message. A deployment stores none."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

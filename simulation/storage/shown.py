@@ -1,7 +1,5 @@
 """How a figure of a run is declared: what tables call it, how it is written, compared and averaged."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 

@@ -1,7 +1,5 @@
 """Turns the outcome of a protocol into the summary of the run, simulated or deployed."""
 
-from __future__ import annotations
-
 import math
 import platform
 import resource

@@ -3,8 +3,6 @@
 A key that does not apply is null; one that was not set is not written.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """CSV tables: one way to write them, by column or by row, and one way to read them, compressed or not."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -1,7 +1,5 @@
 """Passes what a run produces to its trackers: the settings, the rounds as they come, and the figures."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

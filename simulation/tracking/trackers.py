@@ -1,7 +1,5 @@
 """Experiment trackers: a file, MLflow, TensorBoard, and Weights & Biases."""
 
-from __future__ import annotations
-
 import csv
 import importlib
 import os

@@ -1,7 +1,5 @@
 """Accuracy of protocols against epsilon, bytes per user and the number of users."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Axes with few and plain numbers; that of accuracy leaves out what would squash the rest, and names it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a completion learned: a mixture of Gaussians, and layers and an AlterEgo across domains."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import partial

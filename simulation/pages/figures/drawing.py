@@ -1,7 +1,5 @@
 """Draws panels with matplotlib, for notebooks and slides."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from io import BytesIO
 from typing import Any

@@ -1,7 +1,5 @@
 """How protocols and baselines are drawn: a colour for each trust model, the same in figures and tables."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The noise of mechanisms: what is sent for every true rating, samples beside theory, bounded distances."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """What figures are made of: panels with axes and marks, in colours with a light and a dark form."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

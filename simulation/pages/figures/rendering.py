@@ -1,7 +1,5 @@
 """Renders a figure as SVG: for a page, in colours that follow its theme, and for a file of its own."""
 
-from __future__ import annotations
-
 import math
 import re
 import textwrap

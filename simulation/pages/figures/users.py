@@ -1,7 +1,5 @@
 """How users differ, in a run and between protocols, and the three answers of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
