@@ -48,15 +48,7 @@ def referred(schema: Schema) -> str:
 
 
 def type_in_words(schema: Schema, link: Link) -> str:
-    """Return what a value may be.
-
-    Parameters
-    ----------
-    schema : mapping
-        The schema of a value.
-    link : callable
-        Returns the link to what a schema refers to; None if that has no section of its own.
-    """
+    """Return what a value may be."""
     if (linked := link(schema)) is not None:
         return linked
     if "enum" in schema or "const" in schema:
@@ -96,16 +88,7 @@ def default_in_words(schema: Schema, required: bool) -> str:
 
 
 def key_table(schema: Schema, definitions: Schema, link: Link) -> str:
-    """Return the Markdown table of the keys of an object.
-
-    Parameters
-    ----------
-    schema, definitions : mapping
-        The schema of the object, and those that it refers to, by name. A key without a description has that
-        of what it refers to.
-    link : callable
-        As for `type_in_words`.
-    """
+    """Return the Markdown table of the keys of an object."""
     required = schema.get("required", ())
     rows = [
         (
@@ -146,13 +129,7 @@ _LABEL = "configuration-"
 
 
 def configuration_reference(*sections: str) -> str:
-    """Return the keys of runs and comparisons as Markdown.
-
-    Parameters
-    ----------
-    *sections : str
-        "run", "comparison", "parts", or a key whose kinds are described; by default all.
-    """
+    """Return the keys of runs and comparisons as Markdown."""
     schemas = RunConfig.model_json_schema(), ComparisonConfig.model_json_schema()
     return _Reference(*schemas).text(sections)
 

@@ -102,13 +102,7 @@ class Description:
 
 
 def describe(config: RunConfig) -> Description:
-    """Describe a configuration.
-
-    Raises
-    ------
-    InputError
-        When its settings do not fit together.
-    """
+    """Describe a configuration."""
     protocol, example = config.protocol, _example(config)
     picked = protocol.picked
     # Of a protocol that another one picks, the components follow.
@@ -170,15 +164,7 @@ def _parts(options: Options, key: str) -> Iterator[Part]:
 def _lines(
     component: type[Options], held: Options | None, prefix: str, *, components: bool
 ) -> Iterator[SettingLine]:
-    """Yield the plain settings of a class, and those of what is below a key.
-
-    Parameters
-    ----------
-    held : Options or None
-        What has the values; None for the defaults of the class.
-    components : bool
-        Whether the settings of components are yielded too, not only those of groups of settings.
-    """
+    """Yield the plain settings of a class, and those of what is below a key."""
     schema = TypeAdapter(component).json_schema()
     definitions = schema.get("$defs", {})
     properties = _resolved(schema, definitions).get("properties", {})
@@ -241,23 +227,7 @@ class ComponentDescription:
 
 
 def described_components(name: str) -> list[ComponentDescription]:
-    """Describe what a name stands for.
-
-    Parameters
-    ----------
-    name : str
-        A kind, which several registries may have; ``mechanisms/KIND`` for one of them; or ``module:Class``.
-
-    Returns
-    -------
-    list of ComponentDescription
-        Empty if no registry has the kind.
-
-    Raises
-    ------
-    InputError
-        When ``module:Class`` names no component.
-    """
+    """Describe what a name stands for."""
     every: tuple[Registry[Any], ...] = (*COMPONENT_REGISTRIES, PROTOCOLS)
     plural, _, kind = name.rpartition("/")
     registries = [each for each in every if plural in ("", f"{each.name}s")]

@@ -31,20 +31,7 @@ from simulation.storage.files import write_files
 
 
 def describe_named(name: str, overrides: Sequence[str], *, as_json: bool) -> None:
-    """Print what a name stands for: a configuration, or else a component.
-
-    Parameters
-    ----------
-    name : str
-        A file, a preset, the kind of a component, or ``module:Class``.
-    overrides : sequence of str
-        ``dotted.key=value`` replacements in a configuration.
-
-    Raises
-    ------
-    InputError
-        When it stands for nothing.
-    """
+    """Print what a name stands for: a configuration, or else a component."""
     configured = name in presets() or Path(name).exists()
     components = [] if configured else described_components(name)
     if components:
@@ -61,13 +48,7 @@ def describe_named(name: str, overrides: Sequence[str], *, as_json: bool) -> Non
 
 
 def draw_named(name: str, overrides: Sequence[str], output: Path | None) -> None:
-    """Print what leaves a device under a configuration, and what comes back, or write it to a file as SVG.
-
-    Raises
-    ------
-    InputError
-        When the name is no configuration, or the file cannot be written.
-    """
+    """Print what leaves a device under a configuration, and what comes back, or write it to a file as SVG."""
     # What runs protocols takes a second to import.
     from simulation.demonstration import drawing_svg, drawn
 

@@ -57,13 +57,7 @@ def _audit_sentence(values: _Values) -> str:
 
 
 def presets_page(presets: Sequence[_Values]) -> str:
-    """Return the page of an audit of all presets.
-
-    Parameters
-    ----------
-    presets : sequence of mapping
-        For each, its name, the contents of its audit.json or None, and the reason why there is none.
-    """
+    """Return the page of an audit of all presets."""
     audits = [each["audit"] for each in presets if each["audit"]]
     overview = table("All presets", _PRESET_COLUMNS, presets)
     answer = render_template("answered.html", sentence=_presets_sentence(presets), picture="", tiles="")

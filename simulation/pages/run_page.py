@@ -198,15 +198,7 @@ def _summary_plot(run: RunFiles) -> Plot:
 def run_page(
     run: RunFiles, config_text: str, population: float | None, draw: Draw, declared: Sequence[str] = ()
 ) -> str:
-    """Return the page of a run.
-
-    Parameters
-    ----------
-    config_text : str
-        Contents of config.yaml.
-    declared : sequence of str
-        What there is to say of a promise that a user-defined class declares.
-    """
+    """Return the page of a run."""
     summary = run.summary
     notes = [*declared, *_left_out(summary), *summary.notes, *_unknown_entities(summary.dataset)]
     answer = render_template(

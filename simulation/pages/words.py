@@ -102,18 +102,7 @@ def _population(dataset: Mapping[str, Any]) -> str:
 
 
 def merged_notes(notes: Iterable[tuple[str, str]]) -> list[tuple[Sequence[str], str, int]]:
-    """Merge notes that several runs share except for their numbers.
-
-    Parameters
-    ----------
-    notes : iterable of tuple
-        The name of a protocol, and the note.
-
-    Returns
-    -------
-    list of tuple
-        The names (each once), the first of the notes, and how many others differ from it in numbers.
-    """
+    """Merge notes that several runs share except for their numbers."""
     merged: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for name, note in notes:
         names, texts = merged.setdefault(re.sub(r"\d[\d.,]*", "#", note), ({}, {}))

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import ComparableUnit
+from dprec.arrays import Floats
 from simulation.analysis.gains import NOTHING_SENT
 from simulation.analysis.populations import Course
 from simulation.analysis.protocol_results import ProtocolResult, by_protocol
@@ -27,12 +27,12 @@ class Series:
 
     name: str
     label: str
-    x: NDArray[np.float64]
-    y: NDArray[np.float64]
+    x: Floats
+    y: Floats
     """Shape (places,), as x and the deviation."""
     words: Sequence[str]
     """What each place shows when it is pointed at."""
-    deviation: NDArray[np.float64] | None = None
+    deviation: Floats | None = None
     """Half the length of the error bars."""
     flat: bool = False
     """Whether it is the same everywhere, a line across the panel."""
@@ -221,13 +221,7 @@ class EpsilonAxis:
 def draw_accuracy_against_epsilon(
     results: Sequence[ProtocolResult], metric: Metric, axis: EpsilonAxis, looks: Looks
 ) -> Panel:
-    """Draw one line per protocol, with error bars; protocols without privacy and baselines lie across.
-
-    Parameters
-    ----------
-    axis : EpsilonAxis
-        Results without a value on it are left out.
-    """
+    """Draw one line per protocol, with error bars; protocols without privacy and baselines lie across."""
     curves = [
         curve
         for name, own in by_protocol([result for result in results if result.baseline is None]).items()
@@ -246,15 +240,7 @@ def draw_accuracy_against_epsilon(
 def draw_accuracy_by_round(
     traces: Sequence[Series], results: Sequence[ProtocolResult], metric: Metric, looks: Looks
 ) -> Panel:
-    """Draw iterative protocols as lines over their rounds, one-shot protocols as points, baselines across.
-
-    Parameters
-    ----------
-    traces : sequence of Series
-        Against cumulative bytes per user.
-    results : sequence of ProtocolResult
-        The baselines among them are drawn.
-    """
+    """Draw iterative protocols as lines over their rounds, one-shot protocols as points, baselines across."""
     spent = np.concatenate([trace.x for trace in traces]).tolist()
     x = log_axis(spent, "bytes of messages per user so far, both ways", in_bytes=True)
     across = _across([result for result in results if result.baseline], metric, x)
@@ -268,11 +254,6 @@ def draw_accuracy_against_bytes(
 
     Steps join the protocols that none beats in both accuracy and bytes. Baselines lie across, because nothing
     sent has no place on a logarithmic axis.
-
-    Parameters
-    ----------
-    results : sequence of ProtocolResult
-        One for each protocol, and the baselines.
     """
     competing = [result for result in results if result.baseline is None]
     known = {
@@ -306,13 +287,7 @@ def _frontier(points: Sequence[Series], x: Axis, metric: Metric) -> Line:
 
 
 def draw_accuracy_against_users(courses: Sequence[Course], metric: Metric, looks: Looks) -> Panel:
-    """Draw one line per protocol, all at one budget, and a ring where it begins to beat nothing sent.
-
-    Parameters
-    ----------
-    courses : sequence of Course
-        At one budget, on ratings of one kind.
-    """
+    """Draw one line per protocol, all at one budget, and a ring where it begins to beat nothing sent."""
     sign = 1 if metric.lower_is_better else -1
     every = [point for course in courses for point in course.points]
     base = sorted({point.users: point.accuracy + sign * point.against.mean for point in every}.items())

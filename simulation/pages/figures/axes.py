@@ -28,17 +28,7 @@ def log_axis(
     labels: int = 6,
     grid: bool = False,
 ) -> Axis:
-    """Return a logarithmic axis with plain numbers on it.
-
-    Parameters
-    ----------
-    values : sequence of float
-        Everything that is drawn, above 0.
-    at_values : bool
-        Label the values themselves, if they are few enough.
-    labels : int
-        For how many labels there is room.
-    """
+    """Return a logarithmic axis with plain numbers on it."""
     written = size if in_bytes else short
     high = max(values)
     # Whatever a damaged table holds, the axis has ends.
@@ -81,13 +71,7 @@ def plain_axis(
     in_bytes: bool = False,
     grid: bool = False,
 ) -> Axis:
-    """Return a linear axis with few ticks and plain numbers on them.
-
-    Parameters
-    ----------
-    pad : float
-        Space beyond both ends, relative to the range.
-    """
+    """Return a linear axis with few ticks and plain numbers on them."""
     beyond = pad * (high - low) if low < high else 0.05 * abs(low) or 0.5
     low, high = low - beyond, high + beyond
     return Axis(
@@ -144,13 +128,6 @@ def accuracy_axis(
     """Return the vertical axis of a panel, logarithmic if the accuracies lie far apart, and its notes.
 
     The worst are left off the scale if they are few and farther from all others than these from each other.
-
-    Parameters
-    ----------
-    values : mapping
-        Accuracies of everything that the panel shows, by name.
-    ends : sequence of float
-        Ends of error bars.
     """
     key = metric.sort_key
     turned = {name: [key(value) for value in each] for name, each in values.items() if len(each)}

@@ -5,10 +5,21 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from html import escape
 
 from simulation.pages.figures.marks import LETTER, Axis, Frame, marker
-from simulation.pages.figures.panels import INK, MUTED, NAMES, RULE, SURFACE, Entry, Panel, spread_out
+from simulation.pages.figures.panels import (
+    INK,
+    MUTED,
+    NAMES,
+    RULE,
+    SURFACE,
+    Entry,
+    Panel,
+    page_colours,
+    spread_out,
+)
 
 _WIDE, _SMALL = 0.57, 11.0
 """Width of a letter relative to its size, and the size of letters in legends and notes."""
@@ -108,9 +119,21 @@ def _file(drawn: Sequence[_Drawn]) -> str:
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{1.5 * width:g}" '
-        f'height="{1.5 * height:g}" font-family="{_FONT}">'
+        f'height="{1.5 * height:g}" font-family="{_FONT}">{_dark_style()}'
         f'<rect width="100%" height="100%" fill="{SURFACE}"/>{content}</svg>\n'
     )
+
+
+@cache
+def _dark_style() -> str:
+    """Return the dark form of every colour, for where a reader prefers it."""
+    dark = page_colours(dark_mode=True)
+    rules = "".join(
+        f'[{what}="{colour}"]{{{what}:{dark[name]}}}'
+        for colour, name in NAMES.items()
+        for what in ("fill", "stroke")
+    )
+    return f"<style>@media (prefers-color-scheme: dark){{{rules}}}</style>"
 
 
 def text_width(words: str, size: float = LETTER) -> float:
