@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from markupsafe import Markup
@@ -24,7 +25,7 @@ from simulation.analysis.vocabulary import (
 )
 from simulation.pages.deployment import HOW_TO_PROJECT, projection_sections, run_projections
 from simulation.pages.figures.rendering import Draw, Plot
-from simulation.pages.figures.users import draw_summary, evaluated_rounds
+from simulation.pages.figures.users import HELD_AGAINST, draw_summary, evaluated_rounds
 from simulation.pages.page import Section, figures, page, paragraph, render_template
 from simulation.pages.run_sections import (
     completion_sections,
@@ -36,7 +37,7 @@ from simulation.pages.run_sections import (
 )
 from simulation.pages.words import components_in_words, run_in_words
 from simulation.storage.run_files import RunFiles
-from simulation.storage.summary import NEARLY_ALL, DatasetSummary, DirectionSummary, Summary
+from simulation.storage.summary import NEARLY_ALL, DirectionSummary, Summary
 
 
 def answer_sentence(summary: Summary) -> str:
@@ -65,13 +66,9 @@ def _price(spent: DirectionSummary) -> str:
     return size(spent.message_mean_per_user) + carried
 
 
-_ALONE = ("rmse", "sign_accuracy")
-"""The metrics of `Summary.nothing_sent`."""
-
-
 def _against(summary: Summary, metric: Metric) -> float | None:
     """Return what is reached with nothing sent, if a metric was measured then too and something is sent."""
-    return summary.nothing_sent if metric.column in _ALONE and _sends(summary) else None
+    return summary.nothing_sent if metric.column in HELD_AGAINST and _sends(summary) else None
 
 
 def _accuracy_in_words(summary: Summary) -> str:
@@ -173,24 +170,22 @@ def _headed(metric: Metric, summary: Summary) -> str:
     return f"{metric.label} at {summary.accuracy.k}" if metric.column.endswith("_at_k") else metric.label
 
 
-_PREDICTIONS = (
-    "Predictions for each true rating: the dot is their median, the bar the middle 50 %, the line the middle "
-    "90 %. Dashed: perfect predictions."
-)
-
-
 def _summary_plot(run: RunFiles) -> Plot:
     """Return the figure of a run's three answers."""
     metric = main_metric(run.summary.accuracy.metrics())
-    reading = _PREDICTIONS if metric else ""
+    reading = (
+        "Dots and bars: median, middle 50 % and 90 % of the predictions; dashed: perfect ones."
+        if metric
+        else ""
+    )
     if metric and len(evaluated_rounds(run.rounds, metric)) > 1:
         reading = "Accuracy: one point per evaluated round."
     return Plot(
         "summary",
         "The run at a glance",
-        f"{reading} Bytes count whole messages in both directions.",
+        f"{reading} Bytes count whole messages in both directions.".strip(),
         f"Accuracy, ε per user, and bytes per user, median {size(float(np.median(run.bytes_per_user)))}.",
-        lambda: draw_summary(run),
+        partial(draw_summary, run),
         full_width=True,
     )
 
@@ -198,17 +193,16 @@ def _summary_plot(run: RunFiles) -> Plot:
 def run_page(
     run: RunFiles, config_text: str, population: float | None, draw: Draw, declared: Sequence[str] = ()
 ) -> str:
-    """Return the page of a run."""
+    """Return the page of a run: its files, the text of config.yaml, what is said of declared promises."""
     summary = run.summary
-    notes = [*declared, *_left_out(summary), *summary.notes, *_unknown_entities(summary.dataset)]
+    notes = [*declared, *summary.notes, *_left_out(summary)]
     answer = render_template(
         "answered.html",
         sentence=answer_sentence(summary),
         picture=figures([draw(_summary_plot(run))]),
         tiles=_tiles(summary),
     )
-    projected = projection_sections(run_projections(run, population) if population else [], population)
-    sections = [
+    folded = [
         *example_sections(run),
         *ranking_sections(run),
         Section("users", "Bytes and ε per user", (user_table(run),)),
@@ -217,34 +211,27 @@ def run_page(
         *completion_sections(run, draw),
         _provenance(run, config_text, projected=population is not None),
     ]
-    folded = [replace(section, folded=True) for section in sections]
-    open_sections = [*projected, *_sent_sections(run)]
-    return page(summary.name, "dprec run", run_in_words(run), notes, [*open_sections, *folded], answer)
-
-
-def _sent_sections(run: RunFiles) -> list[Section]:
-    """Return the section with the messages of one user, if anything is sent."""
-    drawing = drawing_of(run)
-    if drawing is None:
-        return []
-    return [Section("sent", "What leaves one device", (render_template("sent.svg", drawing=drawing),))]
+    sections = projection_sections(run_projections(run, population) if population else [], population)
+    if drawing := drawing_of(run):
+        sent = render_template("sent.svg", drawing=drawing)
+        sections = [*sections, Section("sent", "What leaves one device", (sent,))]
+    sections = [*sections, *(replace(section, folded=True) for section in folded)]
+    return page(summary.name, "dprec run", run_in_words(run), notes, sections, answer)
 
 
 def _left_out(summary: Summary) -> list[str]:
-    """Say why figures of the first k items are left out, if they are."""
-    share, k = summary.accuracy.whole_lists, summary.accuracy.k
-    if share is None or share < NEARLY_ALL:
-        return []
-    return [
-        f"Precision, recall and F-score at {k} are left out: {share:.0%} of the users have at most {k} "
-        "candidates, so that any list holds them all."
-    ]
-
-
-def _unknown_entities(dataset: DatasetSummary) -> list[str]:
+    """Say why figures of the first k items are left out, if they are, and who is only in the test ratings."""
+    (share, k), dataset = (summary.accuracy.whole_lists, summary.accuracy.k), summary.dataset
+    said = []
+    if share is not None and share >= NEARLY_ALL:
+        said.append(
+            f"Precision, recall and F-score at {k} are left out: {share:.0%} of the users have at most {k} "
+            "candidates, so that any list holds them all."
+        )
     counts = (("user", dataset.users_only_in_test), ("item", dataset.items_only_in_test))
-    unknown = [plural(count, entity) for entity, count in counts if count]
-    return [f"Only in the test ratings, never in the training ratings: {listed(unknown)}."] if unknown else []
+    if unknown := [plural(count, entity) for entity, count in counts if count]:
+        said.append(f"Only in the test ratings, never in the training ratings: {listed(unknown)}.")
+    return said
 
 
 def _provenance(run: RunFiles, config_text: str, *, projected: bool) -> Section:

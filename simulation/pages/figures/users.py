@@ -87,7 +87,7 @@ def evaluated_rounds(rounds: Sequence[RoundRecord], metric: Metric) -> list[tupl
 
 def draw_rounds(run: RunFiles, metric: Metric, baseline: float | None) -> Panel:
     """Draw accuracy against the cumulative bytes per user, and what is reached with nothing sent across."""
-    baseline = baseline if metric.column in _HELD_AGAINST else None
+    baseline = baseline if metric.column in HELD_AGAINST else None
     rounds = evaluated_rounds(run.rounds, metric)
     spent = [total / run.summary.traffic.users for _, total, _ in rounds]
     values = [value for _, _, value in rounds]
@@ -112,13 +112,13 @@ def draw_rounds(run: RunFiles, metric: Metric, baseline: float | None) -> Panel:
     return chart(f"{metric.label} by round", x, y, lines, notes=notes, width=_THIRD, height=180)
 
 
-_HELD_AGAINST = ("rmse", "sign_accuracy")
+HELD_AGAINST = ("rmse", "sign_accuracy")
 """The metrics of `Summary.nothing_sent`."""
 
 
 def _worse(metric: Metric, reached: float, baseline: float | None) -> list[str]:
     """Say that a run is worse than nothing sent, if it is."""
-    if baseline is None or metric.column not in _HELD_AGAINST or not metric.better(baseline, reached):
+    if baseline is None or metric.column not in HELD_AGAINST or not metric.better(baseline, reached):
         return []
     return [f"Worse than nothing sent, by {number(abs(reached - baseline), metric.digits - 1)}."]
 
