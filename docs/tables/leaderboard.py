@@ -106,12 +106,9 @@ def in_words(held: Committed, evaluation: Evaluation) -> str:
 def _board(held: Committed, evaluation: Evaluation, results: Sequence[ProtocolResult]) -> str:
     metric = evaluation.metric
     ranked = sorted(results, key=lambda result: metric.sort_key(result.mean(metric.column) or 0.0))
-    protocol: ResultColumn = text_column(
-        "protocol", lambda result: f"`{result.name}` ({held.source(result)})"
-    )
     composed = composed_column(results)
     columns = [
-        protocol,
+        text_column("protocol", lambda result: f"`{result.name}` ({held.source(result)})"),
         accuracy_column(rounded(metric)),
         gain_column(metric, by_evaluation(held.results)[evaluation]),
         *PRICE,
@@ -123,10 +120,8 @@ def _board(held: Committed, evaluation: Evaluation, results: Sequence[ProtocolRe
     ]
     caption = f"*{in_words(held, evaluation)}, {metric.direction}.*"
     tuned = sorted({ratings for result in results if (ratings := held.tuned_on(result))})
-    notes = (
-        [f"† Settings were chosen on train ratings of {listed(tuned)}, which no ε counts."] if tuned else []
-    )
-    return "\n\n".join([caption, column_table(columns, ranked), *notes])
+    chosen = f"\n\n† Settings were chosen on train ratings of {listed(tuned)}, which no ε counts."
+    return f"{caption}\n\n{column_table(columns, ranked)}{chosen if tuned else ''}"
 
 
 def gain_column(metric: Metric, results: Sequence[ProtocolResult]) -> ResultColumn:

@@ -29,7 +29,6 @@ class Series:
     label: str
     x: Floats
     y: Floats
-    """Shape (places,), as x and the deviation."""
     words: Sequence[str]
     """What each place shows when it is pointed at."""
     deviation: Floats | None = None
@@ -66,16 +65,12 @@ def _series(
 
 def _across(results: Iterable[ProtocolResult], metric: Metric, x: Axis) -> list[Series]:
     """Return lines across a panel: of baselines and protocols without privacy, nothing sent as the first."""
-    ordered = sorted(results, key=lambda result: result.baseline != NOTHING_SENT)
-    return [
-        replace(line, deviation=None, flat=True, baseline=result.baseline is not None)
-        for result in ordered
-        for line in _series(
-            NOTHING_SENT if result.baseline == NOTHING_SENT else shortened(result.name),
-            [(x.low, result), (x.high, result)],
-            metric,
-        )
-    ]
+    lines = []
+    for result in sorted(results, key=lambda result: result.baseline != NOTHING_SENT):
+        label = NOTHING_SENT if result.baseline == NOTHING_SENT else shortened(result.name)
+        for line in _series(label, [(x.low, result), (x.high, result)], metric):
+            lines.append(replace(line, deviation=None, flat=True, baseline=result.baseline is not None))
+    return lines
 
 
 def _in_words(result: ProtocolResult, metric: Metric, spent: str | None) -> str:
@@ -92,14 +87,9 @@ def _marked(name: str, results: Sequence[ProtocolResult]) -> str:
 
 
 def _panel(
-    title: str,
-    x: Axis,
-    series: Sequence[Series],
-    metric: Metric,
-    looks: Looks,
-    extra: Sequence[Mark] = (),
-    legend: Sequence[Entry] = (),
-) -> Panel:
+    title: str, x: Axis, series: Sequence[Series], metric: Metric, looks: Looks,
+    extra: Sequence[Mark] = (), legend: Sequence[Entry] = (),
+) -> Panel:  # fmt: skip
     """Return a panel with at most six named lines, the others thin and grey, and baselines behind them."""
     bars = np.concatenate([[], *(each.bars("").y for each in series if each.deviation is not None)])
     values: dict[str, list[float]] = {}
@@ -256,18 +246,14 @@ def draw_accuracy_against_bytes(
     sent has no place on a logarithmic axis.
     """
     competing = [result for result in results if result.baseline is None]
-    known = {
-        "messages": [(result.bytes_per_user, result) for result in competing],
-        "the network": [(result.network_bytes_per_user, result) for result in competing],
-    }
     panels = []
-    for what, spent in known.items():
+    for what, of in (("messages", "bytes_per_user"), ("the network", "network_bytes_per_user")):
         points = [
             point
-            for bytes_, result in spent
-            for point in _series(
-                _marked(result.name, [result]), [(bytes_, result)], metric, f"{size(bytes_ or 0)} of {what}"
-            )
+            for result in competing
+            if (spent := getattr(result, of))
+            for label, said in [(_marked(result.name, [result]), f"{size(spent)} of {what}")]
+            for point in _series(label, [(spent, result)], metric, said)
         ]
         if points:
             x = log_axis([float(each.x[0]) for each in points], "bytes per user, both ways", in_bytes=True)

@@ -14,18 +14,7 @@ from simulation.analysis.protocol_results import ProtocolResult, by_protocol
 from simulation.pages.figures.axes import level_axis, log_axis, plain_axis
 from simulation.pages.figures.looks import DASHES, Look
 from simulation.pages.figures.marks import Axis, Line, Mark, Text, stairs
-from simulation.pages.figures.panels import (
-    INK,
-    MUTED,
-    SERIES,
-    SURFACE,
-    Entry,
-    Panel,
-    chart,
-    printable,
-    ramp,
-    shortened,
-)
+from simulation.pages.figures.panels import INK, MUTED, SERIES, SURFACE, Entry, Panel, chart, ramp, shortened
 from simulation.pages.figures.rendering import Plot
 
 _FEW_SYMBOLS = 12
@@ -60,7 +49,7 @@ def _expected(mechanisms: Sequence[tuple[str, Look, DeviceChannel]]) -> Panel:
         dashes, shown = DASHES[place % len(DASHES)], _shown(np.arange(noise.ratings.size))
         own, read = noise.ratings[shown], noise.expected[shown]
         words = [
-            f"{printable(label)}: a true {at:g} is read as {mean:.2f} on average"
+            f"{shortened(label, _LONGEST)}: a true {at:g} is read as {mean:.2f} on average"
             for at, mean in zip(own, read, strict=True)
         ]
         lines.append(Line(noise.ratings, noise.expected, colour, dashes=dashes))

@@ -49,6 +49,11 @@ def page_colours(*, dark_mode: bool) -> dict[str, str]:
     return {name: _DARK[token] if dark_mode else token for token, name in NAMES.items()}
 
 
+def darkened(colour: str) -> str:
+    """Return the dark form of a colour."""
+    return _DARK[colour]
+
+
 def ramp(count: int) -> list[str]:
     """Return colours for ordered things, from low to high."""
     if count <= 1:
