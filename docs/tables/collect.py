@@ -97,7 +97,7 @@ def _split(files: ComparisonFiles, result: ProtocolResult) -> str:
 
 def main() -> None:
     """Write the summary of a comparison, and how it was made beside it."""
-    parser = argparse.ArgumentParser(description="Keep the summary of a comparison with the project.")
+    parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("directory", type=Path, metavar="DIR", help="a finished comparison")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="CSV")
     parser.add_argument("--command", required=True, help="what was typed, with PATH/TO for the data")

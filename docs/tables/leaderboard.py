@@ -76,15 +76,12 @@ def _chosen(results: Sequence[ProtocolResult], names: Sequence[str], summary: st
 
 def _by_budget(results: Sequence[ProtocolResult], metric: Metric) -> str:
     """Return a table with a row for each protocol and a column for each budget."""
-    held = {(result.name, result.budget): result for result in results}
+    held = {(each.name, each.budget): number(each.mean(metric.column), metric.digits) for each in results}
     budgets = sorted({each.budget for each in results}, key=lambda budget: budget or 0.0)
 
     def at(budget: float | None) -> TableColumn[str]:
-        def text(name: str) -> str:
-            result = held.get((name, budget))
-            return number(result.mean(metric.column), metric.digits) if result else ""
-
-        return replace(text_column("no budget" if budget is None else f"ε = {budget:g}", text), numeric=True)
+        title = "no budget" if budget is None else f"ε = {budget:g}"
+        return replace(text_column(title, lambda name: held.get((name, budget), "")), numeric=True)
 
     first: TableColumn[str] = text_column(metric.label, "`{}`".format)
     return column_table([first, *map(at, budgets)], list(by_protocol(results)))

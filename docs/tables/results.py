@@ -87,9 +87,8 @@ class System:
     short: str
     """As a source in a table."""
     presets: tuple[str, ...]
-    """Those that follow the paper."""
     references: tuple[str, ...]
-    """Those that the paper compares with."""
+    """Those that follow the paper, and those that it compares with."""
     variants: tuple[str, ...]
     """Ours."""
 

@@ -8,21 +8,10 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
+from dprec import components as kinds
 from dprec.accounting import Guarantee
 from dprec.binarization import binary_scale
-from dprec.components import (
-    Deviation,
-    Options,
-    Registry,
-    as_values,
-    deviations,
-    group_of,
-    imported,
-    kind_of,
-    published_of,
-    reference_of,
-    summary_of,
-)
+from dprec.components import Deviation, Options, Registry, as_values, kind_of, summary_of
 from dprec.datasets import Dataset
 from dprec.errors import InputError, within
 from dprec.ratings import RatingScale
@@ -110,7 +99,7 @@ def describe(config: RunConfig) -> Description:
     with within("protocol"):
         sent, guarantee = protocol.sent(example), guarantee_of(protocol, example.shape)
     settings = tuple(_lines(type(protocol), protocol, "", components=True))
-    return Description(config.name, parts, example, sent, guarantee, settings, deviations(picked))
+    return Description(config.name, parts, example, sent, guarantee, settings, kinds.deviations(picked))
 
 
 def as_json(description: Description) -> dict[str, Any]:
@@ -163,7 +152,7 @@ def _lines(
     for field in dataclasses.fields(component):
         if field.name == "kind":
             continue
-        key, group = prefix + field.name, group_of(component, field.name)
+        key, group = prefix + field.name, kinds.group_of(component, field.name)
         default = REQUIRED if field.default is dataclasses.MISSING else field.default
         value = default if held is None else getattr(held, field.name)
         inner = value if isinstance(value, Options) else None
@@ -172,7 +161,7 @@ def _lines(
         if group is not None:
             yield from _lines(group, inner, f"{key}.", components=components)
             continue
-        published = published_of(field)
+        published = kinds.published_of(field)
         paper = (published.values, published.source) if published else ((), "")
         accepts = _accepted(properties.get(field.name, {}), definitions)
         yield SettingLine(key, value, default, *paper, field.metadata.get("description", ""), accepts)
@@ -217,7 +206,7 @@ def described_components(name: str) -> list[ComponentDescription]:
     plural, _, kind = name.rpartition("/")
     registries = [each for each in every if plural in ("", f"{each.name}s")]
     if ":" in kind:
-        component = imported(kind, Options)
+        component = kinds.imported(kind, Options)
         registries = [each for each in registries if issubclass(component, each.base)]
         if not registries:
             accepted = ", ".join(each.base.__name__ for each in every)
@@ -229,7 +218,7 @@ def described_components(name: str) -> list[ComponentDescription]:
 
 def _description(what: str, own: type[Options]) -> ComponentDescription:
     words, settings = inspect.cleandoc(own.__doc__ or ""), tuple(_lines(own, None, "", components=False))
-    return ComponentDescription(what, kind_of(own), words, own.papers, reference_of(own), settings)
+    return ComponentDescription(what, kind_of(own), words, own.papers, kinds.reference_of(own), settings)
 
 
 def _resolved(schema: _Schema, definitions: _Schema) -> _Schema:

@@ -8,12 +8,12 @@ import numpy as np
 from markupsafe import Markup
 
 from dprec.accounting import COMPARABLE_UNITS
+from simulation.analysis import vocabulary
 from simulation.analysis.columns import ANY_TWO, LOSSES, SERVER_SEES, STATUS, ResultColumn, composed_column
 from simulation.analysis.drawing import drawing_of
 from simulation.analysis.protocol_results import ProtocolResult, metrics_of, result_of
 from simulation.analysis.vocabulary import (
     DASH,
-    TRUST_IN_WORDS,
     Metric,
     headlines,
     listed,
@@ -23,18 +23,11 @@ from simulation.analysis.vocabulary import (
     plural,
     size,
 )
+from simulation.pages import run_sections as parts
 from simulation.pages.deployment import HOW_TO_PROJECT, projection_sections, run_projections
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.figures.users import HELD_AGAINST, draw_summary, evaluated_rounds
 from simulation.pages.page import Section, figures, page, paragraph, render_template
-from simulation.pages.run_sections import (
-    completion_sections,
-    example_sections,
-    noise_sections,
-    ranking_sections,
-    rounds_sections,
-    user_table,
-)
 from simulation.pages.words import components_in_words, run_in_words
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import NEARLY_ALL, DirectionSummary, Summary
@@ -44,7 +37,7 @@ def answer_sentence(summary: Summary) -> str:
     """Return the figures of a run in a few sentences; what is worse than nothing sent says so first."""
     result = result_of(summary)
     accurate = _accuracy_in_words(summary)
-    if not _sends(summary):
+    if not summary.traffic.uplink.message_bytes:
         return f"{accurate or 'No accuracy was measured'}, with nothing sent."
     if not accurate:
         deployed = summary.devices == "deployed"
@@ -56,19 +49,19 @@ def answer_sentence(summary: Summary) -> str:
     )
 
 
-def _sends(summary: Summary) -> bool:
-    return summary.traffic.uplink.message_bytes > 0
-
-
 def _price(spent: DirectionSummary) -> str:
+    return size(spent.message_mean_per_user) + "".join(f" ({each})" for each in _on_the_network(spent))
+
+
+def _on_the_network(spent: DirectionSummary) -> list[str]:
     network = spent.network_mean_per_user
-    carried = "" if network is None else f" ({size(network)} on the network)"
-    return size(spent.message_mean_per_user) + carried
+    return [] if network is None else [f"{size(network)} on the network"]
 
 
 def _against(summary: Summary, metric: Metric) -> float | None:
     """Return what is reached with nothing sent, if a metric was measured then too and something is sent."""
-    return summary.nothing_sent if metric.column in HELD_AGAINST and _sends(summary) else None
+    sends = summary.traffic.uplink.message_bytes > 0
+    return summary.nothing_sent if metric.column in HELD_AGAINST and sends else None
 
 
 def _accuracy_in_words(summary: Summary) -> str:
@@ -124,16 +117,15 @@ def _bound(proved: float | None, claimed: float | None, word: str) -> str:
 def _tiles(summary: Summary) -> Markup:
     result, accuracy = result_of(summary), summary.accuracy.metrics()
     tiles = [
-        (_headed(metric, summary), f"{value:.{metric.digits}f}", _baseline_beside(metric, summary))
+        (_headed(metric, summary), f"{value:.{metric.digits}f}", _beside(metric, summary))
         for metric in headlines(metrics_of([result]))
         if (value := accuracy.get(metric.column)) is not None
     ]
-    tiles.append((STATUS.title, result.status, TRUST_IN_WORDS[result.trust]))
+    tiles.append((STATUS.title, result.status, vocabulary.TRUST_IN_WORDS[result.trust]))
     tiles += _loss_tiles(result)
     tiles.append((SERVER_SEES.title, result.server_sees, plural(summary.traffic.rounds, "round")))
     for name, spent in (("up", summary.traffic.uplink), ("down", summary.traffic.downlink)):
-        network = spent.network_mean_per_user
-        detail = "in messages, mean" + ("" if network is None else f"; {size(network)} on the network")
+        detail = "; ".join(["in messages, mean", *_on_the_network(spent)])
         tiles.append((f"bytes {name} per user", size(spent.message_mean_per_user), detail))
     return render_template("tiles.html", tiles=tiles)
 
@@ -160,10 +152,10 @@ def _tile(column: ResultColumn, result: ProtocolResult) -> tuple[str, str, str]:
     return column.title, figure, detail
 
 
-def _baseline_beside(metric: Metric, summary: Summary) -> str:
+def _beside(metric: Metric, summary: Summary) -> str:
     baseline = _against(summary, metric)
-    beside = "" if baseline is None else f"; {number(baseline, metric.digits)} with nothing sent"
-    return metric.direction + beside
+    words = "" if baseline is None else f"; {number(baseline, metric.digits)} with nothing sent"
+    return metric.direction + words
 
 
 def _headed(metric: Metric, summary: Summary) -> str:
@@ -203,12 +195,12 @@ def run_page(
         tiles=_tiles(summary),
     )
     folded = [
-        *example_sections(run),
-        *ranking_sections(run),
-        Section("users", "Bytes and ε per user", (user_table(run),)),
-        *noise_sections(run, draw),
-        *rounds_sections(run),
-        *completion_sections(run, draw),
+        *parts.example_sections(run),
+        *parts.ranking_sections(run),
+        Section("users", "Bytes and ε per user", (parts.user_table(run),)),
+        *parts.noise_sections(run, draw),
+        *parts.rounds_sections(run),
+        *parts.completion_sections(run, draw),
         _provenance(run, config_text, projected=population is not None),
     ]
     sections = projection_sections(run_projections(run, population) if population else [], population)

@@ -57,21 +57,17 @@ def told_apart(names: Iterable[str], looks: Looks) -> dict[str, Look]:
     apart: dict[str, Look] = {}
     for name in names:
         own = looks[name]
-        before = sum(other.colour == own.colour for other in apart.values())
-        dashes = DASHES[(before + (own.dashes == DASHES[1])) % len(DASHES)]
-        apart[name] = Look(own.colour, own.marker, dashes)
+        before = sum(other.colour == own.colour for other in apart.values()) + (own.dashes == DASHES[1])
+        apart[name] = Look(own.colour, own.marker, DASHES[before % len(DASHES)])
     return apart
 
 
 def trust_legend(looks: Iterable[Look]) -> list[Entry]:
     """Return what the colours of some looks stand for."""
     held = {look.colour for look in looks}
-    legend = [
-        Entry(TRUST_IN_WORDS[trust], colour, marker, None)
-        for trust, (colour, marker) in TRUST_LOOKS.items()
-        if colour in held
-    ]
-    return legend + [Entry("without privacy", REFERENCE, "o", None)] * (REFERENCE in held)
+    known = [(TRUST_IN_WORDS[trust], *look) for trust, look in TRUST_LOOKS.items()]
+    known.append(("without privacy", REFERENCE, "o"))
+    return [Entry(*each, None) for each in known if each[1] in held]
 
 
 _MOST_NAMED = 6

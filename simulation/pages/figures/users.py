@@ -167,9 +167,7 @@ def _unbounded_in_words(privacy: PrivacySummary) -> str:
     return "no privacy: the server\nsees true ratings" if privacy.trusts_server else "the loss has no bound"
 
 
-_MOST_GROUPS = 12
-
-PREDICTION_QUANTILES = (5, 25, 50, 75, 95)
+_MOST_GROUPS, PREDICTION_QUANTILES = 12, (5, 25, 50, 75, 95)
 
 
 def _predictions(ratings: Floats, predictions: Floats, colour: str) -> Panel:
