@@ -12,7 +12,7 @@ from dprec.channel import Channel
 from simulation.analysis.columns import TableColumn, figure_column, text_column, written_column
 from simulation.analysis.protocol_results import metrics_of, result_of
 from simulation.analysis.vocabulary import DASH, Metric, loss, number, profiles_compared
-from simulation.pages.figures.completions import cross_domain_plots, draw_completion, numbers
+from simulation.pages.figures.completions import alter_ego_plots, draw_completion, numbers
 from simulation.pages.figures.noise import draw_noise
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.page import Section, figures, paragraph, table
@@ -35,34 +35,34 @@ _USER_FIGURES = {
 
 _STATISTICS = ("mean", "smallest", "5th percentile", "median", "95th percentile", "largest")
 
-_UserFigure = tuple[str, Sequence[float]]
-"""What a figure is called, and its statistics over the users."""
+_Figures = tuple[str, Sequence[float]]
+"""What a line is called, and its figures."""
 
 
 def user_table(run: RunFiles) -> Markup:
     """Return how every figure that applies is distributed over the users."""
     privacy = run.summary.privacy
     compared = profiles_compared(privacy.epsilon_per_user.max, hides_rated_items=privacy.hides_rated_items)
-    lines: list[_UserFigure] = []
+    lines: list[_Figures] = []
     for column, label in _USER_FIGURES.items():
         known = run.traffic[column][np.isfinite(run.traffic[column])]
         if known.size:
             statistics = [float(known.mean()), *np.percentile(known, (0, 5, 50, 95, 100)).tolist()]
             lines.append((f"{label}{compared}" if "per user" in label else label, statistics))
 
-    columns: list[TableColumn[_UserFigure]] = [text_column("per user", itemgetter(0))]
+    columns: list[TableColumn[_Figures]] = [text_column("per user", itemgetter(0))]
     columns += [
-        TableColumn(name, "", partial(_statistic, place), partial(_written, place))
+        TableColumn(name, "", partial(_figure, place), partial(_written, place))
         for place, name in enumerate(_STATISTICS)
     ]
     return table(f"How {run.summary.traffic.users:,} users differ", columns, lines)
 
 
-def _statistic(place: int, line: _UserFigure) -> float:
+def _figure(place: int, line: _Figures) -> float:
     return line[1][place]
 
 
-def _written(place: int, line: _UserFigure) -> str:
+def _written(place: int, line: _Figures) -> str:
     """Write a loss, a count, or the mean of counts."""
     label, value = line[0], line[1][place]
     return loss(value) if "ε" in label else number(value, 0 if value == round(value) or value >= 100 else 1)
@@ -182,7 +182,8 @@ def completion_sections(run: RunFiles, draw: Draw) -> list[Section]:
             full_width=True,
         )
         content.append(figures([draw(plot)]))
-    if plots := cross_domain_plots(_with_names(diagnostics, run.summary.item_names)):
+    content += [_layers_table(diagnostics)] if diagnostics.get("layers") else []
+    if plots := alter_ego_plots(_with_names(diagnostics, run.summary.item_names)):
         content.append(figures([draw(plot) for plot in plots]))
     rows = [
         (key.replace("x_sim", "X-Sim").replace("_", " "), _shown(value))
@@ -195,6 +196,24 @@ def completion_sections(run: RunFiles, draw: Draw) -> list[Section]:
     content += [table("Diagnostics", columns, rows, sortable=False)] if rows else []
     heading = f"What the completion learned ({run.summary.completion})"
     return [Section("completion-section", heading, tuple(content))]
+
+
+_LAYERS = {"NN": "away from bridges", "NB": "next to a bridge", "BB": "bridges"}
+
+
+def _layers_table(diagnostics: dict[str, Any]) -> Markup:
+    """Return how many items every layer of two domains has, and how many edges were kept between them."""
+    sides, edges = ("source", "target"), diagnostics["edges"]
+    counts = {f"{name}: {words}": name for name, words in _LAYERS.items()}
+    lines = [(words, [diagnostics["layers"][side][name] for side in sides]) for words, name in counts.items()]
+    lines += [(f"edges, {name}", edges[name]) for name in ("NN to NB", "NB to BB")]
+    lines.append(("edges between the domains", [edges["between the domains"]] * 2))
+    columns: list[TableColumn[_Figures]] = [text_column("items", itemgetter(0))]
+    columns += [
+        figure_column(str(diagnostics["domains"][side]), "", partial(_figure, place), 0)
+        for place, side in enumerate(sides)
+    ]
+    return table("The two domains as layers", columns, lines, sortable=False)
 
 
 def _with_names(diagnostics: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

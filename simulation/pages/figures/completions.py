@@ -1,4 +1,4 @@
-"""What a completion learned: a mixture of Gaussians, and layers and an AlterEgo across domains."""
+"""What a completion learned: a mixture of Gaussians, or an AlterEgo across domains."""
 
 import math
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ import numpy as np
 
 from simulation.pages.figures.axes import plain_axis
 from simulation.pages.figures.looks import DASHES
-from simulation.pages.figures.marks import Axis, Line, Mark, Text
-from simulation.pages.figures.panels import INK, MUTED, SERIES, Panel, chart, ramp, shortened
+from simulation.pages.figures.marks import Axis, Line
+from simulation.pages.figures.panels import INK, SERIES, Panel, chart, ramp, shortened
 from simulation.pages.figures.rendering import Plot
 
 
@@ -47,26 +47,12 @@ def draw_completion(trace: Sequence[float], pi: Sequence[float], sigma: Sequence
     return [steps, chart("Noise estimated by the mixture", x, y, lines)]
 
 
-_LAYERS = {"NN": "away from bridges", "NB": "next to a bridge", "BB": "bridge"}
-
-
-def cross_domain_plots(diagnostics: dict[str, Any]) -> list[Plot]:
-    """Return the plots of a run's diagnostics; none for other protocols."""
-    layers, ego = diagnostics.get("layers"), diagnostics.get("alter_ego")
-    if not layers:
-        return []
-    shown = Plot(
-        "layers",
-        "The two domains as layers",
-        "BB items have an edge into the other domain, NB items one to a BB item, NN items neither.",
-        "; ".join(
-            f"{diagnostics['domains'][each]}: {sum(own.values()):,} items" for each, own in layers.items()
-        ),
-        partial(_draw_layers, diagnostics),
-    )
+def alter_ego_plots(diagnostics: dict[str, Any]) -> list[Plot]:
+    """Return the plot of one user's ratings before and after replacement, if there is one."""
+    ego = diagnostics.get("alter_ego")
     if not ego:
-        return [shown]
-    alter_ego = Plot(
+        return []
+    plot = Plot(
         "alter-ego",
         "One user's AlterEgo",
         f"What user {ego['user']} rated in the source domain, and what stands for it in the target domain.",
@@ -74,35 +60,7 @@ def cross_domain_plots(diagnostics: dict[str, Any]) -> list[Plot]:
         partial(_draw_alter_ego, diagnostics),
         full_width=True,
     )
-    return [shown, alter_ego]
-
-
-def _draw_layers(diagnostics: dict[str, Any]) -> list[Panel]:
-    """Draw the layers of both domains with their counts, and the edges kept between them."""
-    edges = diagnostics["edges"]
-    between = edges["NN to NB"], edges["NB to BB"]
-    marks: list[Mark] = []
-    for side, domain in enumerate(("source", "target")):
-        at, name = 0.5 + 1.7 * side, diagnostics["domains"][domain]
-        heading = shortened(name if name == domain else f"{name} ({domain})")
-        marks.append(Text(at, 2.75, heading, INK, bold=True))
-        for place, (layer, words) in enumerate(_LAYERS.items()):
-            up = 2.2 - place
-            left, right, low, high = at - 0.48, at + 0.48, up - 0.29, up + 0.29
-            count = f"{layer}  {diagnostics['layers'][domain][layer]:,}"
-            marks += [
-                Line([left, right, right, left], [low, low, high, high], ramp(4)[1 + side], 0, fill=0.3),
-                Text(at, up, count, INK, shift=(0, -8), size=14, bold=True),
-                Text(at, up, words, MUTED, shift=(0, 9), size=11),
-            ]
-            if place < 2:
-                kept = f"{between[place][side]:,} edges"
-                marks.append(Line([at, at], [low, low - 0.42], MUTED, 1.2))
-                marks.append(Text(at, low - 0.21, kept, MUTED, "start", (6, 0), 11))
-    marks.append(Line([0.98, 1.72], [0.2, 0.2], MUTED, 1.2))
-    for down, words in ((-20, f"{edges['between the domains']:,}"), (-8, "edges")):
-        marks.append(Text(1.35, 0.2, words, MUTED, shift=(0, down), size=11))
-    return [Panel("", Axis(0, 2.7), Axis(-0.15, 2.9), marks, height=260)]
+    return [plot]
 
 
 def _draw_alter_ego(diagnostics: dict[str, Any]) -> list[Panel]:
