@@ -22,14 +22,9 @@ Schema = Mapping[str, Any]
 Link = Callable[[Schema], str | None]
 
 _BOUNDS = {
-    "minimum": "≥ {}",
-    "exclusiveMinimum": "> {}",
-    "maximum": "≤ {}",
-    "exclusiveMaximum": "< {}",
-    "minLength": "at least {} characters",
-    "maxLength": "at most {} characters",
-    "minItems": "at least {} entries",
-    "pattern": "matches `{}`",
+    **{"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", "exclusiveMaximum": "< {}"},
+    **{"minLength": "at least {} characters", "maxLength": "at most {} characters"},
+    **{"minItems": "at least {} entries", "pattern": "matches `{}`"},
 }
 _WORDS = {"boolean": "true or false", "string": "text", "object": "mapping", "null": "null"}
 _SECTION_OF_A_DOCSTRING = re.compile(r"\n\n\w[\w ]*\n-{3,}\n")
@@ -89,17 +84,12 @@ def default_in_words(schema: Schema, required: bool) -> str:
 def key_table(schema: Schema, definitions: Schema, link: Link) -> str:
     """Return the table of an object's keys, described as they are or as what they refer to is."""
     required = schema.get("required", ())
-    rows = [
-        (
-            f"`{key}`",
-            type_in_words(value, link),
-            default_in_words(value, key in required),
-            range_in_words(value),
-            description(value) or description(definitions.get(referred(value), {})),
-        )
-        for key, value in schema["properties"].items()
-        if key != "kind"
-    ]
+    rows = []
+    for key, value in schema["properties"].items():
+        default = default_in_words(value, key in required)
+        words = description(value) or description(definitions.get(referred(value), {}))
+        if key != "kind":
+            rows.append((f"`{key}`", type_in_words(value, link), default, range_in_words(value), words))
     return table(("key", "type", "default", "range", "meaning"), rows) if rows else ""
 
 

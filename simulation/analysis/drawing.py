@@ -33,7 +33,6 @@ _BETWEEN: dict[tuple[Trust, str], str] = {
 }
 """Who stands between devices and server, for what kind of report."""
 
-
 _LONGEST = 16
 """Letters of a user's id for which a drawing has room."""
 

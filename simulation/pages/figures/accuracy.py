@@ -166,10 +166,8 @@ _BESIDE = (
 )
 """Where a name may stand beside its point: which end of it, and how far to the right and below."""
 
-_Box = tuple[float, float, float, float]
 
-
-def _overlap(one: _Box, other: _Box) -> bool:
+def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
@@ -196,9 +194,8 @@ class EpsilonAxis:
     @property
     def name(self) -> str:
         """What it counts."""
-        if self.any_two:
-            return "ε for any two profiles"
-        return f"{'requested ' if self.asked else ''}{loss_per(self.unit)}"
+        asked = f"{'requested ' if self.asked else ''}{loss_per(self.unit)}"
+        return "ε for any two profiles" if self.any_two else asked
 
     @property
     def label(self) -> str:

@@ -77,22 +77,17 @@ def _densities(channel: Channel) -> Panel:
         own, highest = density[inner], float(density[inner].max())
         label = f"r = {channel.inputs[row]:g}" if place in labelled else ""
         lines.append(Line(values[inner], own, colour, 1.6, label=label))
-        tails += [
-            Text(
-                values[inner][end],
-                own[end],
-                f"{density[end] * step:.0%}",
-                colour,
-                shift=(0.0, -8.0),
-                size=10.5,
-            )
-            for end in (0, -1)
-            if density[end] > 1.5 * highest
-        ]
+        for end in (0, -1):
+            if density[end] > 1.5 * highest:
+                at, words = (values[inner][end], own[end]), f"{density[end] * step:.0%}"
+                tails.append(Text(*at, words, colour, shift=(0.0, -8.0), size=10.5))
         most = max(most, highest)
     x = plain_axis(float(values[0]), float(values[-1]), "what the server reads, r*")
     y = plain_axis(0, 1.12 * most, "density, by true rating r", ticks=4, grid=True)
     return chart("What the server reads", x, y, lines, tails)
+
+
+_CORNERS = np.array([[-1, 1, 1, -1], [-1, -1, 1, 1]])
 
 
 def _matrix(channel: Channel) -> Panel:
@@ -104,8 +99,7 @@ def _matrix(channel: Channel) -> Panel:
     for row, level in enumerate(levels):
         for symbol, share in enumerate(channel.probabilities[level].tolist()):
             dark = share > most / 2
-            left, right, low, high = symbol - 0.47, symbol + 0.47, row - 0.47, row + 0.47
-            corners = [left, right, right, left], [low, low, high, high]
+            corners = symbol + 0.47 * _CORNERS[0], row + 0.47 * _CORNERS[1]
             # Columns change colour halfway up the ramp, so that they stay legible in light and dark alike.
             marks.append(Line(*corners, colours[5 if dark else 0], 0, fill=0.25 + 0.75 * share / most))
             words = "0" if share == 0 else f"{share:.2f}".lstrip("0") if share < 0.995 else "1"
@@ -119,9 +113,8 @@ def _matrix(channel: Channel) -> Panel:
 
 def _shown(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the rows of a channel that a figure has room for."""
-    if rows.size <= _MOST_ROWS:
-        return rows
-    return rows[np.linspace(0, rows.size - 1, 9).round().astype(np.int64)]
+    few = rows.size <= _MOST_ROWS
+    return rows if few else rows[np.linspace(0, rows.size - 1, 9).round().astype(np.int64)]
 
 
 def _ticks(values: Floats) -> list[tuple[float, str]]:
@@ -135,10 +128,10 @@ class SampledNoise:
     protocol: str
     mechanism: str
     edges: Floats
-    """In rating units; shape (intervals + 1,)."""
+    """In rating units."""
     sampled: Floats
     theory: Floats
-    """Shares of the samples, and probabilities; shape (intervals,)."""
+    """Shares of the samples, and probabilities, between the edges."""
 
     @property
     def difference(self) -> float:
