@@ -19,9 +19,6 @@ from simulation.storage.run_files import RunFiles
 _USERS = 200
 """People of a demonstration."""
 
-_MADE_UP = ("synthetic", "synthetic-domains")
-"""Data that can be made for any number of people."""
-
 
 def drawn(config: RunConfig) -> Drawing | None:
     """Return what one of a few made-up people sends and is sent; None if nothing.
@@ -30,7 +27,7 @@ def drawn(config: RunConfig) -> Drawing | None:
     """
     alone = SimulationOptions(backend="local", workers=1)
     small = {"dataset": _few(Synthetic()), "split": Holdout(), "evaluation": EvaluationOptions()}
-    if config.dataset.kind in _MADE_UP:
+    if config.dataset.kind in ("synthetic", "synthetic-domains"):
         small = {"dataset": _few(config.dataset)}
     config = config.model_copy(update={**small, "simulation": alone})
     train, test = load_ratings(config)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -23,14 +22,9 @@ Schema = Mapping[str, Any]
 Link = Callable[[Schema], str | None]
 
 _BOUNDS = {
-    "minimum": "≥ {}",
-    "exclusiveMinimum": "> {}",
-    "maximum": "≤ {}",
-    "exclusiveMaximum": "< {}",
-    "minLength": "at least {} characters",
-    "maxLength": "at most {} characters",
-    "minItems": "at least {} entries",
-    "pattern": "matches `{}`",
+    **{"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", "exclusiveMaximum": "< {}"},
+    **{"minLength": "at least {} characters", "maxLength": "at most {} characters"},
+    **{"minItems": "at least {} entries", "pattern": "matches `{}`"},
 }
 _WORDS = {"boolean": "true or false", "string": "text", "object": "mapping", "null": "null"}
 _SECTION_OF_A_DOCSTRING = re.compile(r"\n\n\w[\w ]*\n-{3,}\n")
@@ -48,15 +42,7 @@ def referred(schema: Schema) -> str:
 
 
 def type_in_words(schema: Schema, link: Link) -> str:
-    """Return what a value may be.
-
-    Parameters
-    ----------
-    schema : mapping
-        The schema of a value.
-    link : callable
-        Returns the link to what a schema refers to; None if that has no section of its own.
-    """
+    """Return what a value may be, or the link to the section of what its schema refers to."""
     if (linked := link(schema)) is not None:
         return linked
     if "enum" in schema or "const" in schema:
@@ -96,28 +82,14 @@ def default_in_words(schema: Schema, required: bool) -> str:
 
 
 def key_table(schema: Schema, definitions: Schema, link: Link) -> str:
-    """Return the Markdown table of the keys of an object.
-
-    Parameters
-    ----------
-    schema, definitions : mapping
-        The schema of the object, and those that it refers to, by name. A key without a description has that
-        of what it refers to.
-    link : callable
-        As for `type_in_words`.
-    """
+    """Return the table of an object's keys, described as they are or as what they refer to is."""
     required = schema.get("required", ())
-    rows = [
-        (
-            f"`{key}`",
-            type_in_words(value, link),
-            default_in_words(value, key in required),
-            range_in_words(value),
-            description(value) or description(definitions.get(referred(value), {})),
-        )
-        for key, value in schema["properties"].items()
-        if key != "kind"
-    ]
+    rows = []
+    for key, value in schema["properties"].items():
+        default = default_in_words(value, key in required)
+        words = description(value) or description(definitions.get(referred(value), {}))
+        if key != "kind":
+            rows.append((f"`{key}`", type_in_words(value, link), default, range_in_words(value), words))
     return table(("key", "type", "default", "range", "meaning"), rows) if rows else ""
 
 
@@ -146,13 +118,7 @@ _LABEL = "configuration-"
 
 
 def configuration_reference(*sections: str) -> str:
-    """Return the keys of runs and comparisons as Markdown.
-
-    Parameters
-    ----------
-    *sections : str
-        "run", "comparison", "parts", or a key whose kinds are described; by default all.
-    """
+    """Return all sections, or some: "run", "comparison", "parts", or a key whose kinds are described."""
     schemas = RunConfig.model_json_schema(), ComparisonConfig.model_json_schema()
     return _Reference(*schemas).text(sections)
 
@@ -164,17 +130,18 @@ class _Reference:
         self._models = {"run": run, "comparison": comparison}
         self._definitions: Schema = {**run["$defs"], **comparison["$defs"]}
         self._groups: dict[str, Schema] = {}
+        # Kinds among which a key chooses.
         for schema in (run, comparison, *self._definitions.values()):
             for key, value in schema["properties"].items():
-                self._note_groups(key, value)
+                for part in (value, *value.get("anyOf", ()), value.get("items", {})):
+                    kinds = _kinds(part)
+                    if kinds and kinds not in self._groups.values():
+                        self._groups[key] = kinds
 
     def text(self, sections: Sequence[str]) -> str:
         """Return some sections, or all."""
-        return "\n\n".join(
-            block
-            for each in sections or (*self._models, *self._groups, "parts")
-            for block in self._section(each)
-        )
+        shown = sections or (*self._models, *self._groups, "parts")
+        return "\n\n".join(block for each in shown for block in self._section(each))
 
     def _section(self, name: str) -> Iterator[str]:
         if name in self._models:
@@ -183,61 +150,43 @@ class _Reference:
             grouped = {each for group in self._groups.values() for each in group.values()}
             for part, schema in sorted(self._definitions.items()):
                 if part not in grouped and "properties" in schema:
-                    yield from self._definition(part, f"## `{part}`", schema)
+                    yield from self._definition(part, f"## `{part}`")
         else:
-            yield from self._group(name)
+            yield f"({_LABEL}kinds-{name})=\n## Kinds of `{name}`"
+            for kind, part in self._groups[name].items():
+                yield from self._definition(part, f"### `kind: {kind}`")
 
-    def _note_groups(self, key: str, schema: Schema) -> None:
-        """Remember the kinds among which a key chooses."""
-        for part in (schema, *schema.get("anyOf", ()), schema.get("items", {})):
-            if "discriminator" in part:
-                mapping = part["discriminator"]["mapping"]
-                kinds = {kind: reference.rpartition("/")[2] for kind, reference in mapping.items()}
-                if kinds not in self._groups.values():
-                    self._groups[key] = kinds
-
-    def _group(self, key: str) -> Iterator[str]:
-        yield f"({_LABEL}kinds-{key})=\n## Kinds of `{key}`"
-        for kind, name in self._groups[key].items():
-            yield from self._definition(name, f"### `kind: {kind}`", self._definitions[name])
-
-    def _definition(self, name: str, title: str, schema: Schema) -> Iterator[str]:
+    def _definition(self, name: str, title: str) -> Iterator[str]:
         yield f"({_LABEL}{name.lower()})=\n{title}"
-        yield description(schema)
-        yield self._keys(schema)
+        yield description(self._definitions[name])
+        yield self._keys(self._definitions[name])
 
     def _keys(self, schema: Schema) -> str:
         return key_table(schema, self._definitions, self._link)
 
     def _link(self, schema: Schema) -> str | None:
         """Return the link to the section of what a schema refers to."""
-        if "discriminator" in schema:
-            names = {
-                reference.rpartition("/")[2] for reference in schema["discriminator"]["mapping"].values()
-            }
-            key = next(key for key, kinds in self._groups.items() if set(kinds.values()) == names)
+        if kinds := _kinds(schema):
+            named = set(kinds.values())
+            key = next(key for key, own in self._groups.items() if set(own.values()) == named)
             return f"[a kind of {key}](#{_LABEL}kinds-{key})"
         name = referred(schema)
         return f"[`{name}`](#{_LABEL}{name.lower()})" if name else None
 
 
+def _kinds(schema: Schema) -> dict[str, str]:
+    """Return the definition of every kind among which a value chooses; empty for other values."""
+    mapping = schema.get("discriminator", {}).get("mapping", {})
+    return {kind: reference.rpartition("/")[2] for kind, reference in mapping.items()}
+
+
 _HEAD = "type", "range", "meaning"
-
-
-@dataclass(frozen=True)
-class _Key:
-    """A key of summary.json that holds no further ones."""
-
-    path: str
-    type: str
-    range: str
-    meaning: str
 
 
 def summary_reference() -> str:
     """Return the keys of summary.json as a Markdown table."""
-    rows = [(f"`{key.path}`", key.type, key.range, key.meaning) for key in _keys()]
-    return table(("key", *_HEAD), rows)
+    schema = Summary.model_json_schema()
+    return table(("key", *_HEAD), list(_below(schema, schema["$defs"])))
 
 
 def comparison_reference() -> str:
@@ -256,32 +205,24 @@ def timing_reference() -> str:
 
 
 def _columns_table(columns: Iterable[Column]) -> str:
-    rows = [
-        (
-            f"`{each.name}{'_N' if each.keys else ''}`",
-            type_in_words(each.schema, lambda _: None),
-            range_in_words(each.schema),
-            each.meaning,
-        )
-        for each in columns
-    ]
+    rows = (_row(f"{each.name}{'_N' if each.keys else ''}", each.schema, each.meaning) for each in columns)
     return table(("column", *_HEAD), rows)
 
 
-def _keys() -> list[_Key]:
-    schema = Summary.model_json_schema()
-    return list(_below(schema, schema["$defs"]))
+def _row(name: str, schema: Schema, meaning: str) -> tuple[str, ...]:
+    return f"`{name}`", type_in_words(schema, lambda _: None), range_in_words(schema), meaning
 
 
-def _below(schema: Schema, definitions: Schema, prefix: str = "", about: str = "") -> Iterator[_Key]:
-    """Yield the keys of an object, in order; their meaning begins with what is said of the object."""
+def _below(
+    schema: Schema, definitions: Schema, prefix: str = "", about: str = ""
+) -> Iterator[tuple[str, ...]]:
+    """Yield a line for each plain key of an object; its meaning begins with what is said of the object."""
     for key, value in schema["properties"].items():
-        held = _object(value, definitions)
-        if held is not None:
-            yield from _below(held, definitions, f"{prefix}{key}.", f"{about}{description(value)} ".lstrip())
-            continue
-        words = type_in_words(value, lambda _: None)
-        yield _Key(f"{prefix}{key}", words, range_in_words(value), f"{about}{description(value)}")
+        meaning = f"{about}{description(value)}"
+        if held := _object(value, definitions):
+            yield from _below(held, definitions, f"{prefix}{key}.", f"{meaning} ".lstrip())
+        else:
+            yield _row(f"{prefix}{key}", value, meaning)
 
 
 def _object(schema: Schema, definitions: Schema) -> Schema | None:
@@ -289,8 +230,7 @@ def _object(schema: Schema, definitions: Schema) -> Schema | None:
     for part in (schema, *schema.get("anyOf", ())):
         name = referred(part)
         if name and "properties" in definitions[name]:
-            found: Schema = definitions[name]
-            return found
+            return dict(definitions[name])
     return None
 
 
@@ -312,8 +252,3 @@ def expand(source: str) -> str:
 def expand_page(app: Sphinx, page: str, source: list[str]) -> None:
     """Expand the source of a page that Sphinx has read."""
     source[0] = expand(source[0])
-
-
-def setup(app: Sphinx) -> None:
-    """Expand pages before anything else reads them."""
-    app.connect("source-read", expand_page, priority=100)

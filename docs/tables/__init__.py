@@ -12,16 +12,7 @@ Line = TypeVar("Line")
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[bool] = ()) -> str:
-    """Return a table in Markdown.
-
-    Parameters
-    ----------
-    heads : sequence of str
-    rows : iterable of sequences of str
-        As many cells each as there are heads.
-    numeric : sequence of bool
-        Which columns are aligned to the right; none by default.
-    """
+    """Return a table in Markdown."""
     rule = ["--:" if right else "---" for right in numeric or [False] * len(heads)]
     return "\n".join(f"| {' | '.join(map(_escaped, cells))} |" for cells in (heads, rule, *rows))
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from docs.tables.answer import choices
+from docs.tables.figures import figures
 from docs.tables.leaderboard import absolute_errors, accuracies, leaderboard, made
 from docs.tables.promises import deviations, index, promises, settings
 from docs.tables.results import DOCS
@@ -54,11 +55,10 @@ def documents() -> Iterator[Path]:
 
 
 def main() -> None:
-    """Rewrite the documents whose blocks are out of date, and print their paths."""
-    for path in documents():
-        text = path.read_text(encoding="utf-8")
-        fresh = filled(text, path)
-        if fresh != text:
+    """Rewrite the documents and figures that are out of date, and print their paths."""
+    blocks = ((path, filled(path.read_text(encoding="utf-8"), path)) for path in documents())
+    for path, fresh in (*blocks, *figures()):
+        if not path.is_file() or fresh != path.read_text(encoding="utf-8"):
             path.write_text(fresh, encoding="utf-8")
             print(path)
 

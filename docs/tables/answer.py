@@ -56,12 +56,9 @@ def choices(name: str, item_set: str, *budgets: str) -> str:
 
 
 def chosen(
-    held: Committed,
-    results: Sequence[ProtocolResult],
-    metric: Metric,
-    hides: Sequence[bool],
+    held: Committed, results: Sequence[ProtocolResult], metric: Metric, hides: Sequence[bool],
     epsilons: Sequence[float],
-) -> Iterator[Choice]:
+) -> Iterator[Choice]:  # fmt: skip
     """Yield what to take among results that predict the same, of those that protect alike.
 
     That is the most accurate protocol that is proved to keep the budget, if it is significantly better than
@@ -70,11 +67,8 @@ def chosen(
     baseline = nothing_sent(results)
     assert baseline is not None  # every comparison holds it
     for hidden, trust, epsilon in product(hides, LEAST_TRUST_FIRST, epsilons):
-        within = [
-            each
-            for each in results
-            if (each.flag("hides_rated_items"), each.trust) == (hidden, trust) and _keeps(held, each, epsilon)
-        ]
+        alike = [each for each in results if (each.flag("hides_rated_items"), each.trust) == (hidden, trust)]
+        within = [each for each in alike if _keeps(held, each, epsilon)]
         if within:
             best = _best(within, metric)
             better = gain(best, baseline, metric)
@@ -97,9 +91,10 @@ def references(
     if clear := [result for result in results if result.reference]:
         yield f"the true ratings, without privacy, {reached(_best(clear, metric))}"
     published = [result for result in results if held.published(result) and result.budget == epsilon]
-    gains = [(result.name, gain(result, baseline, metric)) for result in published]
     better = [
-        f"`{name}` ({gained(each, metric)})" for name, each in gains if each and each.significantly_better
+        f"`{each.name}` ({gained(against, metric)})"
+        for each in published
+        if (against := gain(each, baseline, metric)) and against.significantly_better
     ]
     if published:
         count, verb = plural(len(published), "preset"), "are" if len(better) > 1 else "is"

@@ -61,16 +61,10 @@ def provenance_of(files: ComparisonFiles, command: str) -> Provenance:
 def _row(result: ProtocolResult, metric: Metric) -> Row:
     accuracy = result.average(metric.column)
     assert accuracy is not None  # it is what was evaluated
-    row: Row = {
-        "name": result.name,
-        "epsilon": result.budget,
-        "dataset": result.data[0],
-        "panel": result.data[2],
-        "baseline": result.baseline,
-        **{name: _figure(result, name) for name in _FIGURES},
-        "runs": accuracy.count,
-        "deviation": accuracy.deviation if accuracy.seeds or accuracy.folds else None,
-    }
+    data = {"dataset": result.data[0], "panel": result.data[2], "baseline": result.baseline}
+    row: Row = {"name": result.name, "epsilon": result.budget, **data}
+    row |= {name: _figure(result, name) for name in _FIGURES} | {"runs": accuracy.count}
+    row |= {"deviation": accuracy.deviation if accuracy.seeds or accuracy.folds else None}
     # The interval over users is of all runs, and the same in each of their lines.
     row |= {key: result.rows[0].get(key) for key in (AGAINST, *gain_columns(metric)[1:])}
     return {key: float(f"{each:.8g}") if isinstance(each, float) else each for key, each in row.items()}
@@ -97,7 +91,7 @@ def _split(files: ComparisonFiles, result: ProtocolResult) -> str:
 
 def main() -> None:
     """Write the summary of a comparison, and how it was made beside it."""
-    parser = argparse.ArgumentParser(description="Keep the summary of a comparison with the project.")
+    parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("directory", type=Path, metavar="DIR", help="a finished comparison")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="CSV")
     parser.add_argument("--command", required=True, help="what was typed, with PATH/TO for the data")

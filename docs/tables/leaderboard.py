@@ -76,15 +76,12 @@ def _chosen(results: Sequence[ProtocolResult], names: Sequence[str], summary: st
 
 def _by_budget(results: Sequence[ProtocolResult], metric: Metric) -> str:
     """Return a table with a row for each protocol and a column for each budget."""
-    held = {(result.name, result.budget): result for result in results}
+    held = {(each.name, each.budget): number(each.mean(metric.column), metric.digits) for each in results}
     budgets = sorted({each.budget for each in results}, key=lambda budget: budget or 0.0)
 
     def at(budget: float | None) -> TableColumn[str]:
-        def text(name: str) -> str:
-            result = held.get((name, budget))
-            return number(result.mean(metric.column), metric.digits) if result else ""
-
-        return replace(text_column("no budget" if budget is None else f"ε = {budget:g}", text), numeric=True)
+        title = "no budget" if budget is None else f"ε = {budget:g}"
+        return replace(text_column(title, lambda name: held.get((name, budget), "")), numeric=True)
 
     first: TableColumn[str] = text_column(metric.label, "`{}`".format)
     return column_table([first, *map(at, budgets)], list(by_protocol(results)))
@@ -106,12 +103,9 @@ def in_words(held: Committed, evaluation: Evaluation) -> str:
 def _board(held: Committed, evaluation: Evaluation, results: Sequence[ProtocolResult]) -> str:
     metric = evaluation.metric
     ranked = sorted(results, key=lambda result: metric.sort_key(result.mean(metric.column) or 0.0))
-    protocol: ResultColumn = text_column(
-        "protocol", lambda result: f"`{result.name}` ({held.source(result)})"
-    )
     composed = composed_column(results)
     columns = [
-        protocol,
+        text_column("protocol", lambda result: f"`{result.name}` ({held.source(result)})"),
         accuracy_column(rounded(metric)),
         gain_column(metric, by_evaluation(held.results)[evaluation]),
         *PRICE,
@@ -123,10 +117,8 @@ def _board(held: Committed, evaluation: Evaluation, results: Sequence[ProtocolRe
     ]
     caption = f"*{in_words(held, evaluation)}, {metric.direction}.*"
     tuned = sorted({ratings for result in results if (ratings := held.tuned_on(result))})
-    notes = (
-        [f"† Settings were chosen on train ratings of {listed(tuned)}, which no ε counts."] if tuned else []
-    )
-    return "\n\n".join([caption, column_table(columns, ranked), *notes])
+    chosen = f"\n\n† Settings were chosen on train ratings of {listed(tuned)}, which no ε counts."
+    return f"{caption}\n\n{column_table(columns, ranked)}{chosen if tuned else ''}"
 
 
 def gain_column(metric: Metric, results: Sequence[ProtocolResult]) -> ResultColumn:

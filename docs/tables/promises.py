@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Any
 
 from docs.tables import column_table, table
 from docs.tables.results import System, papers, systems
@@ -58,25 +57,27 @@ def promises(page: str) -> str:
     return "\n".join(f"- {_code(presets)}: {promise}" for promise, presets in alike.items())
 
 
+_WHERE = "where the paper says so"
+
+
 def deviations(page: str) -> str:
     """Return where the presets and variants of a page leave the papers."""
     system = systems()[page]
-    heads = ["preset", "setting", "here", "paper", "where the paper says so"]
     names = (*system.presets, *system.references, *system.variants)
     rows = [[f"`{name}`", *cells] for name in names for cells in _beyond(name)]
-    return table(heads, rows)
+    return table(["preset", "setting", "here", "paper", _WHERE], rows)
 
 
 def settings(page: str) -> str:
     """Return the settings that the paper of a page fixes, beside those of its presets."""
-    system, published = systems()[page], papers()["published"]
     rows = []
-    for name in (*system.presets, *system.references):
-        for setting in published.get(name, {"settings": ()})["settings"]:
-            here = at(_configured(name), *setting["key"].split("."))
+    for name in (*systems()[page].presets, *systems()[page].references):
+        configured = load(name).model_dump(mode="json")["protocol"]
+        for setting in papers()["published"].get(name, {"settings": ()})["settings"]:
+            here = at(configured, *setting["key"].split("."))
             values = as_in_a_file(setting["value"]), as_in_a_file(here)
             rows.append([f"`{name}`", f"`{setting['key']}`", *values, setting["at"]])
-    return table(["preset", "setting", "paper", "here", "where the paper says so"], rows)
+    return table(["preset", "setting", "paper", "here", _WHERE], rows)
 
 
 def _beyond(name: str) -> Iterator[Sequence[str]]:
@@ -90,12 +91,6 @@ def _beyond(name: str) -> Iterator[Sequence[str]]:
             published = next(line.published for line in described(name).settings if line.key == each.key)
             paper = " or ".join(map(as_in_a_file, published))
             yield f"`{each.key}`", as_in_a_file(each.value), paper, each.source
-
-
-@cache
-def _configured(name: str) -> dict[str, Any]:
-    dumped: dict[str, Any] = load(name).model_dump(mode="json")["protocol"]
-    return dumped
 
 
 def _unit(described: Description) -> str:

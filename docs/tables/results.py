@@ -53,7 +53,16 @@ class Committed:
 
     def source(self, result: ProtocolResult) -> str:
         """Return where a protocol comes from, with a link to its page; a dagger where it was tuned."""
-        return _source(result, self.preset(result)) + " †" * bool(self.tuned_on(result))
+        preset, words = self.preset(result), "no privacy" if result.reference else "ours"
+        for system in reversed(systems().values()):
+            link = f"[{system.short}](docs:systems/{system.page}.md)"
+            for names, said in (
+                (system.variants, f"ours, after {link}"),
+                (system.references, f"reference of {link}"),
+                (system.presets, link),
+            ):
+                words = said if preset in names else words
+        return ("baseline" if result.baseline else words) + " †" * bool(self.tuned_on(result))
 
     def tuned_on(self, result: ProtocolResult) -> str | None:
         """Return the ratings that settings of a protocol were chosen on; None where they are its paper's."""
@@ -87,9 +96,8 @@ class System:
     short: str
     """As a source in a table."""
     presets: tuple[str, ...]
-    """Those that follow the paper."""
     references: tuple[str, ...]
-    """Those that the paper compares with."""
+    """Those that follow the paper, and those that it compares with."""
     variants: tuple[str, ...]
     """Ours."""
 
@@ -105,17 +113,3 @@ def systems() -> dict[str, System]:
     """Return the published systems by their pages, in the order of docs/papers.yaml."""
     lines = {page: {"page": page, **line} for page, line in papers()["systems"].items()}
     return TypeAdapter(dict[str, System]).validate_python(lines)
-
-
-def _source(result: ProtocolResult, preset: str) -> str:
-    if result.baseline:
-        return "baseline"
-    for system in systems().values():
-        link = f"[{system.short}](docs:systems/{system.page}.md)"
-        if preset in system.presets:
-            return link
-        if preset in system.references:
-            return f"reference of {link}"
-        if preset in system.variants:
-            return f"ours, after {link}"
-    return "no privacy" if result.reference else "ours"

@@ -8,21 +8,10 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
+from dprec import components as kinds
 from dprec.accounting import Guarantee
 from dprec.binarization import binary_scale
-from dprec.components import (
-    Deviation,
-    Options,
-    Registry,
-    as_values,
-    deviations,
-    group_of,
-    imported,
-    kind_of,
-    published_of,
-    reference_of,
-    summary_of,
-)
+from dprec.components import Deviation, Options, Registry, as_values, kind_of, summary_of
 from dprec.datasets import Dataset
 from dprec.errors import InputError, within
 from dprec.ratings import RatingScale
@@ -36,6 +25,8 @@ from simulation.protocols.sent import Example, Sent
 _STARS = RatingScale.evenly(1, 5, 1)
 _USERS, _ITEMS, _RATINGS = 943, 1682, 106
 """The shape of MovieLens 100K, with the mean number of ratings of its users."""
+
+_Schema = Mapping[str, Any]
 
 REQUIRED = "required"
 """Stands for the default of a setting that has none."""
@@ -91,39 +82,24 @@ class Description:
     @property
     def server_sees(self) -> str:
         """What the server learns directly from the devices."""
+        of, spends = self.guarantee, self.sent is None or self.sent.symbols != 1
         return server_sees(
-            trust=self.guarantee.trust,
-            hides_rated_items=self.guarantee.hides_rated_items,
-            unlinked=self.guarantee.unlinked,
-            declared=self.guarantee.status == "declared",
-            sends=self.sent is not None,
-            spends=self.sent is None or self.sent.symbols != 1,
-        )
+            trust=of.trust, hides_rated_items=of.hides_rated_items, unlinked=of.unlinked,
+            declared=of.status == "declared", sends=self.sent is not None, spends=spends,
+        )  # fmt: skip
 
 
 def describe(config: RunConfig) -> Description:
-    """Describe a configuration.
-
-    Raises
-    ------
-    InputError
-        When its settings do not fit together.
-    """
+    """Describe a configuration."""
     protocol, example = config.protocol, _example(config)
     picked = protocol.picked
     # Of a protocol that another one picks, the components follow.
     further = [part for part in _parts(picked, "") if part.key] if picked != protocol else []
+    parts = (*_parts(protocol, ""), *further)
     with within("protocol"):
         sent, guarantee = protocol.sent(example), guarantee_of(protocol, example.shape)
-    return Description(
-        name=config.name,
-        parts=(*_parts(protocol, ""), *further),
-        example=example,
-        sent=sent,
-        guarantee=guarantee,
-        settings=tuple(_lines(type(protocol), protocol, "", components=True)),
-        beyond_the_paper=deviations(picked),
-    )
+    settings = tuple(_lines(type(protocol), protocol, "", components=True))
+    return Description(config.name, parts, example, sent, guarantee, settings, kinds.deviations(picked))
 
 
 def as_json(description: Description) -> dict[str, Any]:
@@ -131,15 +107,14 @@ def as_json(description: Description) -> dict[str, Any]:
     values = dataclasses.asdict(description)
     levels = values["example"].pop("scale")["values"].tolist()
     setting = ("key", "value", "default", "published", "source")
+    beyond = [{**dataclasses.asdict(own), "words": str(own)} for own in description.beyond_the_paper]
     return {
         **values,
         "parts": [part._asdict() for part in description.parts],
         "example": {"levels": levels, **values["example"]},
         "guarantee": {**values["guarantee"], "server_sees": description.server_sees},
         "settings": [line.as_json(*setting) for line in description.settings],
-        "beyond_the_paper": [
-            {**dataclasses.asdict(own), "words": str(own)} for own in description.beyond_the_paper
-        ],
+        "beyond_the_paper": beyond,
     }
 
 
@@ -147,15 +122,15 @@ def _example(config: RunConfig) -> Example:
     """Return the population that the data set states, or the shape of MovieLens 100K."""
     dataset: Dataset = config.dataset
     scale = binary_scale() if config.binarization is not None else dataset.known_scale()
-    users, items = _number(dataset, "users", _USERS), _number(dataset, "items", _ITEMS)
-    ratings = _number(dataset, "ratings", _RATINGS * users) // users
+
+    def stated(name: str, usual: int) -> int:
+        number = getattr(dataset, name, None)
+        # `items` may also say where to read about them.
+        return number if type(number) is int else usual
+
+    users, items = stated("users", _USERS), stated("items", _ITEMS)
+    ratings = stated("ratings", _RATINGS * users) // users
     return Example(scale or _STARS, users, items, min(items, max(1, ratings)))
-
-
-def _number(dataset: Dataset, name: str, usual: int) -> int:
-    """Return a number that a data set states; ``items`` may also say where to read about them."""
-    stated = getattr(dataset, name, None)
-    return stated if type(stated) is int else usual
 
 
 def _parts(options: Options, key: str) -> Iterator[Part]:
@@ -170,22 +145,14 @@ def _parts(options: Options, key: str) -> Iterator[Part]:
 def _lines(
     component: type[Options], held: Options | None, prefix: str, *, components: bool
 ) -> Iterator[SettingLine]:
-    """Yield the plain settings of a class, and those of what is below a key.
-
-    Parameters
-    ----------
-    held : Options or None
-        What has the values; None for the defaults of the class.
-    components : bool
-        Whether the settings of components are yielded too, not only those of groups of settings.
-    """
+    """Yield the settings of a class with their values, and those of its groups or of its components."""
     schema = TypeAdapter(component).json_schema()
     definitions = schema.get("$defs", {})
     properties = _resolved(schema, definitions).get("properties", {})
     for field in dataclasses.fields(component):
         if field.name == "kind":
             continue
-        key, group = prefix + field.name, group_of(component, field.name)
+        key, group = prefix + field.name, kinds.group_of(component, field.name)
         default = REQUIRED if field.default is dataclasses.MISSING else field.default
         value = default if held is None else getattr(held, field.name)
         inner = value if isinstance(value, Options) else None
@@ -194,29 +161,22 @@ def _lines(
         if group is not None:
             yield from _lines(group, inner, f"{key}.", components=components)
             continue
-        published = published_of(field)
+        published = kinds.published_of(field)
         paper = (published.values, published.source) if published else ((), "")
         accepts = _accepted(properties.get(field.name, {}), definitions)
         yield SettingLine(key, value, default, *paper, field.metadata.get("description", ""), accepts)
 
 
 _TYPES = {
-    "array": "a list",
-    "boolean": "true or false",
-    "integer": "an integer",
-    "null": "null",
-    "number": "a number",
-    "object": "a mapping",
-    "string": "text",
+    **{"array": "a list", "boolean": "true or false", "integer": "an integer", "null": "null"},
+    **{"number": "a number", "object": "a mapping", "string": "text"},
 }
 """Types of a JSON Schema in words."""
 
-_BOUNDS = {
-    "minimum": "at least",
-    "exclusiveMinimum": "above",
-    "maximum": "at most",
-    "exclusiveMaximum": "below",
-}
+_BOUNDS = (
+    *(("minimum", "at least"), ("exclusiveMinimum", "above")),
+    *(("maximum", "at most"), ("exclusiveMaximum", "below")),
+)
 
 
 @dataclass(frozen=True)
@@ -224,11 +184,11 @@ class ComponentDescription:
     """A component in words."""
 
     what: str
+    """What it is, such as "mechanism"."""
     kind: str
-    """What it is, such as "mechanism", and its name in configurations."""
     words: str
+    """Its documentation."""
     papers: tuple[str, ...]
-    """Its documentation, and keys of docs/references.bib."""
     place: str
     """``module:Class``."""
     settings: tuple[SettingLine, ...]
@@ -241,28 +201,12 @@ class ComponentDescription:
 
 
 def described_components(name: str) -> list[ComponentDescription]:
-    """Describe what a name stands for.
-
-    Parameters
-    ----------
-    name : str
-        A kind, which several registries may have; ``mechanisms/KIND`` for one of them; or ``module:Class``.
-
-    Returns
-    -------
-    list of ComponentDescription
-        Empty if no registry has the kind.
-
-    Raises
-    ------
-    InputError
-        When ``module:Class`` names no component.
-    """
+    """Describe what a name stands for: a kind, ``mechanisms/KIND`` or ``module:Class``; empty if nothing."""
     every: tuple[Registry[Any], ...] = (*COMPONENT_REGISTRIES, PROTOCOLS)
     plural, _, kind = name.rpartition("/")
     registries = [each for each in every if plural in ("", f"{each.name}s")]
     if ":" in kind:
-        component = imported(kind, Options)
+        component = kinds.imported(kind, Options)
         registries = [each for each in registries if issubclass(component, each.base)]
         if not registries:
             accepted = ", ".join(each.base.__name__ for each in every)
@@ -274,16 +218,16 @@ def described_components(name: str) -> list[ComponentDescription]:
 
 def _description(what: str, own: type[Options]) -> ComponentDescription:
     words, settings = inspect.cleandoc(own.__doc__ or ""), tuple(_lines(own, None, "", components=False))
-    return ComponentDescription(what, kind_of(own), words, own.papers, reference_of(own), settings)
+    return ComponentDescription(what, kind_of(own), words, own.papers, kinds.reference_of(own), settings)
 
 
-def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:
+def _resolved(schema: _Schema, definitions: _Schema) -> _Schema:
     """Return what a reference of a JSON Schema stands for."""
     reference = schema.get("$ref")
     return schema if reference is None else definitions[reference.rpartition("/")[2]]
 
 
-def _accepted(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+def _accepted(schema: _Schema, definitions: _Schema) -> str:
     """Return in words what a JSON Schema accepts."""
     schema = _resolved(schema, definitions)
     if "discriminator" in schema:
@@ -295,5 +239,5 @@ def _accepted(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
     kind = schema.get("properties", {}).get("kind", {})
     if "pattern" in kind:
         return "module:Class"
-    bounds = [f"{words} {schema[key]:g}" for key, words in _BOUNDS.items() if key in schema]
+    bounds = [f"{words} {schema[key]:g}" for key, words in _BOUNDS if key in schema]
     return ", ".join([_TYPES.get(schema.get("type", ""), "a value"), *bounds])

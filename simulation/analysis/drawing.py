@@ -33,7 +33,6 @@ _BETWEEN: dict[tuple[Trust, str], str] = {
 }
 """Who stands between devices and server, for what kind of report."""
 
-
 _LONGEST = 16
 """Letters of a user's id for which a drawing has room."""
 
@@ -49,19 +48,14 @@ class Step:
     parts: str
     """Parts of the payload; empty if it has one."""
     begins: str
-    """First bytes of the payload, in hexadecimal; empty where it has none."""
+    """First bytes of the payload, in words and in hexadecimal; empty where it has none."""
     between: str
     """Who stands between device and server."""
 
     @property
     def lines(self) -> list[str]:
         """What is said below its title."""
-        return [line for line in (self.size, self.parts, self.shown_bytes, self.between) if line]
-
-    @property
-    def shown_bytes(self) -> str:
-        """The first bytes, in words; empty without any."""
-        return f"begins {self.begins}" if self.begins else ""
+        return [line for line in (self.size, self.parts, self.begins, self.between) if line]
 
 
 @dataclass(frozen=True)
@@ -95,7 +89,7 @@ def drawing_of(run: RunFiles) -> Drawing | None:
     return Drawing(
         user=f"user {shown}, {plural(told.ratings, 'rating')}",
         steps=[_step(each, trust) for each in told.messages],
-        totals=(_total(run, told, up=True), _total(run, told, up=False)),
+        totals=(_total(run, told, "up"), _total(run, told, "down")),
         server_sees=result_of(run.summary).server_sees,
     )
 
@@ -108,7 +102,7 @@ def _step(own: MessagesOfKind, trust: Trust) -> Step:
         title=f"{title}, {own.messages:,} times" if several else title,
         size=_size(own),
         parts=", ".join(f"{name} {plural(bits, 'bit')}" for name, bits in own.bits.items()),
-        begins=" ".join(own.begins[place : place + 2] for place in range(0, len(own.begins), 2)),
+        begins=f"begins {bytes.fromhex(own.begins).hex(' ')}" if own.begins else "",
         between=_BETWEEN.get((trust, own.kind), "") if own.up else "",
     )
 
@@ -123,9 +117,8 @@ def _size(own: MessagesOfKind) -> str:
     return f"{counted} {'byte' if counted == '1' else 'bytes'} in a {message}{mean}"
 
 
-def _total(run: RunFiles, told: UserMessages, *, up: bool) -> str:
-    own = [each for each in told.messages if each.up is up]
+def _total(run: RunFiles, told: UserMessages, way: str) -> str:
+    own = [each for each in told.messages if each.up is (way == "up")]
     payload, message = sum(each.payload_bytes for each in own), sum(each.message_bytes for each in own)
-    network = float(run.traffic[f"{'up' if up else 'down'}link_network_bytes"][0])
-    way = "up" if up else "down"
+    network = float(run.traffic[f"{way}link_network_bytes"][0])
     return f"{way}: {payload:,} bytes, {message:,} in messages, {size(network)} on the network"

@@ -1,13 +1,13 @@
 """`dprec describe`: a configuration, or a component, in words or as JSON."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import typer
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -16,13 +16,7 @@ from dprec.accounting import UNITS_IN_WORDS
 from dprec.components import as_in_a_file
 from dprec.errors import InputError
 from simulation.analysis import description as descriptions
-from simulation.analysis.description import (
-    REQUIRED,
-    ComponentDescription,
-    Description,
-    SettingLine,
-    described_components,
-)
+from simulation.analysis.description import REQUIRED, ComponentDescription, Description, SettingLine
 from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, plural
 from simulation.configuration.loading import load
 from simulation.configuration.presets import find_configuration, preset_summary, presets
@@ -31,43 +25,27 @@ from simulation.storage.files import write_files
 
 
 def describe_named(name: str, overrides: Sequence[str], *, as_json: bool) -> None:
-    """Print what a name stands for: a configuration, or else a component.
-
-    Parameters
-    ----------
-    name : str
-        A file, a preset, the kind of a component, or ``module:Class``.
-    overrides : sequence of str
-        ``dotted.key=value`` replacements in a configuration.
-
-    Raises
-    ------
-    InputError
-        When it stands for nothing.
-    """
+    """Print what a name stands for: a configuration, or else a component."""
     configured = name in presets() or Path(name).exists()
-    components = [] if configured else described_components(name)
+    components = [] if configured else descriptions.described_components(name)
+    if components and overrides:
+        raise InputError("overrides", f"beside the component {name}", "a configuration beside them")
     if components:
-        if overrides:
-            raise InputError("overrides", f"beside the component {name}", "a configuration beside them")
-        _print_components(components, as_json=as_json)
-        return
-    path = find_configuration(name)
-    described = descriptions.describe(load(path, overrides))
-    if as_json:
-        _print_json(descriptions.as_json(described))
+        values: Any = [component.as_json() for component in components]
+        shown = _components(components)
     else:
-        _print_description(described, preset_summary(path))
+        path = find_configuration(name)
+        described = descriptions.describe(load(path, overrides))
+        values = descriptions.as_json(described)
+        shown = _description(described, preset_summary(path))
+    if as_json:
+        typer.echo(json.dumps(values, indent=2, ensure_ascii=False))
+    else:
+        narrow_console().print(*shown)
 
 
 def draw_named(name: str, overrides: Sequence[str], output: Path | None) -> None:
-    """Print what leaves a device under a configuration, and what comes back, or write it to a file as SVG.
-
-    Raises
-    ------
-    InputError
-        When the name is no configuration, or the file cannot be written.
-    """
+    """Print what leaves a device under a configuration, and what comes back, or write it to a file as SVG."""
     # What runs protocols takes a second to import.
     from simulation.demonstration import drawing_svg, drawn
 
@@ -80,25 +58,17 @@ def draw_named(name: str, overrides: Sequence[str], output: Path | None) -> None
         write_files(output.parent, {output.name: drawing_svg(drawing)})
 
 
-def _print_json(values: Any) -> None:
-    typer.echo(json.dumps(values, indent=2, ensure_ascii=False))
-
-
-def _print_components(components: Sequence[ComponentDescription], *, as_json: bool) -> None:
-    if as_json:
-        _print_json([component.as_json() for component in components])
-        return
-    console = narrow_console()
+def _components(components: Sequence[ComponentDescription]) -> Iterator[RenderableType]:
     for component in components:
-        papers = f" [{', '.join(component.papers)}]" if component.papers else ""
         # A user-defined class is named by its reference.
         place = "" if component.place == component.kind else f", {component.place}"
-        console.print(Text(f"{component.kind}: a {component.what}{papers}{place}"))
-        console.print(Text(f"\n{component.words}\n"))
-        if component.settings:
-            console.print(_table(component.settings))
-        else:
-            console.print(Text("It has no settings.\n"))
+        yield Text(f"{component.kind}: a {component.what}{_cited(component.papers)}{place}")
+        yield Text(f"\n{component.words}\n")
+        yield _defaults(component.settings) if component.settings else Text("It has no settings.\n")
+
+
+def _cited(papers: Sequence[str]) -> str:
+    return f" [{', '.join(papers)}]" if papers else ""
 
 
 def _headed(*headings: str) -> Table:
@@ -110,22 +80,22 @@ def _headed(*headings: str) -> Table:
     return table
 
 
-def _table(settings: Sequence[SettingLine]) -> Table:
+def _defaults(settings: Sequence[SettingLine]) -> Table:
     table = _headed("default", "accepts", "what it means")
     for each in settings:
-        words = each.words
-        if each.source:
-            words += f" Published: {_published(each)} ({each.source})."
+        words = each.words + (f" Published: {_published(each)} ({each.source})." if each.source else "")
         default = getattr(each.value, "kind", as_in_a_file(each.value))
         table.add_row(each.key, default, each.accepts, Text(words))
     return table
 
 
-def _print_description(description: Description, summary: str) -> None:
-    """Print what a configuration is."""
-    console = narrow_console()
-    head = f"{description.name}: {summary}" if summary else description.name
-    console.print(Text(head), _facts(description), _settings(description), _beyond(description))
+def _description(described: Description, summary: str) -> Iterator[RenderableType]:
+    """Yield what a configuration is, and what is beyond its paper."""
+    yield Text(f"{described.name}: {summary}" if summary else described.name)
+    yield _facts(described)
+    yield _settings(described)
+    yield Text("beyond the paper:" if described.beyond_the_paper else "beyond the paper: nothing")
+    yield from (Padding(Text(f"- {own}"), (0, 0, 0, 2)) for own in described.beyond_the_paper)
 
 
 def _facts(description: Description) -> Table:
@@ -133,10 +103,8 @@ def _facts(description: Description) -> Table:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for part in description.parts:
-        papers = f" [{', '.join(part.papers)}]" if part.papers else ""
-        label = part.key or "protocol"
-        words = part.words if part.key == "" else f"{part.kind}: {part.words}"
-        table.add_row(Text(label), Text(words + papers))
+        words = f"{part.kind}: {part.words}" if part.key else part.words
+        table.add_row(Text(part.key or "protocol"), Text(words + _cited(part.papers)))
     guarantee = description.guarantee
     table.add_row("a device sends", Text(_sent_in_words(description)))
     table.add_row("guarantee", Text(f"{guarantee.status}: {guarantee.reason}"))
@@ -178,11 +146,3 @@ def _settings(description: Description) -> Table:
 
 def _published(line: SettingLine) -> str:
     return " or ".join(map(as_in_a_file, line.published))
-
-
-def _beyond(description: Description) -> RenderableType:
-    """Return what is beyond the paper, or that nothing is."""
-    if not description.beyond_the_paper:
-        return Text("beyond the paper: nothing")
-    lines = (Padding(Text(f"- {own}"), (0, 0, 0, 2)) for own in description.beyond_the_paper)
-    return Group(Text("beyond the paper:"), *lines)

@@ -1,4 +1,4 @@
-"""The page of an audit: whether the promise stands, what was measured, and how strong each test was."""
+"""The page of an audit: whether the promise stands in a sentence, and what every test measured in a table."""
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
@@ -12,34 +12,47 @@ _Values = Mapping[str, Any]
 
 _STANDS = "not broken"
 
-_STRONG, _MODERATE = 0.95, 0.5
-"""Probabilities of seeing a leak from which on a test is called strong, or moderate."""
-
-_HOW_TO_READ = (
-    "Two groups of devices hold profiles that the promise makes hard to tell apart. From all that they send, "
-    "the audit learns to tell the groups apart; how often it succeeds bounds ε from below. A test on noise "
-    "counts how often reports share noise that should be drawn afresh. What is exact was computed from the "
-    "probabilities that devices draw from."
-)
+_STRENGTHS = {"strong": 0.95, "moderate": 0.5, "weak": 0.0}
+"""What tests are called that see a leak with at least such a probability."""
 
 _NO_PROOF = (
     "A lower bound far below a promise is no proof of it: the strength of a test is the probability with "
-    f"which it would have seen a leak of twice the promise: strong from {_STRONG:g}, moderate from "
-    f"{_MODERATE:g}."
+    "which it would have seen a leak of twice the promise: strong from 0.95, moderate from 0.5."
 )
 
 
 def audit_page(values: _Values) -> str:
     """Return the page of one audit, from the contents of audit.json."""
     words = f"Protocol {values['protocol']}, mechanism {values['mechanism']}."
-    sections = [
-        Section("findings", "What every test measured", (_findings_table(values),)),
-        _reading(values),
-    ]
-    answer = render_template(
-        "answered.html", sentence=_audit_sentence(values), picture="", tiles=_tiles(values)
+    return _page(values["name"], words, _audit_sentence(values), [_NO_PROOF], [_findings([values])])
+
+
+def presets_page(presets: Sequence[_Values]) -> str:
+    """Return the page of an audit of all presets, from their names, audit.json, or why there is none."""
+    audits = [each["audit"] for each in presets if each["audit"]]
+    own = [each["audit"] for each in presets if each["audit"] and not each["same_as"]]
+    overview = table("All presets", _PRESET_COLUMNS, presets)
+    sections = [Section("presets", "What every preset promises", (overview,))]
+    sections += [_findings(own, folded=True)] if own else []
+    words = "What devices send, audited for every preset; presets that send the same are audited once."
+    notes = [_NO_PROOF] if audits else []
+    return _page("All presets", words, _presets_sentence(audits, len(presets)), notes, sections)
+
+
+def _page(name: str, words: str, sentence: str, notes: list[str], sections: list[Section]) -> str:
+    answer = render_template("answered.html", sentence=sentence, picture="", tiles="")
+    return page(name, "dprec audit", words, notes, sections, answer)
+
+
+def _findings(audits: Sequence[_Values], *, folded: bool = False) -> Section:
+    tables = [table(f"Tests of {values['name']}", _COLUMNS, values["findings"]) for values in audits]
+    reading = paragraph(
+        "From all that two groups of devices send, whose profiles the promise makes hard to tell apart, the "
+        "audit learns to tell them apart, which bounds ε from below; a test on noise counts reports that "
+        f"share it. {audits[0]['trials']:,} people per profile; all bounds of an audit hold together with "
+        f"probability {audits[0]['confidence']:g}. What is exact was computed."
     )
-    return page(values["name"], "dprec audit", words, [_NO_PROOF], sections, answer)
+    return Section("findings", "What every test measured", (*tables, reading), folded)
 
 
 def _audit_sentence(values: _Values) -> str:
@@ -48,7 +61,9 @@ def _audit_sentence(values: _Values) -> str:
     if broken:
         found = [f"{each['test']}, {_promise(each)}: {each['defect']}" for each in broken]
         return f"The promise is broken. {'; '.join(found)}."
-    nearest, power = _nearest(values), values["power"]
+    figures = values["promised"], values["lower_bound"]
+    nearest = next(each for each in values["findings"] if (each["promised"], each["at_least"]) == figures)
+    power = values["power"]
     return (
         f"No evidence against the promise of {_promise(nearest)}: what devices sent proves a loss of at "
         f"least {loss(nearest['at_least'])} ({nearest['test']}). The audit is {_word(power)}: it would see "
@@ -56,98 +71,25 @@ def _audit_sentence(values: _Values) -> str:
     )
 
 
-def presets_page(presets: Sequence[_Values]) -> str:
-    """Return the page of an audit of all presets.
-
-    Parameters
-    ----------
-    presets : sequence of mapping
-        For each, its name, the contents of its audit.json or None, and the reason why there is none.
-    """
-    audits = [each["audit"] for each in presets if each["audit"]]
-    overview = table("All presets", _PRESET_COLUMNS, presets)
-    answer = render_template("answered.html", sentence=_presets_sentence(presets), picture="", tiles="")
-    sections = [Section("presets", "What every preset promises", (overview,))]
-    own = [each["audit"] for each in presets if each["audit"] and not each["same_as"]]
-    measured = [_findings_table(audit) for audit in own]
-    if measured:
-        title = "What every test measured"
-        sections += [Section("findings", title, tuple(measured), folded=True), _reading(audits[0])]
-    words = "What devices send, audited for every preset; presets that send the same are audited once."
-    return page("All presets", "dprec audit", words, [_NO_PROOF] if audits else [], sections, answer)
-
-
-def _presets_sentence(presets: Sequence[_Values]) -> str:
+def _presets_sentence(audits: Sequence[_Values], presets: int) -> str:
     """Return what an audit of all presets found, in a sentence or two."""
-    audits = [each["audit"] for each in presets if each["audit"]]
     broken = [audit["name"] for audit in audits if not audit["holds"]]
     found = f"The promises of {listed(broken)} are broken" if broken else "No promise was found broken"
     strengths = [_word(audit["power"]) for audit in audits]
-    counted = [f"{strengths.count(word)} {word}" for word in _WORDS if word in strengths]
+    counted = [f"{strengths.count(word)} {word}" for word in _STRENGTHS if word in strengths]
     strong = f" Of the audits, {listed(counted)}." if counted else ""
-    others = len(presets) - len(audits)
+    others = presets - len(audits)
     verb = "promises" if others == 1 else "promise"
     left_out = f" {plural(others, 'preset')} {verb} nothing that can be tested." if others else ""
     return f"{found}, of {plural(len(audits), 'preset')} that promise something.{strong}{left_out}"
-
-
-def _tiles(values: _Values) -> str:
-    shown = next((each for each in values["findings"] if not each["holds"]), None) or _nearest(values)
-    seen = f"sees a leak of twice the promise with probability {_probability(values['power'])}"
-    confidence = f"{values['trials']:,} people per profile, confidence {values['confidence']:g}"
-    verdict = _STANDS if values["holds"] else "broken"
-    tiles = [
-        ("promise", verdict, shown["test"]),
-        ("ε promised", loss(shown["promised"]), f"per {shown['unit']}"),
-        ("ε measured, at least", loss(shown["at_least"]), confidence),
-        ("strength", _word(values["power"]), seen),
-    ]
-    return render_template("tiles.html", tiles=tiles)
-
-
-def _reading(values: _Values) -> Section:
-    counted = (
-        f"{values['trials']:,} people per profile; all bounds of an audit hold together with probability "
-        f"{values['confidence']:g}."
-    )
-    content = paragraph(_HOW_TO_READ), paragraph(counted)
-    return Section("reading", "How an audit tests", content, folded=True)
-
-
-def _findings_table(values: _Values) -> str:
-    return table(f"Tests of {values['name']}", _COLUMNS, values["findings"])
-
-
-def _audited(key: str) -> Callable[[_Values], float | None]:
-    return lambda preset: preset["audit"] and preset["audit"][key]
-
-
-def _preset_verdict(preset: _Values) -> str:
-    audit = preset["audit"]
-    if audit is None:
-        reason, _, _ = preset["reason"].partition("; accepted")
-        return f"not audited: {reason}"
-    same = f" (sends the same as {preset['same_as']})" if preset["same_as"] else ""
-    return (_STANDS if audit["holds"] else audit["verdict"]) + same
-
-
-def _nearest(values: _Values) -> Mapping[str, Any]:
-    """Return the finding that comes nearest to its promise: the one whose figures the audit reports."""
-    figures = values["promised"], values["lower_bound"]
-    findings: Sequence[_Values] = values["findings"]
-    return next(each for each in findings if (each["promised"], each["at_least"]) == figures)
 
 
 def _promise(finding: _Values) -> str:
     return f"ε = {loss(finding['promised'])} per {finding['unit']}"
 
 
-_WORDS = ("strong", "moderate", "weak")
-
-
 def _word(power: float) -> str:
-    """Name the strength of a test."""
-    return _WORDS[(power < _STRONG) + (power < _MODERATE)]
+    return next(word for word, least in _STRENGTHS.items() if power >= least)
 
 
 def _probability(power: float) -> str:
@@ -157,6 +99,18 @@ def _probability(power: float) -> str:
 
 def _strength(power: float | None) -> str:
     return DASH if power is None else f"{_word(power)}, {_probability(power)}"
+
+
+def _preset_verdict(preset: _Values) -> str:
+    audit = preset["audit"]
+    if audit is None:
+        return f"not audited: {preset['reason'].partition('; accepted')[0]}"
+    same = f" (sends the same as {preset['same_as']})" if preset["same_as"] else ""
+    return (_STANDS if audit["holds"] else audit["verdict"]) + same
+
+
+def _audited(key: str) -> Callable[[_Values], float | None]:
+    return lambda preset: preset["audit"] and preset["audit"][key]
 
 
 _STRENGTH = "strength", "probability of seeing a twofold leak"
@@ -176,10 +130,12 @@ _COLUMNS: tuple[TableColumn[_Values], ...] = (
     ),
 )
 
+_POWER = _audited("power")
+
 _PRESET_COLUMNS: tuple[TableColumn[_Values], ...] = (
     text_column("preset", itemgetter("name")),
     written_column("ε promised", _audited("promised"), loss),
     written_column("ε at least", _audited("lower_bound"), loss, "measured"),
-    TableColumn(*_STRENGTH, _audited("power"), lambda preset: _strength(_audited("power")(preset)), False),
+    TableColumn(*_STRENGTH, _POWER, lambda each: _strength(_POWER(each)), numeric=False),
     text_column("verdict", _preset_verdict),
 )

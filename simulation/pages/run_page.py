@@ -2,17 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from markupsafe import Markup
 
 from dprec.accounting import COMPARABLE_UNITS
+from simulation.analysis import vocabulary
 from simulation.analysis.columns import ANY_TWO, LOSSES, SERVER_SEES, STATUS, ResultColumn, composed_column
 from simulation.analysis.drawing import drawing_of
 from simulation.analysis.protocol_results import ProtocolResult, metrics_of, result_of
 from simulation.analysis.vocabulary import (
     DASH,
-    TRUST_IN_WORDS,
     Metric,
     headlines,
     listed,
@@ -22,28 +23,21 @@ from simulation.analysis.vocabulary import (
     plural,
     size,
 )
+from simulation.pages import run_sections as parts
 from simulation.pages.deployment import HOW_TO_PROJECT, projection_sections, run_projections
 from simulation.pages.figures.rendering import Draw, Plot
-from simulation.pages.figures.users import draw_summary, evaluated_rounds
+from simulation.pages.figures.users import HELD_AGAINST, draw_summary, evaluated_rounds
 from simulation.pages.page import Section, figures, page, paragraph, render_template
-from simulation.pages.run_sections import (
-    completion_sections,
-    example_sections,
-    noise_sections,
-    ranking_sections,
-    rounds_sections,
-    user_table,
-)
 from simulation.pages.words import components_in_words, run_in_words
 from simulation.storage.run_files import RunFiles
-from simulation.storage.summary import NEARLY_ALL, DatasetSummary, DirectionSummary, Summary
+from simulation.storage.summary import NEARLY_ALL, DirectionSummary, Summary
 
 
 def answer_sentence(summary: Summary) -> str:
     """Return the figures of a run in a few sentences; what is worse than nothing sent says so first."""
     result = result_of(summary)
     accurate = _accuracy_in_words(summary)
-    if not _sends(summary):
+    if not summary.traffic.uplink.message_bytes:
         return f"{accurate or 'No accuracy was measured'}, with nothing sent."
     if not accurate:
         deployed = summary.devices == "deployed"
@@ -55,23 +49,19 @@ def answer_sentence(summary: Summary) -> str:
     )
 
 
-def _sends(summary: Summary) -> bool:
-    return summary.traffic.uplink.message_bytes > 0
-
-
 def _price(spent: DirectionSummary) -> str:
+    return size(spent.message_mean_per_user) + "".join(f" ({each})" for each in _on_the_network(spent))
+
+
+def _on_the_network(spent: DirectionSummary) -> list[str]:
     network = spent.network_mean_per_user
-    carried = "" if network is None else f" ({size(network)} on the network)"
-    return size(spent.message_mean_per_user) + carried
-
-
-_ALONE = ("rmse", "sign_accuracy")
-"""The metrics of `Summary.nothing_sent`."""
+    return [] if network is None else [f"{size(network)} on the network"]
 
 
 def _against(summary: Summary, metric: Metric) -> float | None:
     """Return what is reached with nothing sent, if a metric was measured then too and something is sent."""
-    return summary.nothing_sent if metric.column in _ALONE and _sends(summary) else None
+    sends = summary.traffic.uplink.message_bytes > 0
+    return summary.nothing_sent if metric.column in HELD_AGAINST and sends else None
 
 
 def _accuracy_in_words(summary: Summary) -> str:
@@ -127,16 +117,15 @@ def _bound(proved: float | None, claimed: float | None, word: str) -> str:
 def _tiles(summary: Summary) -> Markup:
     result, accuracy = result_of(summary), summary.accuracy.metrics()
     tiles = [
-        (_headed(metric, summary), f"{value:.{metric.digits}f}", _baseline_beside(metric, summary))
+        (_headed(metric, summary), f"{value:.{metric.digits}f}", _beside(metric, summary))
         for metric in headlines(metrics_of([result]))
         if (value := accuracy.get(metric.column)) is not None
     ]
-    tiles.append((STATUS.title, result.status, TRUST_IN_WORDS[result.trust]))
+    tiles.append((STATUS.title, result.status, vocabulary.TRUST_IN_WORDS[result.trust]))
     tiles += _loss_tiles(result)
     tiles.append((SERVER_SEES.title, result.server_sees, plural(summary.traffic.rounds, "round")))
     for name, spent in (("up", summary.traffic.uplink), ("down", summary.traffic.downlink)):
-        network = spent.network_mean_per_user
-        detail = "in messages, mean" + ("" if network is None else f"; {size(network)} on the network")
+        detail = "; ".join(["in messages, mean", *_on_the_network(spent)])
         tiles.append((f"bytes {name} per user", size(spent.message_mean_per_user), detail))
     return render_template("tiles.html", tiles=tiles)
 
@@ -163,34 +152,32 @@ def _tile(column: ResultColumn, result: ProtocolResult) -> tuple[str, str, str]:
     return column.title, figure, detail
 
 
-def _baseline_beside(metric: Metric, summary: Summary) -> str:
+def _beside(metric: Metric, summary: Summary) -> str:
     baseline = _against(summary, metric)
-    beside = "" if baseline is None else f"; {number(baseline, metric.digits)} with nothing sent"
-    return metric.direction + beside
+    words = "" if baseline is None else f"; {number(baseline, metric.digits)} with nothing sent"
+    return metric.direction + words
 
 
 def _headed(metric: Metric, summary: Summary) -> str:
     return f"{metric.label} at {summary.accuracy.k}" if metric.column.endswith("_at_k") else metric.label
 
 
-_PREDICTIONS = (
-    "Predictions for each true rating: the dot is their median, the bar the middle 50 %, the line the middle "
-    "90 %. Dashed: perfect predictions."
-)
-
-
 def _summary_plot(run: RunFiles) -> Plot:
     """Return the figure of a run's three answers."""
     metric = main_metric(run.summary.accuracy.metrics())
-    reading = _PREDICTIONS if metric else ""
+    reading = (
+        "Dots and bars: median, middle 50 % and 90 % of the predictions; dashed: perfect ones."
+        if metric
+        else ""
+    )
     if metric and len(evaluated_rounds(run.rounds, metric)) > 1:
         reading = "Accuracy: one point per evaluated round."
     return Plot(
         "summary",
         "The run at a glance",
-        f"{reading} Bytes count whole messages in both directions.",
+        f"{reading} Bytes count whole messages in both directions.".strip(),
         f"Accuracy, ε per user, and bytes per user, median {size(float(np.median(run.bytes_per_user)))}.",
-        lambda: draw_summary(run),
+        partial(draw_summary, run),
         full_width=True,
     )
 
@@ -198,61 +185,45 @@ def _summary_plot(run: RunFiles) -> Plot:
 def run_page(
     run: RunFiles, config_text: str, population: float | None, draw: Draw, declared: Sequence[str] = ()
 ) -> str:
-    """Return the page of a run.
-
-    Parameters
-    ----------
-    config_text : str
-        Contents of config.yaml.
-    declared : sequence of str
-        What there is to say of a promise that a user-defined class declares.
-    """
+    """Return the page of a run: its files, the text of config.yaml, what is said of declared promises."""
     summary = run.summary
-    notes = [*declared, *_left_out(summary), *summary.notes, *_unknown_entities(summary.dataset)]
+    notes = [*declared, *summary.notes, *_left_out(summary)]
     answer = render_template(
         "answered.html",
         sentence=answer_sentence(summary),
         picture=figures([draw(_summary_plot(run))]),
         tiles=_tiles(summary),
     )
-    projected = projection_sections(run_projections(run, population) if population else [], population)
-    sections = [
-        *example_sections(run),
-        *ranking_sections(run),
-        Section("users", "Bytes and ε per user", (user_table(run),)),
-        *noise_sections(run, draw),
-        *rounds_sections(run),
-        *completion_sections(run, draw),
+    folded = [
+        *parts.example_sections(run),
+        *parts.ranking_sections(run),
+        Section("users", "Bytes and ε per user", (parts.user_table(run),)),
+        *parts.noise_sections(run, draw),
+        *parts.rounds_sections(run),
+        *parts.completion_sections(run, draw),
         _provenance(run, config_text, projected=population is not None),
     ]
-    folded = [replace(section, folded=True) for section in sections]
-    open_sections = [*projected, *_sent_sections(run)]
-    return page(summary.name, "dprec run", run_in_words(run), notes, [*open_sections, *folded], answer)
-
-
-def _sent_sections(run: RunFiles) -> list[Section]:
-    """Return the section with the messages of one user, if anything is sent."""
-    drawing = drawing_of(run)
-    if drawing is None:
-        return []
-    return [Section("sent", "What leaves one device", (render_template("sent.svg", drawing=drawing),))]
+    sections = projection_sections(run_projections(run, population) if population else [], population)
+    if drawing := drawing_of(run):
+        sent = render_template("sent.svg", drawing=drawing)
+        sections = [*sections, Section("sent", "What leaves one device", (sent,))]
+    sections = [*sections, *(replace(section, folded=True) for section in folded)]
+    return page(summary.name, "dprec run", run_in_words(run), notes, sections, answer)
 
 
 def _left_out(summary: Summary) -> list[str]:
-    """Say why figures of the first k items are left out, if they are."""
-    share, k = summary.accuracy.whole_lists, summary.accuracy.k
-    if share is None or share < NEARLY_ALL:
-        return []
-    return [
-        f"Precision, recall and F-score at {k} are left out: {share:.0%} of the users have at most {k} "
-        "candidates, so that any list holds them all."
-    ]
-
-
-def _unknown_entities(dataset: DatasetSummary) -> list[str]:
+    """Say why figures of the first k items are left out, if they are, and who is only in the test ratings."""
+    (share, k), dataset = (summary.accuracy.whole_lists, summary.accuracy.k), summary.dataset
+    said = []
+    if share is not None and share >= NEARLY_ALL:
+        said.append(
+            f"Precision, recall and F-score at {k} are left out: {share:.0%} of the users have at most {k} "
+            "candidates, so that any list holds them all."
+        )
     counts = (("user", dataset.users_only_in_test), ("item", dataset.items_only_in_test))
-    unknown = [plural(count, entity) for entity, count in counts if count]
-    return [f"Only in the test ratings, never in the training ratings: {listed(unknown)}."] if unknown else []
+    if unknown := [plural(count, entity) for entity, count in counts if count]:
+        said.append(f"Only in the test ratings, never in the training ratings: {listed(unknown)}.")
+    return said
 
 
 def _provenance(run: RunFiles, config_text: str, *, projected: bool) -> Section:

@@ -1,25 +1,18 @@
 """The sections of a run's page about its users, its mechanism's noise, its rounds and its completion."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
 from markupsafe import Markup
-from numpy.typing import NDArray
 
 from dprec.channel import Channel
 from simulation.analysis.columns import TableColumn, figure_column, text_column, written_column
 from simulation.analysis.protocol_results import metrics_of, result_of
-from simulation.analysis.vocabulary import (
-    DASH,
-    Metric,
-    loss,
-    number,
-    profiles_compared,
-)
-from simulation.pages.figures.completions import cross_domain_plots, draw_completion, numbers
+from simulation.analysis.vocabulary import DASH, Metric, loss, number, profiles_compared
+from simulation.pages.figures.completions import alter_ego_plots, draw_completion, numbers
 from simulation.pages.figures.noise import draw_noise
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.page import Section, figures, paragraph, table
@@ -42,40 +35,37 @@ _USER_FIGURES = {
 
 _STATISTICS = ("mean", "smallest", "5th percentile", "median", "95th percentile", "largest")
 
+_Figures = tuple[str, Sequence[float]]
+"""What a line is called, and its figures."""
+
 
 def user_table(run: RunFiles) -> Markup:
     """Return how every figure that applies is distributed over the users."""
     privacy = run.summary.privacy
     compared = profiles_compared(privacy.epsilon_per_user.max, hides_rated_items=privacy.hides_rated_items)
-    lines = [
-        (f"{label}{compared}" if "per user" in label else label, spread, _count if "ε" not in label else loss)
-        for column, label in _USER_FIGURES.items()
-        if (spread := _spread(run.traffic[column]))
+    lines: list[_Figures] = []
+    for column, label in _USER_FIGURES.items():
+        known = run.traffic[column][np.isfinite(run.traffic[column])]
+        if known.size:
+            statistics = [float(known.mean()), *np.percentile(known, (0, 5, 50, 95, 100)).tolist()]
+            lines.append((f"{label}{compared}" if "per user" in label else label, statistics))
+
+    columns: list[TableColumn[_Figures]] = [text_column("per user", itemgetter(0))]
+    columns += [
+        TableColumn(name, "", partial(_figure, place), partial(_written, place))
+        for place, name in enumerate(_STATISTICS)
     ]
-    columns: list[TableColumn[_UserFigures]] = [text_column("per user", itemgetter(0))]
-    columns += [_statistic(place, name) for place, name in enumerate(_STATISTICS)]
     return table(f"How {run.summary.traffic.users:,} users differ", columns, lines)
 
 
-_UserFigures = tuple[str, Sequence[float], Callable[[float], str]]
-"""What a figure is called, its statistics over the users, and how they are written."""
+def _figure(place: int, line: _Figures) -> float:
+    return line[1][place]
 
 
-def _statistic(place: int, name: str) -> TableColumn[_UserFigures]:
-    return TableColumn(name, "", lambda line: line[1][place], lambda line: line[2](line[1][place]))
-
-
-def _spread(values: NDArray[Any]) -> list[float]:
-    """Return the statistics of the users of whom a figure is known; none without such users."""
-    known = values[np.isfinite(values)]
-    if not known.size:
-        return []
-    return [float(known.mean()), *np.percentile(known, (0, 5, 50, 95, 100)).tolist()]
-
-
-def _count(value: float) -> str:
-    """Write a count, or the mean of counts."""
-    return number(value, 0 if value == round(value) or value >= 100 else 1)
+def _written(place: int, line: _Figures) -> str:
+    """Write a loss, a count, or the mean of counts."""
+    label, value = line[0], line[1][place]
+    return loss(value) if "ε" in label else number(value, 0 if value == round(value) or value >= 100 else 1)
 
 
 def example_sections(run: RunFiles) -> list[Section]:
@@ -94,36 +84,31 @@ def example_sections(run: RunFiles) -> list[Section]:
 
 def ranking_sections(run: RunFiles) -> list[Section]:
     """Return the figures of lists from the catalogue, if they were measured."""
-    accuracy = run.summary.accuracy
-    rankings = (
-        ("Among all items that a user has not rated", accuracy.ranking),
-        ("Among sampled items", accuracy.sampled_ranking),
-    )
-    heading = "Ranking over the catalogue"
+    rankings = {
+        "Among all items that a user has not rated": run.summary.accuracy.ranking,
+        "Among sampled items": run.summary.accuracy.sampled_ranking,
+    }
+    words = paragraph("Lists by predicted rating; hits are items with a relevant test rating.")
     return [
-        Section("ranking", heading, (paragraph(_RANKED), _ranking_table(title, measured)))
-        for title, measured in rankings
+        Section("ranking", "Ranking over the catalogue", (words, _ranking_table(title, measured)))
+        for title, measured in rankings.items()
         if measured is not None
     ]
 
 
-_RANKED = (
-    "Lists by predicted rating; hits are items with a relevant test rating. The F-score above ranks what "
-    "evaluation.candidates says: a user's own test items, unless set otherwise."
-)
+_Cutoffs = tuple[str, Mapping[int, float | None]]
 
 
 def _ranking_table(title: str, ranking: RankingSummary) -> Markup:
-    figures_at = {name: at for name, at in ranking if name.endswith("_at")}
-    columns: list[TableColumn[tuple[str, Mapping[int, float | None]]]] = [
+    columns: list[TableColumn[_Cutoffs]] = [
         text_column("metric", lambda line: line[0].removesuffix("_at").replace("_", " ")),
-        *(figure_column(f"at {cutoff}", "", partial(_at_cutoff, cutoff), 4) for cutoff in ranking.ndcg_at),
+        *(figure_column(f"at {each}", "", partial(_at_cutoff, each), 4) for each in ranking.ndcg_at),
     ]
     of = f"means over {ranking.users:,} users with a relevant test rating"
-    return table(f"{title}; {of}", columns, list(figures_at.items()))
+    return table(f"{title}; {of}", columns, [each for each in ranking if each[0].endswith("_at")])
 
 
-def _at_cutoff(cutoff: int, line: tuple[str, Mapping[int, float | None]]) -> float | None:
+def _at_cutoff(cutoff: int, line: _Cutoffs) -> float | None:
     return line[1][cutoff]
 
 
@@ -132,18 +117,15 @@ def noise_sections(run: RunFiles, draw: Draw) -> list[Section]:
     noise = run.channel
     if noise is None:
         return []
-    calibrated = (
-        f" Calibrated for the median user, who reports {noise.cells:,} cells." if noise.per_user else ""
-    )
+    median = f" Calibrated for the median user, who reports {noise.cells:,} cells." if noise.per_user else ""
     plot = Plot(
         "noise",
         "What the mechanism sends, and what the server reads",
-        f"{_symbols_in_words(noise.channel)} If the mean of what is read rises more slowly than the true "
-        f"rating, reports are pulled to the middle of the scale: here the slope is "
-        f"{noise.slope:.2f}.{calibrated}",
+        f"{_symbols_in_words(noise.channel)} The mean of what is read rises with a slope of "
+        f"{noise.slope:.2f}; below 1, reports are pulled to the middle of the scale.{median}",
         f"A true {noise.ratings[0]:g} is read as {noise.expected[0]:.2f} on average, a true "
         f"{noise.ratings[-1]:g} as {noise.expected[-1]:.2f}.",
-        lambda: draw_noise(noise),
+        partial(draw_noise, noise),
         full_width=True,
     )
     return [Section("noise-section", "Noise of the mechanism", (figures([draw(plot)]),))]
@@ -161,19 +143,16 @@ def rounds_sections(run: RunFiles) -> list[Section]:
     """Return the table of the rounds, if there are any."""
     if not run.rounds:
         return []
-    columns: list[TableColumn[RoundRecord]] = [
-        figure_column("round", "", lambda record: record.round, 0),
-        figure_column("replies", "", lambda record: record.replies, 0),
-        figure_column("failures", "", lambda record: record.failures, 0),
-        *(
-            figure_column(each.label, "", partial(_measured, each), each.digits)
-            for each in metrics_of([result_of(run.summary)])
-            if any(_measured(each, record) is not None for record in run.rounds)
-        ),
-        figure_column("up", "message bytes", lambda record: record.uplink_message_bytes, 0),
-        figure_column("down", "message bytes", lambda record: record.downlink_message_bytes, 0),
-        figure_column("seconds", "", lambda record: record.seconds, 2),
+    measured = [
+        figure_column(each.label, "", partial(_measured, each), each.digits)
+        for each in metrics_of([result_of(run.summary)])
+        if any(_measured(each, record) is not None for record in run.rounds)
     ]
+    columns = [figure_column(name, "", attrgetter(name), 0) for name in ("round", "replies", "failures")]
+    columns += measured
+    for way in ("up", "down"):
+        columns.append(figure_column(way, "message bytes", attrgetter(f"{way}link_message_bytes"), 0))
+    columns.append(figure_column("seconds", "", attrgetter("seconds"), 2))
     shown = table("Rounds, all users together", columns, run.rounds)
     return [Section("rounds-section", "Round by round", (shown,))]
 
@@ -182,42 +161,59 @@ def _measured(metric: Metric, record: RoundRecord) -> float | None:
     return (record.accuracy or {}).get(metric.column)
 
 
+_MIXTURE = "log_likelihood", "pi", "sigma"
+
+
 def completion_sections(run: RunFiles, draw: Draw) -> list[Section]:
     """Return the section on the completion's diagnostics, with their figures, if it reports any."""
     diagnostics = run.summary.completion_diagnostics
     if not diagnostics:
         return []
     content: list[str] = []
-    trace = numbers(diagnostics.get("log_likelihood"))
-    pi, sigma = numbers(diagnostics.get("pi")), numbers(diagnostics.get("sigma"))
+    trace, pi, sigma = (numbers(diagnostics.get(key)) for key in _MIXTURE)
     drawn = len(trace) > 1 and len(pi) == len(sigma) > 0 and min(sigma) > 0
     if drawn:
         plot = Plot(
             "completion",
             "How the mixture was fitted",
             "The log-likelihood must never fall. The mixture is the completion's estimate of the noise.",
-            f"The log-likelihood rises from {trace[0]:,.0f} to {trace[-1]:,.0f} in {len(trace)} steps; the "
-            f"noise has {len(pi)} parts.",
-            lambda: draw_completion(trace, pi, sigma),
+            f"The log-likelihood rises from {trace[0]:,.0f} to {trace[-1]:,.0f} in {len(trace)} steps.",
+            partial(draw_completion, trace, pi, sigma),
             full_width=True,
         )
         content.append(figures([draw(plot)]))
-    plots = cross_domain_plots(_with_names(diagnostics, run.summary.item_names))
-    if plots:
+    content += [_layers_table(diagnostics)] if diagnostics.get("layers") else []
+    if plots := alter_ego_plots(_with_names(diagnostics, run.summary.item_names)):
         content.append(figures([draw(plot) for plot in plots]))
     rows = [
         (key.replace("x_sim", "X-Sim").replace("_", " "), _shown(value))
         for key, value in diagnostics.items()
-        if not isinstance(value, dict) and not (drawn and key in ("log_likelihood", "pi", "sigma"))
+        if not isinstance(value, dict) and not (drawn and key in _MIXTURE)
     ]
     columns: list[TableColumn[tuple[str, str | None]]] = [
-        text_column("diagnostic", itemgetter(0)),
-        text_column("value", itemgetter(1)),
+        text_column(title, itemgetter(place)) for place, title in enumerate(("diagnostic", "value"))
     ]
-    if rows:
-        content.append(table("Diagnostics", columns, rows, sortable=False))
+    content += [table("Diagnostics", columns, rows, sortable=False)] if rows else []
     heading = f"What the completion learned ({run.summary.completion})"
     return [Section("completion-section", heading, tuple(content))]
+
+
+_LAYERS = {"NN": "away from bridges", "NB": "next to a bridge", "BB": "bridges"}
+
+
+def _layers_table(diagnostics: dict[str, Any]) -> Markup:
+    """Return how many items every layer of two domains has, and how many edges were kept between them."""
+    sides, edges = ("source", "target"), diagnostics["edges"]
+    counts = {f"{name}: {words}": name for name, words in _LAYERS.items()}
+    lines = [(words, [diagnostics["layers"][side][name] for side in sides]) for words, name in counts.items()]
+    lines += [(f"edges, {name}", edges[name]) for name in ("NN to NB", "NB to BB")]
+    lines.append(("edges between the domains", [edges["between the domains"]] * 2))
+    columns: list[TableColumn[_Figures]] = [text_column("items", itemgetter(0))]
+    columns += [
+        figure_column(str(diagnostics["domains"][side]), "", partial(_figure, place), 0)
+        for place, side in enumerate(sides)
+    ]
+    return table("The two domains as layers", columns, lines, sortable=False)
 
 
 def _with_names(diagnostics: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from simulation.analysis.vocabulary import listed, plural
 from simulation.configuration.strict_yaml import at
 from simulation.protocols import PROTOCOLS
 from simulation.storage.run_files import RunFiles
-from simulation.storage.tables import Row
 
 
 def run_in_words(run: RunFiles) -> str:
@@ -59,42 +58,32 @@ def comparison_in_words(files: ComparisonFiles) -> str:
     budgets = sorted({result.budget for result in results if result.budget is not None})
     runs = [row for result in results for row in result.rows]
     seeds, folds = ({str(row[key]) for row in runs if row.get(key) is not None} for key in ("seed", "fold"))
-    at_budgets = (
-        f" at {plural(len(budgets), 'budget')}, ε = {listed(f'{budget:g}' for budget in budgets)} per "
-        f"{files.matched_unit},"
-        if budgets
-        else ""
-    )
+    at_budgets = ""
+    if budgets:
+        values = listed(f"{budget:g}" for budget in budgets)
+        at_budgets = f" at {plural(len(budgets), 'budget')}, ε = {values} per {files.matched_unit},"
     beside = f" beside {plural(len(baselines), 'baseline')}" if baselines else ""
-    repeated = " and ".join(
-        plural(len(values), word) for values, word in ((seeds, "seed"), (folds, "fold")) if values
-    )
+    repeats = (plural(len(own), word) for own, word in ((seeds, "seed"), (folds, "fold")) if own)
     sets = " and ".join(dict.fromkeys(str(row.get("dataset")) for row in runs))
     compared = f"{plural(len(names), 'protocol')}{beside}{at_budgets}"
-    return f"{compared} over {repeated}: {plural(len(runs), 'run')} on {sets}."
+    return f"{compared} over {' and '.join(repeats)}: {plural(len(runs), 'run')} on {sets}."
 
 
 def data_in_words(files: ComparisonFiles) -> str:
     """Describe the ratings of a comparison, and what its protocols were given."""
-    groups = by_evaluation(files.results).values()
-    populations = dict.fromkeys(_population_of(own[0].rows[0]) for own in groups)
-    given = f"Every protocol with a budget was given the same ε per {files.matched_unit}."
-    return " ".join([*populations, given])
-
-
-def _population_of(row: Row) -> str:
-    counts = {key: int(row[key]) for key in _POPULATION if row.get(key) is not None}
-    return _population({"kind": row.get("dataset"), **counts})
-
-
-_POPULATION = ("users", "items", "train_ratings", "test_ratings")
+    first = [own[0].rows[0] for own in by_evaluation(files.results).values()]
+    populations = dict.fromkeys(_population({**row, "kind": row.get("dataset")}) for row in first)
+    return " ".join(
+        [*populations, f"Every protocol with a budget was given the same ε per {files.matched_unit}."]
+    )
 
 
 def _population(dataset: Mapping[str, Any]) -> str:
     """Describe the population and its ratings."""
-    users, items, train, test = (dataset.get(key) for key in _POPULATION)
-    if users is None or items is None or train is None or test is None:
+    counts = [dataset.get(key) for key in ("users", "items", "train_ratings", "test_ratings")]
+    if None in counts:
         return f"Data: {dataset.get('kind')}."
+    users, items, train, test = (int(count) for count in counts if count is not None)
     return (
         f"{users:,} people and their {train:,} ratings of {items:,} items ({dataset['kind']}); "
         f"accuracy is measured on {test:,} held-out ratings."
@@ -102,18 +91,7 @@ def _population(dataset: Mapping[str, Any]) -> str:
 
 
 def merged_notes(notes: Iterable[tuple[str, str]]) -> list[tuple[Sequence[str], str, int]]:
-    """Merge notes that several runs share except for their numbers.
-
-    Parameters
-    ----------
-    notes : iterable of tuple
-        The name of a protocol, and the note.
-
-    Returns
-    -------
-    list of tuple
-        The names (each once), the first of the notes, and how many others differ from it in numbers.
-    """
+    """Merge notes that differ in numbers alone: protocols, the first note, and how many others there are."""
     merged: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for name, note in notes:
         names, texts = merged.setdefault(re.sub(r"\d[\d.,]*", "#", note), ({}, {}))

@@ -13,6 +13,7 @@ import yaml
 from docs.tables.__main__ import documents, filled
 from docs.tables.answer import choices, chosen, references
 from docs.tables.collect import provenance_of, rows_of
+from docs.tables.figures import figures
 from docs.tables.leaderboard import accuracies, gained
 from docs.tables.results import RESULTS, Committed, Provenance, papers, summary, systems
 from dprec.accounting import ComparableUnit
@@ -67,6 +68,11 @@ def taken(*results: ProtocolResult, hides: bool = False, unit: ComparableUnit = 
 def test_a_document_is_as_generated(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert filled(text, path) == text, "python -m docs.tables rewrites it"
+
+
+@pytest.mark.parametrize(("path", "drawn"), list(figures()), ids=lambda each: getattr(each, "stem", ""))
+def test_a_figure_is_as_drawn(path: Path, drawn: str) -> None:
+    assert path.read_text(encoding="utf-8") == drawn, "python -m docs.tables draws it"
 
 
 def test_every_published_preset_has_one_page() -> None:

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import ComparableUnit
+from dprec.arrays import Floats
 from simulation.analysis.gains import NOTHING_SENT
 from simulation.analysis.populations import Course
 from simulation.analysis.protocol_results import ProtocolResult, by_protocol
@@ -27,12 +27,11 @@ class Series:
 
     name: str
     label: str
-    x: NDArray[np.float64]
-    y: NDArray[np.float64]
-    """Shape (places,), as x and the deviation."""
+    x: Floats
+    y: Floats
     words: Sequence[str]
     """What each place shows when it is pointed at."""
-    deviation: NDArray[np.float64] | None = None
+    deviation: Floats | None = None
     """Half the length of the error bars."""
     flat: bool = False
     """Whether it is the same everywhere, a line across the panel."""
@@ -66,16 +65,12 @@ def _series(
 
 def _across(results: Iterable[ProtocolResult], metric: Metric, x: Axis) -> list[Series]:
     """Return lines across a panel: of baselines and protocols without privacy, nothing sent as the first."""
-    ordered = sorted(results, key=lambda result: result.baseline != NOTHING_SENT)
-    return [
-        replace(line, deviation=None, flat=True, baseline=result.baseline is not None)
-        for result in ordered
-        for line in _series(
-            NOTHING_SENT if result.baseline == NOTHING_SENT else shortened(result.name),
-            [(x.low, result), (x.high, result)],
-            metric,
-        )
-    ]
+    lines = []
+    for result in sorted(results, key=lambda result: result.baseline != NOTHING_SENT):
+        label = NOTHING_SENT if result.baseline == NOTHING_SENT else shortened(result.name)
+        for line in _series(label, [(x.low, result), (x.high, result)], metric):
+            lines.append(replace(line, deviation=None, flat=True, baseline=result.baseline is not None))
+    return lines
 
 
 def _in_words(result: ProtocolResult, metric: Metric, spent: str | None) -> str:
@@ -92,14 +87,9 @@ def _marked(name: str, results: Sequence[ProtocolResult]) -> str:
 
 
 def _panel(
-    title: str,
-    x: Axis,
-    series: Sequence[Series],
-    metric: Metric,
-    looks: Looks,
-    extra: Sequence[Mark] = (),
-    legend: Sequence[Entry] = (),
-) -> Panel:
+    title: str, x: Axis, series: Sequence[Series], metric: Metric, looks: Looks,
+    extra: Sequence[Mark] = (), legend: Sequence[Entry] = (),
+) -> Panel:  # fmt: skip
     """Return a panel with at most six named lines, the others thin and grey, and baselines behind them."""
     bars = np.concatenate([[], *(each.bars("").y for each in series if each.deviation is not None)])
     values: dict[str, list[float]] = {}
@@ -176,10 +166,8 @@ _BESIDE = (
 )
 """Where a name may stand beside its point: which end of it, and how far to the right and below."""
 
-_Box = tuple[float, float, float, float]
 
-
-def _overlap(one: _Box, other: _Box) -> bool:
+def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
@@ -206,9 +194,8 @@ class EpsilonAxis:
     @property
     def name(self) -> str:
         """What it counts."""
-        if self.any_two:
-            return "ε for any two profiles"
-        return f"{'requested ' if self.asked else ''}{loss_per(self.unit)}"
+        asked = f"{'requested ' if self.asked else ''}{loss_per(self.unit)}"
+        return "ε for any two profiles" if self.any_two else asked
 
     @property
     def label(self) -> str:
@@ -221,13 +208,7 @@ class EpsilonAxis:
 def draw_accuracy_against_epsilon(
     results: Sequence[ProtocolResult], metric: Metric, axis: EpsilonAxis, looks: Looks
 ) -> Panel:
-    """Draw one line per protocol, with error bars; protocols without privacy and baselines lie across.
-
-    Parameters
-    ----------
-    axis : EpsilonAxis
-        Results without a value on it are left out.
-    """
+    """Draw one line per protocol, with error bars; protocols without privacy and baselines lie across."""
     curves = [
         curve
         for name, own in by_protocol([result for result in results if result.baseline is None]).items()
@@ -246,15 +227,7 @@ def draw_accuracy_against_epsilon(
 def draw_accuracy_by_round(
     traces: Sequence[Series], results: Sequence[ProtocolResult], metric: Metric, looks: Looks
 ) -> Panel:
-    """Draw iterative protocols as lines over their rounds, one-shot protocols as points, baselines across.
-
-    Parameters
-    ----------
-    traces : sequence of Series
-        Against cumulative bytes per user.
-    results : sequence of ProtocolResult
-        The baselines among them are drawn.
-    """
+    """Draw iterative protocols as lines over their rounds, one-shot protocols as points, baselines across."""
     spent = np.concatenate([trace.x for trace in traces]).tolist()
     x = log_axis(spent, "bytes of messages per user so far, both ways", in_bytes=True)
     across = _across([result for result in results if result.baseline], metric, x)
@@ -268,25 +241,16 @@ def draw_accuracy_against_bytes(
 
     Steps join the protocols that none beats in both accuracy and bytes. Baselines lie across, because nothing
     sent has no place on a logarithmic axis.
-
-    Parameters
-    ----------
-    results : sequence of ProtocolResult
-        One for each protocol, and the baselines.
     """
     competing = [result for result in results if result.baseline is None]
-    known = {
-        "messages": [(result.bytes_per_user, result) for result in competing],
-        "the network": [(result.network_bytes_per_user, result) for result in competing],
-    }
     panels = []
-    for what, spent in known.items():
+    for what, of in (("messages", "bytes_per_user"), ("the network", "network_bytes_per_user")):
         points = [
             point
-            for bytes_, result in spent
-            for point in _series(
-                _marked(result.name, [result]), [(bytes_, result)], metric, f"{size(bytes_ or 0)} of {what}"
-            )
+            for result in competing
+            if (spent := getattr(result, of))
+            for label, said in [(_marked(result.name, [result]), f"{size(spent)} of {what}")]
+            for point in _series(label, [(spent, result)], metric, said)
         ]
         if points:
             x = log_axis([float(each.x[0]) for each in points], "bytes per user, both ways", in_bytes=True)
@@ -306,13 +270,7 @@ def _frontier(points: Sequence[Series], x: Axis, metric: Metric) -> Line:
 
 
 def draw_accuracy_against_users(courses: Sequence[Course], metric: Metric, looks: Looks) -> Panel:
-    """Draw one line per protocol, all at one budget, and a ring where it begins to beat nothing sent.
-
-    Parameters
-    ----------
-    courses : sequence of Course
-        At one budget, on ratings of one kind.
-    """
+    """Draw one line per protocol, all at one budget, and a ring where it begins to beat nothing sent."""
     sign = 1 if metric.lower_is_better else -1
     every = [point for course in courses for point in course.points]
     base = sorted({point.users: point.accuracy + sign * point.against.mean for point in every}.items())

@@ -9,36 +9,17 @@ from simulation.analysis.vocabulary import SIZES, THOUSANDS, Metric, short, size
 from simulation.pages.figures.marks import Axis
 
 _STEPS = (
-    (1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9),
-    (1, 1.5, 2, 3, 4, 5, 7),
-    (1, 2, 3, 5),
-    (1, 2, 5),
-    (1, 3),
-    (1,),
+    *((1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9), (1, 1.5, 2, 3, 4, 5, 7)),
+    *((1, 2, 3, 5), (1, 2, 5), (1, 3), (1,)),
 )
 """First digits of the ticks of a logarithmic axis, from many to few."""
 
 
 def log_axis(
-    values: Sequence[float],
-    label: str = "",
-    *,
-    at_values: bool = False,
-    in_bytes: bool = False,
-    labels: int = 6,
-    grid: bool = False,
-) -> Axis:
-    """Return a logarithmic axis with plain numbers on it.
-
-    Parameters
-    ----------
-    values : sequence of float
-        Everything that is drawn, above 0.
-    at_values : bool
-        Label the values themselves, if they are few enough.
-    labels : int
-        For how many labels there is room.
-    """
+    values: Sequence[float], label: str = "", *,
+    at_values: bool = False, in_bytes: bool = False, labels: int = 6, grid: bool = False,
+) -> Axis:  # fmt: skip
+    """Return a logarithmic axis with room for so many labels, at the values themselves if these are few."""
     written = size if in_bytes else short
     high = max(values)
     # Whatever a damaged table holds, the axis has ends.
@@ -71,28 +52,14 @@ def _fit(ticks: Sequence[float], apart: float) -> bool:
 
 
 def plain_axis(
-    low: float,
-    high: float,
-    label: str = "",
-    *,
-    pad: float = 0.0,
-    ticks: int = 5,
-    percent: bool = False,
-    in_bytes: bool = False,
-    grid: bool = False,
-) -> Axis:
-    """Return a linear axis with few ticks and plain numbers on them.
-
-    Parameters
-    ----------
-    pad : float
-        Space beyond both ends, relative to the range.
-    """
+    low: float, high: float, label: str = "", *,
+    pad: float = 0.0, ticks: int = 5, percent: bool = False, in_bytes: bool = False, grid: bool = False,
+) -> Axis:  # fmt: skip
+    """Return a linear axis with few ticks, and space beyond both ends relative to the range."""
     beyond = pad * (high - low) if low < high else 0.05 * abs(low) or 0.5
     low, high = low - beyond, high + beyond
-    return Axis(
-        low, high, _plain_ticks(low, high, ticks, percent=percent, in_bytes=in_bytes), label, grid=grid
-    )
+    shown = _plain_ticks(low, high, ticks, percent=percent, in_bytes=in_bytes)
+    return Axis(low, high, shown, label, grid=grid)
 
 
 def level_axis(levels: Sequence[float], label: str = "", *, grid: bool = False) -> Axis:
@@ -144,23 +111,13 @@ def accuracy_axis(
     """Return the vertical axis of a panel, logarithmic if the accuracies lie far apart, and its notes.
 
     The worst are left off the scale if they are few and farther from all others than these from each other.
-
-    Parameters
-    ----------
-    values : mapping
-        Accuracies of everything that the panel shows, by name.
-    ends : sequence of float
-        Ends of error bars.
     """
     key = metric.sort_key
     turned = {name: [key(value) for value in each] for name, each in values.items() if len(each)}
     limit = _worst_shown(turned)
     shown = [value for each in turned.values() for value in each if value <= limit]
-    beyond = {
-        name: [value for value in values[name] if key(value) > limit]
-        for name in turned
-        if max(turned[name]) > limit
-    }
+    off = {name: [value for value in values[name] if key(value) > limit] for name in turned}
+    beyond = {name: each for name, each in off.items() if each}
     most = limit + _FEW * (limit - min(shown)) if beyond else float("inf")
     shown += [key(end) for end in ends if key(end) <= most]
     low, high = sorted((key(min(shown, default=0.0)), key(max(shown, default=1.0))))
@@ -171,8 +128,12 @@ def accuracy_axis(
     if not beyond:
         return axis, ()
     arrow = "↑" if metric.lower_is_better else "↓"
-    # A name stays beside its values.
-    words = [_range_in_words(name, each).replace(" ", "\N{NO-BREAK SPACE}") for name, each in beyond.items()]
+    words = []
+    for name, each in beyond.items():
+        least, worst = short(min(each)), short(max(each))
+        # A name stays beside its values.
+        span = f"{name} {least}" if least == worst else f"{name} {least} to {worst}"
+        words.append(span.replace(" ", "\N{NO-BREAK SPACE}"))
     return axis, (f"{arrow} off the scale: {', '.join(words)}",)
 
 
@@ -184,8 +145,3 @@ def _worst_shown(values: Mapping[str, Sequence[float]]) -> float:
         if high - low > low - ordered[0] and beyond <= _FEW * len(values):
             return low
     return ordered[-1] if ordered else 1.0
-
-
-def _range_in_words(name: str, values: Sequence[float]) -> str:
-    least, most = short(min(values)), short(max(values))
-    return f"{name} {least}" if least == most else f"{name} {least} to {most}"

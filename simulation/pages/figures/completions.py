@@ -1,4 +1,4 @@
-"""What a completion learned: a mixture of Gaussians, and layers and an AlterEgo across domains."""
+"""What a completion learned: a mixture of Gaussians, or an AlterEgo across domains."""
 
 import math
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ import numpy as np
 
 from simulation.pages.figures.axes import plain_axis
 from simulation.pages.figures.looks import DASHES
-from simulation.pages.figures.marks import Axis, Line, Mark, Text
-from simulation.pages.figures.panels import INK, MUTED, SERIES, Entry, Panel, ramp, shortened
+from simulation.pages.figures.marks import Axis, Line
+from simulation.pages.figures.panels import INK, SERIES, Panel, chart, ramp, shortened
 from simulation.pages.figures.rendering import Plot
 
 
@@ -34,98 +34,41 @@ def draw_completion(trace: Sequence[float], pi: Sequence[float], sigma: Sequence
     )
     reach = 3 * max(sigma)
     places = np.linspace(-reach, reach, 301)
-    parts = [
-        share * np.exp(-0.5 * (places / deviation) ** 2) / (deviation * math.sqrt(2 * math.pi))
-        for share, deviation in zip(pi, sigma, strict=True)
-    ]
-    whole = np.sum(parts, axis=0)
-    marks: list[Mark] = [Line(places, whole, INK, 1.8)]
-    legend = [Entry("sum", INK)]
-    for place, (part, share, deviation) in enumerate(zip(parts, pi, sigma, strict=True)):
-        colour, dashes = ramp(len(parts))[place], DASHES[1 + place % (len(DASHES) - 1)]
-        marks.append(Line(places, part, colour, 1.4, dashes))
-        legend.append(Entry(f"π {share:.2f}, σ {deviation:.2f}", colour, dashes=dashes))
-    y = plain_axis(0, 1.05 * float(whole.max()), "density", ticks=4, grid=True)
+    weights, deviations = np.array([pi, sigma])[:, :, None]
+    parts = weights * np.exp(-0.5 * (places / deviations) ** 2) / (deviations * math.sqrt(2 * math.pi))
+    lines = [Line(places, parts.sum(axis=0), INK, 1.8, label="sum")]
+    for place, (part, share, deviation, colour) in enumerate(
+        zip(parts, pi, sigma, ramp(len(pi)), strict=True)
+    ):
+        dashes = DASHES[1 + place % (len(DASHES) - 1)]
+        lines.append(Line(places, part, colour, 1.4, dashes, label=f"π {share:.2f}, σ {deviation:.2f}"))
+    y = plain_axis(0, 1.05 * float(parts.sum(axis=0).max()), "density", ticks=4, grid=True)
     x = plain_axis(-reach, reach, "residual, in rating units")
-    return [steps, Panel("Noise estimated by the mixture", x, y, marks, legend=legend)]
+    return [steps, chart("Noise estimated by the mixture", x, y, lines)]
 
 
-_LAYERS = {"NN": "away from bridges", "NB": "next to a bridge", "BB": "bridge"}
-
-
-def cross_domain_plots(diagnostics: dict[str, Any]) -> list[Plot]:
-    """Return the plots of a run's diagnostics; none for other protocols."""
-    layers, ego = diagnostics.get("layers"), diagnostics.get("alter_ego")
-    if not layers:
+def alter_ego_plots(diagnostics: dict[str, Any]) -> list[Plot]:
+    """Return the plot of one user's ratings before and after replacement, if there is one."""
+    ego = diagnostics.get("alter_ego")
+    if not ego:
         return []
-    counts = "; ".join(
-        f"{diagnostics['domains'][domain]}: "
-        + ", ".join(f"{layers[domain][name]:,} {name}" for name in _LAYERS)
-        for domain in ("source", "target")
+    plot = Plot(
+        "alter-ego",
+        "One user's AlterEgo",
+        f"What user {ego['user']} rated in the source domain, and what stands for it in the target domain.",
+        f"User {ego['user']}: {ego['source_ratings']} source ratings become {ego['items']} items.",
+        partial(_draw_alter_ego, diagnostics),
+        full_width=True,
     )
-    plots = [
-        Plot(
-            "layers",
-            "The two domains as layers",
-            "BB (bridge-bridge) items have an edge into the other domain, NB (non-bridge-bridge) items one "
-            "to a BB item of their own domain, NN (non-bridge-non-bridge) items neither. A path of X-Sim, "
-            "the similarity across domains, goes inwards on the left, across, and outwards on the right.",
-            f"Items by layer. {counts}.",
-            partial(_draw_layers, diagnostics),
-        )
-    ]
-    if ego:
-        plots.append(
-            Plot(
-                "alter-ego",
-                "One user's AlterEgo",
-                f"What user {ego['user']} rated in the source domain, and what stands for it in the target "
-                "domain. Of the users without ratings there, this one has an AlterEgo of median size.",
-                f"User {ego['user']}: {ego['source_ratings']} source ratings become {ego['items']} items.",
-                partial(_draw_alter_ego, diagnostics),
-                full_width=True,
-            )
-        )
-    return plots
-
-
-def _draw_layers(diagnostics: dict[str, Any]) -> list[Panel]:
-    """Draw the layers of both domains with their counts, and the edges kept between them."""
-    edges = diagnostics["edges"]
-    between = edges["NN to NB"], edges["NB to BB"]
-    marks: list[Mark] = []
-    for side, domain in enumerate(("source", "target")):
-        at = 0.5 + 1.7 * side
-        name = diagnostics["domains"][domain]
-        heading = shortened(name if name == domain else f"{name} ({domain})")
-        marks.append(Text(at, 2.75, heading, INK, bold=True))
-        for place, (layer, words) in enumerate(_LAYERS.items()):
-            up = 2.2 - place
-            left, right, low, high = at - 0.48, at + 0.48, up - 0.29, up + 0.29
-            marks.append(
-                Line([left, right, right, left], [low, low, high, high], ramp(4)[1 + side], 0, fill=0.3)
-            )
-            count = f"{layer}  {diagnostics['layers'][domain][layer]:,}"
-            marks.append(Text(at, up, count, INK, shift=(0, -8), size=14, bold=True))
-            marks.append(Text(at, up, words, MUTED, shift=(0, 9), size=11))
-            if place < 2:
-                marks.append(Line([at, at], [low, low - 0.42], MUTED, 1.2))
-                marks.append(
-                    Text(at, low - 0.21, f"{between[place][side]:,} edges", MUTED, "start", (6, 0), 11)
-                )
-    marks.append(Line([0.98, 1.72], [0.2, 0.2], MUTED, 1.2))
-    for down, words in ((-20, f"{edges['between the domains']:,}"), (-8, "edges")):
-        marks.append(Text(1.35, 0.2, words, MUTED, shift=(0, down), size=11))
-    return [Panel("", Axis(0, 2.7), Axis(-0.15, 2.9), marks, height=260)]
+    return [plot]
 
 
 def _draw_alter_ego(diagnostics: dict[str, Any]) -> list[Panel]:
     """Draw the ratings of one user before and after replacement."""
     ego, domains = diagnostics["alter_ego"], diagnostics["domains"]
-    sides = ("before", "source", "source_ratings"), ("after", "target", "items")
     return [
-        _ratings(f"{side.capitalize()}: {domains[domain]}", ego[side], ego[total], ego["scale"])
-        for side, domain, total in sides
+        _ratings(f"Before: {domains['source']}", ego["before"], ego["source_ratings"], ego["scale"]),
+        _ratings(f"After: {domains['target']}", ego["after"], ego["items"], ego["scale"]),
     ]
 
 
@@ -133,10 +76,12 @@ def _ratings(title: str, rated: Sequence[Sequence[Any]], total: int, scale: Sequ
     label = "rating" if total <= len(rated) else f"rating; {total - len(rated)} more not shown"
     x = plain_axis(scale[0], scale[1], label, pad=0.05)
     values, rows = [float(value) for _, value in rated], [-row for row in range(len(rated))]
-    marks: list[Mark] = [
-        Line([x.low, value], [row, row], SERIES[0], 1.2, opacity=0.5)
-        for value, row in zip(values, rows, strict=True)
+    lines = [
+        Line([x.low, each], [row, row], SERIES[0], 1.2, opacity=0.5)
+        for each, row in zip(values, rows, strict=True)
     ]
-    marks.append(Line(values, rows, SERIES[0], 0, marker="o"))
     names = [(row, shortened(str(name))) for row, (name, _) in zip(rows, rated, strict=True)]
-    return Panel(title, x, Axis(0.4 - len(rated), 0.6, names), marks, height=max(60.0, 18.0 * len(rated)))
+    dots = Line(values, rows, SERIES[0], 0, marker="o")
+    return chart(
+        title, x, Axis(0.4 - len(rated), 0.6, names), [*lines, dots], height=max(60.0, 18.0 * len(rated))
+    )

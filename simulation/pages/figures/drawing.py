@@ -14,8 +14,7 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from simulation.pages.figures.marks import Axis, line_style
 from simulation.pages.figures.panels import INK, MUTED, RULE, SURFACE, Entry, Panel, spread_out
 
-_INCH = 72.0
-_DPI = 200
+_INCH, _DPI = 72.0, 200
 
 
 class _ShownFigure(Figure):
@@ -57,22 +56,18 @@ def _draw(ax: Axes, panel: Panel) -> None:
         _axis(ax, which, axis)
     for mark in panel.marks:
         mark.draw(ax)
-    ax.set_title("\n".join([panel.title, *panel.notes]), loc="left", fontsize=9, color=INK, parse_math=False)
-    ax.set_xlabel(panel.x.label, fontsize=9, color=MUTED, parse_math=False)
-    ax.set_ylabel(panel.y.label, fontsize=9, color=MUTED, parse_math=False)
+    plain: Any = {"fontsize": 9, "parse_math": False}
+    ax.set_title("\n".join([panel.title, *panel.notes]), loc="left", color=INK, **plain)
+    ax.set_xlabel(panel.x.label, color=MUTED, **plain)
+    ax.set_ylabel(panel.y.label, color=MUTED, **plain)
     shown = sorted((end for end in panel.ends if panel.y.holds(end.at)), key=lambda end: end.at)
     wanted = panel.y.places([end.at for end in shown]).tolist()
     for end, up in zip(shown, spread_out(wanted, 14 / panel.height, 0, 1), strict=True):
-        ax.text(
-            1.02, up, end.label, transform=ax.transAxes, color=end.colour, fontsize=8, va="center",
-            parse_math=False,
-        )  # fmt: skip
+        style: Any = {"color": end.colour, "fontsize": 8, "va": "center", "parse_math": False}
+        ax.text(1.02, up, end.label, transform=ax.transAxes, **style)
     if panel.legend:
-        handles = [_handle(entry) for entry in panel.legend]
-        legend = ax.legend(
-            handles=handles, loc="upper left", bbox_to_anchor=(0, -0.16), ncols=2, frameon=False, fontsize=8
-        )
-        for text in legend.get_texts():
+        below: Any = {"loc": "upper left", "bbox_to_anchor": (0, -0.16), "ncols": 2, "frameon": False}
+        for text in ax.legend(handles=[*map(_handle, panel.legend)], fontsize=8, **below).get_texts():
             text.set_parse_math(False)
 
 

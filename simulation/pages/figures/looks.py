@@ -11,7 +11,7 @@ from dprec.accounting import Trust
 from simulation.analysis.gains import SETS_ONLY
 from simulation.analysis.protocol_results import ProtocolResult
 from simulation.analysis.vocabulary import TRUST_IN_WORDS, Metric
-from simulation.pages.figures.marks import Axis, Line, Mark
+from simulation.pages.figures.marks import Axis, Line
 from simulation.pages.figures.panels import INK, REFERENCE, RULE, SERIES, Entry
 
 DASHES = ("", "6 3", "2 2", "7 2 1.5 2", "1 1.5", "10 3")
@@ -57,21 +57,17 @@ def told_apart(names: Iterable[str], looks: Looks) -> dict[str, Look]:
     apart: dict[str, Look] = {}
     for name in names:
         own = looks[name]
-        before = sum(other.colour == own.colour for other in apart.values())
-        dashes = DASHES[(before + (own.dashes == DASHES[1])) % len(DASHES)]
-        apart[name] = Look(own.colour, own.marker, dashes)
+        before = sum(other.colour == own.colour for other in apart.values()) + (own.dashes == DASHES[1])
+        apart[name] = Look(own.colour, own.marker, DASHES[before % len(DASHES)])
     return apart
 
 
 def trust_legend(looks: Iterable[Look]) -> list[Entry]:
     """Return what the colours of some looks stand for."""
     held = {look.colour for look in looks}
-    legend = [
-        Entry(TRUST_IN_WORDS[trust], colour, marker, None)
-        for trust, (colour, marker) in TRUST_LOOKS.items()
-        if colour in held
-    ]
-    return legend + [Entry("without privacy", REFERENCE, "o", None)] * (REFERENCE in held)
+    known = [(TRUST_IN_WORDS[trust], *look) for trust, look in TRUST_LOOKS.items()]
+    known.append(("without privacy", REFERENCE, "o"))
+    return [Entry(*each, None) for each in known if each[1] in held]
 
 
 _MOST_NAMED = 6
@@ -81,11 +77,6 @@ def most_telling(lines: Mapping[str, Sequence[tuple[float, float]]]) -> list[str
     """Return the names of the at most six lines that a figure names, the best first.
 
     Lines with a point that none beats come first: at its price or a lower one, no other is as accurate.
-
-    Parameters
-    ----------
-    lines : mapping
-        Of every line, price and accuracy of its points; the lower the better.
     """
     # A loss of 0.9999 is no lower price than one of 1.
     points = sorted(
@@ -100,7 +91,9 @@ def most_telling(lines: Mapping[str, Sequence[tuple[float, float]]]) -> list[str
     return ranked[:_MOST_NAMED]
 
 
-def nothing_sent_marks(x: Axis, y: Axis, across: ArrayLike, reached: ArrayLike, metric: Metric) -> list[Mark]:
+def nothing_sent_marks(
+    x: Axis, y: Axis, across: ArrayLike, reached: ArrayLike, metric: Metric
+) -> tuple[Line, Line]:
     """Draw what is reached with nothing sent as a line across a panel, and shade what is worse."""
     own, values = np.ravel(across), np.ravel(reached)
     places = np.concatenate([[x.low], own, [x.high]])
@@ -109,4 +102,4 @@ def nothing_sent_marks(x: Axis, y: Axis, across: ArrayLike, reached: ArrayLike, 
     # Where the line lies beyond the worst end, nothing that is shown is worse.
     edge = np.minimum(line, worst) if metric.lower_is_better else np.maximum(line, worst)
     outline = [*places, x.high, x.low], [*edge, worst, worst]
-    return [Line(*outline, RULE, 0, fill=0.45), Line(places, line, INK, 1.2)]
+    return Line(*outline, RULE, 0, fill=0.45), Line(places, line, INK, 1.2)

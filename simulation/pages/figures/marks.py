@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from dprec.arrays import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,14 +40,13 @@ class Axis:
     grid: bool = False
     """Whether lines across the panel go with the ticks."""
 
-    def places(self, values: ArrayLike) -> NDArray[np.float64]:
+    def places(self, values: ArrayLike) -> Floats:
         """Return where values lie, from 0 at the lower end to 1 at the upper one; NaN where they cannot."""
         every = np.asarray(values, dtype=np.float64)
         if not self.log:
             return (every - self.low) / (self.high - self.low)
         with np.errstate(divide="ignore", invalid="ignore"):
-            logs: NDArray[np.float64] = np.log(every / self.low) / np.log(self.high / self.low)
-            return logs
+            return np.asarray(np.log(every / self.low) / np.log(self.high / self.low))
 
     def holds(self, value: float) -> bool:
         """Return whether a value lies between the limits."""
@@ -62,30 +63,30 @@ class Frame(NamedTuple):
     x: Axis
     y: Axis
 
-    def across(self, values: ArrayLike) -> NDArray[np.float64]:
+    def across(self, values: ArrayLike) -> Floats:
         """Return the distances of values on the horizontal axis from the left of the figure."""
         return self.left + self.width * self.x.places(values)
 
-    def down(self, values: ArrayLike) -> NDArray[np.float64]:
+    def down(self, values: ArrayLike) -> Floats:
         """Return the distances of values on the vertical axis from the top of the figure."""
         return self.top + self.height * (1 - self.y.places(values))
 
 
-class Mark(Protocol):
-    """Something drawn in a panel."""
+class Mark:
+    """Something drawn in a panel; nothing to see by default."""
 
-    @property
-    def clipped(self) -> bool:
-        """Whether it ends at the edges of the panel."""
+    clipped: ClassVar[bool] = False
+    """Whether it ends at the edges of the panel."""
 
     def svg(self, frame: Frame) -> str:
-        """Return it as SVG; empty if there is nothing to see."""
+        """Return it as SVG."""
+        return ""
 
     def draw(self, ax: Axes) -> None:
         """Draw it with matplotlib."""
 
 
-def _path(across: NDArray[np.float64], down: NDArray[np.float64]) -> str:
+def _path(across: Floats, down: Floats) -> str:
     """Return the path of straight lines through places, broken where a coordinate is not finite."""
     steps, pen = [], "M"
     for x, y in zip(across.tolist(), down.tolist(), strict=True):
@@ -110,7 +111,7 @@ def line_style(dashes: str) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class Line(Mark):
     """A line, with or without markers and what it encloses; it is broken where a coordinate is NaN."""
 
     x: ArrayLike
@@ -126,6 +127,10 @@ class Line:
     opacity: float = 1.0
     fill: float = 0.0
     """Opacity of what the line encloses, which is not filled by default."""
+    label: str = ""
+    """What a chart calls it in its legend or at its end; empty for nothing."""
+    words: Sequence[str] = ()
+    """What its places show in a chart when they are pointed at."""
     clipped = True
 
     def svg(self, frame: Frame) -> str:
@@ -145,8 +150,7 @@ class Line:
             written += f'<path d="{shapes}" fill="{self.hollow or self.colour}"{edge}{faded}/>'
         return written
 
-    def draw(self, ax: Axes) -> None:
-        """Draw it with matplotlib."""
+    def draw(self, ax: Axes) -> None:  # noqa: D102
         x, y = np.asarray(self.x), np.asarray(self.y)
         if self.fill:
             ax.fill(x, y, color=self.colour, alpha=self.fill, linewidth=0)
@@ -158,19 +162,19 @@ class Line:
         )  # fmt: skip
 
 
-def strokes(x: ArrayLike, low: ArrayLike, high: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def strokes(x: ArrayLike, low: ArrayLike, high: ArrayLike) -> tuple[Floats, Floats]:
     """Return upright strokes between two heights at every place, as one broken line."""
     ends = np.array([low, high, np.full(np.size(x), np.nan)])
     return np.repeat(np.asarray(x, dtype=np.float64), 3), ends.T.ravel()
 
 
-def stairs(edges: ArrayLike, heights: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def stairs(edges: ArrayLike, heights: ArrayLike) -> tuple[Floats, Floats]:
     """Return the outline of columns that stand on 0 between edges."""
     return np.repeat(edges, 2), np.concatenate([[0.0], np.repeat(heights, 2), [0.0]])
 
 
 @dataclass(frozen=True)
-class Text:
+class Text(Mark):
     """Plain text at a place."""
 
     x: float
@@ -185,7 +189,6 @@ class Text:
     bold: bool = False
     halo: str = ""
     """The colour around letters that may lie on lines."""
-    clipped = False
 
     def svg(self, frame: Frame) -> str:
         """Return it, centred on its height."""
@@ -198,30 +201,22 @@ class Text:
             f'fill="{self.colour}" text-anchor="{self.anchor}"{weight}>{escape(self.words)}</text>'
         )
 
-    def draw(self, ax: Axes) -> None:
-        """Draw it with matplotlib."""
+    def draw(self, ax: Axes) -> None:  # noqa: D102
         ax.annotate(
-            self.words,
-            (self.x, self.y),
-            (self.shift[0], -self.shift[1]),
-            textcoords="offset points",
-            ha={"start": "left", "middle": "center", "end": "right"}[self.anchor],
-            va="center",
-            color=self.colour,
-            fontsize=0.75 * self.size,
-            fontweight="bold" if self.bold else "normal",
+            self.words, (self.x, self.y), (self.shift[0], -self.shift[1]), textcoords="offset points",
+            ha={"start": "left", "middle": "center", "end": "right"}[self.anchor], va="center",
+            fontsize=0.75 * self.size, fontweight="bold" if self.bold else "normal", color=self.colour,
             parse_math=False,
-        )
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Spot:
+class Spot(Mark):
     """A place that shows words when it is pointed at."""
 
     x: float
     y: float
     words: str
-    clipped = False
 
     def svg(self, frame: Frame) -> str:
         """Return a circle that is not seen, which the page's script finds; nothing beyond the axes."""
@@ -229,11 +224,3 @@ class Spot:
             return ""
         x, y = float(frame.across(self.x)), float(frame.down(self.y))
         return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="1" data-shows="{escape(self.words)}"/>'
-
-    def draw(self, ax: Axes) -> None:
-        """Draw nothing: an image cannot be pointed at."""
-
-
-def spots(x: Sequence[float], y: Sequence[float], words: Sequence[str]) -> list[Spot]:
-    """Return places that show words."""
-    return [Spot(*each) for each in zip(x, y, words, strict=True)]

@@ -1,29 +1,20 @@
 """The noise of mechanisms: what is sent for every true rating, samples beside theory, bounded distances."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import Floats
 from dprec.channel import Channel
 from dprec.reports import DeviceChannel
 from simulation.analysis.protocol_results import ProtocolResult, by_protocol
 from simulation.pages.figures.axes import level_axis, log_axis, plain_axis
 from simulation.pages.figures.looks import DASHES, Look
-from simulation.pages.figures.marks import Axis, Line, Mark, Spot, Text, stairs
-from simulation.pages.figures.panels import (
-    INK,
-    MUTED,
-    SERIES,
-    SURFACE,
-    Entry,
-    Panel,
-    printable,
-    ramp,
-    shortened,
-)
+from simulation.pages.figures.marks import Axis, Line, Mark, Text, stairs
+from simulation.pages.figures.panels import INK, MUTED, SERIES, SURFACE, Entry, Panel, chart, ramp, shortened
 from simulation.pages.figures.rendering import Plot
 
 _FEW_SYMBOLS = 12
@@ -50,27 +41,26 @@ _LONGEST = 60
 def _expected(mechanisms: Sequence[tuple[str, Look, DeviceChannel]]) -> Panel:
     """Draw E[r* | r] against the line of no bias."""
     inputs = mechanisms[0][2].ratings
-    values = [float(inputs[0]), float(inputs[-1])]
-    marks: list[Mark] = [Line(values, values, MUTED, 1.1, "4 3")]
-    ends = [Entry("no bias", MUTED, dashes="4 3", at=values[-1])]
-    colours = ramp(len(mechanisms))
-    for place, (label, look, noise) in enumerate(mechanisms):
-        colour, dashes = colours[place], DASHES[place % len(DASHES)]
-        marks.append(Line(noise.ratings, noise.expected, colour, dashes=dashes))
-        shown = _shown(np.arange(noise.ratings.size))
-        own, sent = noise.ratings[shown].tolist(), noise.expected[shown].tolist()
-        marks.append(Line(own, sent, colour, 0, marker=look.marker))
-        marks += [
-            Spot(at, mean, f"{printable(label)}: a true {at:g} is read as {mean:.2f} on average")
-            for at, mean in zip(own, sent, strict=True)
+    ends = [float(inputs[0]), float(inputs[-1])]
+    lines, names = [Line(ends, ends, MUTED, 1.1, "4 3")], [Entry("no bias", MUTED, dashes="4 3", at=ends[-1])]
+    for place, (colour, (label, look, noise)) in enumerate(
+        zip(ramp(len(mechanisms)), mechanisms, strict=True)
+    ):
+        dashes, shown = DASHES[place % len(DASHES)], _shown(np.arange(noise.ratings.size))
+        own, read = noise.ratings[shown], noise.expected[shown]
+        words = [
+            f"{shortened(label, _LONGEST)}: a true {at:g} is read as {mean:.2f} on average"
+            for at, mean in zip(own, read, strict=True)
         ]
+        lines.append(Line(noise.ratings, noise.expected, colour, dashes=dashes))
+        lines.append(Line(own, read, colour, 0, marker=look.marker, words=words))
         first, *others = label.split(", ")
         named = shortened(first, 20) + (f" + {len(others)}" if others else "")
-        ends.append(Entry(named, colour, look.marker, dashes, sent[-1]))
-        values = [*values, *noise.expected.tolist()]
-    y = plain_axis(min(values), max(values), pad=0.06, grid=True)
+        names.append(Entry(named, colour, look.marker, dashes, float(read[-1])))
+    every = np.concatenate([ends, *(noise.expected for *_, noise in mechanisms)])
+    y = plain_axis(float(every.min()), float(every.max()), pad=0.06, grid=True)
     x = level_axis(inputs.tolist(), "true rating, r")
-    return Panel("Mean of what the server reads, E[r*|r]", x, y, marks, ends)
+    return replace(chart("Mean of what the server reads, E[r*|r]", x, y, lines), ends=names)
 
 
 def _densities(channel: Channel) -> Panel:
@@ -80,24 +70,24 @@ def _densities(channel: Channel) -> Panel:
     step = float(np.median(np.diff(values))) if values.size > 1 else 1.0
     # The two end symbols may stand for whole tails; as densities they would dwarf the rest.
     inner = slice(1, -1) if values.size > 3 else slice(None)
-    marks: list[Mark] = []
-    most = 0.0
-    for row, colour in zip(rows, ramp(rows.size), strict=True):
-        probabilities = channel.probabilities[row, shown]
-        density = probabilities / step
-        highest = float(density[inner].max())
-        marks.append(Line(values[inner], density[inner], colour, 1.6))
-        for place, edge in ((0, 0), (-1, -1)):
-            if density[place] > 1.5 * highest:
-                at = float(values[inner][edge]), float(density[inner][edge])
-                marks.append(Text(*at, f"{probabilities[place]:.0%}", colour, shift=(0.0, -8.0), size=10.5))
+    labelled = {0, rows.size // 2, rows.size - 1} if rows.size > 6 else range(rows.size)
+    lines, tails, most = [], [], 0.0
+    for place, (row, colour) in enumerate(zip(rows, ramp(rows.size), strict=True)):
+        density = channel.probabilities[row, shown] / step
+        own, highest = density[inner], float(density[inner].max())
+        label = f"r = {channel.inputs[row]:g}" if place in labelled else ""
+        lines.append(Line(values[inner], own, colour, 1.6, label=label))
+        for end in (0, -1):
+            if density[end] > 1.5 * highest:
+                at, words = (values[inner][end], own[end]), f"{density[end] * step:.0%}"
+                tails.append(Text(*at, words, colour, shift=(0.0, -8.0), size=10.5))
         most = max(most, highest)
     x = plain_axis(float(values[0]), float(values[-1]), "what the server reads, r*")
     y = plain_axis(0, 1.12 * most, "density, by true rating r", ticks=4, grid=True)
-    labelled = sorted({0, rows.size // 2, rows.size - 1}) if rows.size > 6 else range(rows.size)
-    colours = ramp(rows.size)
-    legend = [Entry(f"r = {channel.inputs[rows[place]]:g}", colours[place]) for place in labelled]
-    return Panel("What the server reads", x, y, marks, legend=legend)
+    return chart("What the server reads", x, y, lines, tails)
+
+
+_CORNERS = np.array([[-1, 1, 1, -1], [-1, -1, 1, 1]])
 
 
 def _matrix(channel: Channel) -> Panel:
@@ -109,8 +99,7 @@ def _matrix(channel: Channel) -> Panel:
     for row, level in enumerate(levels):
         for symbol, share in enumerate(channel.probabilities[level].tolist()):
             dark = share > most / 2
-            left, right, low, high = symbol - 0.47, symbol + 0.47, row - 0.47, row + 0.47
-            corners = [left, right, right, left], [low, low, high, high]
+            corners = symbol + 0.47 * _CORNERS[0], row + 0.47 * _CORNERS[1]
             # Columns change colour halfway up the ramp, so that they stay legible in light and dark alike.
             marks.append(Line(*corners, colours[5 if dark else 0], 0, fill=0.25 + 0.75 * share / most))
             words = "0" if share == 0 else f"{share:.2f}".lstrip("0") if share < 0.995 else "1"
@@ -124,12 +113,11 @@ def _matrix(channel: Channel) -> Panel:
 
 def _shown(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the rows of a channel that a figure has room for."""
-    if rows.size <= _MOST_ROWS:
-        return rows
-    return rows[np.linspace(0, rows.size - 1, 9).round().astype(np.int64)]
+    few = rows.size <= _MOST_ROWS
+    return rows if few else rows[np.linspace(0, rows.size - 1, 9).round().astype(np.int64)]
 
 
-def _ticks(values: NDArray[np.float64]) -> list[tuple[float, str]]:
+def _ticks(values: Floats) -> list[tuple[float, str]]:
     return [(place, "none" if np.isnan(value) else f"{value:.3g}") for place, value in enumerate(values)]
 
 
@@ -139,11 +127,11 @@ class SampledNoise:
 
     protocol: str
     mechanism: str
-    edges: NDArray[np.float64]
-    """In rating units; shape (intervals + 1,)."""
-    sampled: NDArray[np.float64]
-    theory: NDArray[np.float64]
-    """Shares of the samples, and probabilities; shape (intervals,)."""
+    edges: Floats
+    """In rating units."""
+    sampled: Floats
+    theory: Floats
+    """Shares of the samples, and probabilities, between the edges."""
 
     @property
     def difference(self) -> float:
@@ -153,35 +141,36 @@ class SampledNoise:
 
 def sampled_noise_plot(epsilon: float, noises: Sequence[SampledNoise]) -> Plot:
     """Return the plot of the noise that was sampled at one epsilon."""
-    low, high = _window(noises)
+    window = _window(noises)
     words = "; ".join(
         f"{noise.protocol} ({noise.mechanism}): {noise.difference:.2%} from theory in total variation, "
-        f"{_outside(noise, low, high):.0%} of its noise outside the panel"
+        f"{_outside(noise, *window):.0%} of its noise outside the panel"
         for noise in noises
     )
     return Plot(
         f"noise-epsilon-{epsilon:g}",
         f"Noise at ε = {epsilon:g} per rating",
         f"Filled: samples. Line: theory. {words}.",
-        f"Density of the noise at epsilon {epsilon:g}, sampled and in theory. {words}.",
+        f"Density of the noise at epsilon {epsilon:g}, sampled and in theory.",
         partial(_draw_sampled_noise, noises),
     )
 
 
 def _draw_sampled_noise(noises: Sequence[SampledNoise]) -> list[Panel]:
     """Draw the densities of noise, as histograms of the samples with the theory as outlines."""
-    low, high = _window(noises)
-    marks: list[Mark] = []
-    legend, most = [], 0.0
+    lines, most = [], 0.0
     for place, noise in enumerate(noises):
         colour, dashes = SERIES[place % len(SERIES)], DASHES[place // len(SERIES) % len(DASHES)]
-        densities = [shares / np.diff(noise.edges) for shares in (noise.sampled, noise.theory)]
-        marks.append(Line(*stairs(noise.edges, densities[0]), colour, 0, fill=0.3))
-        marks.append(Line(*stairs(noise.edges, densities[1]), colour, 1.4, dashes))
-        legend.append(Entry(shortened(f"{noise.protocol}, {noise.mechanism}", _LONGEST), colour, "", dashes))
-        most = max(most, *(float(density.max()) for density in densities))
-    x, y = plain_axis(low, high, "noise r* − r"), plain_axis(0, 1.06 * most, "density", ticks=4, grid=True)
-    return [Panel("Noise: samples filled, theory as a line", x, y, marks, legend=legend)]
+        sampled, theory = (shares / np.diff(noise.edges) for shares in (noise.sampled, noise.theory))
+        label = shortened(f"{noise.protocol}, {noise.mechanism}", _LONGEST)
+        lines.append(Line(*stairs(noise.edges, sampled), colour, 0, fill=0.3))
+        lines.append(Line(*stairs(noise.edges, theory), colour, 1.4, dashes, label=label))
+        most = max(most, float(sampled.max()), float(theory.max()))
+    x, y = (
+        plain_axis(*_window(noises), "noise r* − r"),
+        plain_axis(0, 1.06 * most, "density", ticks=4, grid=True),
+    )
+    return [chart("Noise: samples filled, theory as a line", x, y, lines)]
 
 
 _WINDOW = 3.0
@@ -190,10 +179,7 @@ _WINDOW = 3.0
 
 def _window(noises: Sequence[SampledNoise]) -> tuple[float, float]:
     lows, highs = [noise.edges[0] for noise in noises], [noise.edges[-1] for noise in noises]
-    return (
-        float(max(min(lows), _WINDOW * max(lows))),
-        float(min(max(highs), _WINDOW * min(highs))),
-    )
+    return float(max(min(lows), _WINDOW * max(lows))), float(min(max(highs), _WINDOW * min(highs)))
 
 
 def _outside(noise: SampledNoise, low: float, high: float) -> float:
@@ -216,9 +202,7 @@ def distance_plot(results: Sequence[ProtocolResult]) -> Plot | None:
     return Plot(
         "distance-epsilon",
         "Distance of what the server sees from the ratings",
-        "Bound: Zheng's Theorem 3 on ‖P(Θ − Z)‖, divided by the root of the number of cells shown, true or "
-        f"made up; it holds with {chance}. Measured: what is shown minus the training rating, on the cells "
-        "shown that are truly rated; a made-up cell has no known truth.",
+        f"Bound: Zheng's Theorem 3 per cell shown, with {chance}. Measured: on cells that are truly rated.",
         f"Bound, measured distance and RMSE of {len(by_protocol(bounded))} protocols by epsilon per cell.",
         partial(_draw_distances, bounded),
     )
@@ -226,25 +210,22 @@ def distance_plot(results: Sequence[ProtocolResult]) -> Plot | None:
 
 def _draw_distances(results: Sequence[ProtocolResult]) -> list[Panel]:
     """Draw the bound, the distance measured and the RMSE of protocols against epsilon per cell."""
-    marks: list[Mark] = []
-    legend, places = [], []
-    for position, (name, points) in enumerate(by_protocol(results).items()):
-        colour = ramp(len(by_protocol(results)))[position]
-        legend.append(Entry(shortened(name), colour))
+    lines: list[Line] = []
+    named = by_protocol(results)
+    for colour, (name, points) in zip(ramp(len(named)), named.items(), strict=True):
         for column, words, dashes in _LINES:
             drawn = sorted(
                 (loss, value)
                 for result in points
                 if (loss := result.epsilon("rating")) and (value := result.mean(column))
             )
+            said = [f"{shortened(name)}, ε {loss:.3g}: {words} {value:.3g}" for loss, value in drawn]
             own, reached = [loss for loss, _ in drawn], [value for _, value in drawn]
-            marks.append(Line(own, reached, colour, 1.6, dashes, "o", 2.6))
-            marks += [
-                Spot(loss, value, f"{shortened(name)}, ε {loss:.3g}: {words} {value:.3g}")
-                for loss, value in drawn
-            ]
-            places += drawn
-    x = log_axis([loss for loss, _ in places], "ε per cell, rated or not", at_values=True)
-    y = log_axis([value for _, value in places], labels=8, grid=True)
+            lines.append(Line(own, reached, colour, 1.6, dashes, "o", 2.6, words=said))
+    x = log_axis(
+        np.concatenate([line.x for line in lines]).tolist(), "ε per cell, rated or not", at_values=True
+    )
+    y = log_axis(np.concatenate([line.y for line in lines]).tolist(), labels=8, grid=True)
+    legend = [Entry(shortened(name), colour) for colour, name in zip(ramp(len(named)), named, strict=True)]
     legend += [Entry(words, INK, dashes=dashes) for _, words, dashes in _LINES]
-    return [Panel("Root mean square per cell, in rating units", x, y, marks, legend=legend)]
+    return [chart("Root mean square per cell, in rating units", x, y, lines, legend=legend)]

@@ -4,7 +4,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from simulation.pages.figures.marks import Axis, Mark
+import numpy as np
+
+from simulation.pages.figures.marks import Axis, Line, Mark, Spot
 
 INK, MUTED, RULE, SURFACE = "#1b2530", "#5a6672", "#dde2e7", "#ffffff"
 
@@ -47,6 +49,11 @@ def page_colours(*, dark_mode: bool) -> dict[str, str]:
     return {name: _DARK[token] if dark_mode else token for token, name in NAMES.items()}
 
 
+def darkened(colour: str) -> str:
+    """Return the dark form of a colour."""
+    return _DARK[colour]
+
+
 def ramp(count: int) -> list[str]:
     """Return colours for ordered things, from low to high."""
     if count <= 1:
@@ -87,6 +94,21 @@ class Panel:
     width: float = 430.0
     height: float = 200.0
     """Of the whole, and of what lies between the axes; 12 is the size of its letters."""
+
+
+def chart(
+    title: str, x: Axis, y: Axis, lines: Sequence[Line], more: Sequence[Mark] = (), *,
+    legend: Sequence[Entry] = (), notes: Sequence[str] = (), width: float = 430.0, height: float = 200.0,
+) -> Panel:  # fmt: skip
+    """Return lines in a panel: their names in its legend, their words at their places."""
+    named = [
+        Entry(line.label, line.colour, line.marker, line.dashes if line.width else None)
+        for line in lines
+        if line.label
+    ]
+    places = ((np.ravel(line.x).tolist(), np.ravel(line.y).tolist(), line.words) for line in lines)
+    spots = [Spot(*each) for line in places for each in zip(*line, strict=False)]
+    return Panel(title, x, y, [*lines, *more, *spots], (), [*named, *legend], notes, width, height)
 
 
 def empty(title: str, words: str, width: float) -> Panel:

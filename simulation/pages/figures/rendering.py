@@ -6,9 +6,20 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import NamedTuple
 
 from simulation.pages.figures.marks import LETTER, Axis, Frame, marker
-from simulation.pages.figures.panels import INK, MUTED, NAMES, RULE, SURFACE, Entry, Panel, spread_out
+from simulation.pages.figures.panels import (
+    INK,
+    MUTED,
+    NAMES,
+    RULE,
+    SURFACE,
+    Entry,
+    Panel,
+    darkened,
+    spread_out,
+)
 
 _WIDE, _SMALL = 0.57, 11.0
 """Width of a letter relative to its size, and the size of letters in legends and notes."""
@@ -64,8 +75,7 @@ def render(plot: Plot, *, png: bool = False) -> Rendered:
     return Rendered(plot, _file(drawn), "".join(_inline(each) for each in drawn), image)
 
 
-@dataclass(frozen=True)
-class _Drawn:
+class _Drawn(NamedTuple):
     """A panel as SVG."""
 
     width: float
@@ -73,19 +83,18 @@ class _Drawn:
     content: str
 
 
-def _inline(drawn: _Drawn) -> str:
-    # Names of users' protocols stand in no such attribute.
-    content = re.sub(
-        '(fill|stroke)="(#[0-9a-f]{6})"',
-        lambda match: f'{match[1]}="var(--{NAMES[match[2]]})"',
-        drawn.content,
-    )
-    small = ' class="small"' if drawn.width < _SMALL_PANEL else ""
-    return f'<svg viewBox="0 0 {drawn.width:g} {drawn.height:g}"{small}>{content}</svg>'
-
-
 _SMALL_PANEL = 400
 """Below this width a panel shares a row of a page with two others."""
+
+
+def _inline(drawn: _Drawn) -> str:
+    # Names of users' protocols stand in no such attribute.
+    colours = re.compile('(fill|stroke)="(#[0-9a-f]{6})"')
+    content = colours.sub(lambda match: f'{match[1]}="var(--{NAMES[match[2]]})"', drawn.content)
+    small = ' class="small"' if drawn.width < _SMALL_PANEL else ""
+    box = f"0 0 {drawn.width:g} {drawn.height:g}"
+    return f'<svg viewBox="{box}"{small}>{content}</svg>'
+
 
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 _APART = 14.0
@@ -95,22 +104,25 @@ def _file(drawn: Sequence[_Drawn]) -> str:
     """Return panels beside each other as one file, in which places that can be pointed at have titles."""
     width = sum(each.width for each in drawn) + _APART * (len(drawn) - 1)
     height = max(each.height for each in drawn)
-    left, parts = 0.0, []
+    content, left = "", 0.0
     for each in drawn:
-        parts.append(
-            f'<svg x="{left:g}" width="{each.width:g}" height="{each.height:g}">{each.content}</svg>'
-        )
+        place = f'x="{left:g}" width="{each.width:g}" height="{each.height:g}"'
+        content += f"<svg {place}>{each.content}</svg>"
         left += each.width + _APART
-    content = re.sub(
-        r'r="1" data-shows="([^"]*)"/>',
-        r'r="6" fill="transparent"><title>\1</title></circle>',
-        "".join(parts),
-    )
+    titled = r'r="6" fill="transparent"><title>\1</title></circle>'
+    content = re.sub(r'r="1" data-shows="([^"]*)"/>', titled, content)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{1.5 * width:g}" '
         f'height="{1.5 * height:g}" font-family="{_FONT}">'
+        f"<style>@media (prefers-color-scheme: dark){{{_DARK}}}</style>"
         f'<rect width="100%" height="100%" fill="{SURFACE}"/>{content}</svg>\n'
     )
+
+
+_DARK = "".join(
+    f'[{what}="{colour}"]{{{what}:{darkened(colour)}}}' for colour in NAMES for what in ("fill", "stroke")
+)
+"""The dark form of every colour, for where a reader prefers it."""
 
 
 def text_width(words: str, size: float = LETTER) -> float:
@@ -192,10 +204,9 @@ def _ends(ends: Sequence[Entry], frame: Frame) -> Iterator[str]:
     """Yield the names of lines in the order in which these end, each as near to its end as it can be."""
     ordered = sorted((end for end in ends if frame.y.holds(end.at)), key=lambda end: -end.at)
     wanted = [float(frame.down(end.at)) for end in ordered]
-    for end, y in zip(
-        ordered, spread_out(wanted, _ROW - 1, frame.top, frame.top + frame.height), strict=True
-    ):
-        yield _entry(end, frame.left + frame.width + 8, y)
+    downs = spread_out(wanted, _ROW - 1, frame.top, frame.top + frame.height)
+    for end, down in zip(ordered, downs, strict=True):
+        yield _entry(end, frame.left + frame.width + 8, down)
 
 
 def _entry(entry: Entry, x: float, y: float) -> str:
@@ -203,9 +214,8 @@ def _entry(entry: Entry, x: float, y: float) -> str:
     sample = ""
     if entry.dashes is not None:
         dashed = f' stroke-dasharray="{entry.dashes}"' if entry.dashes else ""
-        sample += (
-            f'<path d="M{x:.1f} {y:.1f}h{_SAMPLE - 4:g}" stroke="{entry.colour}" stroke-width="1.7"{dashed}/>'
-        )
+        stroke = f'stroke="{entry.colour}" stroke-width="1.7"{dashed}'
+        sample = f'<path d="M{x:.1f} {y:.1f}h{_SAMPLE - 4:g}" {stroke}/>'
     if entry.marker:
         shape = marker(entry.marker, x + (_SAMPLE - 4) / 2, y, 3.2)
         fill = f'"none" stroke="{entry.colour}"' if entry.hollow else f'"{entry.colour}"'
@@ -217,11 +227,11 @@ def _legend(entries: Sequence[Entry], top: float, width: float) -> tuple[list[st
     """Return the entries of a legend, in as many columns as its longest name allows, and its height."""
     longest = max(text_width(entry.label, _SMALL) for entry in entries) + _SAMPLE + 12
     columns = max(1, min(len(entries), int((width + 12) / longest)))
-    rows = math.ceil(len(entries) / columns)
-    places = [
-        (place % columns * longest, top + _ROW * (place // columns + 0.5)) for place in range(len(entries))
+    rows = [
+        _entry(entry, place % columns * longest, top + _ROW * (place // columns + 0.5))
+        for place, entry in enumerate(entries)
     ]
-    return [_entry(entry, *place) for entry, place in zip(entries, places, strict=True)], _ROW * rows
+    return rows, _ROW * math.ceil(len(entries) / columns)
 
 
 def _text(x: float, y: float, words: str, colour: str, size: float = _SMALL, more: str = "") -> str:

@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.arrays import Floats
 from simulation.analysis.vocabulary import Metric, loss, main_metric, number, profiles_compared, short, size
 from simulation.pages.figures.axes import level_axis, log_axis, plain_axis
 from simulation.pages.figures.looks import TRUST_LOOKS, Looks, nothing_sent_marks
-from simulation.pages.figures.marks import Axis, Line, Mark, Spot, stairs, strokes
-from simulation.pages.figures.panels import INK, MUTED, Entry, Panel, empty, printable, shortened
+from simulation.pages.figures.marks import Axis, Line, stairs, strokes
+from simulation.pages.figures.panels import INK, MUTED, Panel, chart, empty, printable, shortened
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import PrivacySummary
 from strategies.participation import RoundRecord
@@ -23,38 +23,34 @@ def _colour(run: RunFiles) -> str:
     return TRUST_LOOKS[run.summary.privacy.trust][0]
 
 
-def _histogram(
-    title: str, values: NDArray[np.float64], colour: str, unit: str, label: str, width: float
-) -> Panel:
+def _histogram(title: str, values: Floats, colour: str, unit: str, label: str) -> Panel:
     """Draw how a figure is distributed over the users, with median and 95th percentile marked."""
     low, high = float(values.min()), float(values.max())
-    median, p95 = (float(np.percentile(values, share)) for share in (50, 95))
+    median, p95 = np.percentile(values, (50, 95)).tolist()
     if high - low <= 0.01 * abs(high):
         within = "" if high - low <= 1e-9 * abs(high) else ", within 1 %"
-        return empty(title, f"{label}: {_measured(median, unit)} for every user{within}", width=width)
-    logarithmic = low > 0 and high / low > 60
+        return empty(title, f"{label}: {_measured(median, unit)} for every user{within}", width=_THIRD)
+    logarithmic, in_bytes = low > 0 and high / low > 60, unit == "B"
     edges = bins(values, logarithmic=logarithmic)
     shares = np.histogram(values, edges)[0] / values.size
-    in_bytes = unit == "B"
     x = (
         log_axis([low, high], label, in_bytes=in_bytes, labels=5)
         if logarithmic
         else plain_axis(float(edges[0]), float(edges[-1]), label, ticks=4, in_bytes=in_bytes)
     )
     y = plain_axis(0, float(shares.max()) * 1.05, "share of users", ticks=4, percent=True, grid=True)
-    marks: list[Mark] = [Line(*stairs(edges, shares), colour, 1.2, fill=0.28)]
-    marks += [Line([at, at], [0, y.high], INK, 1.1, dashes) for at, dashes in ((median, ""), (p95, "3 2"))]
-    legend = [
-        Entry(f"median {_measured(median, unit)}", INK),
-        Entry(f"95th percentile {_measured(p95, unit)}", INK, dashes="3 2"),
+    lines = [
+        Line(*stairs(edges, shares), colour, 1.2, fill=0.28),
+        Line([median, median], [0, y.high], INK, 1.1, label=f"median {_measured(median, unit)}"),
+        Line([p95, p95], [0, y.high], INK, 1.1, "3 2", label=f"95th percentile {_measured(p95, unit)}"),
     ]
-    return Panel(title, x, y, marks, legend=legend, width=width, height=180)
+    return chart(title, x, y, lines, width=_THIRD, height=180)
 
 
 _BINS = 30
 
 
-def bins(values: NDArray[np.float64], *, logarithmic: bool) -> NDArray[np.float64]:
+def bins(values: Floats, *, logarithmic: bool) -> Floats:
     """Return edges of bins; between the possible values if these are evenly spaced, as integers are.
 
     Each bin then holds as many possible values as every other, or at least one on a logarithmic axis.
@@ -89,15 +85,9 @@ def evaluated_rounds(rounds: Sequence[RoundRecord], metric: Metric) -> list[tupl
     return evaluated
 
 
-def draw_rounds(run: RunFiles, metric: Metric, baseline: float | None, width: float = 430.0) -> Panel:
-    """Draw accuracy against the cumulative bytes per user, a point for every evaluated round.
-
-    Parameters
-    ----------
-    baseline : float or None
-        What is reached with nothing sent, which is drawn across; what is worse is shaded.
-    """
-    baseline = baseline if metric.column in _HELD_AGAINST else None
+def draw_rounds(run: RunFiles, metric: Metric, baseline: float | None) -> Panel:
+    """Draw accuracy against the cumulative bytes per user, and what is reached with nothing sent across."""
+    baseline = baseline if metric.column in HELD_AGAINST else None
     rounds = evaluated_rounds(run.rounds, metric)
     spent = [total / run.summary.traffic.users for _, total, _ in rounds]
     values = [value for _, _, value in rounds]
@@ -108,28 +98,27 @@ def draw_rounds(run: RunFiles, metric: Metric, baseline: float | None, width: fl
     else:
         x = plain_axis(0, max(spent) * 1.05, label, ticks=4, in_bytes=True)
     y = plain_axis(min(known), max(known), metric.heading, pad=0.08, grid=True)
-    marks: list[Mark] = [] if baseline is None else nothing_sent_marks(x, y, [x.high], [baseline], metric)
-    colour = _colour(run)
-    marks.append(Line(spent, values, colour, 1.7, marker="o", radius=2.6))
-    marks += [
-        Spot(
-            at, value, f"round {place}: {metric.label} {value:.{metric.digits}f}, {size(at)} per user so far"
-        )
+    lines: list[Line] = []
+    if baseline is not None:
+        shade, across = nothing_sent_marks(x, y, [x.high], [baseline], metric)
+        lines = [shade, replace(across, label=f"nothing sent: {number(baseline, metric.digits - 1)}")]
+    words = [
+        f"round {place}: {metric.label} {value:.{metric.digits}f}, {size(at)} per user so far"
         for at, (place, _, value) in zip(spent, rounds, strict=True)
     ]
-    legend = [Entry(f"rounds {rounds[0][0]} to {rounds[-1][0]}", colour, "o")]
-    legend += [] if baseline is None else [Entry(f"nothing sent: {number(baseline, metric.digits - 1)}", INK)]
+    named = f"rounds {rounds[0][0]} to {rounds[-1][0]}"
+    lines.append(Line(spent, values, _colour(run), 1.7, "", "o", 2.6, label=named, words=words))
     notes = _worse(metric, values[-1], baseline)
-    return Panel(f"{metric.label} by round", x, y, marks, legend=legend, notes=notes, width=width, height=180)
+    return chart(f"{metric.label} by round", x, y, lines, notes=notes, width=_THIRD, height=180)
 
 
-_HELD_AGAINST = ("rmse", "sign_accuracy")
+HELD_AGAINST = ("rmse", "sign_accuracy")
 """The metrics of `Summary.nothing_sent`."""
 
 
 def _worse(metric: Metric, reached: float, baseline: float | None) -> list[str]:
     """Say that a run is worse than nothing sent, if it is."""
-    if baseline is None or metric.column not in _HELD_AGAINST or not metric.better(baseline, reached):
+    if baseline is None or metric.column not in HELD_AGAINST or not metric.better(baseline, reached):
         return []
     return [f"Worse than nothing sent, by {number(abs(reached - baseline), metric.digits - 1)}."]
 
@@ -138,7 +127,7 @@ def draw_summary(run: RunFiles) -> list[Panel]:
     """Draw the three answers of a run: how accurate, how private, how many bytes per person."""
     spent = run.bytes_per_user
     title = f"How many bytes: {size(float(spent.mean()))} per user"
-    traffic = _histogram(title, spent, _colour(run), "B", "bytes per user, both ways", _THIRD)
+    traffic = _histogram(title, spent, _colour(run), "B", "bytes per user, both ways")
     return [_accuracy(run), _losses(run), traffic]
 
 
@@ -153,7 +142,7 @@ def _accuracy(run: RunFiles) -> Panel:
     assert reached is not None, "a main metric without a value"
     title = f"How accurate: {metric.label} {reached:.4g}"
     if len(evaluated_rounds(run.rounds, metric)) > 1:
-        return replace(draw_rounds(run, metric, baseline, _THIRD), title=title)
+        return replace(draw_rounds(run, metric, baseline), title=title)
     panel = _predictions(run.predictions["rating"], run.predictions["prediction"], _colour(run))
     return replace(panel, title=title, notes=_worse(metric, reached, baseline))
 
@@ -169,7 +158,7 @@ def _losses(run: RunFiles) -> Panel:
     largest = float(known.max())
     compared = profiles_compared(largest, hides_rated_items=run.summary.privacy.hides_rated_items)
     title = f"How private: ε {short(largest)} per user at most"
-    return _histogram(title, known, _colour(run), "ε ", f"ε per user{compared}{how}", _THIRD)
+    return _histogram(title, known, _colour(run), "ε ", f"ε per user{compared}{how}")
 
 
 def _unbounded_in_words(privacy: PrivacySummary) -> str:
@@ -178,41 +167,32 @@ def _unbounded_in_words(privacy: PrivacySummary) -> str:
     return "no privacy: the server\nsees true ratings" if privacy.trusts_server else "the loss has no bound"
 
 
-_MOST_GROUPS = 12
-
-PREDICTION_QUANTILES = (5, 25, 50, 75, 95)
+_MOST_GROUPS, PREDICTION_QUANTILES = 12, (5, 25, 50, 75, 95)
 
 
-def _predictions(ratings: NDArray[np.float64], predictions: NDArray[np.float64], colour: str) -> Panel:
+def _predictions(ratings: Floats, predictions: Floats, colour: str) -> Panel:
     """Draw the distribution of predictions for every true rating, with the line of perfect predictions."""
     groups = group_by_rating(ratings, predictions)
     places = [place for place, _ in groups]
     ends = [places[0], places[-1]]
-    every = np.array([quantiles for _, quantiles in groups])
-    least, lower, middle, upper, most = every.T
-    marks: list[Mark] = [
+    least, lower, middle, upper, most = np.array([quantiles for _, quantiles in groups]).T
+    words = [
+        f"true rating {place:g}: median {each[2]:.2f}, middle 50 % {each[1]:.2f} to {each[3]:.2f}, "
+        f"middle 90 % {each[0]:.2f} to {each[4]:.2f}"
+        for place, each in groups
+    ]
+    lines = [
         Line(ends, ends, MUTED, 1.1, "4 3"),
         Line(*strokes(places, least, most), colour, 1.4, opacity=0.5),
         Line(*strokes(places, lower, upper), colour, 6, opacity=0.5),
-        Line(places, middle, colour, 0, marker="o"),
+        Line(places, middle, colour, 0, marker="o", words=words),
     ]
-    for place, (low5, low25, median, high75, high95) in zip(places, every.tolist(), strict=True):
-        words = f"true rating {place:g}: median {median:.2f}, middle 50 % {low25:.2f} to {high75:.2f}, "
-        marks.append(Spot(place, median, f"{words}middle 90 % {low5:.2f} to {high95:.2f}"))
     y = plain_axis(min(least.min(), ends[0]), max(most.max(), ends[1]), "prediction", pad=0.06, grid=True)
-    return Panel("", level_axis(places, "true rating"), y, marks, width=_THIRD, height=180)
+    return chart("", level_axis(places, "true rating"), y, lines, width=_THIRD, height=180)
 
 
-def group_by_rating(
-    ratings: NDArray[np.float64], predictions: NDArray[np.float64]
-) -> list[tuple[float, NDArray[np.float64]]]:
-    """Return the quantiles of the predictions of every true rating, or of tenths of the scale.
-
-    Returns
-    -------
-    list of tuple
-        The true rating (or the middle of its group) and the quantiles `PREDICTION_QUANTILES` in per cent.
-    """
+def group_by_rating(ratings: Floats, predictions: Floats) -> list[tuple[float, Floats]]:
+    """Return every true rating, or middle of a tenth of the scale, and the quantiles of its predictions."""
     levels, of_rating = np.unique(ratings, return_inverse=True)
     if levels.size > _MOST_GROUPS:
         edges = np.linspace(levels[0], levels[-1], 11)
@@ -234,7 +214,7 @@ class Spread:
 
     name: str
     label: str
-    quantiles: NDArray[np.float64]
+    quantiles: Floats
     """At `SPREAD_QUANTILES` per cent; shape (7,)."""
 
 
@@ -246,13 +226,13 @@ def draw_spreads(spreads: Sequence[Spread], axis: str, looks: Looks, *, in_bytes
     x = log_axis(everything[everything > 0].tolist() or [1.0], axis, in_bytes=in_bytes, labels=4, grid=True)
     names = [f"{shortened(spread.label)}  {measured(float(spread.quantiles[3]))}" for spread in ordered]
     y = Axis(-0.7, len(ordered) - 0.3, list(enumerate(names)))
-    marks: list[Mark] = []
+    lines: list[Line] = []
     for row, spread in enumerate(ordered):
         colour = looks[spread.name].colour
         least, p5, p25, median, p75, p95, most = np.maximum(spread.quantiles, x.low).tolist()
         for ends, width, opacity in (((least, most), 1, 0.7), ((p5, p95), 4, 0.4), ((p25, p75), 8, 0.55)):
-            marks.append(Line(ends, [row, row], colour, width, opacity=opacity))
-        marks.append(Line([median], [row], colour, 0, marker="o", radius=3))
+            lines.append(Line(ends, [row, row], colour, width, opacity=opacity))
         words = f"median {measured(median)}, 95th percentile {measured(p95)}, largest {measured(most)}"
-        marks.append(Spot(median, row, f"{printable(spread.label)}: {words}"))
-    return Panel("", x, y, marks, width=480.0, height=16.0 * (len(ordered) + 0.4))
+        said = [f"{printable(spread.label)}: {words}"]
+        lines.append(Line([median], [row], colour, 0, marker="o", radius=3, words=said))
+    return chart("", x, y, lines, width=480.0, height=16.0 * (len(ordered) + 0.4))
