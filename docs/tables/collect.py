@@ -68,7 +68,7 @@ def _row(result: ProtocolResult, metric: Metric) -> Row:
         "panel": result.data[2],
         "baseline": result.baseline,
         **{name: _figure(result, name) for name in _FIGURES},
-        "runs": accuracy.count,
+        "runs": len(accuracy.figures),
         "deviation": accuracy.deviation if accuracy.seeds or accuracy.folds else None,
     }
     # The interval over users is of all runs, and the same in each of their lines.
