@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import NamedTuple
@@ -188,11 +188,12 @@ def kept_epsilon(result: ProtocolResult, unit: ComparableUnit, delta: float | No
     return min((each for each in losses if each is not None), default=None)
 
 
-def preferred(every: Sequence[Candidate], metric: Metric) -> list[Candidate]:
-    """Return candidates in the order in which the grid takes them: those that beat nothing sent first."""
+def preferred(every: Iterable[Candidate], metric: Metric) -> list[Candidate]:
+    """Return candidates as they are taken: those that beat nothing sent first, of equal ones the cheapest."""
 
-    def place(each: Candidate) -> tuple[bool, float, str, float]:
-        return not each.better, metric.sort_key(each.accuracy), each.result.name, each.result.budget or 0.0
+    def place(each: Candidate) -> tuple[bool, float, float, float, str]:
+        own, cost = each.result, each.result.bytes_per_user or 0.0
+        return not each.better, metric.sort_key(each.accuracy), cost, own.budget or 0.0, own.name
 
     return sorted(every, key=place)
 
