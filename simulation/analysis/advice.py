@@ -162,8 +162,7 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
         raise InputError(str(directory), f"nothing within {limits.words}", needed)
     names, evaluation = {each.result.name for each in beating}, best.result.evaluation
     # The others of a budget are held against its best by the main metric alone.
-    judged = comparable if evaluation and evaluation.metric == chosen else []
-    alike = not_significant(best.result, judged)
+    judged = [each.result for each in inside if evaluation and evaluation.metric == chosen]
     better = [each for each in worthwhile if chosen.better(each.accuracy, best.accuracy)]
     affordable = (each for each in better if limits.carry(each.result))
     kept = (each for each in better if limits.keep(each.result))
@@ -171,7 +170,7 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
         limits,
         chosen,
         best,
-        alike=tuple(each.result for each in inside if each.result in alike),
+        alike=tuple(not_significant(best.result, judged)),
         not_better=tuple(each for each in inside if each.result.name not in names),
         claimed_only=_newly_inside(results_allowed, limits, replace(limits, claimed=True)),
         composed_only=_composed_only(results_allowed, limits),

@@ -57,16 +57,6 @@ class GridCell:
         return self.best.delta
 
     @property
-    def message_bytes(self) -> float | None:
-        """Mean bytes of a user's messages, both ways."""
-        return None if self.best is None else self.best.bytes_per_user
-
-    @property
-    def network_bytes(self) -> float | None:
-        """Mean bytes that a network carries for a user, both ways."""
-        return None if self.best is None else self.best.network_bytes_per_user
-
-    @property
     def nothing_sent_wins(self) -> bool:
         """Whether even the best is not better than nothing sent."""
         return self.against is not None and not self.against.better
@@ -100,8 +90,7 @@ def decision_grid(
     Returns
     -------
     list of GridCell
-        What hides the item set first, the least trust first, the smallest epsilon first; only protections and
-        trust models that occur.
+        What hides the item set first, the least trust first, the smallest epsilon first.
     """
     competing = [each for each in candidates(results, metric) if each.result.baseline is None]
     proved = [each for each in competing if each.result.status == "proved"]
@@ -111,21 +100,29 @@ def decision_grid(
     cells = []
     for hides, trust, epsilon in product(hidden, models, columns):
         within = [each for each in proved if _within(kept_epsilon(each.result, unit, delta), epsilon)]
-        cell = _filled(GridCell(unit, hides, trust, epsilon), within, metric)
-        needed = users_needed(every, cell.best) if cell.best else None
-        cells.append(replace(cell, users_needed=needed))
+        cell = GridCell(unit, hides, trust, epsilon)
+        own = [each for each in within if (each.hides, each.result.trust) == (cell.hides, cell.trust)]
+        cells.append(_filled(cell, own, within, metric, every) if own else cell)
     return cells
 
 
-def _filled(cell: GridCell, within: Sequence[Candidate], metric: Metric) -> GridCell:
-    """Return a cell with the best of those that are proved to keep its epsilon; empty if none competes."""
-    own = [each for each in within if (each.hides, each.result.trust) == (cell.hides, cell.trust)]
-    best = _best(own, metric)
-    if best is None:
-        return cell
-    alike = tuple(not_significant(best.result, [each.result for each in own]))
-    less = _with_less(best, within, metric)
-    return replace(cell, best=best.result, against=best.against, with_less=less, alike=alike)
+def _filled(
+    cell: GridCell,
+    own: Sequence[Candidate],
+    within: Sequence[Candidate],
+    metric: Metric,
+    every: Sequence[Course],
+) -> GridCell:
+    """Return a cell with the best of its own, of all that are proved to keep its epsilon."""
+    best = preferred(own, metric)[0]
+    return replace(
+        cell,
+        best=best.result,
+        against=best.against,
+        with_less=_with_less(best, within, metric),
+        users_needed=users_needed(every, best.result),
+        alike=tuple(not_significant(best.result, [each.result for each in own])),
+    )
 
 
 def by_trust(results: Sequence[ProtocolResult]) -> list[ProtocolResult]:
@@ -173,13 +170,7 @@ def _within(loss: float | None, epsilon: float) -> bool:
 
 
 def kept_epsilon(result: ProtocolResult, unit: ComparableUnit, delta: float | None) -> float | None:
-    """Return the smallest epsilon that a result is proved to keep; None if there is none.
-
-    Parameters
-    ----------
-    delta : float or None
-        As in `decision_grid`.
-    """
+    """Return the smallest epsilon that a result is proved to keep, with a delta as in `decision_grid`."""
     if result.status != "proved":
         return None
     losses = [result.epsilon(unit)]
@@ -198,20 +189,15 @@ def preferred(every: Iterable[Candidate], metric: Metric) -> list[Candidate]:
     return sorted(every, key=place)
 
 
-def _best(every: Sequence[Candidate], metric: Metric) -> Candidate | None:
-    return next(iter(preferred(every, metric)), None)
-
-
 def _with_less(best: Candidate, others: Sequence[Candidate], metric: Metric) -> ProtocolResult | None:
     """Return the best of what needs less trust, protects as much and does as well at the digits shown."""
     trusted = LEAST_TRUST_FIRST[: LEAST_TRUST_FIRST.index(best.result.trust)]
     alike = [each for each in others if each.result.trust in trusted and each.hides >= best.hides]
-    less = _best(alike, metric)
+    less = next(iter(preferred(alike, metric)), None)
     if less is None or best.better > less.better:
         return None
     behind = metric.sort_key(less.accuracy) - metric.sort_key(best.accuracy)
-    apart = shown_from(gain_digits(metric))
-    as_good = behind < apart or bool(not_significant(best.result, [less.result]))
+    as_good = behind < shown_from(gain_digits(metric)) or not_significant(best.result, [less.result])
     return less.result if as_good else None
 
 
@@ -281,16 +267,11 @@ def answer_to(
     # A budget per rating is for its value first, and one per user for the whole profile.
     whole = of("user", True, False)
     choices = whole if unit == "user" else _with_user(of("rating", False, True), whole)
-    named = None if choices else _best(unproved, metric)
+    named = None if choices else next(iter(preferred(unproved, metric)), None)
     return Answer(
-        metric,
-        unit,
-        budget,
-        reached.get(NOTHING_SENT),
-        reached.get(SETS_ONLY),
-        tuple(choices),
-        named.result if named else None,
-        waiting,
+        *(metric, unit, budget, reached.get(NOTHING_SENT), reached.get(SETS_ONLY), tuple(choices)),
+        unproved=named.result if named else None,
+        waiting=waiting,
     )
 
 

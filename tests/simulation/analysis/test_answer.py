@@ -158,8 +158,9 @@ def test_a_trust_that_buys_nothing_is_told() -> None:
 
 def test_a_cell_has_both_prices_and_users_needed() -> None:
     (cell,) = grid(QUIET, whole("a", 1.0, "local", 0.9, 0.9))
-    assert (cell.message_bytes, cell.network_bytes, cell.users_needed) == (24_412, 51_700, None)
     assert cell.best is not None
+    assert (cell.best.bytes_per_user, cell.best.network_bytes_per_user) == (24_412, 51_700)
+    assert cell.users_needed is None
     assert price(cell.best) == "24.4 kB of messages, 51.7 kB on the network"
 
 
