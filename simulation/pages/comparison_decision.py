@@ -1,7 +1,6 @@
 """The decision on a comparison's page: the grid of trust and epsilon, and what a reader's limits allow."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -15,7 +14,6 @@ from simulation.analysis.populations import Course, course_of
 from simulation.analysis.protocol_results import ProtocolResult, reference_budget
 from simulation.analysis.sentences import PROTECTED, price
 from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, Metric, number
-from simulation.pages.comparison_tables import RowAnchors
 from simulation.pages.evaluation_parts import EvaluationPart
 from simulation.pages.page import render_template, table
 
@@ -35,7 +33,7 @@ _KEYS: Mapping[tuple[ComparableUnit, bool], str] = {
 """What epsilon is for in the address, by its unit and whether the item set is hidden."""
 
 
-def decision(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course]) -> Markup:
+def decision(part: EvaluationPart) -> Markup:
     """Return the questions of a reader, and the results among which the script chooses."""
     metric, files = part.metric, part.files
     competing = [each for each in candidates(part.results, metric) if each.result.baseline is None]
@@ -43,7 +41,7 @@ def decision(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course])
         return Markup("")
     offers: list[dict[str, Any]] = [
         {
-            "row": anchors[each.result.name, each.result.budget],
+            "row": part.anchors[each.result.name, each.result.budget],
             "name": each.result.name,
             "trust": LEAST_TRUST_FIRST.index(each.result.trust),
             "hides": each.hides,
@@ -54,7 +52,7 @@ def decision(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course])
             },
             "better": each.against is None or each.against.better,
             **_figures(each.result, each.accuracy, each.against, metric),
-            **_with_users(every, each.result, metric),
+            **_with_users(part.courses, each.result, metric),
         }
         for each in preferred(competing, metric)
     ]
@@ -115,46 +113,33 @@ def _reached(metric: Metric, accuracy: float) -> str:
     return f"{metric.label} {number(accuracy, gain_digits(metric))}"
 
 
-def grids(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course]) -> Markup:
+def grids(part: EvaluationPart) -> Markup:
     """Return a table for what is protected, with a row per trust model and a column per epsilon."""
     files, unit = part.files, part.files.matched_unit
     if files.waiting:
         return Markup("")
     cells = decision_grid(
-        part.results, part.metric, unit, files.matched_delta, epsilons=files.epsilons, every=every
+        part.results, part.metric, unit, files.matched_delta, epsilons=files.epsilons, every=part.courses
     )
-    return Markup("").join(
-        _grid(list(own), PROTECTED[unit][hides], anchors)
-        for hides, own in groupby(cells, key=lambda cell: cell.hides)
-    )
+    protected = groupby(cells, key=lambda cell: cell.hides)
+    return Markup("").join(_grid(list(own), PROTECTED[unit][hides], part) for hides, own in protected)
 
 
-def _grid(cells: Sequence[GridCell], protected: str, anchors: RowAnchors) -> Markup:
+def _grid(cells: Sequence[GridCell], protected: str, part: EvaluationPart) -> Markup:
     every_row = [list(own) for _, own in groupby(cells, key=lambda cell: cell.trust)]
     rows = [row for row in every_row if any(cell.best for cell in row)]
     if not rows:
         return Markup("")
     deltas = {f" with δ = {cell.delta:g}" for cell in cells if cell.delta is not None}
-    columns: list[TableColumn[list[GridCell]]] = [
-        TableColumn("trust", "", lambda row: row[0].trust, _trusted, numeric=False)
-    ]
-    columns += [
-        TableColumn(
-            f"ε {cell.epsilon:g}",
-            "",
-            lambda row: "",
-            partial(_cell, place=place, anchors=anchors),
-            numeric=False,
-        )
-        for place, cell in enumerate(rows[0])
-    ]
-    return table(
-        f"The protocol to take: ε for {protected}{', or'.join(sorted(deltas))}",
-        columns,
-        rows,
-        sortable=False,
-        style="grid",
-    )
+
+    def chosen(place: int, cell: GridCell) -> TableColumn[list[GridCell]]:
+        title = f"ε {cell.epsilon:g}"
+        return TableColumn(title, "", lambda row: "", lambda row: _cell(row[place], part), numeric=False)
+
+    trust = TableColumn[list[GridCell]]("trust", "", lambda row: row[0].trust, _trusted, numeric=False)
+    columns = [trust, *(chosen(place, cell) for place, cell in enumerate(rows[0]))]
+    caption = f"The protocol to take: ε for {protected}{', or'.join(sorted(deltas))}"
+    return table(caption, columns, rows, sortable=False, style="grid")
 
 
 def _trusted(row: Sequence[GridCell]) -> Markup:
@@ -165,17 +150,14 @@ def _trusted(row: Sequence[GridCell]) -> Markup:
     return Markup("{}<small>{}</small>").format(TRUST_IN_WORDS[trust], words)
 
 
-def _cell(row: Sequence[GridCell], place: int, anchors: RowAnchors) -> Markup:
-    cell, best = row[place], row[place].best
+def _cell(cell: GridCell, part: EvaluationPart) -> Markup:
+    best = cell.best
     if best is None:
         return Markup('<span class="dash">{}</span>').format(DASH)
-    name = Markup('<a href="#{}">{}</a>').format(anchors[best.name, best.budget], best.name)
+    name = part.link(best, best.name)
     small = Markup("").join(Markup("<small>{}</small>").format(line) for line in _details(cell, best))
-    if cell.nothing_sent_wins:
-        return Markup('<div class="vain"><b>send nothing</b><small>nearest: {}</small>{}</div>').format(
-            name, small
-        )
-    return Markup("<div><b>{}</b>{}</div>").format(name, small)
+    vain = Markup('<div class="vain"><b>send nothing</b><small>nearest: {}</small>{}</div>')
+    return (vain if cell.nothing_sent_wins else Markup("<div><b>{}</b>{}</div>")).format(name, small)
 
 
 def _details(cell: GridCell, best: ProtocolResult) -> Iterator[str]:

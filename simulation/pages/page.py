@@ -53,15 +53,7 @@ def _digest(text: str) -> str:
 
 
 def render_template(name: str, **values: Any) -> Markup:
-    """Return a template of this package, filled in.
-
-    Parameters
-    ----------
-    name : str
-        Its file in templates/.
-    **values
-        Escaped where they are used, unless they are `Markup`.
-    """
+    """Return a template of this package, filled in with values that are escaped unless they are `Markup`."""
     return Markup(_templates().get_template(name).render(values))
 
 
@@ -86,18 +78,9 @@ def table(
     first_shown: int = 0,
     attributes: Callable[[Line], Mapping[str, str]] = lambda line: {},
 ) -> Markup:
-    """Return a table, whose first column names the lines.
+    """Return a table, whose first column names the lines; it is sorted by its headers if that is wanted.
 
-    Parameters
-    ----------
-    sortable : bool
-        Whether its headers are buttons that sort it, if it has more than one line.
-    style : str
-        Class of the table.
-    first_shown : int
-        Number of columns that are shown before a reader chooses others; 0 for no choice, and no filter.
-    attributes : callable, optional
-        Attributes of the row of a line, such as its anchor.
+    Before a reader chooses others, so many columns are ``first_shown``; 0 is for no choice, and no filter.
     """
     rows = [
         (attributes(line), [(column, column.text(line), column.value(line)) for column in columns])
@@ -145,20 +128,8 @@ def page(
 ) -> str:
     """Return a whole page: the answer, the notes, a table of contents, and the sections.
 
-    Parameters
-    ----------
-    kind : str
-        What is reported; shown above the title.
-    words : str
-        What was run.
-    notes : sequence
-        What a reader must know, as text or markup, the most important first; from the sixth on folded.
-    sections : sequence of Section
-        Those that apply.
-    answer : Markup or None
-        What a reader came for, before anything else.
-    scripts : sequence of str
-        Files of this package that run beside those of every page.
+    Notes are what a reader must know, the most important first; from the sixth on they are folded. Scripts
+    are files of this package that run beside those of every page.
     """
     script = "".join(map(_read, (*_SCRIPTS, *scripts)))
     return render_template(
