@@ -12,13 +12,7 @@ from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.progress import Progress, silent
 from dprec.reports import DeviceChannel
-from simulation.analysis.columns import (
-    ResultColumn,
-    SmallTable,
-    run_table,
-    tables_of_comparison,
-    text_column,
-)
+from simulation.analysis.columns import ResultColumn, SmallTable, run_table, tables_of_comparison, text_column
 from simulation.analysis.comparison_files import declared_in_run, read_comparison
 from simulation.analysis.populations import Projection, check_population
 from simulation.pages.audit_page import audit_page, presets_page
