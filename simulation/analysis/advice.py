@@ -9,10 +9,10 @@ from typing import TypeVar
 from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit, Trust
 from dprec.errors import InputError
 from simulation.analysis.answer import SLACK, Candidate, candidates, kept_epsilon, preferred
-from simulation.analysis.comparison_files import waiting_in
+from simulation.analysis.comparison_files import read_comparison
 from simulation.analysis.gains import NOTHING_SENT, Gain, not_significant, nothing_sent
 from simulation.analysis.populations import courses, users_needed
-from simulation.analysis.protocol_results import ProtocolResult, metrics_of, read_results
+from simulation.analysis.protocol_results import ProtocolResult, metrics_of
 from simulation.analysis.sentences import guess_in_words, price
 from simulation.analysis.vocabulary import TRUST_IN_WORDS, Metric, listed, loss, number
 from simulation.storage.directories import TABLE
@@ -182,12 +182,12 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
 
 def _results(directory: Path, column: str | None) -> tuple[list[ProtocolResult], Metric]:
     """Return all results of a comparison, and the metric they are judged by."""
-    table = directory / TABLE
-    if not table.is_file():
+    if not (directory / TABLE).is_file():
         raise InputError(str(directory), f"no {TABLE}", "a directory that `dprec compare` wrote")
-    results = read_results(table)
-    if waiting := waiting_in(directory, results):
-        raise InputError(str(directory), waiting, "a comparison that is finished; --resume goes on")
+    files = read_comparison(directory)
+    if files.waiting:
+        raise InputError(str(directory), files.waiting, "a comparison that is finished; --resume goes on")
+    results = [*files.results, *files.populations]
     known = metrics_of(results)
     named = next((metric for metric in known if column in (None, metric.column)), None)
     if named is None:
@@ -235,12 +235,10 @@ def advice_lines(advice: Advice) -> list[str]:
         *_against_baseline(advice),
         f"  {TRUST_IN_WORDS[best.trust]}; the server sees {best.server_sees}",
     ]
-    if 0 < limits.loss(best) < math.inf:
-        said.append(f"  {guess_in_words(limits.loss(best), limits.unit)}")
-    if advice.users_needed:
-        said.append(f"  users needed to beat nothing sent: {advice.users_needed}")
-    if advice.alike:
-        said.append(f"  not significantly worse: {_names(advice.alike)}")
+    spent, needed = limits.loss(best), advice.users_needed
+    said += [f"  {guess_in_words(spent, limits.unit)}"] if 0 < spent < math.inf else []
+    said += [f"  users needed to beat nothing sent: {needed}"] if needed else []
+    said += [f"  not significantly worse: {_names(advice.alike)}"] if advice.alike else []
     return [*said, *_left_out(advice), *_next_better(advice)]
 
 

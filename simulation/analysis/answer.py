@@ -76,21 +76,9 @@ def decision_grid(
     Whatever is proved to lose no more than an epsilon competes at it, whatever it was asked for. Protocols
     that reveal the item set are not compared with those that hide it, nor those of two trust models.
 
-    Parameters
-    ----------
-    results : sequence of ProtocolResult
-        Of one evaluation, the baselines included.
-    delta : float or None
-        With which losses per user by composition count; None: each with its own.
-    epsilons : sequence of float
-        By default, all that any protocol was given.
-    every : sequence of Course
-        How protocols do with other numbers of users.
-
-    Returns
-    -------
-    list of GridCell
-        What hides the item set first, the least trust first, the smallest epsilon first.
+    Of losses per user by composition those count that hold with ``delta``, or each with its own; of epsilons,
+    by default all that any protocol was given. What hides the item set comes first, the least trust, and the
+    smallest epsilon.
     """
     competing = [each for each in candidates(results, metric) if each.result.baseline is None]
     proved = [each for each in competing if each.result.status == "proved"]
@@ -100,28 +88,20 @@ def decision_grid(
     cells = []
     for hides, trust, epsilon in product(hidden, models, columns):
         within = [each for each in proved if _within(kept_epsilon(each.result, unit, delta), epsilon)]
-        cell = GridCell(unit, hides, trust, epsilon)
-        own = [each for each in within if (each.hides, each.result.trust) == (cell.hides, cell.trust)]
-        cells.append(_filled(cell, own, within, metric, every) if own else cell)
+        cells.append(_filled(GridCell(unit, hides, trust, epsilon), within, metric, every))
     return cells
 
 
-def _filled(
-    cell: GridCell,
-    own: Sequence[Candidate],
-    within: Sequence[Candidate],
-    metric: Metric,
-    every: Sequence[Course],
-) -> GridCell:
-    """Return a cell with the best of its own, of all that are proved to keep its epsilon."""
-    best = preferred(own, metric)[0]
+def _filled(cell: GridCell, within: Sequence[Candidate], metric: Metric, every: Sequence[Course]) -> GridCell:
+    """Return a cell with the best of those that are proved to keep its epsilon; empty if none competes."""
+    own = [each for each in within if (each.hides, each.result.trust) == (cell.hides, cell.trust)]
+    best = next(iter(preferred(own, metric)), None)
+    if best is None:
+        return cell
+    alike = tuple(not_significant(best.result, [each.result for each in own]))
+    less, needed = _with_less(best, within, metric), users_needed(every, best.result)
     return replace(
-        cell,
-        best=best.result,
-        against=best.against,
-        with_less=_with_less(best, within, metric),
-        users_needed=users_needed(every, best.result),
-        alike=tuple(not_significant(best.result, [each.result for each in own])),
+        cell, best=best.result, against=best.against, with_less=less, users_needed=needed, alike=alike
     )
 
 
@@ -241,19 +221,7 @@ def answer_to(
     *,
     waiting: str | None = None,
 ) -> Answer:
-    """Return the answer of one evaluation.
-
-    Parameters
-    ----------
-    results : sequence of ProtocolResult
-        The baselines included.
-    unit : {"rating", "user"}
-        In which most protocols were given their budget.
-    delta : float, optional
-        As in `decision_grid`.
-    waiting : str, optional
-        Why there is no answer yet, as `ComparisonFiles.waiting` says.
-    """
+    """Return the answer of one evaluation, with the unit and the delta in which protocols were matched."""
     budget, every = reference_budget(results), candidates(results, metric)
     unproved = [each for each in every if each.result.budget == budget and each.result.baseline is None]
     reached = {each.result.baseline: each.accuracy for each in reversed(every)}

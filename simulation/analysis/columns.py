@@ -201,9 +201,11 @@ def composed_column(results: Sequence[ProtocolResult]) -> ResultColumn:
 def _of_profiles(name: str, hint: str | None = None) -> ResultColumn:
     """Return a column of losses per user, with what qualifies them."""
     plain = declared_column(name, hint=hint)
-    return replace(
-        plain, text=lambda result: plain.text(result) + result.profiles_compared(result.value(name))
-    )
+
+    def text(result: ProtocolResult) -> str:
+        return plain.text(result) + result.profiles_compared(result.value(name))
+
+    return replace(plain, text=text)
 
 
 def _loss_column(unit: ComparableUnit, name: str, hint: str) -> ResultColumn:

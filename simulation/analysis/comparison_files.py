@@ -89,7 +89,10 @@ class ComparisonFiles:
     @property
     def waiting(self) -> str | None:
         """Why there is no answer yet: a protocol has no run. None once each has one."""
-        return _waiting_for(self.config, (*self.results, *self.populations))
+        cells = self.config.get("cells")
+        planned = cells.values() if isinstance(cells, dict) else ()
+        names = {str(cell["name"]) for cell in planned if isinstance(cell, dict) and "name" in cell}
+        return no_answer_yet(names, {result.name for result in (*self.results, *self.populations)})
 
     @property
     def unfinished(self) -> list[str]:
@@ -105,20 +108,6 @@ def no_answer_yet(planned: Collection[str], run: Collection[str]) -> str | None:
     return None if have == len(planned) else f"no answer yet: {have} of {len(planned)} protocols have a run"
 
 
-def _waiting_for(config: Mapping[str, Any], results: Iterable[ProtocolResult]) -> str | None:
-    """Say the same of what a comparison.yaml plans."""
-    cells = config.get("cells")
-    planned = cells.values() if isinstance(cells, dict) else ()
-    names = {str(cell["name"]) for cell in planned if isinstance(cell, dict) and "name" in cell}
-    return no_answer_yet(names, {result.name for result in results})
-
-
-def waiting_in(directory: Path, results: Iterable[ProtocolResult]) -> str | None:
-    """Say the same as `ComparisonFiles.waiting` of a directory whose table is read."""
-    config = directory / COMPARISON
-    return _waiting_for(read_yaml(config), results) if config.is_file() else None
-
-
 def _keys(result: ProtocolResult) -> list[str]:
     """Return the keys of a result's cells, in the order of its lines."""
     return [
@@ -128,12 +117,7 @@ def _keys(result: ProtocolResult) -> list[str]:
 
 
 def read_comparison(directory: Path) -> ComparisonFiles:
-    """Read a comparison directory; its cells are read on demand.
-
-    Raises
-    ------
-    InputError
-    """
+    """Read a comparison directory; its cells are read on demand."""
     config, timings = directory / COMPARISON, directory / TIMINGS
     if timings.is_file():
         check_table(timings)

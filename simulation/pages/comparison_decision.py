@@ -7,10 +7,10 @@ from typing import Any
 from markupsafe import Markup
 
 from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit, Trust
-from simulation.analysis.answer import GridCell, candidates, decision_grid, kept_epsilon, preferred
+from simulation.analysis.answer import Candidate, GridCell, candidates, decision_grid, kept_epsilon, preferred
 from simulation.analysis.columns import TableColumn
-from simulation.analysis.gains import Gain, gain_digits, nothing_sent
-from simulation.analysis.populations import Course, course_of
+from simulation.analysis.gains import gain_digits, nothing_sent
+from simulation.analysis.populations import Point, course_of
 from simulation.analysis.protocol_results import ProtocolResult, reference_budget
 from simulation.analysis.sentences import PROTECTED, price
 from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, Metric, number
@@ -39,23 +39,7 @@ def decision(part: EvaluationPart) -> Markup:
     competing = [each for each in candidates(part.results, metric) if each.result.baseline is None]
     if not competing or files.waiting:
         return Markup("")
-    offers: list[dict[str, Any]] = [
-        {
-            "row": part.anchors[each.result.name, each.result.budget],
-            "name": each.result.name,
-            "trust": LEAST_TRUST_FIRST.index(each.result.trust),
-            "hides": each.hides,
-            "losses": {
-                key: _loss(each.result, unit, files.matched_delta)
-                for (unit, hides), key in _KEYS.items()
-                if hides == each.hides
-            },
-            "better": each.against is None or each.against.better,
-            **_figures(each.result, each.accuracy, each.against, metric),
-            **_with_users(part.courses, each.result, metric),
-        }
-        for each in preferred(competing, metric)
-    ]
+    offers = [_offer(each, part) for each in preferred(competing, metric)]
     base, users = nothing_sent(part.results), part.results[0].mean("users")
     reached = None if base is None else base.mean(metric.column)
     kept = [key for each in offers for key, loss in each["losses"].items() if loss]
@@ -78,6 +62,26 @@ def decision(part: EvaluationPart) -> Markup:
     )
 
 
+def _offer(each: Candidate, part: EvaluationPart) -> dict[str, Any]:
+    """Return what the script knows of a result: what it protects, reaches and costs, with how many users."""
+    result, delta = each.result, part.files.matched_delta
+    offer: dict[str, Any] = {
+        "row": part.anchors[result.name, result.budget],
+        "name": result.name,
+        "trust": LEAST_TRUST_FIRST.index(result.trust),
+        "hides": each.hides,
+        "losses": {
+            key: _loss(result, unit, delta) for (unit, hides), key in _KEYS.items() if hides == each.hides
+        },
+        "better": each.against is None or each.against.better,
+        **_figures(each, part.metric),
+    }
+    if course := course_of(part.courses, result):
+        points = [{"users": point.users, **_figures(point, part.metric)} for point in course.points]
+        offer |= {"points": points, "crossing": course.crossing, "needed": course.users_needed}
+    return offer
+
+
 def _loss(result: ProtocolResult, unit: ComparableUnit, delta: float | None) -> tuple[float, str] | None:
     """Return what a result is proved to lose at most, and with which delta that holds."""
     kept = kept_epsilon(result, unit, delta)
@@ -86,27 +90,15 @@ def _loss(result: ProtocolResult, unit: ComparableUnit, delta: float | None) -> 
     return kept, "" if kept == result.epsilon(unit) else f" with δ = {result.delta or 0:g}"
 
 
-def _figures(result: ProtocolResult, accuracy: float, against: Gain | None, metric: Metric) -> dict[str, Any]:
+def _figures(each: Candidate | Point, metric: Metric) -> dict[str, Any]:
     """Return what a result reaches and what it costs: to be sorted and limited by, and in words."""
-    held = "nothing sent was not run" if against is None else f"against nothing sent: {against.written}"
+    held = f"against nothing sent: {each.against.written}" if each.against else "nothing sent was not run"
     return {
-        "key": metric.sort_key(accuracy),
-        "messages": result.bytes_per_user,
-        "network": result.network_bytes_per_user,
-        "says": f"{_reached(metric, accuracy)} ({held}) for {price(result)} a user",
+        "key": metric.sort_key(each.accuracy),
+        "messages": each.result.bytes_per_user,
+        "network": each.result.network_bytes_per_user,
+        "says": f"{_reached(metric, each.accuracy)} ({held}) for {price(each.result)} a user",
     }
-
-
-def _with_users(every: Sequence[Course], result: ProtocolResult, metric: Metric) -> dict[str, Any]:
-    """Return how a protocol does with other numbers of users, if that was tried."""
-    course = course_of(every, result)
-    if course is None:
-        return {}
-    points = [
-        {"users": each.users, **_figures(each.result, each.accuracy, each.against, metric)}
-        for each in course.points
-    ]
-    return {"points": points, "crossing": course.crossing, "needed": course.users_needed}
 
 
 def _reached(metric: Metric, accuracy: float) -> str:

@@ -33,20 +33,17 @@ _MOST_NAMES = 4
 
 def _first_notes(files: ComparisonFiles) -> list[str]:
     """Return what a reader must know of the whole comparison."""
-    notes: list[str] = []
-    if files.config.get("quick"):
-        notes.append(Markup("<strong>Quick:</strong> {}").format(QUICK_IN_WORDS))
+    bold = Markup("<strong>{}:</strong> {}")
+    notes: list[str] = [bold.format("Quick", QUICK_IN_WORDS)] if files.config.get("quick") else []
     left_out = files.config.get("left_out")
     if isinstance(left_out, dict) and left_out:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
-        notes.append(Markup("<strong>Left out:</strong> {}.").format(reasons))
+        notes.append(bold.format("Left out", f"{reasons}."))
     unproved = [result for result in files.results if result.falls_short]
     for word in dict.fromkeys(result.word for result in unproved):
         names = [*dict.fromkeys(result.name for result in unproved if result.word == word)]
-        notes.append(Markup("<strong>{}:</strong> {}").format(_few(names), _UNPROVED.format(word)))
-    notes += [
-        Markup("<strong>{}:</strong> {}").format(name, words) for name, words in declared_in_comparison(files)
-    ]
+        notes.append(bold.format(_few(names), _UNPROVED.format(word)))
+    notes += [bold.format(name, words) for name, words in declared_in_comparison(files)]
     if files.matched_delta is not None:
         notes += notes_on_delta(files.matched_delta, files.populations)
     return [*notes, *(note for note, of_all in _notes_of_runs(files) if of_all)]
@@ -66,13 +63,11 @@ def _notes_sections(files: ComparisonFiles, parts: Sequence[EvaluationPart]) -> 
 def _notes_of_runs(files: ComparisonFiles) -> Iterator[tuple[str, bool]]:
     """Yield the notes of all runs, and whether they hold for every protocol, or every one with a budget."""
     every = [(name, note) for name, own in files.summaries.items() for each in own for note in each.notes]
-    protocols = {result.name for result in files.results if not result.baseline}
-    budgeted = {result.name for result in files.results if result.budget is not None}
-    rows = {result.name for result in files.results}
+    results = files.results
     wholes = (
-        ("Every protocol and every baseline", rows),
-        ("Every protocol", protocols),
-        ("Every protocol with a budget", budgeted),
+        ("Every protocol and every baseline", {each.name for each in results}),
+        ("Every protocol", {each.name for each in results if not each.baseline}),
+        ("Every protocol with a budget", {each.name for each in results if each.budget is not None}),
     )
     for names, note, others in merged_notes(every):
         held = ((title, own) for title, own in wholes if len(own) > 1 and own <= set(names))

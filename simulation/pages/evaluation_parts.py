@@ -35,15 +35,6 @@ def representative_runs(files: ComparisonFiles) -> dict[Key, Path]:
     return {(result.name, result.budget): cells[0] for result in results if (cells := files.cells(result))}
 
 
-def _run_links(files: ComparisonFiles) -> dict[Key, str]:
-    """Return the addresses of those pages of runs that exist."""
-    return {
-        key: quote((folder / REPORT).relative_to(files.directory).as_posix())
-        for key, folder in representative_runs(files).items()
-        if (folder / REPORT).is_file()
-    }
-
-
 @dataclass(frozen=True, eq=False)
 class EvaluationPart:
     """One thing that is predicted, which shares no table and no axis with others."""
@@ -102,7 +93,12 @@ class EvaluationPart:
 
 def evaluation_parts(files: ComparisonFiles, looks: Looks) -> list[EvaluationPart]:
     """Return the parts of a comparison, the main one first; none where no accuracy was measured."""
-    groups, links = by_evaluation(files.results), _run_links(files)
+    groups = by_evaluation(files.results)
+    links = {
+        key: quote((folder / REPORT).relative_to(files.directory).as_posix())
+        for key, folder in representative_runs(files).items()
+        if (folder / REPORT).is_file()
+    }
     per_user = files.matched_unit == "user"
     parts: list[EvaluationPart] = []
     for evaluation, own in groups.items():

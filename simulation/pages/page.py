@@ -32,14 +32,6 @@ def _style_sheet() -> str:
     )
 
 
-def _content_security_policy(script: str) -> str:
-    """Return the policy: this style sheet, this script and an empty icon, and nothing else."""
-    return (
-        f"default-src 'none'; img-src data:; style-src {_digest(_style_sheet())}; "
-        f"script-src {_digest(script)}; base-uri 'none'; form-action 'none'"
-    )
-
-
 def _colours(*, dark_mode: bool) -> str:
     return " ".join(f"--{name}: {value};" for name, value in page_colours(dark_mode=dark_mode).items())
 
@@ -82,19 +74,10 @@ def table(
 
     Before a reader chooses others, so many columns are ``first_shown``; 0 is for no choice, and no filter.
     """
-    rows = [
-        (attributes(line), [(column, column.text(line), column.value(line)) for column in columns])
-        for line in lines
-    ]
-    return render_template(
-        "table.html",
-        caption=caption,
-        columns=columns,
-        rows=rows,
-        buttons=sortable and len(lines) > 1,
-        style=style,
-        first_shown=first_shown,
-    )
+    cells = [[(column, column.text(line), column.value(line)) for column in columns] for line in lines]
+    rows, buttons = list(zip(map(attributes, lines), cells, strict=True)), sortable and len(lines) > 1
+    shown = {"buttons": buttons, "style": style, "first_shown": first_shown}
+    return render_template("table.html", caption=caption, columns=columns, rows=rows, **shown)
 
 
 _SHOWN_NOTES = 5
@@ -143,7 +126,9 @@ def page(
         # Where every section is folded, their titles are the contents.
         contents=sections if sum(not each.folded for each in sections) >= _FEWEST_CONTENTS else (),
         sections=sections,
-        policy=_content_security_policy(script),
+        # This style sheet, this script and an empty icon, and nothing else.
+        policy=f"default-src 'none'; img-src data:; style-src {_digest(_style_sheet())}; "
+        f"script-src {_digest(script)}; base-uri 'none'; form-action 'none'",
         style_sheet=Markup(_style_sheet()),
         script=Markup(script),
     )
