@@ -30,11 +30,7 @@ Pairs = dict[object, list[tuple[Row, Row]]]
 
 @dataclass(frozen=True)
 class Gain:
-    """How much better a result is than a baseline, on the same folds and seeds.
-
-    A difference counts where the interval over users, written with the digits that are shown, does not hold
-    0: one of 0.0003 is none where three decimals are shown.
-    """
+    """How much better a result is than a baseline; what rounds to 0 at the digits shown does not count."""
 
     mean: float
     """In the metric's own unit; above 0 is better, whichever way the metric goes."""
@@ -102,11 +98,9 @@ def gain_columns(metric: Metric) -> tuple[str, str, str]:
 
 
 def gain(result: ProtocolResult, baseline: ProtocolResult, metric: Metric) -> Gain | None:
-    """Return how much better a result is than a baseline, with the interval over users if the table has it.
+    """Return how much better a result is, with the interval over users if the table has it.
 
-    The seeds of a fold are averaged before the folds are.
-
-    None if they share no fold and seed, or the metric does not apply.
+    Seeds of a fold are averaged before folds are. None if they share neither, or the metric does not apply.
     """
     sign = 1.0 if metric.lower_is_better else -1.0
     by_fold = grouped_by(
@@ -133,8 +127,8 @@ def _over_users(
     result: ProtocolResult, baseline: ProtocolResult, metric: Metric
 ) -> tuple[float, float] | tuple[None, None]:
     """Return the interval that the table holds against the same baseline, the same in all lines."""
-    _, *ends = gain_columns(metric)
-    held = {(row.get(AGAINST), *(row.get(column) for column in ends)) for row in result.rows}
+    columns = (AGAINST, *gain_columns(metric)[1:])
+    held = {tuple(row.get(column) for column in columns) for row in result.rows}
     against, low, high = held.pop()
     return (None, None) if held or against != baseline.name else _interval(low, high)
 
@@ -173,10 +167,7 @@ def rivals(
 
 
 def from_best(result: ProtocolResult) -> Gain | None:
-    """Return how a result compares with the best of its budget: a gain of at most 0.
-
-    None for the best itself, and where the table has no interval over users.
-    """
+    """Return how a result compares with the best of its budget; None for that, and without an interval."""
     row, evaluation = result.rows[0], result.evaluation
     behind, *ends = (row.get(column) for column in BEHIND)
     low, high = _interval(*ends)

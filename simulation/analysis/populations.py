@@ -107,7 +107,7 @@ def courses(results: Sequence[ProtocolResult], metric: Metric) -> list[Course]:
 
 
 def course_of(every: Sequence[Course], result: ProtocolResult) -> Course | None:
-    """Return the course of a result's protocol at its budget; None if there is none."""
+    """Return the longest course of a result's protocol at its budget; None if there is none."""
     own = [each for each in every if (each.name, each.budget) == (result.name, result.budget)]
     return max(own, key=lambda each: len(each.points), default=None)
 

@@ -44,14 +44,12 @@ class Evaluation:
 
 def distinguishing_words(evaluation: Evaluation, evaluations: Sequence[Evaluation]) -> list[str]:
     """Return the words that distinguish an evaluation from the others of a comparison."""
-    described = [
-        (each.metric.label, each.dataset, f"{each.items or 0:.0f} items", each.panel or "others")
-        for each in evaluations
-    ]
-    own = described[evaluations.index(evaluation)]
-    return [
-        word for word, values in zip(own, zip(*described, strict=True), strict=True) if len(set(values)) > 1
-    ]
+
+    def described(each: Evaluation) -> tuple[str, ...]:
+        return each.metric.label, each.dataset, f"{each.items or 0:.0f} items", each.panel or "others"
+
+    places = zip(*map(described, evaluations), strict=True)
+    return [own for own, every in zip(described(evaluation), places, strict=True) if len(set(every)) > 1]
 
 
 _EPSILON_COLUMNS: dict[ComparableUnit, str] = {"rating": "epsilon_per_rating", "user": "epsilon_per_user_max"}
@@ -232,8 +230,7 @@ def read_results(path: Path) -> list[ProtocolResult]:
     Raises
     ------
     InputError
-        When it cannot be read or is not such a table; the error names the line. When it was changed since
-        it was written with the record beside it, if there is one.
+        When it is no such table, or was changed since it was written with the record beside it.
     """
     check_table(path)
     return results_of(read_rows(path, _NEEDED))
