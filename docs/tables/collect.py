@@ -63,7 +63,7 @@ def _row(result: ProtocolResult, metric: Metric) -> Row:
     assert accuracy is not None  # it is what was evaluated
     data = {"dataset": result.data[0], "panel": result.data[2], "baseline": result.baseline}
     row: Row = {"name": result.name, "epsilon": result.budget, **data}
-    row |= {name: _figure(result, name) for name in _FIGURES} | {"runs": accuracy.count}
+    row |= {name: _figure(result, name) for name in _FIGURES} | {"runs": len(accuracy.figures)}
     row |= {"deviation": accuracy.deviation if accuracy.seeds or accuracy.folds else None}
     # The interval over users is of all runs, and the same in each of their lines.
     row |= {key: result.rows[0].get(key) for key in (AGAINST, *gain_columns(metric)[1:])}

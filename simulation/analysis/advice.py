@@ -8,11 +8,11 @@ from typing import TypeVar
 
 from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit, Trust
 from dprec.errors import InputError
-from simulation.analysis.answer import SLACK, Candidate, candidates
-from simulation.analysis.comparison_files import waiting_in
+from simulation.analysis.answer import SLACK, Candidate, candidates, kept_epsilon, preferred
+from simulation.analysis.comparison_files import read_comparison
 from simulation.analysis.gains import NOTHING_SENT, Gain, not_significant, nothing_sent
 from simulation.analysis.populations import courses, users_needed
-from simulation.analysis.protocol_results import ProtocolResult, metrics_of, read_results
+from simulation.analysis.protocol_results import ProtocolResult, metrics_of
 from simulation.analysis.sentences import guess_in_words, price
 from simulation.analysis.vocabulary import TRUST_IN_WORDS, Metric, listed, loss, number
 from simulation.storage.directories import TABLE
@@ -65,16 +65,9 @@ class AdviceLimits:
 
     def loss(self, result: ProtocolResult) -> float:
         """Return the loss of a result that counts; infinite without a bound."""
-        counted = _counted_loss(result, self.unit, claimed=self.claimed)
-        losses = [math.inf if counted is None else counted]
-        composed, delta = result.composed, result.delta
-        if self.delta is not None and composed is not None and delta is not None:
-            losses += [composed] * (result.status == "proved" and delta <= self.delta)
-        return min(losses)
-
-    def loss_of(self, candidate: Candidate) -> float:
-        """Return the same of a candidate."""
-        return self.loss(candidate.result)
+        kept = kept_epsilon(result, self.unit, self.delta or 0.0)
+        kept = _promised(result, self.unit) if kept is None and self.claimed else kept
+        return math.inf if kept is None else kept
 
     def keep(self, result: ProtocolResult) -> bool:
         """Return whether the loss of a result is within epsilon."""
@@ -101,26 +94,16 @@ _Named = TypeVar("_Named", bound=str)
 
 
 def one_of(option: str, name: str, accepted: Sequence[_Named]) -> _Named:
-    """Return what an option names.
-
-    Raises
-    ------
-    InputError
-    """
-    for each in accepted:
-        if each == name:
-            return each
+    """Return what an option names, or refuse it."""
+    if named := next((each for each in accepted if each == name), None):
+        return named
     raise InputError(option, repr(name), ", ".join(accepted))
 
 
-def _counted_loss(result: ProtocolResult, unit: ComparableUnit, *, claimed: bool) -> float | None:
-    """Return the sum of losses that counts: what is proved, or also what is claimed; None without a bound."""
-    if result.status == "proved":
-        return result.epsilon(unit)
-    if not claimed:
-        return None
-    promised = result.claimed(unit)
-    return result.epsilon(unit) if promised is None else promised
+def _promised(result: ProtocolResult, unit: ComparableUnit) -> float | None:
+    """Return the sum of losses that is proved, or else claimed; None without a bound."""
+    claimed = None if result.status == "proved" else result.claimed(unit)
+    return result.epsilon(unit) if claimed is None else claimed
 
 
 @dataclass(frozen=True)
@@ -154,7 +137,6 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
     Parameters
     ----------
     directory : str or Path
-        A comparison's directory.
     metric : str, optional
         Column of the accuracy; by default the first of `METRICS` that any protocol has.
 
@@ -167,58 +149,47 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
     results, chosen = _results(Path(directory), metric)
     data = next(result.data for result in results if result.average(chosen.column))
     comparable = [result for result in results if result.data == data]
-    every, quiet = candidates(comparable, chosen), nothing_sent(comparable)
-    baseline = next((each for each in every if each.result is quiet), None)
-    allowed = [each for each in every if each is not baseline and limits.allow(each.result)]
-    worthwhile = [each for each in allowed if baseline is None or each.better]
+    every, baseline = candidates(comparable, chosen), nothing_sent(comparable)
+    quiet = next((each for each in every if each.result is baseline), None)
+    allowed = [each for each in every if each is not quiet and limits.allow(each.result)]
+    worthwhile = [each for each in allowed if quiet is None or each.better]
     inside = [each for each in allowed if limits.keep(each.result) and limits.carry(each.result)]
-
-    beating = [each for each in inside if baseline is None or each.better]
-    beating.sort(key=lambda each: (chosen.sort_key(each.accuracy), _bytes(each), limits.loss_of(each)))
-    best = beating[0] if beating else baseline
+    beating = [each for each in inside if quiet is None or each.better]
+    best = next(iter(preferred(beating, chosen)), quiet)
     results_allowed = [each.result for each in allowed]
     if best is None:
         needed = _least_needed(results_allowed, limits)
         raise InputError(str(directory), f"nothing within {limits.words}", needed)
-    names = {each.result.name for each in beating}
-    alike = _alike(best.result, comparable, chosen)
+    names, evaluation = {each.result.name for each in beating}, best.result.evaluation
+    # The others of a budget are held against its best by the main metric alone.
+    judged = [each.result for each in inside if evaluation and evaluation.metric == chosen]
     better = [each for each in worthwhile if chosen.better(each.accuracy, best.accuracy)]
+    affordable = (each for each in better if limits.carry(each.result))
+    kept = (each for each in better if limits.keep(each.result))
     return Advice(
         limits,
         chosen,
         best,
-        tuple(each.result for each in inside if each.result in alike),
-        tuple(each for each in inside if each.result.name not in names),
-        tuple(_newly_inside(results_allowed, limits, replace(limits, claimed=True))),
-        tuple(_composed_only(results_allowed, limits)),
-        min((each for each in better if limits.carry(each.result)), key=limits.loss_of, default=None),
-        min((each for each in better if limits.keep(each.result)), key=_bytes, default=None),
-        users_needed(courses(results, chosen), best.result),
+        alike=tuple(not_significant(best.result, judged)),
+        not_better=tuple(each for each in inside if each.result.name not in names),
+        claimed_only=_newly_inside(results_allowed, limits, replace(limits, claimed=True)),
+        composed_only=_composed_only(results_allowed, limits),
+        for_epsilon=min(affordable, key=lambda each: limits.loss(each.result), default=None),
+        for_bytes=min(kept, key=lambda each: each.result.bytes_per_user or 0.0, default=None),
+        users_needed=users_needed(courses(results, chosen), best.result),
     )
-
-
-def _bytes(each: Candidate) -> float:
-    return each.result.bytes_per_user or 0.0
-
-
-def _alike(best: ProtocolResult, results: Sequence[ProtocolResult], metric: Metric) -> list[ProtocolResult]:
-    """Return what is not significantly worse than the best, if it is judged by its main metric."""
-    evaluation = best.evaluation
-    return not_significant(best, results) if evaluation and evaluation.metric == metric else []
 
 
 def _results(directory: Path, column: str | None) -> tuple[list[ProtocolResult], Metric]:
     """Return all results of a comparison, and the metric they are judged by."""
-    table = directory / TABLE
-    if not table.is_file():
+    if not (directory / TABLE).is_file():
         raise InputError(str(directory), f"no {TABLE}", "a directory that `dprec compare` wrote")
-    results = read_results(table)
-    if waiting := waiting_in(directory, results):
-        raise InputError(str(directory), waiting, "a comparison that is finished; --resume goes on")
+    files = read_comparison(directory)
+    if files.waiting:
+        raise InputError(str(directory), files.waiting, "a comparison that is finished; --resume goes on")
+    results = [*files.results, *files.populations]
     known = metrics_of(results)
-    if column is None and known:
-        return results, known[0]
-    named = next((metric for metric in known if metric.column == column), None)
+    named = next((metric for metric in known if column in (None, metric.column)), None)
     if named is None:
         raise InputError("--metric", repr(column), ", ".join(metric.column for metric in known) or "none")
     return results, named
@@ -226,36 +197,33 @@ def _results(directory: Path, column: str | None) -> tuple[list[ProtocolResult],
 
 def _newly_inside(
     results: Iterable[ProtocolResult], limits: AdviceLimits, wider: AdviceLimits
-) -> Iterator[ProtocolResult]:
-    """Yield what is within wider limits only."""
-    for result in results:
-        if wider.carry(result) and wider.keep(result) and not limits.keep(result):
-            yield result
+) -> tuple[ProtocolResult, ...]:
+    """Return what is within wider limits only."""
+    return tuple(each for each in results if wider.carry(each) and wider.keep(each) and not limits.keep(each))
 
 
-def _composed_only(results: Sequence[ProtocolResult], limits: AdviceLimits) -> Iterator[ProtocolResult]:
-    """Yield what a delta would bring within the limits."""
+def _composed_only(results: Sequence[ProtocolResult], limits: AdviceLimits) -> tuple[ProtocolResult, ...]:
+    """Return what a delta would bring within the limits."""
     deltas = [delta for result in results if (delta := result.delta)]
-    if limits.delta is None and limits.unit == "user" and deltas:
-        yield from _newly_inside(results, limits, replace(limits, delta=max(deltas)))
+    if limits.delta is not None or limits.unit != "user" or not deltas:
+        return ()
+    return _newly_inside(results, limits, replace(limits, delta=max(deltas)))
 
 
 def _least_needed(results: Sequence[ProtocolResult], limits: AdviceLimits) -> str:
     """Return, in words, the nearest limits that could be met."""
     private = [result for result in results if math.isfinite(limits.loss(result))]
-    if not private:
-        return "a comparison with such a protocol"
+    by_loss = sorted(private, key=lambda each: (limits.loss(each), each.bytes_per_user or 0.0))
+    by_bytes = sorted(private, key=lambda each: each.bytes_per_user or 0.0)
+    affordable, kept = next(filter(limits.carry, by_loss), None), next(filter(limits.keep, by_bytes), None)
     ways = []
-    if affordable := [result for result in private if limits.carry(result)]:
-        least = min(affordable, key=limits.loss)
-        ways.append(f"with these bytes, ε from {limits.loss(least):.4g} ({least.name})")
-    if kept := [result for result in private if limits.keep(result)]:
-        least = min(kept, key=lambda result: result.bytes_per_user or 0.0)
-        ways.append(f"with this ε, {price(least)} ({least.name})")
-    if not ways:
-        least = min(private, key=lambda result: (limits.loss(result), result.bytes_per_user))
-        ways.append(f"ε from {limits.loss(least):.4g} with {price(least)} ({least.name})")
-    return ", or ".join(ways)
+    if affordable:
+        ways.append(f"with these bytes, ε from {limits.loss(affordable):.4g} ({affordable.name})")
+    if kept:
+        ways.append(f"with this ε, {price(kept)} ({kept.name})")
+    if by_loss and not ways:
+        ways.append(f"ε from {limits.loss(by_loss[0]):.4g} with {price(by_loss[0])} ({by_loss[0].name})")
+    return ", or ".join(ways) or "a comparison with such a protocol"
 
 
 def advice_lines(advice: Advice) -> list[str]:
@@ -267,12 +235,10 @@ def advice_lines(advice: Advice) -> list[str]:
         *_against_baseline(advice),
         f"  {TRUST_IN_WORDS[best.trust]}; the server sees {best.server_sees}",
     ]
-    if 0 < limits.loss(best) < math.inf:
-        said.append(f"  {guess_in_words(limits.loss(best), limits.unit)}")
-    if advice.users_needed:
-        said.append(f"  users needed to beat nothing sent: {advice.users_needed}")
-    if advice.alike:
-        said.append(f"  not significantly worse: {_names(advice.alike)}")
+    spent, needed = limits.loss(best), advice.users_needed
+    said += [f"  {guess_in_words(spent, limits.unit)}"] if 0 < spent < math.inf else []
+    said += [f"  users needed to beat nothing sent: {needed}"] if needed else []
+    said += [f"  not significantly worse: {_names(advice.alike)}"] if advice.alike else []
     return [*said, *_left_out(advice), *_next_better(advice)]
 
 
@@ -315,22 +281,21 @@ def _left_out(advice: Advice) -> Iterator[str]:
 
 
 def _next_better(advice: Advice) -> Iterator[str]:
-    if advice.for_epsilon:
-        more = _price_in_privacy(advice.for_epsilon.result, advice.limits)
-        yield f"next better for ε: {_named(advice.for_epsilon, advice)}: costs {more}"
-    if advice.for_bytes:
-        more = _more_bytes(advice.for_bytes.result, advice.limits)
-        yield f"next better for bytes: {_named(advice.for_bytes, advice)}: costs {more}"
-    if not (advice.for_epsilon or advice.for_bytes):
+    limits, privacy, traffic = advice.limits, advice.for_epsilon, advice.for_bytes
+    if privacy:
+        more = _price_in_privacy(privacy.result, limits)
+        yield f"next better for ε: {_named(privacy, advice)}: costs {more}"
+    if traffic:
+        yield f"next better for bytes: {_named(traffic, advice)}: costs {_more_bytes(traffic.result, limits)}"
+    if not (privacy or traffic):
         yield "nothing in this comparison is more accurate within either limit"
 
 
 def _price_in_privacy(result: ProtocolResult, limits: AdviceLimits) -> str:
     if math.isfinite(limits.loss(result)):
         return f"{limits.loss(result) - limits.epsilon:,.4g} more ε"
-    if result.status in ("claimed", "declared"):
-        return f"the proof: its ε is only {result.word}"
-    return "giving up privacy"
+    unproved = result.status in ("claimed", "declared")
+    return f"the proof: its ε is only {result.word}" if unproved else "giving up privacy"
 
 
 def _more_bytes(result: ProtocolResult, limits: AdviceLimits) -> str:
@@ -348,13 +313,13 @@ def _named(candidate: Candidate, advice: Advice) -> str:
 
 def _privacy(result: ProtocolResult, limits: AdviceLimits) -> str:
     """Say what a result loses in the unit of the limits, and in no other."""
-    counted, with_delta = _counted_loss(result, limits.unit, claimed=True), ""
+    counted, with_delta = _promised(result, limits.unit), ""
     composes = limits.unit == "user" and result.composed is not None
     if composes and (limits.delta is not None or counted is None):
         counted, with_delta = result.composed, f" with δ = {result.delta or 0.0:g}"
     mark = "" if result.status == "proved" else f" ({result.word}, not proved)"
     if counted is None:
-        bounded = limits.unit == "user" and _counted_loss(result, "rating", claimed=True) is not None
+        bounded = limits.unit == "user" and _promised(result, "rating") is not None
         return f"with no bound per {limits.unit}{mark}" if bounded else "without privacy"
     compared = result.profiles_compared(counted, " on the ") if limits.unit == "user" else ""
     return f"at ε {loss(counted)} per {limits.unit}{with_delta}{compared}{mark}"

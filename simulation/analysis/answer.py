@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import NamedTuple
@@ -57,16 +57,6 @@ class GridCell:
         return self.best.delta
 
     @property
-    def message_bytes(self) -> float | None:
-        """Mean bytes of a user's messages, both ways."""
-        return None if self.best is None else self.best.bytes_per_user
-
-    @property
-    def network_bytes(self) -> float | None:
-        """Mean bytes that a network carries for a user, both ways."""
-        return None if self.best is None else self.best.network_bytes_per_user
-
-    @property
     def nothing_sent_wins(self) -> bool:
         """Whether even the best is not better than nothing sent."""
         return self.against is not None and not self.against.better
@@ -86,22 +76,9 @@ def decision_grid(
     Whatever is proved to lose no more than an epsilon competes at it, whatever it was asked for. Protocols
     that reveal the item set are not compared with those that hide it, nor those of two trust models.
 
-    Parameters
-    ----------
-    results : sequence of ProtocolResult
-        Of one evaluation, the baselines included.
-    delta : float or None
-        With which losses per user by composition count; None: each with its own.
-    epsilons : sequence of float
-        By default, all that any protocol was given.
-    every : sequence of Course
-        How protocols do with other numbers of users.
-
-    Returns
-    -------
-    list of GridCell
-        What hides the item set first, the least trust first, the smallest epsilon first; only protections and
-        trust models that occur.
+    Of losses per user by composition those count that hold with ``delta``, or each with its own; of epsilons,
+    by default all that any protocol was given. What hides the item set comes first, the least trust, and the
+    smallest epsilon.
     """
     competing = [each for each in candidates(results, metric) if each.result.baseline is None]
     proved = [each for each in competing if each.result.status == "proved"]
@@ -111,21 +88,21 @@ def decision_grid(
     cells = []
     for hides, trust, epsilon in product(hidden, models, columns):
         within = [each for each in proved if _within(kept_epsilon(each.result, unit, delta), epsilon)]
-        cell = _filled(GridCell(unit, hides, trust, epsilon), within, metric)
-        needed = users_needed(every, cell.best) if cell.best else None
-        cells.append(replace(cell, users_needed=needed))
+        cells.append(_filled(GridCell(unit, hides, trust, epsilon), within, metric, every))
     return cells
 
 
-def _filled(cell: GridCell, within: Sequence[Candidate], metric: Metric) -> GridCell:
+def _filled(cell: GridCell, within: Sequence[Candidate], metric: Metric, every: Sequence[Course]) -> GridCell:
     """Return a cell with the best of those that are proved to keep its epsilon; empty if none competes."""
     own = [each for each in within if (each.hides, each.result.trust) == (cell.hides, cell.trust)]
-    best = _best(own, metric)
+    best = next(iter(preferred(own, metric)), None)
     if best is None:
         return cell
     alike = tuple(not_significant(best.result, [each.result for each in own]))
-    less = _with_less(best, within, metric)
-    return replace(cell, best=best.result, against=best.against, with_less=less, alike=alike)
+    less, needed = _with_less(best, within, metric), users_needed(every, best.result)
+    return replace(
+        cell, best=best.result, against=best.against, with_less=less, users_needed=needed, alike=alike
+    )
 
 
 def by_trust(results: Sequence[ProtocolResult]) -> list[ProtocolResult]:
@@ -173,13 +150,7 @@ def _within(loss: float | None, epsilon: float) -> bool:
 
 
 def kept_epsilon(result: ProtocolResult, unit: ComparableUnit, delta: float | None) -> float | None:
-    """Return the smallest epsilon that a result is proved to keep; None if there is none.
-
-    Parameters
-    ----------
-    delta : float or None
-        As in `decision_grid`.
-    """
+    """Return the smallest epsilon that a result is proved to keep, with a delta as in `decision_grid`."""
     if result.status != "proved":
         return None
     losses = [result.epsilon(unit)]
@@ -188,29 +159,25 @@ def kept_epsilon(result: ProtocolResult, unit: ComparableUnit, delta: float | No
     return min((each for each in losses if each is not None), default=None)
 
 
-def preferred(every: Sequence[Candidate], metric: Metric) -> list[Candidate]:
-    """Return candidates in the order in which the grid takes them: those that beat nothing sent first."""
+def preferred(every: Iterable[Candidate], metric: Metric) -> list[Candidate]:
+    """Return candidates as they are taken: those that beat nothing sent first, of equal ones the cheapest."""
 
-    def place(each: Candidate) -> tuple[bool, float, str, float]:
-        return not each.better, metric.sort_key(each.accuracy), each.result.name, each.result.budget or 0.0
+    def place(each: Candidate) -> tuple[bool, float, float, float, str]:
+        own, cost = each.result, each.result.bytes_per_user or 0.0
+        return not each.better, metric.sort_key(each.accuracy), cost, own.budget or 0.0, own.name
 
     return sorted(every, key=place)
-
-
-def _best(every: Sequence[Candidate], metric: Metric) -> Candidate | None:
-    return next(iter(preferred(every, metric)), None)
 
 
 def _with_less(best: Candidate, others: Sequence[Candidate], metric: Metric) -> ProtocolResult | None:
     """Return the best of what needs less trust, protects as much and does as well at the digits shown."""
     trusted = LEAST_TRUST_FIRST[: LEAST_TRUST_FIRST.index(best.result.trust)]
     alike = [each for each in others if each.result.trust in trusted and each.hides >= best.hides]
-    less = _best(alike, metric)
+    less = next(iter(preferred(alike, metric)), None)
     if less is None or best.better > less.better:
         return None
     behind = metric.sort_key(less.accuracy) - metric.sort_key(best.accuracy)
-    apart = shown_from(gain_digits(metric))
-    as_good = behind < apart or bool(not_significant(best.result, [less.result]))
+    as_good = behind < shown_from(gain_digits(metric)) or not_significant(best.result, [less.result])
     return less.result if as_good else None
 
 
@@ -254,19 +221,7 @@ def answer_to(
     *,
     waiting: str | None = None,
 ) -> Answer:
-    """Return the answer of one evaluation.
-
-    Parameters
-    ----------
-    results : sequence of ProtocolResult
-        The baselines included.
-    unit : {"rating", "user"}
-        In which most protocols were given their budget.
-    delta : float, optional
-        As in `decision_grid`.
-    waiting : str, optional
-        Why there is no answer yet, as `ComparisonFiles.waiting` says.
-    """
+    """Return the answer of one evaluation, with the unit and the delta in which protocols were matched."""
     budget, every = reference_budget(results), candidates(results, metric)
     unproved = [each for each in every if each.result.budget == budget and each.result.baseline is None]
     reached = {each.result.baseline: each.accuracy for each in reversed(every)}
@@ -280,16 +235,11 @@ def answer_to(
     # A budget per rating is for its value first, and one per user for the whole profile.
     whole = of("user", True, False)
     choices = whole if unit == "user" else _with_user(of("rating", False, True), whole)
-    named = None if choices else _best(unproved, metric)
+    named = None if choices else next(iter(preferred(unproved, metric)), None)
     return Answer(
-        metric,
-        unit,
-        budget,
-        reached.get(NOTHING_SENT),
-        reached.get(SETS_ONLY),
-        tuple(choices),
-        named.result if named else None,
-        waiting,
+        *(metric, unit, budget, reached.get(NOTHING_SENT), reached.get(SETS_ONLY), tuple(choices)),
+        unproved=named.result if named else None,
+        waiting=waiting,
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter, methodcaller
 from typing import Any, Generic, TypeVar
 
 from dprec.accounting import ComparableUnit
@@ -11,6 +12,7 @@ from simulation.analysis.gains import NOTHING_SENT, Gain, from_best, gain, gain_
 from simulation.analysis.protocol_results import (
     ProtocolResult,
     at_reference,
+    by_accuracy,
     by_evaluation,
     distinguishing_words,
     metrics_of,
@@ -33,6 +35,7 @@ from simulation.storage.tables import Row
 
 Line = TypeVar("Line")
 Other = TypeVar("Other")
+Held = TypeVar("Held")
 
 
 @dataclass(frozen=True)
@@ -52,38 +55,51 @@ class TableColumn(Generic[Line]):
 
     def of(self, part: Callable[[Other], Line]) -> TableColumn[Other]:
         """Return the column of a table whose lines have what it speaks of as a part."""
-        return TableColumn(
-            self.title,
-            self.hint,
-            lambda line: self.value(part(line)),
-            lambda line: self.text(part(line)),
-            self.numeric,
-        )
+
+        def value(line: Other) -> float | str | None:
+            return self.value(part(line))
+
+        return TableColumn(self.title, self.hint, value, lambda line: self.text(part(line)), self.numeric)
 
 
 ResultColumn = TableColumn[ProtocolResult]
 """A column of a table with one line per result."""
 
 
-def text_column(title: str, text: Callable[[Line], object], hint: str = "") -> TableColumn[Line]:
+def _column(
+    title: str,
+    hint: str,
+    held: Callable[[Line], Held | None],
+    key: Callable[[Held], float | str],
+    written: Callable[[Held], str],
+    *figures: str,
+    numeric: bool = True,
+) -> TableColumn[Line]:
+    """Return a column of what lines hold: what it is sorted by, and how it is written; a dash for None."""
+
+    def value(line: Line) -> float | str | None:
+        known = held(line)
+        return None if known is None else key(known)
+
+    def text(line: Line) -> str:
+        known = held(line)
+        return DASH if known is None else written(known)
+
+    return TableColumn(title, hint, value, text, numeric, figures)
+
+
+def text_column(
+    title: str, text: Callable[[Line], object], hint: str = "", *figures: str
+) -> TableColumn[Line]:
     """Return a column of text; a dash stands for None."""
-
-    def value(line: Line) -> str | None:
-        said = text(line)
-        return None if said is None else str(said)
-
-    def written(line: Line) -> str:
-        said = value(line)
-        return DASH if said is None else said
-
-    return TableColumn(title, hint, value, written, numeric=False)
+    return _column(title, hint, text, str, str, *figures, numeric=False)
 
 
 def figure_column(
-    title: str, hint: str, value: Callable[[Line], float | None], digits: int
+    title: str, hint: str, value: Callable[[Line], float | None], digits: int, *figures: str
 ) -> TableColumn[Line]:
     """Return a column of numbers with the given number of decimals."""
-    return written_column(title, value, lambda known: number(known, digits), hint)
+    return written_column(title, value, lambda known: number(known, digits), hint, *figures)
 
 
 def written_column(
@@ -91,67 +107,50 @@ def written_column(
     value: Callable[[Line], float | None],
     written: Callable[[float], str],
     hint: str = "",
+    *figures: str,
 ) -> TableColumn[Line]:
     """Return a column of numbers that are written in a way of their own; a dash stands for None."""
-
-    def text(line: Line) -> str:
-        known = value(line)
-        return DASH if known is None else written(known)
-
-    return TableColumn(title, hint, value, text)
+    return _column(title, hint, value, lambda known: known, written, *figures)
 
 
-def declared_column(name: str, *, title: str | None = None, hint: str | None = None) -> ResultColumn:
-    """Return a column as it is declared, averaged over folds and seeds.
-
-    Parameters
-    ----------
-    name : str
-        Of comparison.csv.
-    title, hint : str, optional
-        By default as declared.
-    """
+def declared_column(name: str, *, hint: str | None = None) -> ResultColumn:
+    """Return a column of comparison.csv as it is declared, averaged over folds and seeds."""
     declared = declared_as(name)
-    title = declared.title if title is None else title
     hint = declared.shown.unit if hint is None else hint
     if declared.kind in ("text", "flag"):
-        return replace(text_column(title, lambda result: result.text(name), hint), figures=(name,))
+        return text_column(declared.title, methodcaller("text", name), hint, name)
 
     def written(value: float) -> str:
         return loss(value) if declared.shown.written == "loss" else number(value, declared.shown.digits)
 
-    return replace(written_column(title, lambda result: result.value(name), written, hint), figures=(name,))
+    return written_column(declared.title, methodcaller("value", name), written, hint, name)
 
 
 def accuracy_column(metric: Metric, *, direction: bool = False) -> ResultColumn:
     """Return the column of a metric, and whether it says which way is better."""
-    hint = metric.direction if direction else ""
-    plain: ResultColumn = figure_column(
-        metric.label, hint, lambda result: result.mean(metric.column), metric.digits
-    )
-    return replace(plain, figures=(metric.column,))
+    hint, mean = metric.direction if direction else "", methodcaller("mean", metric.column)
+    return figure_column(metric.label, hint, mean, metric.digits, metric.column)
 
 
 def spread_column(
     metric: Metric, results: Sequence[ProtocolResult], *, direction: bool = False
 ) -> ResultColumn:
-    """Return the column of a metric with its standard deviations over seeds and folds, which the hint names.
-
-    Parameters
-    ----------
-    direction : bool
-        Whether its heading says which way is better.
-    """
-    plain = accuracy_column(metric, direction=direction)
+    """Return the column of a metric with its standard deviations, over seeds and folds as the hint says."""
     averages = [average for result in results if (average := result.average(metric.column))]
     return replace(
-        plain,
-        hint=_hint(plain.hint, spread_in_words(averages)),
+        accuracy_column(metric),
+        hint=_hint(metric.direction if direction else "", spread_in_words(averages)),
         text=lambda result: with_spread(result.average(metric.column), metric.digits),
     )
 
 
-def baseline_columns(metric: Metric, results: Sequence[ProtocolResult]) -> list[ResultColumn]:
+GAIN_IN_BRIEF = "gain"
+"""Title of the column over nothing sent in a brief table, without intervals."""
+
+
+def baseline_columns(
+    metric: Metric, results: Sequence[ProtocolResult], *, brief: bool = False
+) -> list[ResultColumn]:
     """Return the column that holds every result against nothing sent; none where that was not run."""
     baseline = nothing_sent(results)
     if baseline is None:
@@ -160,45 +159,31 @@ def baseline_columns(metric: Metric, results: Sequence[ProtocolResult]) -> list[
     def gained(result: ProtocolResult) -> Gain | None:
         return None if result.baseline == NOTHING_SENT else gain(result, baseline, metric)
 
-    def text(result: ProtocolResult) -> str:
-        against = gained(result)
-        return DASH if against is None else against.written
+    def in_brief(against: Gain) -> str:
+        doubtful = against.low is not None and not against.significant
+        return "n.s." if doubtful else f"{against.mean:+.{against.digits}f}"
 
-    def value(result: ProtocolResult) -> float | None:
-        against = gained(result)
-        return None if against is None else against.mean
-
+    if brief:
+        return [_column(GAIN_IN_BRIEF, "", gained, attrgetter("mean"), in_brief)]
     intervals = dict.fromkeys(against.interval for result in results if (against := gained(result)))
-    return [ResultColumn("against nothing sent", _hint(metric.label, *intervals), value, text)]
+    hint = _hint(metric.label, *intervals)
+    return [_column("against nothing sent", hint, gained, attrgetter("mean"), attrgetter("written"))]
 
 
 def best_columns(metric: Metric, results: Sequence[ProtocolResult]) -> list[ResultColumn]:
-    """Return the column that holds every result against the best of its budget; none without intervals.
-
-    Parameters
-    ----------
-    metric : Metric
-        The main one.
-    """
+    """Return the column that holds every result against the best of its budget; none without intervals."""
     compared, digits = [gain for each in results if (gain := from_best(each))], gain_digits(metric)
-    if not compared:
-        return []
+    best = Gain(0.0, None, None, digits)
 
-    def text(result: ProtocolResult) -> str:
-        if is_best(result):
-            return "best"
-        gain = from_best(result)
-        if gain is None:
-            return DASH
-        width = f" ± {number(gain.half_width, digits)}"
-        return number(-gain.mean, digits) + width + ("" if gain.significant else ", not significant")
+    def behind(result: ProtocolResult) -> Gain | None:
+        return best if is_best(result) else from_best(result)
 
-    def value(result: ProtocolResult) -> float | None:
-        gain = from_best(result)
-        return 0.0 if is_best(result) else None if gain is None else -gain.mean
+    def text(gain: Gain) -> str:
+        width = f" ± {number(gain.half_width, digits)}" + ("" if gain.significant else ", not significant")
+        return "best" if gain is best else number(-gain.mean, digits) + width
 
     hint = _hint(f"{metric.label}, same budget", *dict.fromkeys(gain.interval for gain in compared))
-    return [ResultColumn("behind the best", hint, value, text)]
+    return [_column("behind the best", hint, behind, lambda gain: 0.0 - gain.mean, text)] if compared else []
 
 
 def _hint(first: str, *spreads: str) -> str:
@@ -210,21 +195,17 @@ def _hint(first: str, *spreads: str) -> str:
 def composed_column(results: Sequence[ProtocolResult]) -> ResultColumn:
     """Return the column of losses per user by composition; its hint has the delta with which they hold."""
     deltas = sorted({delta for result in results if (delta := result.delta) is not None})
-    hint = ", ".join(["largest", *(f"δ={delta:g}" for delta in deltas)])
-    return _of_profiles("epsilon_composed_max", hint)
-
-
-def trust_columns(results: Sequence[ProtocolResult]) -> list[ResultColumn]:
-    """Return the column of trust models; none where all protocols with a budget have the same."""
-    return [TRUST] if len({result.trust for result in results if result.budget is not None}) > 1 else []
+    return _of_profiles("epsilon_composed_max", ", ".join(["largest", *(f"δ={each:g}" for each in deltas)]))
 
 
 def _of_profiles(name: str, hint: str | None = None) -> ResultColumn:
     """Return a column of losses per user, with what qualifies them."""
     plain = declared_column(name, hint=hint)
-    return replace(
-        plain, text=lambda result: plain.text(result) + result.profiles_compared(result.value(name))
-    )
+
+    def text(result: ProtocolResult) -> str:
+        return plain.text(result) + result.profiles_compared(result.value(name))
+
+    return replace(plain, text=text)
 
 
 def _loss_column(unit: ComparableUnit, name: str, hint: str) -> ResultColumn:
@@ -239,9 +220,7 @@ def _loss_column(unit: ComparableUnit, name: str, hint: str) -> ResultColumn:
 
 
 def _bytes_columns(way: str) -> tuple[ResultColumn, ...]:
-    return tuple(
-        declared_column(f"{way}link_message_{statistic}_per_user") for statistic in ("mean", "p95", "max")
-    )
+    return tuple(declared_column(f"{way}link_message_{each}_per_user") for each in ("mean", "p95", "max"))
 
 
 BUDGET: ResultColumn = written_column("budget", lambda result: result.budget, "{:g}".format, "ε")
@@ -251,16 +230,16 @@ LOSSES = (
 )
 MEDIAN_LOSS = _of_profiles("epsilon_per_user_median")
 ANY_TWO = declared_column("epsilon_any_two")
-BYTES: ResultColumn = figure_column("bytes", "per user", lambda result: result.bytes_per_user, 0)
 BYTES_UP, BYTES_DOWN = _bytes_columns("up"), _bytes_columns("down")
-NETWORK: ResultColumn = replace(
-    figure_column("network bytes", "per user", lambda result: result.network_bytes_per_user, 0),
-    figures=("uplink_network_mean_per_user", "downlink_network_mean_per_user"),
+_NETWORKED = attrgetter("network_bytes_per_user")
+NETWORK: ResultColumn = figure_column(
+    *("network bytes", "per user", _NETWORKED, 0),
+    *("uplink_network_mean_per_user", "downlink_network_mean_per_user"),
 )
 RUNS: ResultColumn = figure_column("runs", "", lambda result: len(result.rows), 0)
-STATUS: ResultColumn = replace(text_column("privacy", lambda result: result.status), figures=("status",))
-TRUST: ResultColumn = replace(text_column("trust", lambda result: result.trust), figures=("trust",))
-SERVER_SEES: ResultColumn = text_column("server sees", lambda result: result.server_sees)
+STATUS: ResultColumn = text_column("privacy", attrgetter("status"), "", "status")
+TRUST: ResultColumn = text_column("trust", attrgetter("trust"), "", "trust")
+SERVER_SEES: ResultColumn = text_column("server sees", attrgetter("server_sees"))
 
 
 def _and_declared(
@@ -283,21 +262,10 @@ def every_column(metric: Metric, results: Sequence[ProtocolResult]) -> list[Resu
     """
     metrics = [metric, *(other for other in metrics_of(results) if other != metric)]
     main, *others = [spread_column(each, results, direction=True) for each in metrics]
-    placed = [
-        BUDGET,
-        main,
-        *baseline_columns(metric, results),
-        *best_columns(metric, results),
-        *others,
-        STATUS,
-        TRUST,
-        *LOSSES,
-        composed_column(results),
-        MEDIAN_LOSS,
-        ANY_TWO,
-        SERVER_SEES,
-        *(*BYTES_UP, *BYTES_DOWN, NETWORK),
-    ]
+    against = [*baseline_columns(metric, results), *best_columns(metric, results)]
+    losses = [*LOSSES, composed_column(results), MEDIAN_LOSS, ANY_TWO]
+    price = [SERVER_SEES, *BYTES_UP, *BYTES_DOWN, NETWORK]
+    placed = [BUDGET, main, *against, *others, STATUS, TRUST, *losses, *price]
     return list(_and_declared(placed, results, "everywhere", "page"))
 
 
@@ -310,51 +278,29 @@ def headline_rows(
 ) -> tuple[list[ProtocolResult], list[ProtocolResult]]:
     """Return one result per protocol, at the reference budget or its nearest, the most accurate first.
 
-    Returns
-    -------
-    tuple of list
-        Those that are shown, nothing sent always among them, and the others.
+    Those that are shown come first, nothing sent always among them, and then the others.
     """
-    known = [
-        (metric.sort_key(accuracy), result.name, result)
-        for result in at_reference(results)
-        if (accuracy := result.mean(metric.column)) is not None
-    ]
-    ordered = [result for *_, result in sorted(known, key=lambda entry: entry[:2])]
+    ordered = by_accuracy(at_reference(results), metric)
     baselines = [result for result in ordered if result.baseline == NOTHING_SENT]
-    others = [result for result in ordered if result not in baselines]
-    shown = [*baselines, *others[: MOST_ROWS - len(baselines)]]
-    return (
-        [result for result in ordered if result in shown],
-        [result for result in ordered if result not in shown],
-    )
+    others = [result for result in ordered if result.baseline != NOTHING_SENT]
+    left_out = others[MOST_ROWS - len(baselines) :]
+    return [result for result in ordered if result not in left_out], left_out
 
 
 def headline_columns(
     results: Sequence[ProtocolResult], metric: Metric, unit: ComparableUnit
 ) -> list[ResultColumn]:
     """Return the columns of the headline, after the name of the protocol."""
-    rounded = replace(metric, digits=gain_digits(metric))
     return [
         ResultColumn("ε asked", f"per {unit}", _asked, lambda result: _asked_in_words(result, unit)),
         ANY_TWO,
         replace(composed_column(results), title="ε composed"),
-        spread_column(rounded, results),
+        spread_column(replace(metric, digits=gain_digits(metric)), results),
         *baseline_columns(metric, results),
-        _sized(BYTES, "messages"),
-        _sized(NETWORK, "network"),
+        written_column("messages", lambda result: result.bytes_per_user, size, "per user"),
+        written_column("network", _NETWORKED, size, "per user", *NETWORK.figures),
         SERVER_SEES,
     ]
-
-
-def _sized(column: ResultColumn, title: str) -> ResultColumn:
-    """Return a column of bytes with their units."""
-
-    def text(result: ProtocolResult) -> str:
-        spent = column.value(result)
-        return DASH if spent is None else size(float(spent))
-
-    return replace(column, title=title, text=text)
 
 
 def _asked(result: ProtocolResult) -> float | None:
@@ -364,18 +310,12 @@ def _asked(result: ProtocolResult) -> float | None:
 
 def _asked_in_words(result: ProtocolResult, unit: ComparableUnit) -> str:
     asked = _asked(result)
-    if asked is None:
-        return DASH
-    if not result.falls_short:
-        return f"{asked:g}"
+    if asked is None or not result.falls_short:
+        return DASH if asked is None else f"{asked:g}"
     claimed = result.claimed(unit)
     if claimed in (None, asked):
         return f"{asked:g} {result.word}"
-    return (
-        f"{asked:g}, {result.word} {loss(claimed)}"
-        if result.status == "declared"
-        else (f"{asked:g}, claims {loss(claimed)}")
-    )
+    return f"{asked:g}, {'declared' if result.status == 'declared' else 'claims'} {loss(claimed)}"
 
 
 _ASKED = replace(BUDGET, title="ε asked", hint="")
@@ -394,26 +334,6 @@ _BRIEF_COSTS = (
     *(replace(each, hint="per user") for each in (BYTES_UP[0], BYTES_DOWN[0])),
 )
 
-GAIN_IN_BRIEF = "gain"
-"""Title of the column over nothing sent in a brief table, without intervals."""
-
-
-def _brief_gain(
-    metric: Metric, against: Sequence[ResultColumn], results: Sequence[ProtocolResult]
-) -> Iterator[ResultColumn]:
-    """Yield the column that holds every result against nothing sent in a few characters, if there is one."""
-    baseline = nothing_sent(results)
-    for column in against if baseline else ():
-
-        def text(result: ProtocolResult) -> str:
-            gained = gain(result, baseline, metric) if baseline and result is not baseline else None
-            if gained is None:
-                return DASH
-            significant = gained.low is None or gained.significant
-            return f"{gained.mean:+.{gained.digits}f}" if significant else "n.s."
-
-        yield replace(column, title=GAIN_IN_BRIEF, hint="", text=text)
-
 
 @dataclass(frozen=True)
 class SmallTable:
@@ -430,15 +350,9 @@ class SmallTable:
 
 
 def run_table(summary: Mapping[str, Any]) -> SmallTable:
-    """Return a run as one line: accuracy, privacy and bytes side by side.
-
-    Parameters
-    ----------
-    summary : mapping
-        The contents of summary.json.
-    """
+    """Return a run as one line, from its summary.json: accuracy, privacy and bytes side by side."""
     result = ProtocolResult(summary["name"], None, (figures_of(summary),))
-    first, *others = [*map(accuracy_column, _metrics([result])), LOSSES[0]]
+    first, *others = [*map(accuracy_column, headlines(metrics_of([result]))), LOSSES[0]]
     return SmallTable(None, "run", _with_costs((first, *_MAIN_COSTS, *others), [result]), (result,))
 
 
@@ -451,9 +365,9 @@ def tables_of_comparison(rows: Sequence[Row]) -> list[SmallTable]:
     tables = []
     for evaluation, results in groups.items():
         main = evaluation.metric
-        others = [accuracy_column(each) for each in _metrics(results) if each != main]
-        against = baseline_columns(main, results)
-        brief = (_ASKED, accuracy_column(main), *_brief_gain(main, against, results), *_BRIEF_COSTS)
+        others = [accuracy_column(each) for each in headlines(metrics_of(results)) if each != main]
+        against, in_brief = (baseline_columns(main, results, brief=brief) for brief in (False, True))
+        brief = (_ASKED, accuracy_column(main), *in_brief, *_BRIEF_COSTS)
         first = (_ASKED, spread_column(main, results), *against, *_MAIN_COSTS)
         columns = _with_costs((*first, *best_columns(main, results), *others, LOSSES[0]), results)
         title = ", ".join(distinguishing_words(evaluation, list(groups))) or None
@@ -474,10 +388,4 @@ def _with_costs(
     columns: Sequence[ResultColumn], results: Sequence[ProtocolResult]
 ) -> tuple[ResultColumn, ...]:
     """Return columns, and after them how far ε carries and what else is declared."""
-    placed = (*columns, STATUS, TRUST, composed_column(results), ANY_TWO)
-    return _and_declared(placed, results, "everywhere")
-
-
-def _metrics(results: Sequence[ProtocolResult]) -> list[Metric]:
-    """Return the headline metrics that any of the results has."""
-    return headlines(metrics_of(results))
+    return _and_declared((*columns, STATUS, TRUST, composed_column(results), ANY_TWO), results, "everywhere")

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 
 from dprec.accounting import ComparableUnit, note_on_delta, unit_from_text
 from simulation.analysis.protocol_results import ProtocolResult, read_results, results_of
-from simulation.analysis.vocabulary import listed, loss
+from simulation.analysis.vocabulary import grouped_by, listed, loss
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.storage.columns import read_rows
 from simulation.storage.directories import (
@@ -57,39 +57,42 @@ class ComparisonFiles:
     @cached_property
     def summaries(self) -> dict[str, list[Summary]]:
         """The summaries of every protocol's cells, by the protocol's name."""
-        by_name: dict[str, list[Summary]] = {}
-        for result in self.results:
-            by_name.setdefault(result.name, []).extend(map(self.summary, self.cells(result)))
-        return by_name
+        every = ((result.name, cell) for result in self.results for cell in self.cells(result))
+        return grouped_by((name, self.summary(cell)) for name, cell in every)
+
+    @property
+    def _match(self) -> dict[str, Any]:
+        match = self.config.get("match")
+        return match if isinstance(match, dict) else {}
 
     @property
     def matched_unit(self) -> ComparableUnit:
         """The unit in which every protocol was given the same epsilon."""
-        match = self.config.get("match")
-        unit = match.get("epsilon") if isinstance(match, dict) else None
-        return "user" if unit_from_text(unit) == "user" else "rating"
+        return "user" if unit_from_text(self._match.get("epsilon")) == "user" else "rating"
 
     @property
     def epsilons(self) -> list[float]:
         """The budgets that protocols were given unless they had their own."""
         given = self.config.get("epsilons")
-        return (
-            [float(each) for each in given if isinstance(each, int | float)]
-            if isinstance(given, list)
-            else []
-        )
+        return [
+            float(each)
+            for each in (given if isinstance(given, list) else ())
+            if isinstance(each, int | float)
+        ]
 
     @property
     def matched_delta(self) -> float | None:
         """The delta that every protocol was given beside it; None if losses are added up."""
-        match = self.config.get("match")
-        delta = match.get("delta") if isinstance(match, dict) else None
+        delta = self._match.get("delta")
         return delta if isinstance(delta, float) else None
 
     @property
     def waiting(self) -> str | None:
         """Why there is no answer yet: a protocol has no run. None once each has one."""
-        return _waiting_for(self.config, (*self.results, *self.populations))
+        cells = self.config.get("cells")
+        planned = cells.values() if isinstance(cells, dict) else ()
+        names = {str(cell["name"]) for cell in planned if isinstance(cell, dict) and "name" in cell}
+        return no_answer_yet(names, {result.name for result in (*self.results, *self.populations)})
 
     @property
     def unfinished(self) -> list[str]:
@@ -105,25 +108,6 @@ def no_answer_yet(planned: Collection[str], run: Collection[str]) -> str | None:
     return None if have == len(planned) else f"no answer yet: {have} of {len(planned)} protocols have a run"
 
 
-def _waiting_for(config: Mapping[str, Any], results: Iterable[ProtocolResult]) -> str | None:
-    """Say the same of what a comparison.yaml plans."""
-    cells = config.get("cells")
-    planned = cells.values() if isinstance(cells, dict) else ()
-    names = {str(cell["name"]) for cell in planned if isinstance(cell, dict) and "name" in cell}
-    return no_answer_yet(names, {result.name for result in results})
-
-
-def waiting_in(directory: Path, results: Iterable[ProtocolResult]) -> str | None:
-    """Say the same as `ComparisonFiles.waiting` of a directory whose table is read.
-
-    Raises
-    ------
-    InputError
-    """
-    config = directory / COMPARISON
-    return _waiting_for(read_yaml(config), results) if config.is_file() else None
-
-
 def _keys(result: ProtocolResult) -> list[str]:
     """Return the keys of a result's cells, in the order of its lines."""
     return [
@@ -133,12 +117,7 @@ def _keys(result: ProtocolResult) -> list[str]:
 
 
 def read_comparison(directory: Path) -> ComparisonFiles:
-    """Read a comparison directory; its cells are read on demand.
-
-    Raises
-    ------
-    InputError
-    """
+    """Read a comparison directory; its cells are read on demand."""
     config, timings = directory / COMPARISON, directory / TIMINGS
     if timings.is_file():
         check_table(timings)
@@ -166,22 +145,14 @@ class _AuditBeside(Document):
     @property
     def words(self) -> str:
         """What was found."""
-        found = f"at ε = {loss(self.promised)} at least {loss(self.lower_bound)} was measured"
-        if not self.holds:
-            return f"the audit contradicts it: {found}"
-        return f"the audit found no evidence against it: {found}, and a twofold leak would be seen with " + (
-            f"probability {self.power:.2f} or more"
-        )
+        verdict = "found no evidence against it" if self.holds else "contradicts it"
+        measured = f"at ε = {loss(self.promised)} at least {loss(self.lower_bound)} was measured"
+        seen = f"a twofold leak would be seen with probability {self.power:.2f} or more"
+        return f"the audit {verdict}: {measured}" + (f", and {seen}" if self.holds else "")
 
 
 def _audits_in(directory: Path) -> list[_AuditBeside]:
-    """Return the audits in the folder audits of a directory, by the names of theirs.
-
-    Raises
-    ------
-    InputError
-        When one is damaged.
-    """
+    """Return the audits in the folder audits of a directory, by the names of theirs; refuse a damaged one."""
     files = sorted((directory / AUDITS).glob(f"*/{AUDIT}"))
     return [parse_document(_AuditBeside, read_text(file), str(file)) for file in files]
 
@@ -204,21 +175,15 @@ def declared_in_comparison(files: ComparisonFiles) -> Iterator[tuple[str, str]]:
     """Yield the protocols whose promise is declared, and what to say of it."""
     declared = [result for result in files.results if result.status == "declared"]
     audits = _audits_in(files.directory) if declared else []
-    said = dict.fromkeys(
+    yield from dict.fromkeys(
         (result.name, _declared_in_words(files.summary(cell).privacy.declared_by, audits))
         for result in declared
         for cell in files.cells(result)
     )
-    yield from said
 
 
 def declared_lines(directory: Path) -> list[str]:
-    """Return, for the terminal, what a comparison has of promises that are declared.
-
-    Raises
-    ------
-    InputError
-    """
+    """Return, for the terminal, what a comparison has of promises that are declared."""
     return [f"  {name}: {words}" for name, words in declared_in_comparison(read_comparison(directory))]
 
 

@@ -11,8 +11,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from simulation.analysis.protocol_results import ProtocolResult, by_protocol
-from simulation.analysis.vocabulary import Metric, listed, loss, number
+from simulation.analysis.protocol_results import ProtocolResult, by_accuracy, by_protocol
+from simulation.analysis.vocabulary import Metric, grouped_by, listed, loss, number
 from simulation.storage.tables import Row
 
 NOTHING_SENT = "nothing-sent"
@@ -30,11 +30,7 @@ Pairs = dict[object, list[tuple[Row, Row]]]
 
 @dataclass(frozen=True)
 class Gain:
-    """How much better a result is than a baseline, on the same folds and seeds.
-
-    A difference counts where the interval over users, written with the digits that are shown, does not hold
-    0: one of 0.0003 is none where three decimals are shown.
-    """
+    """How much better a result is than a baseline; what rounds to 0 at the digits shown does not count."""
 
     mean: float
     """In the metric's own unit; above 0 is better, whichever way the metric goes."""
@@ -78,13 +74,12 @@ class Gain:
     def written(self) -> str:
         """The difference with its direction in words: 0.061 ± 0.004 better."""
         size, width = number(abs(self.mean), self.digits), self.half_width
-        if width is None and abs(self.mean) < shown_from(self.digits):
-            return "no difference"
+        direction = "better" if self.mean > 0 else "worse"
         if width is None:
-            return f"{size} {'better' if self.mean > 0 else 'worse'}"
+            return f"{size} {direction}" if abs(self.mean) >= shown_from(self.digits) else "no difference"
         if not self.significant:
             return f"{number(self.mean, self.digits)} ± {number(width, self.digits)}, not significant"
-        return f"{size} ± {number(width, self.digits)} {'better' if self.better else 'worse'}"
+        return f"{size} ± {number(width, self.digits)} {direction}"
 
 
 def shown_from(digits: int) -> float:
@@ -103,50 +98,37 @@ def gain_columns(metric: Metric) -> tuple[str, str, str]:
 
 
 def gain(result: ProtocolResult, baseline: ProtocolResult, metric: Metric) -> Gain | None:
-    """Return how much better a result is than a baseline, with the interval over users if the table has it.
+    """Return how much better a result is, with the interval over users if the table has it.
 
-    The seeds of a fold are averaged before the folds are.
-
-    Parameters
-    ----------
-    result, baseline : ProtocolResult
-        Both predict the same ratings.
-
-    Returns
-    -------
-    Gain or None
-        None if they share no fold and seed, or the metric does not apply.
+    Seeds of a fold are averaged before folds are. None if they share neither, or the metric does not apply.
     """
     sign = 1.0 if metric.lower_is_better else -1.0
-    by_fold: dict[object, list[float]] = {}
-    for fold, pairs in paired_rows(result, baseline).items():
-        for row, base in pairs:
-            own, reached = row.get(metric.column), base.get(metric.column)
-            if isinstance(reached, float | int) and isinstance(own, float | int):
-                by_fold.setdefault(fold, []).append(sign * (reached - own))
+    by_fold = grouped_by(
+        (fold, sign * (reached - own))
+        for fold, pairs in paired_rows(result, baseline).items()
+        for own, reached in ((row.get(metric.column), base.get(metric.column)) for row, base in pairs)
+        if isinstance(reached, float | int) and isinstance(own, float | int)
+    )
     if not by_fold:
         return None
-    of_folds = [statistics.fmean(own) for own in by_fold.values()]
     low, high = _over_users(result, baseline, metric)
-    return Gain(statistics.fmean(of_folds), low, high, gain_digits(metric))
+    mean = statistics.fmean(statistics.fmean(own) for own in by_fold.values())
+    return Gain(mean, low, high, gain_digits(metric))
 
 
 def paired_rows(result: ProtocolResult, baseline: ProtocolResult) -> Pairs:
     """Return the lines of a result and of a baseline with the same fold, seed and ratings, by fold."""
     base = {_ratings(row): row for row in baseline.rows}
-    pairs: Pairs = {}
-    for row in result.rows:
-        if _ratings(row) in base:
-            pairs.setdefault(row.get("fold"), []).append((row, base[_ratings(row)]))
-    return pairs
+    shared = [row for row in result.rows if _ratings(row) in base]
+    return grouped_by((row.get("fold"), (row, base[_ratings(row)])) for row in shared)
 
 
 def _over_users(
     result: ProtocolResult, baseline: ProtocolResult, metric: Metric
 ) -> tuple[float, float] | tuple[None, None]:
     """Return the interval that the table holds against the same baseline, the same in all lines."""
-    _, *ends = gain_columns(metric)
-    held = {(row.get(AGAINST), *(row.get(column) for column in ends)) for row in result.rows}
+    columns = (AGAINST, *gain_columns(metric)[1:])
+    held = {tuple(row.get(column) for column in columns) for row in result.rows}
     against, low, high = held.pop()
     return (None, None) if held or against != baseline.name else _interval(low, high)
 
@@ -179,20 +161,13 @@ def rivals(
     results: Sequence[ProtocolResult], metric: Metric
 ) -> list[tuple[ProtocolResult, list[ProtocolResult]]]:
     """Return the best result of every budget, with the others of that budget; baselines do not compete."""
-    by_budget: dict[float | None, list[tuple[float, str, ProtocolResult]]] = {}
-    for result in results:
-        mean = result.mean(metric.column)
-        if result.baseline is None and mean is not None:
-            by_budget.setdefault(result.budget, []).append((metric.sort_key(mean), result.name, result))
-    ordered = [sorted(own, key=lambda each: each[:2]) for own in by_budget.values()]
-    return [(best, [each for *_, each in others]) for (*_, best), *others in ordered if others]
+    competing = [each for each in by_accuracy(results, metric) if each.baseline is None]
+    by_budget = grouped_by((each.budget, each) for each in competing)
+    return [(best, others) for best, *others in by_budget.values() if others]
 
 
 def from_best(result: ProtocolResult) -> Gain | None:
-    """Return how a result compares with the best of its budget: a gain of at most 0.
-
-    None for the best itself, and where the table has no interval over users.
-    """
+    """Return how a result compares with the best of its budget; None for that, and without an interval."""
     row, evaluation = result.rows[0], result.evaluation
     behind, *ends = (row.get(column) for column in BEHIND)
     low, high = _interval(*ends)
@@ -213,13 +188,7 @@ def not_significant(best: ProtocolResult, results: Sequence[ProtocolResult]) -> 
 
 
 def worse_than_nothing(accuracy: float, baseline: float, metric: Metric) -> str | None:
-    """Say that something is less accurate than nothing sent; None if it is not, at the digits shown.
-
-    Parameters
-    ----------
-    accuracy, baseline : float
-        What it and what nothing sent reaches, on the same ratings.
-    """
+    """Say that something is less accurate than nothing sent; None if it is not, at the digits shown."""
     digits = gain_digits(metric)
     if metric.sort_key(accuracy) - metric.sort_key(baseline) < shown_from(digits):
         return None
@@ -231,10 +200,10 @@ def same_figures(results: Sequence[ProtocolResult], metric: Metric) -> list[str]
     """Say of every protocol whose accuracy is the same to all digits at several budgets why that is."""
     notes = []
     for name, own in by_protocol([each for each in results if each.budget is not None]).items():
-        alike: dict[object, list[ProtocolResult]] = {}
-        for each in own:
-            figures = tuple((_ratings(row), row.get(metric.column)) for row in each.rows)
-            alike.setdefault((each.population, figures), []).append(each)
+        alike = grouped_by(
+            ((each.population, *((_ratings(row), row.get(metric.column)) for row in each.rows)), each)
+            for each in own
+        )
         for same in alike.values():
             if len(same) > 1 and same[0].mean(metric.column) is not None:
                 budgets = listed(f"{each.budget:g}" for each in same)

@@ -17,7 +17,7 @@ from scipy.special import stdtrit
 from dprec.errors import InputError
 from simulation.analysis.gains import Gain, gain, nothing_sent, shown_from
 from simulation.analysis.protocol_results import ProtocolResult, by_evaluation
-from simulation.analysis.vocabulary import Metric, short
+from simulation.analysis.vocabulary import Metric, grouped_by, short
 
 _DRAWN = "synthetic"
 """Kind of the data set whose users are drawn, as many as one likes."""
@@ -88,31 +88,26 @@ def _users(count: float) -> str:
 
 
 def courses(results: Sequence[ProtocolResult], metric: Metric) -> list[Course]:
-    """Return the course of every private protocol and budget with at least two numbers of users.
-
-    Parameters
-    ----------
-    results : sequence of ProtocolResult
-        Of all populations, the comparison's own included.
-    """
-    points: dict[tuple[str, float | None, str], list[Point]] = {}
+    """Return the course of every private protocol and budget with several numbers of users."""
+    points: list[tuple[tuple[str, float | None, str], Point]] = []
     for evaluation, own in by_evaluation(results).items():
         baseline = nothing_sent(own)
         if evaluation.metric != metric or baseline is None:
             continue
+        kind = evaluation.dataset if evaluation.dataset == _DRAWN else "given"
         for result in own:
             against = None if result.baseline or result.budget is None else gain(result, baseline, metric)
             users, accuracy = result.mean("users"), result.mean(metric.column)
             if against and users and accuracy is not None:
-                kind = evaluation.dataset if evaluation.dataset == _DRAWN else "given"
                 key = result.name, result.budget, kind
-                points.setdefault(key, []).append(Point(users, result, accuracy, against))
-    ordered = {key: tuple(sorted(each, key=lambda point: point.users)) for key, each in points.items()}
-    return [Course(*key, each) for key, each in ordered.items() if len(each) > 1]
+                points.append((key, Point(users, result, accuracy, against)))
+    by_users = grouped_by(sorted(points, key=lambda each: each[1].users))
+    ordered = {key: by_users[key] for key, _ in points}
+    return [Course(*key, tuple(each)) for key, each in ordered.items() if len(each) > 1]
 
 
 def course_of(every: Sequence[Course], result: ProtocolResult) -> Course | None:
-    """Return the course of a result's protocol at its budget; None if there is none."""
+    """Return the longest course of a result's protocol at its budget; None if there is none."""
     own = [each for each in every if (each.name, each.budget) == (result.name, result.budget)]
     return max(own, key=lambda each: len(each.points), default=None)
 
@@ -190,12 +185,7 @@ _LARGEST_POPULATION = 1e12
 
 
 def check_population(population: float | None) -> None:
-    """Refuse a population that is not a number of users.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse a population that is not a number of users."""
     if population is not None and not 1 <= population <= _LARGEST_POPULATION:
         accepted = f"a number of users from 1 to {_LARGEST_POPULATION:g}"
         raise InputError("population", repr(population), accepted)

@@ -8,14 +8,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeGuard
 
-from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit, Status, Trust
+from dprec.accounting import COMPARABLE_UNITS, LEAST_TRUST_FIRST, ComparableUnit, Status, Trust
 from simulation.analysis.vocabulary import (
     METRICS,
     Average,
     Metric,
     average,
-    grouped,
+    grouped_by,
     metrics_in,
     profiles_compared,
     server_sees,
@@ -43,40 +44,23 @@ class Evaluation:
 
 def distinguishing_words(evaluation: Evaluation, evaluations: Sequence[Evaluation]) -> list[str]:
     """Return the words that distinguish an evaluation from the others of a comparison."""
-    described = [
-        (each.metric.label, each.dataset, f"{each.items or 0:.0f} items", each.panel or "others")
-        for each in evaluations
-    ]
-    own = described[evaluations.index(evaluation)]
-    return [
-        word for word, values in zip(own, zip(*described, strict=True), strict=True) if len(set(values)) > 1
-    ]
+
+    def described(each: Evaluation) -> tuple[str, ...]:
+        return each.metric.label, each.dataset, f"{each.items or 0:.0f} items", each.panel or "others"
+
+    places = zip(*map(described, evaluations), strict=True)
+    return [own for own, every in zip(described(evaluation), places, strict=True) if len(set(every)) > 1]
 
 
-_EPSILON_COLUMNS: dict[ComparableUnit, str] = {
-    "rating": "epsilon_per_rating",
-    "user": "epsilon_per_user_max",
-}
-
-_CLAIM_COLUMNS: dict[ComparableUnit, str] = {
-    "rating": "epsilon_claimed_per_rating",
-    "user": "epsilon_claimed_per_user",
-}
-
+_EPSILON_COLUMNS: dict[ComparableUnit, str] = {"rating": "epsilon_per_rating", "user": "epsilon_per_user_max"}
+_CLAIM_COLUMNS: dict[ComparableUnit, str] = {unit: f"epsilon_claimed_per_{unit}" for unit in COMPARABLE_UNITS}
 _PARTS = ("protocol", "mechanism", "completion")
 """Columns with the kinds of components; a gradient report is a mechanism."""
 
 _WEAKEST_FIRST: tuple[Status, ...] = ("none", "declared", "claimed", "proved")
-
-_NEEDED = (
-    "name",
-    "epsilon",
-    "status",
-    "epsilon_per_rating",
-    "epsilon_per_user_max",
-    "uplink_message_mean_per_user",
-    "downlink_message_mean_per_user",
-)
+_SPENT = ("uplink_message_mean_per_user", "downlink_message_mean_per_user")
+_CARRIED = ("uplink_network_mean_per_user", "downlink_network_mean_per_user")
+_NEEDED = ("name", "epsilon", "status", *_EPSILON_COLUMNS.values(), *_SPENT)
 
 
 @dataclass(frozen=True)
@@ -95,8 +79,7 @@ class ProtocolResult:
 
     def mean(self, column: str) -> float | None:
         """Return the mean of a column; None if it does not apply."""
-        average = self.average(column)
-        return None if average is None else average.mean
+        return None if (average := self.average(column)) is None else average.mean
 
     def flag(self, column: str) -> bool:
         """Return whether a column holds for any of the runs."""
@@ -138,9 +121,8 @@ class ProtocolResult:
         return ", ".join(dict.fromkeys(str(row[name]) for row in self.rows if row.get(name))) or None
 
     def _largest(self, column: str) -> float | None:
-        values = [_finite(row.get(column)) for row in self.rows]
-        known = [value for value in values if value is not None]
-        return max(known) if known and len(known) == len(values) else None
+        known = [float(each) for each in (row.get(column) for row in self.rows) if _is_finite(each)]
+        return max(known) if known and len(known) == len(self.rows) else None
 
     @property
     def status(self) -> Status:
@@ -203,29 +185,29 @@ class ProtocolResult:
             hides_rated_items=self.flag("hides_rated_items"),
             unlinked=self.flag("unlinked"),
             declared=self.status == "declared",
-            sends=self.mean("uplink_message_mean_per_user") != 0,
+            sends=self.mean(_SPENT[0]) != 0,
             spends=0 not in (self.epsilon("rating"), self.epsilon("user")),
         )
 
     @property
     def bytes_per_user(self) -> float | None:
         """Mean bytes of a user's messages, both directions together."""
-        up, down = self.mean("uplink_message_mean_per_user"), self.mean("downlink_message_mean_per_user")
-        return None if up is None or down is None else up + down
+        return self._sum(*_SPENT)
 
     @property
     def network_bytes_per_user(self) -> float | None:
         """Mean bytes that a network carries for a user, both ways together; None if that is not known."""
-        up, down = self.mean("uplink_network_mean_per_user"), self.mean("downlink_network_mean_per_user")
-        return None if up is None or down is None else up + down
+        return self._sum(*_CARRIED)
+
+    def _sum(self, *columns: str) -> float | None:
+        means = [mean for each in columns if (mean := self.mean(each)) is not None]
+        return sum(means) if len(means) == len(columns) else None
 
     @property
     def evaluation(self) -> Evaluation | None:
         """What it predicted, with its main metric."""
         metric = next((metric for metric in METRICS if self.average(metric.column)), None)
-        if metric is None:
-            return None
-        return Evaluation(metric, *self.data)
+        return None if metric is None else Evaluation(metric, *self.data)
 
     @property
     def data(self) -> tuple[str, float | None, str | None, str | None]:
@@ -248,8 +230,7 @@ def read_results(path: Path) -> list[ProtocolResult]:
     Raises
     ------
     InputError
-        When it cannot be read or is not such a table; the error names the line. When it was changed since
-        it was written with the record beside it, if there is one.
+        When it is no such table, or was changed since it was written with the record beside it.
     """
     check_table(path)
     return results_of(read_rows(path, _NEEDED))
@@ -262,7 +243,14 @@ def result_of(summary: Summary) -> ProtocolResult:
 
 def results_of(rows: Sequence[Row]) -> list[ProtocolResult]:
     """Group the lines of a comparison into results, in the order of the lines."""
-    return [ProtocolResult(name, budget, tuple(cells)) for (name, budget, _), cells in grouped(rows).items()]
+    groups = grouped_by((_cell(row), row) for row in rows)
+    return [ProtocolResult(name, budget, tuple(own)) for (name, budget, _), own in groups.items()]
+
+
+def _cell(row: Row) -> tuple[str, float | None, str | None]:
+    """Return protocol, epsilon and population of a line."""
+    budget = None if row["epsilon"] in (None, "") else float(row["epsilon"])
+    return row["name"], budget, row.get("population") or None
 
 
 def metrics_of(results: Sequence[ProtocolResult]) -> list[Metric]:
@@ -280,38 +268,34 @@ def metrics_of(results: Sequence[ProtocolResult]) -> list[Metric]:
 
 def by_evaluation(results: Sequence[ProtocolResult]) -> dict[Evaluation, list[ProtocolResult]]:
     """Group results by what they predicted, in their order."""
-    groups: dict[Evaluation, list[ProtocolResult]] = {}
-    for result in results:
-        if result.evaluation:
-            groups.setdefault(result.evaluation, []).append(result)
-    return groups
-
-
-def _finite(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if math.isfinite(value) else None
+    predicted = [(result.evaluation, result) for result in results]
+    return grouped_by((evaluation, result) for evaluation, result in predicted if evaluation)
 
 
 def by_protocol(results: Sequence[ProtocolResult]) -> dict[str, list[ProtocolResult]]:
     """Group results by protocol, in their order."""
-    groups: dict[str, list[ProtocolResult]] = {}
-    for result in results:
-        groups.setdefault(result.name, []).append(result)
-    return groups
+    return grouped_by((result.name, result) for result in results)
+
+
+def by_accuracy(results: Sequence[ProtocolResult], metric: Metric) -> list[ProtocolResult]:
+    """Return the results that have a metric, the most accurate first."""
+    known = [
+        (metric.sort_key(mean), each) for each in results if (mean := each.mean(metric.column)) is not None
+    ]
+    return [each for _, each in sorted(known, key=lambda entry: (entry[0], entry[1].name))]
+
+
+def _is_finite(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def frontier(results: Sequence[ProtocolResult], metric: Metric) -> list[ProtocolResult]:
     """Return the results that none beats in both accuracy and bytes, by ascending bytes."""
-    known = [
-        (result.bytes_per_user, metric.sort_key(accuracy.mean), result)
-        for result in results
-        if result.bytes_per_user is not None and (accuracy := result.average(metric.column))
-    ]
     unbeaten: list[ProtocolResult] = []
     best = math.inf
-    for _, key, result in sorted(known, key=lambda entry: entry[:2]):
-        if key < best:
+    sending = [each for each in by_accuracy(results, metric) if each.bytes_per_user is not None]
+    for result in sorted(sending, key=lambda each: each.bytes_per_user or 0.0):
+        if (key := metric.sort_key(result.mean(metric.column) or 0.0)) < best:
             best = key
             unbeaten.append(result)
     return unbeaten
@@ -328,15 +312,8 @@ def reference_budget(results: Sequence[ProtocolResult]) -> float | None:
 def at_reference(results: Sequence[ProtocolResult]) -> list[ProtocolResult]:
     """Return one result per protocol: at the reference budget, or at its nearest."""
     reference = reference_budget(results)
-    nearest: dict[str, ProtocolResult] = {}
-    for result in results:
-        other = nearest.get(result.name)
-        if other is None or _distance(result, reference) < _distance(other, reference):
-            nearest[result.name] = result
-    return list(nearest.values())
 
+    def distance(result: ProtocolResult) -> float:
+        return abs(math.log(result.budget / reference)) if result.budget and reference else 0.0
 
-def _distance(result: ProtocolResult, reference: float | None) -> float:
-    if result.budget is None or reference is None:
-        return 0.0
-    return abs(math.log(result.budget / reference))
+    return [min(own, key=distance) for own in by_protocol(results).values()]

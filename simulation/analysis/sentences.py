@@ -105,10 +105,9 @@ def _without_trust(choice: Choice) -> str:
         return ""
     if local is None or local.best is None:
         return "; in the local model nothing protects it"
-    if local.nothing_sent_wins:
-        return "; in the local model nothing beats sending nothing"
     gained = f", {local.against.written}" if local.against else ""
-    return f"; in the local model {local.best.title}{gained}"
+    instead = "nothing beats sending nothing" if local.nothing_sent_wins else f"{local.best.title}{gained}"
+    return f"; in the local model {instead}"
 
 
 def _guesses(answer: Answer) -> str:

@@ -2,9 +2,10 @@
 
 import math
 import statistics
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
 
 from dprec.accounting import PrivacyUnit, Trust
 from simulation.storage.columns import FIGURES, Column, column
@@ -12,27 +13,36 @@ from simulation.storage.shown import LOWER
 from simulation.storage.tables import Row
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(NamedTuple):
     """How far a figure scatters when only one thing is changed."""
 
     deviation: float
     """Standard deviation, of a sample: with count - 1 in the denominator."""
-    count: int
-    """At least 2."""
+    means: int
+    """Of how many, at least 2."""
 
 
 @dataclass(frozen=True)
 class Average:
     """Mean and spreads of one figure over the folds and seeds of a protocol at one epsilon."""
 
-    mean: float
-    """Over all runs."""
-    count: int
-    """Number of runs."""
-    seeds: Spread | None = None
-    folds: Spread | None = None
-    """Over seeds, of the means over folds; and over folds, of the means over seeds. None for one only."""
+    figures: tuple[tuple[object, object, float], ...]
+    """Seed, fold and figure of every run."""
+
+    @cached_property
+    def mean(self) -> float:
+        """Over all runs."""
+        return statistics.fmean(figure for *_, figure in self.figures)
+
+    @cached_property
+    def seeds(self) -> Spread | None:
+        """Over seeds, of the means over folds; None for one only."""
+        return _spread((seed, figure) for seed, _, figure in self.figures)
+
+    @cached_property
+    def folds(self) -> Spread | None:
+        """Over folds, of the means over seeds; None for one only."""
+        return _spread((fold, figure) for _, fold, figure in self.figures)
 
     @property
     def deviation(self) -> float:
@@ -43,31 +53,26 @@ class Average:
 
 def average(rows: Sequence[Row], column: str) -> Average | None:
     """Average the numbers of a column; None if there is none."""
-    numbers: list[float] = []
-    by_seed: dict[object, list[float]] = {}
-    by_fold: dict[object, list[float]] = {}
-    for row in rows:
-        if (value := row.get(column)) in (None, "") or not math.isfinite(number := float(value)):
-            continue
-        numbers.append(number)
-        by_seed.setdefault(row.get("seed"), []).append(number)
-        by_fold.setdefault(row.get("fold"), []).append(number)
-    if not numbers:
-        return None
-    seeds, folds = (_spread([statistics.fmean(own) for own in by.values()]) for by in (by_seed, by_fold))
-    return Average(statistics.fmean(numbers), len(numbers), seeds, folds)
+    held = [(row.get("seed"), row.get("fold"), row.get(column)) for row in rows]
+    known = [(seed, fold, float(value)) for seed, fold, value in held if value not in (None, "")]
+    finite = tuple(each for each in known if math.isfinite(each[2]))
+    return Average(finite) if finite else None
 
 
-def _spread(means: Sequence[float]) -> Spread | None:
+def _spread(figures: Iterable[tuple[object, float]]) -> Spread | None:
+    means = [statistics.fmean(own) for own in grouped_by(figures).values()]
     return Spread(statistics.stdev(means), len(means)) if len(means) > 1 else None
 
 
-def grouped(rows: Sequence[Row]) -> dict[tuple[str, float | None, str | None], list[Row]]:
-    """Group the lines by protocol, epsilon and population, in the order of the lines."""
-    groups: dict[tuple[str, float | None, str | None], list[Row]] = {}
-    for row in rows:
-        epsilon = None if row["epsilon"] in (None, "") else float(row["epsilon"])
-        groups.setdefault((row["name"], epsilon, row.get("population") or None), []).append(row)
+_Key = TypeVar("_Key")
+_Member = TypeVar("_Member")
+
+
+def grouped_by(pairs: Iterable[tuple[_Key, _Member]]) -> dict[_Key, list[_Member]]:
+    """Return what goes with each key, in the order in which it comes."""
+    groups: dict[_Key, list[_Member]] = {}
+    for key, member in pairs:
+        groups.setdefault(key, []).append(member)
     return groups
 
 
@@ -118,13 +123,7 @@ METRICS = tuple(_metric(each) for each in FIGURES if each.shown.better and each.
 
 
 def metrics_in(columns: Iterable[str]) -> list[Metric]:
-    """Return the metrics among some columns: those of `METRICS`, then user-defined ones, then rankings.
-
-    Parameters
-    ----------
-    columns : iterable of str
-        Of comparison.csv, or keys of `simulation.storage.summary.Accuracy.metrics`; each at most once.
-    """
+    """Return the metrics among some columns: those of `METRICS`, then user-defined ones, then rankings."""
     known = [each for each in map(column, columns) if each.shown.better]
     return [_metric(each) for each in sorted(known, key=lambda each: _FAMILIES[each.family])]
 
@@ -140,13 +139,7 @@ def headlines(metrics: Sequence[Metric]) -> list[Metric]:
 
 
 def main_metric(accuracy: Mapping[str, Any]) -> Metric | None:
-    """Return the main metric of a run; None if nothing was measured.
-
-    Parameters
-    ----------
-    accuracy : mapping
-        As in summary.json.
-    """
+    """Return the main metric of a run, from the accuracy in its summary; None if nothing was measured."""
     return next((metric for metric in METRICS if accuracy.get(metric.column) is not None), None)
 
 
@@ -189,17 +182,11 @@ def with_spread(average: Average | None, digits: int) -> str:
 
 def spread_in_words(averages: Iterable[Average]) -> str:
     """Say what every ± of `with_spread` is: how it is counted, and over what; empty over single runs."""
-    every = list(averages)
-    counts = {
-        "seeds": {average.seeds.count for average in every if average.seeds},
-        "folds": {average.folds.count for average in every if average.folds},
-    }
-    over = [f"over {_range(several)} {what}" for what, several in counts.items() if several]
-    return f"standard deviation {', then '.join(over)}" if over else ""
-
-
-def _range(counts: Collection[int]) -> str:
-    return f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
+    spreads = [spread for each in averages for spread in (("seeds", each.seeds), ("folds", each.folds))]
+    counts = grouped_by((what, spread.means) for what, spread in spreads if spread)
+    ranges = {what: " to ".join(map(str, sorted({min(own), max(own)}))) for what, own in counts.items()}
+    over = ", then ".join(f"over {several} {what}" for what, several in ranges.items())
+    return f"standard deviation {over}" if over else ""
 
 
 def short(value: float) -> str:
@@ -257,17 +244,7 @@ def server_sees(
 
 
 def profiles_compared(epsilon: float | None, *, hides_rated_items: bool, link: str = ", ") -> str:
-    """Return what qualifies a loss per user: it is for profiles of the same items, where these are revealed.
-
-    Parameters
-    ----------
-    epsilon : float or None
-        The loss; without one there is nothing to qualify.
-    hides_rated_items : bool
-        Of the protocol.
-    link : str
-        What goes before the words.
-    """
+    """Say of a loss per user that it is for profiles of the same items, where these are revealed."""
     return "" if hides_rated_items or epsilon is None else f"{link}same items"
 
 

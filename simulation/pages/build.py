@@ -12,17 +12,12 @@ from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.progress import Progress, silent
 from dprec.reports import DeviceChannel
-from simulation.analysis.columns import (
-    ResultColumn,
-    SmallTable,
-    run_table,
-    tables_of_comparison,
-    text_column,
-)
+from simulation.analysis.columns import ResultColumn, SmallTable, run_table, tables_of_comparison, text_column
 from simulation.analysis.comparison_files import declared_in_run, read_comparison
 from simulation.analysis.populations import Projection, check_population
 from simulation.pages.audit_page import audit_page, presets_page
-from simulation.pages.comparison_page import comparison_page, evaluation_plots
+from simulation.pages.comparison_page import comparison_page
+from simulation.pages.comparison_plots import evaluation_plots
 from simulation.pages.deployment import comparison_projections, reference_traffic, run_projections
 from simulation.pages.evaluation_parts import evaluation_parts, representative_runs
 from simulation.pages.figures.looks import looks_of
@@ -78,23 +73,15 @@ def report(
     folder = Path(directory)
     if single_file and (folder / TABLE).is_file():
         report_runs(folder, progress, png=png)
-    page = _built(folder, population, _keeping(folder, progress, png))
-    if not single_file:
-        return page
     try:
-        whole = in_one_file(page.read_text(encoding="utf-8"), folder)
-        write_atomically(folder / SINGLE_FILE, whole)
+        page = _page_of(folder, population, _keeping(folder, progress, png))
+        write_atomically(folder / REPORT, page)
+        if not single_file:
+            return folder / REPORT
+        write_atomically(folder / SINGLE_FILE, in_one_file(page, folder))
     except OSError as error:
         raise unusable(folder, error) from None
     return folder / SINGLE_FILE
-
-
-def _built(folder: Path, population: float | None, draw: Draw) -> Path:
-    try:
-        write_atomically(folder / REPORT, _page_of(folder, population, draw))
-    except OSError as error:
-        raise unusable(folder, error) from None
-    return folder / REPORT
 
 
 def _page_of(folder: Path, population: float | None, draw: Draw) -> str:
@@ -111,13 +98,6 @@ def _page_of(folder: Path, population: float | None, draw: Draw) -> str:
 
 def report_runs(directory: str | Path, progress: Progress = silent, *, png: bool = False) -> None:
     """Build the page of one run per protocol of a comparison, to which the comparison's page then links.
-
-    Parameters
-    ----------
-    directory : str or Path
-        Of a comparison.
-    png : bool
-        As for `report`.
 
     Raises
     ------
@@ -145,9 +125,8 @@ def plot(result: RunRecord) -> Figure:
 def plot_comparison(directory: Path) -> Figure:
     """Return the main figure of a comparison; see `ComparisonResult.plot`."""
     files = read_comparison(directory)
-    looks = looks_of(files.results)
-    plots = (each for part in evaluation_parts(files, looks) for each in evaluation_plots(part))
-    main = next(plots, None)
+    parts = evaluation_parts(files, looks_of(files.results))
+    main = next((plot for part in parts for plot in evaluation_plots(part)), None)
     if main is None:
         raise InputError("plot", f"nothing to draw in {directory}", "a comparison with finished runs")
     return _shown(main.draw())

@@ -1,21 +1,19 @@
 """The decision on a comparison's page: the grid of trust and epsilon, and what a reader's limits allow."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from itertools import groupby
 from typing import Any
 
 from markupsafe import Markup
 
 from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit, Trust
-from simulation.analysis.answer import GridCell, candidates, decision_grid, kept_epsilon, preferred
+from simulation.analysis.answer import Candidate, GridCell, candidates, decision_grid, kept_epsilon, preferred
 from simulation.analysis.columns import TableColumn
-from simulation.analysis.gains import Gain, gain_digits, nothing_sent
-from simulation.analysis.populations import Course, course_of
+from simulation.analysis.gains import gain_digits, nothing_sent
+from simulation.analysis.populations import Point, course_of
 from simulation.analysis.protocol_results import ProtocolResult, reference_budget
 from simulation.analysis.sentences import PROTECTED, price
 from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, Metric, number
-from simulation.pages.comparison_tables import RowAnchors
 from simulation.pages.evaluation_parts import EvaluationPart
 from simulation.pages.page import render_template, table
 
@@ -35,29 +33,13 @@ _KEYS: Mapping[tuple[ComparableUnit, bool], str] = {
 """What epsilon is for in the address, by its unit and whether the item set is hidden."""
 
 
-def decision(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course]) -> Markup:
+def decision(part: EvaluationPart) -> Markup:
     """Return the questions of a reader, and the results among which the script chooses."""
     metric, files = part.metric, part.files
     competing = [each for each in candidates(part.results, metric) if each.result.baseline is None]
     if not competing or files.waiting:
         return Markup("")
-    offers: list[dict[str, Any]] = [
-        {
-            "row": anchors[each.result.name, each.result.budget],
-            "name": each.result.name,
-            "trust": LEAST_TRUST_FIRST.index(each.result.trust),
-            "hides": each.hides,
-            "losses": {
-                key: _loss(each.result, unit, files.matched_delta)
-                for (unit, hides), key in _KEYS.items()
-                if hides == each.hides
-            },
-            "better": each.against is None or each.against.better,
-            **_figures(each.result, each.accuracy, each.against, metric),
-            **_with_users(every, each.result, metric),
-        }
-        for each in preferred(competing, metric)
-    ]
+    offers = [_offer(each, part) for each in preferred(competing, metric)]
     base, users = nothing_sent(part.results), part.results[0].mean("users")
     reached = None if base is None else base.mean(metric.column)
     kept = [key for each in offers for key, loss in each["losses"].items() if loss]
@@ -80,6 +62,26 @@ def decision(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course])
     )
 
 
+def _offer(each: Candidate, part: EvaluationPart) -> dict[str, Any]:
+    """Return what the script knows of a result: what it protects, reaches and costs, with how many users."""
+    result, delta = each.result, part.files.matched_delta
+    offer: dict[str, Any] = {
+        "row": part.anchors[result.name, result.budget],
+        "name": result.name,
+        "trust": LEAST_TRUST_FIRST.index(result.trust),
+        "hides": each.hides,
+        "losses": {
+            key: _loss(result, unit, delta) for (unit, hides), key in _KEYS.items() if hides == each.hides
+        },
+        "better": each.against is None or each.against.better,
+        **_figures(each, part.metric),
+    }
+    if course := course_of(part.courses, result):
+        points = [{"users": point.users, **_figures(point, part.metric)} for point in course.points]
+        offer |= {"points": points, "crossing": course.crossing, "needed": course.users_needed}
+    return offer
+
+
 def _loss(result: ProtocolResult, unit: ComparableUnit, delta: float | None) -> tuple[float, str] | None:
     """Return what a result is proved to lose at most, and with which delta that holds."""
     kept = kept_epsilon(result, unit, delta)
@@ -88,73 +90,48 @@ def _loss(result: ProtocolResult, unit: ComparableUnit, delta: float | None) -> 
     return kept, "" if kept == result.epsilon(unit) else f" with δ = {result.delta or 0:g}"
 
 
-def _figures(result: ProtocolResult, accuracy: float, against: Gain | None, metric: Metric) -> dict[str, Any]:
+def _figures(each: Candidate | Point, metric: Metric) -> dict[str, Any]:
     """Return what a result reaches and what it costs: to be sorted and limited by, and in words."""
-    held = "nothing sent was not run" if against is None else f"against nothing sent: {against.written}"
+    held = f"against nothing sent: {each.against.written}" if each.against else "nothing sent was not run"
     return {
-        "key": metric.sort_key(accuracy),
-        "messages": result.bytes_per_user,
-        "network": result.network_bytes_per_user,
-        "says": f"{_reached(metric, accuracy)} ({held}) for {price(result)} a user",
+        "key": metric.sort_key(each.accuracy),
+        "messages": each.result.bytes_per_user,
+        "network": each.result.network_bytes_per_user,
+        "says": f"{_reached(metric, each.accuracy)} ({held}) for {price(each.result)} a user",
     }
-
-
-def _with_users(every: Sequence[Course], result: ProtocolResult, metric: Metric) -> dict[str, Any]:
-    """Return how a protocol does with other numbers of users, if that was tried."""
-    course = course_of(every, result)
-    if course is None:
-        return {}
-    points = [
-        {"users": each.users, **_figures(each.result, each.accuracy, each.against, metric)}
-        for each in course.points
-    ]
-    return {"points": points, "crossing": course.crossing, "needed": course.users_needed}
 
 
 def _reached(metric: Metric, accuracy: float) -> str:
     return f"{metric.label} {number(accuracy, gain_digits(metric))}"
 
 
-def grids(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course]) -> Markup:
+def grids(part: EvaluationPart) -> Markup:
     """Return a table for what is protected, with a row per trust model and a column per epsilon."""
     files, unit = part.files, part.files.matched_unit
     if files.waiting:
         return Markup("")
     cells = decision_grid(
-        part.results, part.metric, unit, files.matched_delta, epsilons=files.epsilons, every=every
+        part.results, part.metric, unit, files.matched_delta, epsilons=files.epsilons, every=part.courses
     )
-    return Markup("").join(
-        _grid(list(own), PROTECTED[unit][hides], anchors)
-        for hides, own in groupby(cells, key=lambda cell: cell.hides)
-    )
+    protected = groupby(cells, key=lambda cell: cell.hides)
+    return Markup("").join(_grid(list(own), PROTECTED[unit][hides], part) for hides, own in protected)
 
 
-def _grid(cells: Sequence[GridCell], protected: str, anchors: RowAnchors) -> Markup:
+def _grid(cells: Sequence[GridCell], protected: str, part: EvaluationPart) -> Markup:
     every_row = [list(own) for _, own in groupby(cells, key=lambda cell: cell.trust)]
     rows = [row for row in every_row if any(cell.best for cell in row)]
     if not rows:
         return Markup("")
     deltas = {f" with δ = {cell.delta:g}" for cell in cells if cell.delta is not None}
-    columns: list[TableColumn[list[GridCell]]] = [
-        TableColumn("trust", "", lambda row: row[0].trust, _trusted, numeric=False)
-    ]
-    columns += [
-        TableColumn(
-            f"ε {cell.epsilon:g}",
-            "",
-            lambda row: "",
-            partial(_cell, place=place, anchors=anchors),
-            numeric=False,
-        )
-        for place, cell in enumerate(rows[0])
-    ]
-    return table(
-        f"The protocol to take: ε for {protected}{', or'.join(sorted(deltas))}",
-        columns,
-        rows,
-        sortable=False,
-        style="grid",
-    )
+
+    def chosen(place: int, cell: GridCell) -> TableColumn[list[GridCell]]:
+        title = f"ε {cell.epsilon:g}"
+        return TableColumn(title, "", lambda row: "", lambda row: _cell(row[place], part), numeric=False)
+
+    trust = TableColumn[list[GridCell]]("trust", "", lambda row: row[0].trust, _trusted, numeric=False)
+    columns = [trust, *(chosen(place, cell) for place, cell in enumerate(rows[0]))]
+    caption = f"The protocol to take: ε for {protected}{', or'.join(sorted(deltas))}"
+    return table(caption, columns, rows, sortable=False, style="grid")
 
 
 def _trusted(row: Sequence[GridCell]) -> Markup:
@@ -165,17 +142,14 @@ def _trusted(row: Sequence[GridCell]) -> Markup:
     return Markup("{}<small>{}</small>").format(TRUST_IN_WORDS[trust], words)
 
 
-def _cell(row: Sequence[GridCell], place: int, anchors: RowAnchors) -> Markup:
-    cell, best = row[place], row[place].best
+def _cell(cell: GridCell, part: EvaluationPart) -> Markup:
+    best = cell.best
     if best is None:
         return Markup('<span class="dash">{}</span>').format(DASH)
-    name = Markup('<a href="#{}">{}</a>').format(anchors[best.name, best.budget], best.name)
+    name = part.link(best, best.name)
     small = Markup("").join(Markup("<small>{}</small>").format(line) for line in _details(cell, best))
-    if cell.nothing_sent_wins:
-        return Markup('<div class="vain"><b>send nothing</b><small>nearest: {}</small>{}</div>').format(
-            name, small
-        )
-    return Markup("<div><b>{}</b>{}</div>").format(name, small)
+    vain = Markup('<div class="vain"><b>send nothing</b><small>nearest: {}</small>{}</div>')
+    return (vain if cell.nothing_sent_wins else Markup("<div><b>{}</b>{}</div>")).format(name, small)
 
 
 def _details(cell: GridCell, best: ProtocolResult) -> Iterator[str]:

@@ -7,13 +7,12 @@ from markupsafe import Markup
 
 from simulation.analysis.comparison_files import ComparisonFiles, declared_in_comparison, notes_on_delta
 from simulation.analysis.gains import same_figures
-from simulation.analysis.populations import courses
 from simulation.analysis.sentences import answer_sentences
 from simulation.analysis.vocabulary import QUICK_IN_WORDS, listed, plural
 from simulation.pages.comparison_decision import decision, grids
-from simulation.pages.comparison_plots import bytes_plot, epsilon_axes, epsilon_plot, round_plot, traces_of
+from simulation.pages.comparison_plots import evaluation_plots
 from simulation.pages.comparison_sections import noise_section, population_section, user_section
-from simulation.pages.comparison_tables import headline_table, published_section, results_table, row_anchors
+from simulation.pages.comparison_tables import headline_table, published_section, results_table
 from simulation.pages.deployment import (
     HOW_TO_PROJECT,
     comparison_projections,
@@ -22,8 +21,7 @@ from simulation.pages.deployment import (
 )
 from simulation.pages.evaluation_parts import EvaluationPart, evaluation_parts
 from simulation.pages.figures.looks import looks_of
-from simulation.pages.figures.noise import distance_plot
-from simulation.pages.figures.rendering import Draw, Plot
+from simulation.pages.figures.rendering import Draw
 from simulation.pages.page import Section, figures, page, paragraph, render_template
 from simulation.pages.words import comparison_in_words, data_in_words, merged_notes
 
@@ -35,20 +33,17 @@ _MOST_NAMES = 4
 
 def _first_notes(files: ComparisonFiles) -> list[str]:
     """Return what a reader must know of the whole comparison."""
-    notes: list[str] = []
-    if files.config.get("quick"):
-        notes.append(Markup("<strong>Quick:</strong> {}").format(QUICK_IN_WORDS))
+    bold = Markup("<strong>{}:</strong> {}")
+    notes: list[str] = [bold.format("Quick", QUICK_IN_WORDS)] if files.config.get("quick") else []
     left_out = files.config.get("left_out")
     if isinstance(left_out, dict) and left_out:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
-        notes.append(Markup("<strong>Left out:</strong> {}.").format(reasons))
+        notes.append(bold.format("Left out", f"{reasons}."))
     unproved = [result for result in files.results if result.falls_short]
     for word in dict.fromkeys(result.word for result in unproved):
         names = [*dict.fromkeys(result.name for result in unproved if result.word == word)]
-        notes.append(Markup("<strong>{}:</strong> {}").format(_few(names), _UNPROVED.format(word)))
-    notes += [
-        Markup("<strong>{}:</strong> {}").format(name, words) for name, words in declared_in_comparison(files)
-    ]
+        notes.append(bold.format(_few(names), _UNPROVED.format(word)))
+    notes += [bold.format(name, words) for name, words in declared_in_comparison(files)]
     if files.matched_delta is not None:
         notes += notes_on_delta(files.matched_delta, files.populations)
     return [*notes, *(note for note, of_all in _notes_of_runs(files) if of_all)]
@@ -67,19 +62,12 @@ def _notes_sections(files: ComparisonFiles, parts: Sequence[EvaluationPart]) -> 
 
 def _notes_of_runs(files: ComparisonFiles) -> Iterator[tuple[str, bool]]:
     """Yield the notes of all runs, and whether they hold for every protocol, or every one with a budget."""
-    every = [
-        (name, note)
-        for name, summaries in files.summaries.items()
-        for summary in summaries
-        for note in summary.notes
-    ]
-    protocols = {result.name for result in files.results if not result.baseline}
-    budgeted = {result.name for result in files.results if result.budget is not None}
-    rows = {result.name for result in files.results}
+    every = [(name, note) for name, own in files.summaries.items() for each in own for note in each.notes]
+    results = files.results
     wholes = (
-        ("Every protocol and every baseline", rows),
-        ("Every protocol", protocols),
-        ("Every protocol with a budget", budgeted),
+        ("Every protocol and every baseline", {each.name for each in results}),
+        ("Every protocol", {each.name for each in results if not each.baseline}),
+        ("Every protocol with a budget", {each.name for each in results if each.budget is not None}),
     )
     for names, note, others in merged_notes(every):
         held = ((title, own) for title, own in wholes if len(own) > 1 and own <= set(names))
@@ -93,60 +81,35 @@ def _few(names: Sequence[str]) -> str:
     return listed(names[:_MOST_NAMES]) + (" and others" if len(names) > _MOST_NAMES else "")
 
 
-def evaluation_plots(part: EvaluationPart) -> list[Plot]:
-    """Return the figures of accuracy against privacy, bytes and rounds; that against epsilon comes first."""
-    files, results, metric = part.files, part.results, part.metric
-    looks, suffix = part.looks, part.suffix
-    axes = epsilon_axes(results, files.matched_unit, files.matched_delta)
-    plots = [plot] if (plot := epsilon_plot(results, metric, axes, looks, suffix)) else []
-    if metric.column == "rmse" and (distances := distance_plot(results)):
-        plots.append(distances)
-    if by_bytes := bytes_plot(results, metric, looks, suffix):
-        plots.append(by_bytes)
-    traces = traces_of(files, results, metric)
-    # With a single evaluated round, accuracy against bytes shows it all.
-    if any(trace.y.size > 1 for trace in traces):
-        plots.append(round_plot(traces, results, metric, looks, suffix))
-    return plots
-
-
 def _evaluation(part: EvaluationPart, draw: Draw, *, main: bool) -> tuple[Markup, list[Section]]:
     """Return what one evaluation answers, and its sections."""
-    files, metric, looks, suffix = part.files, part.metric, part.looks, part.suffix
-    every, anchors = courses([*part.results, *files.populations], metric), row_anchors(part)
-    drawn = [draw(plot) for plot in evaluation_plots(part)]
+    suffix, drawn = part.suffix, [draw(plot) for plot in evaluation_plots(part)]
     answer = render_template(
         "comparison_answer.html",
         title=part.titled("Answer"),
         sentences=answer_sentences(part.answer),
         anchor="answer" if main else f"answer{suffix}",
-        decision=decision(part, anchors, every) if main else "",
-        headline=headline_table(part, anchors, every),
-        grids=grids(part, anchors, every),
+        decision=decision(part) if main else "",
+        headline=headline_table(part),
+        grids=grids(part),
         picture=figures(drawn[:1], folded=True) if drawn else "",
     )
+    every = part.titled("All results: filter, sort, choose columns")
     sections = [
-        Section(
-            f"table{suffix}",
-            part.titled("All results: filter, sort, choose columns"),
-            (results_table(part, anchors, every),),
-        ),
-        *population_section(every, metric, looks, draw, suffix),
+        Section(f"table{suffix}", every, (results_table(part),)),
+        *population_section(part.courses, part.metric, part.looks, draw, suffix),
     ]
     if drawn[1:]:
-        more = (figures(drawn[1:]),)
-        sections.append(Section(f"figures{suffix}", part.titled("More figures"), more))
+        sections.append(Section(f"figures{suffix}", part.titled("More figures"), (figures(drawn[1:]),)))
     return answer, sections
 
 
 def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw) -> str:
     """Return the page of a comparison."""
     looks, traffic = looks_of(files.results), reference_traffic(files)
-    parts, answers, sections = evaluation_parts(files, looks), [], []
-    for part in parts:
-        answer, own = _evaluation(part, draw, main=part is parts[0])
-        answers.append(answer)
-        sections += own
+    parts = evaluation_parts(files, looks)
+    of_parts = [_evaluation(part, draw, main=part is parts[0]) for part in parts]
+    sections = [section for _, own in of_parts for section in own]
     sections += [
         user_section(files, traffic, looks, draw),
         *noise_section(files, looks, draw),
@@ -157,7 +120,7 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
     ]
     title = str(files.config.get("title") or files.config.get("name") or files.directory.name)
     folded = [replace(section, folded=True) for section in sections]
-    answered = Markup("").join(answers) if answers else None
+    answered = Markup("").join(answer for answer, _ in of_parts) if parts else None
     words, notes = comparison_in_words(files) + _progress(files), _first_notes(files)
     return page(title, "dprec comparison", words, notes, folded, answered, scripts=("decision.js",))
 

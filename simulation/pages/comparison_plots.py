@@ -5,10 +5,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from dprec.accounting import COMPARABLE_UNITS, ComparableUnit
-from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.gains import NOTHING_SENT
-from simulation.analysis.protocol_results import ProtocolResult, at_reference, by_protocol, reference_budget
+from simulation.analysis.protocol_results import (
+    ProtocolResult,
+    at_reference,
+    by_accuracy,
+    by_protocol,
+    reference_budget,
+)
 from simulation.analysis.vocabulary import Metric, listed, size
+from simulation.pages.evaluation_parts import EvaluationPart
 from simulation.pages.figures.accuracy import (
     EpsilonAxis,
     Series,
@@ -17,6 +23,7 @@ from simulation.pages.figures.accuracy import (
     draw_accuracy_by_round,
 )
 from simulation.pages.figures.looks import Looks
+from simulation.pages.figures.noise import distance_plot
 from simulation.pages.figures.panels import printable, shortened
 from simulation.pages.figures.rendering import Plot
 from simulation.pages.figures.users import evaluated_rounds
@@ -38,8 +45,8 @@ def _caption(results: Sequence[ProtocolResult], *more: str, dagger: bool = True,
 
 def _seen(results: Sequence[ProtocolResult], metric: Metric, against: str) -> str:
     """Say what is seen, for readers who cannot see it."""
-    own = [result for result in results if not result.baseline and result.mean(metric.column) is not None]
-    best = min(own, key=lambda result: metric.sort_key(result.mean(metric.column) or 0.0))
+    own = [result for result in by_accuracy(results, metric) if not result.baseline]
+    best = own[0]
     most = f"the most accurate of {len(by_protocol(own))} is {printable(best.name)}"
     return f"{metric.label} against {against}; {most}, {best.mean(metric.column):.3f}."
 
@@ -47,15 +54,7 @@ def _seen(results: Sequence[ProtocolResult], metric: Metric, against: str) -> st
 def epsilon_axes(
     results: Sequence[ProtocolResult], unit: ComparableUnit, delta: float | None
 ) -> list[EpsilonAxis]:
-    """Return the axes of what is protected, that in which protocols are matched first.
-
-    Parameters
-    ----------
-    unit : ComparableUnit
-        In which budgets are matched.
-    delta : float or None
-        With which losses per user hold, if they are matched by composition.
-    """
+    """Return the axes of what is protected, that in which protocols are matched first."""
     axes = [EpsilonAxis(each) for each in sorted(COMPARABLE_UNITS, key=lambda each: each != unit)]
     if delta is not None:
         axes = [EpsilonAxis("user", delta)]
@@ -112,21 +111,36 @@ def bytes_plot(results: Sequence[ProtocolResult], metric: Metric, looks: Looks, 
     )
 
 
-def round_plot(
-    traces: Sequence[Series], results: Sequence[ProtocolResult], metric: Metric, looks: Looks, suffix: str
-) -> Plot:
+def evaluation_plots(part: EvaluationPart) -> list[Plot]:
+    """Return the figures of accuracy against privacy, bytes and rounds; that against epsilon comes first."""
+    files, results, metric, looks, suffix = part.files, part.results, part.metric, part.looks, part.suffix
+    axes = epsilon_axes(results, files.matched_unit, files.matched_delta)
+    traces = _traces(part)
+    plots = [
+        epsilon_plot(results, metric, axes, looks, suffix),
+        distance_plot(results) if metric.column == "rmse" else None,
+        bytes_plot(results, metric, looks, suffix),
+        # With a single evaluated round, accuracy against bytes shows it all.
+        _round_plot(traces, part) if any(trace.y.size > 1 for trace in traces) else None,
+    ]
+    return [plot for plot in plots if plot]
+
+
+def _round_plot(traces: Sequence[Series], part: EvaluationPart) -> Plot:
     """Return the plot of accuracy by round, one-shot protocols beside iterative ones, and the baselines."""
+    results, metric = part.results, part.metric
     return Plot(
-        f"accuracy-rounds{suffix}",
+        f"accuracy-rounds{part.suffix}",
         "One-shot and iterative protocols, round by round",
         _caption(results, "A marker alone is a one-shot protocol, a line an iterative one.", dagger=False),
         _seen(at_reference(results), metric, "the bytes per user so far"),
-        lambda: [draw_accuracy_by_round(traces, results, metric, looks)],
+        lambda: [draw_accuracy_by_round(traces, results, metric, part.looks)],
     )
 
 
-def traces_of(files: ComparisonFiles, results: Sequence[ProtocolResult], metric: Metric) -> list[Series]:
+def _traces(part: EvaluationPart) -> list[Series]:
     """Return how accurate every protocol was by round, averaged over its runs at the reference budget."""
+    files, results, metric = part.files, part.results, part.metric
     reference = reference_budget(files.results)
     traces = []
     for result in at_reference([result for result in results if result.baseline is None]):

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ from dprec.reports import DeviceChannel
 from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.populations import Course, population_sentence
 from simulation.analysis.protocol_results import ProtocolResult, at_reference, reference_budget
-from simulation.analysis.vocabulary import Metric
+from simulation.analysis.vocabulary import Metric, grouped_by
 from simulation.pages.figures.accuracy import draw_accuracy_against_users
 from simulation.pages.figures.looks import Look, Looks
 from simulation.pages.figures.noise import SampledNoise, draw_mechanisms, sampled_noise_plot
@@ -23,7 +22,7 @@ from simulation.pages.words import label_of
 from simulation.storage.columns import read_rows
 from simulation.storage.directories import NOISE
 from simulation.storage.run_files import bytes_per_user, read_device_channel
-from simulation.storage.tables import Columns, Row
+from simulation.storage.tables import Columns
 
 
 def population_section(
@@ -32,19 +31,16 @@ def population_section(
     """Return the section, if any protocol was run with several numbers of users."""
     if not courses:
         return []
-    together = groupby(sorted(courses, key=_together), key=_together)
-    drawn = figures([draw(_population_plot(list(own), metric, looks, suffix)) for _, own in together])
+    together = grouped_by(((each.ratings, each.budget or 0.0), each) for each in courses)
+    plots = [_population_plot(*key, together[key], metric, looks, suffix) for key in sorted(together)]
     said = paragraph(population_sentence(courses) or "")
-    return [Section(f"users{suffix}", "How many users before it is worth it", (said, drawn))]
+    content = said, figures([draw(plot) for plot in plots])
+    return [Section(f"users{suffix}", "How many users before it is worth it", content)]
 
 
-def _together(course: Course) -> tuple[str, float]:
-    """Return what is the same of courses that share a figure."""
-    return course.ratings, course.budget or 0.0
-
-
-def _population_plot(courses: Sequence[Course], metric: Metric, looks: Looks, suffix: str) -> Plot:
-    ratings, budget = _together(courses[0])
+def _population_plot(
+    ratings: str, budget: float, courses: Sequence[Course], metric: Metric, looks: Looks, suffix: str
+) -> Plot:
     needed = [f"{each.name} {each.users_needed}" for each in courses]
     given = "" if ratings == "synthetic" else f"-{ratings}"
     return Plot(
@@ -100,11 +96,8 @@ def _at(files: ComparisonFiles) -> str:
 
 def noise_section(files: ComparisonFiles, looks: Looks, draw: Draw) -> list[Section]:
     """Return the section on what mechanisms send: its mean by true rating, and what was sampled of it."""
-    sampled = read_noise(files.directory).items()
-    plots = [
-        *_mechanism_plots(files, looks),
-        *(sampled_noise_plot(epsilon, drawn) for epsilon, drawn in sampled),
-    ]
+    sampled = (sampled_noise_plot(*each) for each in read_noise(files.directory).items())
+    plots = [*_mechanism_plots(files, looks), *sampled]
     content = (figures([draw(plot) for plot in plots]),)
     return [Section("noise-section", "Noise of the mechanisms", content)] if plots else []
 
@@ -143,22 +136,15 @@ _NOISE_COLUMNS = (
 
 
 def read_noise(directory: Path) -> Mapping[float, Sequence[SampledNoise]]:
-    """Read noise.csv, by epsilon; empty if there is none.
-
-    Raises
-    ------
-    InputError
-        When it is damaged.
-    """
+    """Read noise.csv, by epsilon; empty if there is none."""
     path = directory / NOISE
-    groups: dict[tuple[str, str, float], list[Row]] = {}
-    for row in read_rows(path, _NOISE_COLUMNS) if path.is_file() else ():
-        groups.setdefault((row["protocol"], row["mechanism"], row["epsilon"]), []).append(row)
-    noises: dict[float, list[SampledNoise]] = {}
-    for (protocol, mechanism, epsilon), rows in groups.items():
+    rows = read_rows(path, _NOISE_COLUMNS) if path.is_file() else []
+    drawn = grouped_by(((row["protocol"], row["mechanism"], row["epsilon"]), row) for row in rows)
+    noises: list[tuple[float, SampledNoise]] = []
+    for (protocol, mechanism, epsilon), own in drawn.items():
         low, high, sampled, theory = (
-            np.array([row[column] for row in rows], dtype=np.float64) for column in _NOISE_COLUMNS[3:]
+            np.array([row[column] for row in own], dtype=np.float64) for column in _NOISE_COLUMNS[3:]
         )
         edges = np.append(low, high[-1])
-        noises.setdefault(epsilon, []).append(SampledNoise(protocol, mechanism, edges, sampled, theory))
-    return noises
+        noises.append((epsilon, SampledNoise(protocol, mechanism, edges, sampled, theory)))
+    return grouped_by(noises)

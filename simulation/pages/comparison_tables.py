@@ -1,8 +1,7 @@
 """The tables of a comparison: its headline, all results, and what papers state."""
 
-import re
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from markupsafe import Markup
@@ -19,62 +18,40 @@ from simulation.analysis.columns import (
 )
 from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.gains import NOTHING_SENT
-from simulation.analysis.populations import Course, users_needed
+from simulation.analysis.populations import users_needed
 from simulation.analysis.protocol_results import ProtocolResult, at_reference, reference_budget
 from simulation.configuration.strict_yaml import at
-from simulation.pages.evaluation_parts import EvaluationPart, RunLinks
-from simulation.pages.figures.looks import Looks
+from simulation.pages.evaluation_parts import EvaluationPart
 from simulation.pages.figures.panels import SERIES
 from simulation.pages.page import Section, paragraph, table
 from simulation.storage.directories import FIGURES
 
-RowAnchors = Mapping[tuple[str, float | None], str]
-"""Anchors of the rows of all results, by protocol and budget."""
 
-
-def row_anchors(part: EvaluationPart) -> RowAnchors:
-    """Return an anchor for each result; two never share one."""
-    anchors: dict[tuple[str, float | None], str] = {}
-    for result in part.results:
-        words = [part.suffix, result.name.lower(), "" if result.budget is None else f"{result.budget:g}"]
-        anchor = "-".join(["row", *(re.sub(r"[^a-z0-9.]+", "-", each).strip("-") for each in words if each)])
-        while anchor in anchors.values():
-            anchor += "+"
-        anchors[result.name, result.budget] = anchor
-    return anchors
-
-
-def named_column(looks: Looks, links: RunLinks) -> ResultColumn:
-    """Return the column of names, with the colour of their lines, as links where their runs have pages."""
-
-    def named(result: ProtocolResult) -> Markup:
-        colour = looks[result.name].colour
-        look = str(SERIES.index(colour)) if colour in SERIES else "reference"
-        address = links.get((result.name, result.budget))
-        name = Markup('<a href="{}">{}</a>').format(address, result.name) if address else result.name
-        words = "baseline" if result.baseline else "no privacy" if result.reference else ""
-        words = "your own" if result.own else words
-        kind = Markup(" <small>{}</small>").format(words) if words else ""
-        return Markup('<span class="chip look-{}" aria-hidden="true"></span>{}{}').format(look, name, kind)
-
-    return TableColumn("protocol", "", lambda result: result.name, named, numeric=False)
-
-
-def _headline_columns(
-    part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course]
-) -> list[ResultColumn]:
+def _headline_columns(part: EvaluationPart) -> list[ResultColumn]:
     """Return the columns that answer most questions; the budget leads to the row with all the others."""
     asked, *others = headline_columns(part.results, part.metric, part.files.matched_unit)
 
-    def linked(result: ProtocolResult) -> Markup:
-        return Markup('<a href="#{}">{}</a>').format(anchors[result.name, result.budget], asked.text(result))
+    def named(result: ProtocolResult) -> Markup:
+        """Return the name with the colour of its line, as a link where its run has a page."""
+        colour = part.looks[result.name].colour
+        look = str(SERIES.index(colour)) if colour in SERIES else "reference"
+        address = part.links.get((result.name, result.budget))
+        name = Markup('<a href="{}">{}</a>').format(address, result.name) if address else result.name
+        words = "baseline" if result.baseline else "no privacy" if result.reference else ""
+        kind = (
+            Markup(" <small>{}</small>").format(words)
+            if (words := "your own" if result.own else words)
+            else ""
+        )
+        return Markup('<span class="chip look-{}" aria-hidden="true"></span>{}{}').format(look, name, kind)
 
-    needed: ResultColumn = text_column("users needed", lambda result: users_needed(every, result))
-    named = named_column(part.looks, part.links)
-    return [named, replace(asked, text=linked), *others, *([needed] if every else [])]
+    name = TableColumn("protocol", "", attrgetter("name"), named, numeric=False)
+    linked = replace(asked, text=lambda result: part.link(result, asked.text(result)))
+    needed: ResultColumn = text_column("users needed", lambda result: users_needed(part.courses, result))
+    return [name, linked, *others, *([needed] if part.courses else [])]
 
 
-def headline_table(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course]) -> Markup:
+def headline_table(part: EvaluationPart) -> Markup:
     """Return the headline of one evaluation: a row per protocol, at most ten."""
     shown, others = headline_rows(part.results, part.metric)
     budget = reference_budget(part.results)
@@ -83,11 +60,12 @@ def headline_table(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Co
 
     def attributes(result: ProtocolResult) -> dict[str, str]:
         style = {"class": "base"} if result.baseline == NOTHING_SENT else {}
-        return {"data-of": anchors[result.name, result.budget], **style}
+        return {"data-of": part.anchors[result.name, result.budget], **style}
 
-    columns = _headline_columns(part, anchors, every)
     caption = f"Each protocol{at}; the most accurate first"
-    rows = table(caption, columns, shown, sortable=False, style="headline", attributes=attributes)
+    rows = table(
+        caption, _headline_columns(part), shown, sortable=False, style="headline", attributes=attributes
+    )
     drawn = (part.files.directory / FIGURES).is_dir()
     return rows + Markup(
         '<p class="all"><a href="#table{}">{}{} results</a>, to filter and sort · '
@@ -98,9 +76,9 @@ def headline_table(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Co
 _FIGURES = Markup(' · <a href="figures/">figures</a>')
 
 
-def results_table(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course]) -> Markup:
+def results_table(part: EvaluationPart) -> Markup:
     """Return every figure of every result; at first the columns of the headline are shown."""
-    first = _headline_columns(part, anchors, every)
+    first = _headline_columns(part)
     titles = {column.title for column in first} | {"budget"}
     known = {figure for column in first for figure in column.figures}
     others = [
@@ -113,7 +91,7 @@ def results_table(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Cou
         [*first, *others, *_timing_columns(part.files), RUNS],
         part.results,
         first_shown=len(first),
-        attributes=lambda result: {"id": anchors[result.name, result.budget]},
+        attributes=lambda result: {"id": part.anchors[result.name, result.budget]},
     )
 
 
@@ -121,17 +99,14 @@ def _timing_columns(files: ComparisonFiles) -> list[ResultColumn]:
     """Return the seconds on devices and server, which come from timing.csv."""
     timings = {(each.name, each.budget): each for each in files.timings if each.population is None}
 
-    def column(title: str, hint: str, name: str, factor: float, digits: int) -> ResultColumn:
-        def seconds(result: ProtocolResult) -> float | None:
-            timing = timings.get((result.name, result.budget))
-            mean = None if timing is None else timing.mean(name)
-            return None if mean is None else factor * mean
-
-        return figure_column(title, hint, seconds, digits)
+    def seconds(result: ProtocolResult, name: str, factor: float) -> float | None:
+        timing = timings.get((result.name, result.budget))
+        mean = None if timing is None else timing.mean(name)
+        return None if mean is None else factor * mean
 
     return [
-        column("device", "ms per user", "device_s_per_user", 1000, 3),
-        column("server", "s", "server_s", 1, 2),
+        figure_column("device", "ms per user", lambda each: seconds(each, "device_s_per_user", 1000), 3),
+        figure_column("server", "s", lambda each: seconds(each, "server_s", 1), 2),
     ]
 
 
@@ -148,9 +123,7 @@ def published_section(files: ComparisonFiles) -> list[Section]:
     def measured(way: str, hint: str, column: str, digits: int = 0) -> TableColumn[Any]:
         def a_round(line: Any) -> float | None:
             result = results.get(str(at(line, "label")))
-            if result is None:
-                return None
-            spent, rounds = (result.mean(each) for each in (column, "rounds"))
+            spent, rounds = (result.mean(each) if result else None for each in (column, "rounds"))
             return spent / rounds if spent is not None and rounds else None
 
         return figure_column(f"measured, {way}", hint, a_round, digits)

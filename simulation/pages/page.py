@@ -32,14 +32,6 @@ def _style_sheet() -> str:
     )
 
 
-def _content_security_policy(script: str) -> str:
-    """Return the policy: this style sheet, this script and an empty icon, and nothing else."""
-    return (
-        f"default-src 'none'; img-src data:; style-src {_digest(_style_sheet())}; "
-        f"script-src {_digest(script)}; base-uri 'none'; form-action 'none'"
-    )
-
-
 def _colours(*, dark_mode: bool) -> str:
     return " ".join(f"--{name}: {value};" for name, value in page_colours(dark_mode=dark_mode).items())
 
@@ -53,15 +45,7 @@ def _digest(text: str) -> str:
 
 
 def render_template(name: str, **values: Any) -> Markup:
-    """Return a template of this package, filled in.
-
-    Parameters
-    ----------
-    name : str
-        Its file in templates/.
-    **values
-        Escaped where they are used, unless they are `Markup`.
-    """
+    """Return a template of this package, filled in with values that are escaped unless they are `Markup`."""
     return Markup(_templates().get_template(name).render(values))
 
 
@@ -86,32 +70,14 @@ def table(
     first_shown: int = 0,
     attributes: Callable[[Line], Mapping[str, str]] = lambda line: {},
 ) -> Markup:
-    """Return a table, whose first column names the lines.
+    """Return a table, whose first column names the lines; it is sorted by its headers if that is wanted.
 
-    Parameters
-    ----------
-    sortable : bool
-        Whether its headers are buttons that sort it, if it has more than one line.
-    style : str
-        Class of the table.
-    first_shown : int
-        Number of columns that are shown before a reader chooses others; 0 for no choice, and no filter.
-    attributes : callable, optional
-        Attributes of the row of a line, such as its anchor.
+    Before a reader chooses others, so many columns are ``first_shown``; 0 is for no choice, and no filter.
     """
-    rows = [
-        (attributes(line), [(column, column.text(line), column.value(line)) for column in columns])
-        for line in lines
-    ]
-    return render_template(
-        "table.html",
-        caption=caption,
-        columns=columns,
-        rows=rows,
-        buttons=sortable and len(lines) > 1,
-        style=style,
-        first_shown=first_shown,
-    )
+    cells = [[(column, column.text(line), column.value(line)) for column in columns] for line in lines]
+    rows, buttons = list(zip(map(attributes, lines), cells, strict=True)), sortable and len(lines) > 1
+    shown = {"buttons": buttons, "style": style, "first_shown": first_shown}
+    return render_template("table.html", caption=caption, columns=columns, rows=rows, **shown)
 
 
 _SHOWN_NOTES = 5
@@ -145,20 +111,8 @@ def page(
 ) -> str:
     """Return a whole page: the answer, the notes, a table of contents, and the sections.
 
-    Parameters
-    ----------
-    kind : str
-        What is reported; shown above the title.
-    words : str
-        What was run.
-    notes : sequence
-        What a reader must know, as text or markup, the most important first; from the sixth on folded.
-    sections : sequence of Section
-        Those that apply.
-    answer : Markup or None
-        What a reader came for, before anything else.
-    scripts : sequence of str
-        Files of this package that run beside those of every page.
+    Notes are what a reader must know, the most important first; from the sixth on they are folded. Scripts
+    are files of this package that run beside those of every page.
     """
     script = "".join(map(_read, (*_SCRIPTS, *scripts)))
     return render_template(
@@ -172,7 +126,9 @@ def page(
         # Where every section is folded, their titles are the contents.
         contents=sections if sum(not each.folded for each in sections) >= _FEWEST_CONTENTS else (),
         sections=sections,
-        policy=_content_security_policy(script),
+        # This style sheet, this script and an empty icon, and nothing else.
+        policy=f"default-src 'none'; img-src data:; style-src {_digest(_style_sheet())}; "
+        f"script-src {_digest(script)}; base-uri 'none'; form-action 'none'",
         style_sheet=Markup(_style_sheet()),
         script=Markup(script),
     )

@@ -25,18 +25,7 @@ _LARGEST = 1 << 25
 
 
 def in_one_file(page: str, folder: Path) -> str:
-    """Return a page with everything inside that it links to in its directory.
-
-    Parameters
-    ----------
-    page : str
-        As it was written to the directory.
-
-    Raises
-    ------
-    InputError
-        When a file is too large.
-    """
+    """Return a page with everything inside that it links to in its directory; a large file is refused."""
     if (folder / TABLE).is_file() and f'href="{TABLE}"' not in page:
         page = _before_end(page, Markup('<p>The table: <a href="{}">{}</a>.</p>\n').format(TABLE, TABLE))
     runs: dict[str, str] = {}

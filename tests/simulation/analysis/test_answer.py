@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from simulation.analysis.answer import GridCell, answer_to, by_trust, decision_grid
-from simulation.analysis.columns import MOST_ROWS, headline_columns, headline_rows, trust_columns
+from simulation.analysis.columns import MOST_ROWS, headline_columns, headline_rows
 from simulation.analysis.protocol_results import ProtocolResult, read_results, results_of
 from simulation.analysis.sentences import answer_sentences, guess, price
 from simulation.analysis.vocabulary import METRICS
@@ -158,8 +158,9 @@ def test_a_trust_that_buys_nothing_is_told() -> None:
 
 def test_a_cell_has_both_prices_and_users_needed() -> None:
     (cell,) = grid(QUIET, whole("a", 1.0, "local", 0.9, 0.9))
-    assert (cell.message_bytes, cell.network_bytes, cell.users_needed) == (24_412, 51_700, None)
     assert cell.best is not None
+    assert (cell.best.bytes_per_user, cell.best.network_bytes_per_user) == (24_412, 51_700)
+    assert cell.users_needed is None
     assert price(cell.best) == "24.4 kB of messages, 51.7 kB on the network"
 
 
@@ -263,9 +264,6 @@ def test_the_most_trusting_run_counts_and_old_tables_have_one_column() -> None:
     assert mixed.trust == "secure-aggregation"
     old = [{"name": "b", "epsilon": 1.0, "trusts_server": flag} for flag in ("True", "False")]
     assert [ProtocolResult("b", 1.0, (row,)).trust for row in old] == ["central", "local"]
-    assert trust_columns([mixed]) == []
-    (column,) = trust_columns(results(both, lines("c", 1.0, "central", 1.0)))
-    assert [column.text(each) for each in results(both, QUIET)] == ["secure-aggregation", "local"]
 
 
 def test_the_headline_has_a_row_per_protocol_by_accuracy_and_always_the_baseline(tmp_path: Path) -> None:

@@ -232,8 +232,8 @@ def test_every_cell_of_the_grid_is_that_of_the_table(tmp_path: Path, unit: Any, 
                 continue
             filled += 1
             assert own.is_(cell.best), (own.name, own.budget, cell.best.name, cell.best.budget)
-            assert cell.message_bytes == pytest.approx(own.spent("message"))
-            assert cell.network_bytes == pytest.approx(own.spent("network"))
+            assert cell.best.bytes_per_user == pytest.approx(own.spent("message"))
+            assert cell.best.network_bytes_per_user == pytest.approx(own.spent("network"))
             check_gain(cell, own)
             check_less(cell, own, within)
     assert seen > 300

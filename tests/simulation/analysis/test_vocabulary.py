@@ -25,7 +25,6 @@ from simulation.analysis.protocol_results import ProtocolResult
 from simulation.analysis.vocabulary import (
     METRICS,
     Average,
-    Spread,
     average,
     headlines,
     listed,
@@ -64,6 +63,10 @@ def test_what_the_server_sees(trust: Trust, hides: bool, unlinked: bool, words: 
 def test_what_spends_nothing_shows_the_rated_items_only() -> None:
     seen = server_sees(trust="local", hides_rated_items=False, unlinked=False, sends=True, spends=False)
     assert seen == "rated items only"
+
+
+def averaged(*figures: float) -> Average:
+    return Average(tuple((seed, None, figure) for seed, figure in enumerate(figures)))
 
 
 def test_columns_read_a_result() -> None:
@@ -147,8 +150,8 @@ def test_seeds_and_folds_are_distinguished() -> None:
     # A sample's deviation: 0.1 of (0.1, 0.2, 0.3), and 0.4 / sqrt(2) of two folds 0.4 apart.
     average = both.average("rmse")
     assert average is not None
-    assert average.seeds == Spread(pytest.approx(0.1), 3)  # type: ignore[arg-type]
-    assert average.folds == Spread(pytest.approx(0.4 / 2**0.5), 2)  # type: ignore[arg-type]
+    assert average.seeds == (pytest.approx(0.1), 3)
+    assert average.folds == (pytest.approx(0.4 / 2**0.5), 2)
     column = spread_column(METRICS[0], [both])
     assert column.text(both) == "1.4000 ± 0.1000 ± 0.2828"
     assert column.hint == "± standard deviation over 3 seeds, then over 2 folds"
@@ -206,7 +209,7 @@ def test_the_main_metric_is_the_first_that_was_measured(
         (loss, {None: "–", 0.5: "0.5", 999.96: "1000", 12_345.6: "12,346"}),
         (
             partial(with_spread, digits=2),
-            {None: "–", Average(1.0, 1): "1.00", Average(1.0, 3, seeds=Spread(0.25, 3)): "1.00 ± 0.25"},
+            {None: "–", averaged(1.0): "1.00", averaged(0.75, 1.0, 1.25): "1.00 ± 0.25"},
         ),
         (short, {0: "0", 0.25: "0.25", 340: "340", 1234: "1,234", 12_345: "12.3k", 3.4e6: "3.4M", 2e9: "2G"}),
         (size, {0: "0 B", 340: "340 B", 1234: "1.23 kB", 6.8e7: "68 MB", 4e12: "4 TB"}),
@@ -224,13 +227,13 @@ def rows(*values: Any) -> list[dict[str, Any]]:
 
 def test_the_deviation_is_that_of_a_sample() -> None:
     found = average(rows(1.0, "3", None, "", math.inf), "rmse")
-    assert found == Average(2.0, 2, seeds=Spread(math.sqrt(2), 2))
+    assert (found.mean, found.seeds, found.folds) == (2.0, (math.sqrt(2), 2), None)
     assert found.deviation == math.sqrt(2)
 
 
 def test_a_single_value_does_not_deviate_and_none_has_no_average() -> None:
     found = average(rows(4), "rmse")
-    assert found == Average(4.0, 1)
+    assert (found.mean, found.seeds, found.folds) == (4.0, None, None)
     assert found.deviation == 0
     assert average(rows("", None), "rmse") is None
     assert average(rows(4), "mae") is None
@@ -241,7 +244,7 @@ def test_folds_deviate_apart_from_seeds_and_show_where_there_is_one_seed() -> No
         {"seed": 1, "fold": fold, "rmse": value} for fold, value in (("u1", 1.0), ("u2", 2.0), ("u3", 3.0))
     ]
     found = average(folds, "rmse")
-    assert found == Average(2.0, 3, folds=Spread(1.0, 3))
+    assert (found.mean, found.seeds, found.folds) == (2.0, None, (1.0, 3))
     assert found.deviation == pytest.approx(1.0)
 
 
