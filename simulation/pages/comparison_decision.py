@@ -14,7 +14,7 @@ from simulation.analysis.gains import Gain, gain_digits, nothing_sent
 from simulation.analysis.populations import Course, course_of
 from simulation.analysis.protocol_results import ProtocolResult, reference_budget
 from simulation.analysis.sentences import PROTECTED, price
-from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, Metric, number
+from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, Metric, loss, number
 from simulation.pages.comparison_tables import RowAnchors
 from simulation.pages.evaluation_parts import EvaluationPart
 from simulation.pages.page import render_template, table
@@ -41,6 +41,8 @@ def decision(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course])
     competing = [each for each in candidates(part.results, metric) if each.result.baseline is None]
     if not competing or files.waiting:
         return Markup("")
+    base, users = nothing_sent(part.results), part.results[0].mean("users")
+    reached = None if base is None else base.mean(metric.column)
     offers: list[dict[str, Any]] = [
         {
             "row": anchors[each.result.name, each.result.budget],
@@ -54,12 +56,10 @@ def decision(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course])
             },
             "better": each.against is None or each.against.better,
             **_figures(each.result, each.accuracy, each.against, metric),
-            **_with_users(every, each.result, metric),
+            **_with_users(every, each.result, metric, reached),
         }
         for each in preferred(competing, metric)
     ]
-    base, users = nothing_sent(part.results), part.results[0].mean("users")
-    reached = None if base is None else base.mean(metric.column)
     kept = [key for each in offers for key, loss in each["losses"].items() if loss]
     asked = _KEYS[files.matched_unit, files.matched_unit == "user"]
     return render_template(
@@ -82,10 +82,12 @@ def decision(part: EvaluationPart, anchors: RowAnchors, every: Sequence[Course])
 
 def _loss(result: ProtocolResult, unit: ComparableUnit, delta: float | None) -> tuple[float, str] | None:
     """Return what a result is proved to lose at most, and with which delta that holds."""
-    kept = kept_epsilon(result, unit, delta)
+    kept, without = kept_epsilon(result, unit, delta), result.epsilon(unit)
     if kept is None:
         return None
-    return kept, "" if kept == result.epsilon(unit) else f" with δ = {result.delta or 0:g}"
+    if without is not None and loss(without) == loss(kept):
+        return without, ""
+    return kept, f" with δ = {result.delta or 0:g}"
 
 
 def _figures(result: ProtocolResult, accuracy: float, against: Gain | None, metric: Metric) -> dict[str, Any]:
@@ -99,13 +101,27 @@ def _figures(result: ProtocolResult, accuracy: float, against: Gain | None, metr
     }
 
 
-def _with_users(every: Sequence[Course], result: ProtocolResult, metric: Metric) -> dict[str, Any]:
-    """Return how a protocol does with other numbers of users, if that was tried."""
+def _with_users(
+    every: Sequence[Course], result: ProtocolResult, metric: Metric, reached: float | None
+) -> dict[str, Any]:
+    """Return how a protocol does with other numbers of users, if that was tried.
+
+    Errors on other ratings are no errors on these: offers are sorted by what each gains over nothing sent.
+    """
     course = course_of(every, result)
-    if course is None:
+    if course is None or reached is None:
         return {}
+
+    def of(result: ProtocolResult) -> str:
+        return str(result.rows[0].get("dataset"))
+
     points = [
-        {"users": each.users, **_figures(each.result, each.accuracy, each.against, metric)}
+        {
+            "users": each.users,
+            "of": "" if of(each.result) == of(result) else f" ({of(each.result)})",
+            **_figures(each.result, each.accuracy, each.against, metric),
+            "key": metric.sort_key(reached) - each.against.mean,
+        }
         for each in course.points
     ]
     return {"points": points, "crossing": course.crossing, "needed": course.users_needed}

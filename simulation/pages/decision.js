@@ -50,10 +50,14 @@ if (form) {
   // What goes before a name, the name, and what goes after it.
   function sentence({ taken, nearest, outside }, asked) {
     const offer = taken ?? nearest ?? outside, run = offer?.users ?? users;
-    const other = run && asked.users && asked.users !== run;
-    const needs = (other ? ` Measured with ${run.toLocaleString("en")} users.` : "")
-      + (offer?.needed ? ` To beat nothing sent takes ${offer.needed} users.` : "");
+    const other = run && asked.users && asked.users !== run, counted = `${run?.toLocaleString("en")} users`;
+    const needed = offer?.needed ? ` To beat nothing sent takes ${offer.needed} users.` : "";
+    const needs = (other || offer?.of ? ` Measured with ${counted}${offer.of ?? ""}.` : "") + needed;
     if (taken) return ["Take ", taken.name, ` at ${written(taken.losses[asked.protect])}: ${taken.says}.${needs}`];
+    if (nearest && asked.users > run) {
+      return [`With ${counted}${offer.of ?? ""}, `, "send nothing", `: the nearest, ${nearest.name}, reaches ${nearest.says}. `
+        + `It was not run with more.${needed}`];
+    }
     if (nearest) return ["", "Send nothing", `${offer.users ? "" : base}: the nearest, ${nearest.name}, reaches ${nearest.says}.${needs}`];
     if (asked.protocol && offer) return ["Not ", offer.name, ` (${obstacle(offer, asked)}): it reaches ${offer.says}.${needs}`];
     return ["", "Nothing", " here is proved to keep these limits."];
