@@ -24,6 +24,9 @@ SETS_ONLY = "sets-only"
 AGAINST = "against"
 """Column of comparison.csv: the name of the baseline that a line is held against."""
 
+_ROUNDED = 1e-6
+"""Tables hold the ends of intervals with fewer digits than figures."""
+
 Pairs = dict[object, list[tuple[Row, Row]]]
 """Lines of two results on the same ratings, by fold."""
 
@@ -127,8 +130,11 @@ def gain(result: ProtocolResult, baseline: ProtocolResult, metric: Metric) -> Ga
     if not by_fold:
         return None
     of_folds = [statistics.fmean(own) for own in by_fold.values()]
-    low, high = _over_users(result, baseline, metric)
-    return Gain(statistics.fmean(of_folds), low, high, gain_digits(metric))
+    mean, (low, high) = statistics.fmean(of_folds), _over_users(result, baseline, metric)
+    # An interval of other runs than these says nothing of their mean.
+    if low is None or high is None or not low - _ROUNDED <= mean <= high + _ROUNDED:
+        low = high = None
+    return Gain(mean, low, high, gain_digits(metric))
 
 
 def paired_rows(result: ProtocolResult, baseline: ProtocolResult) -> Pairs:

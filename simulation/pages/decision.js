@@ -2,7 +2,7 @@
 // accurate of what beats nothing sent.
 
 // A loss is an epsilon and the delta with which it holds, in words.
-const written = ([epsilon, delta]) => `ε ${(+epsilon.toPrecision(4)).toLocaleString("en")}${delta}`;
+const written = ([epsilon, delta]) => `ε ${epsilon.toLocaleString("en", { maximumSignificantDigits: 4 })}${delta}`;
 
 // What keeps an offer from being taken; empty if nothing does.
 function obstacle(offer, limits) {

@@ -354,6 +354,17 @@ def test_of_other_users_nothing_is_said_that_was_not_measured(
 
 
 @in_browser
+@pytest.mark.parametrize(
+    ("epsilon", "text"), [(1, "1"), (0.0005, "0.0005"), (2.1123, "2.112"), (1779.2, "1,779")]
+)
+def test_a_loss_is_written_with_four_digits(
+    browser: Browser, whole_users: Path, epsilon: float, text: str
+) -> None:
+    browser.open(whole_users, 1280)
+    assert browser.run(f"return written([{epsilon}, ''])") == f"ε {text}"
+
+
+@in_browser
 def test_drawn_users_are_held_against_others_by_what_they_gain(browser: Browser, whole_users: Path) -> None:
     browser.open(whole_users, 1280)
     for name, value in (("trust", "central"), ("users", "10000")):
