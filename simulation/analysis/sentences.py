@@ -118,7 +118,9 @@ def _guesses(answer: Answer) -> str:
     assert best is not None  # there is no choice without
     apart = ""
     if cell.unit == "user" and cell.hides:
-        between = best.any_two if "epsilon_any_two" in best.rows[0] else epsilon
+        between = best.any_two
+        if "epsilon_any_two" not in best.rows[0] and best.trust == "local":
+            between = epsilon  # What one device sends is held against any other profile.
         if between is None or between > epsilon * SLACK:
             what, apart = "whether a user takes part", "; between any two profiles nothing is proved"
         if between is not None and between > epsilon * SLACK:
