@@ -15,8 +15,8 @@ from markupsafe import Markup
 from simulation.analysis.comparison_files import read_comparison
 from simulation.auditing import Audit, Finding
 from simulation.pages import report
-from simulation.pages.build import report_runs
 from simulation.pages.audit_page import audit_page
+from simulation.pages.build import report_runs
 from simulation.pages.comparison_page import comparison_page
 from simulation.pages.figures.rendering import Plot, Rendered, render
 from simulation.pages.page import Section, page, paragraph
