@@ -268,7 +268,7 @@ def advice_lines(advice: Advice) -> list[str]:
         f"  {TRUST_IN_WORDS[best.trust]}; the server sees {best.server_sees}",
     ]
     if 0 < limits.loss(best) < math.inf:
-        said.append(f"  {guess_in_words(limits.loss(best), limits.unit)}")
+        said.append(f"  {guess_in_words(limits.loss(best), limits.unit, best)}")
     if advice.users_needed:
         said.append(f"  users needed to beat nothing sent: {advice.users_needed}")
     if advice.alike:
