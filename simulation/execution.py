@@ -197,7 +197,7 @@ def run_in(
         rounds=outcome.rounds,
         channel=outcome.channel,
         privacy=outcome.accountant,
-        messages=messages_of(config.protocol, train, outcome.traffic, config.seed),
+        messages=messages_of(config.protocol, train, outcome.traffic, config.seed, config.dataset.kind),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from dprec.errors import InputError, one_line
 from simulation.analysis.protocol_results import by_evaluation, read_results
-from simulation.analysis.vocabulary import Metric, loss, metrics_in, number
+from simulation.analysis.vocabulary import Metric, loss, metrics_in, number, plural
 from simulation.configuration.strict_yaml import at, read_yaml
 from simulation.storage.audits import PresetsRecord, parse_audit
 from simulation.storage.directories import AUDIT, CELLS, COMPARISON, CONFIG, SUMMARY, TABLE
@@ -153,7 +153,7 @@ def _best_of(table: Path) -> str:
             value, best = min(judged, key=lambda pair: metric.sort_key(pair[0]))
             budget = "" if best.budget is None else f", budget {best.budget:g}"
             return f"{_measured(metric, value)} ({best.name}{budget})"
-        return f"{len(results)} results"
+        return plural(len(results), "result")
     return ""
 
 

@@ -236,7 +236,7 @@ def advice_lines(advice: Advice) -> list[str]:
         f"  {TRUST_IN_WORDS[best.trust]}; the server sees {best.server_sees}",
     ]
     spent, needed = limits.loss(best), advice.users_needed
-    said += [f"  {guess_in_words(spent, limits.unit)}"] if 0 < spent < math.inf else []
+    said += [f"  {guess_in_words(spent, limits.unit, best)}"] if 0 < spent < math.inf else []
     said += [f"  users needed to beat nothing sent: {needed}"] if needed else []
     said += [f"  not significantly worse: {_names(advice.alike)}"] if advice.alike else []
     return [*said, *_left_out(advice), *_next_better(advice)]

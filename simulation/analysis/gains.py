@@ -24,6 +24,9 @@ SETS_ONLY = "sets-only"
 AGAINST = "against"
 """Column of comparison.csv: the name of the baseline that a line is held against."""
 
+_ROUNDED = 1e-6
+"""Tables hold the ends of intervals with fewer digits than figures."""
+
 Pairs = dict[object, list[tuple[Row, Row]]]
 """Lines of two results on the same ratings, by fold."""
 
@@ -113,6 +116,9 @@ def gain(result: ProtocolResult, baseline: ProtocolResult, metric: Metric) -> Ga
         return None
     low, high = _over_users(result, baseline, metric)
     mean = statistics.fmean(statistics.fmean(own) for own in by_fold.values())
+    # An interval of other runs than these says nothing of their mean.
+    if low is None or high is None or not low - _ROUNDED <= mean <= high + _ROUNDED:
+        low = high = None
     return Gain(mean, low, high, gain_digits(metric))
 
 

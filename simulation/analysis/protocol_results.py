@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeGuard
 
 from dprec.accounting import COMPARABLE_UNITS, LEAST_TRUST_FIRST, ComparableUnit, Status, Trust
+from dprec.errors import InputError
 from simulation.analysis.vocabulary import (
     METRICS,
     Average,
@@ -25,6 +26,9 @@ from simulation.storage.columns import column, figures_of, read_rows
 from simulation.storage.directories import check_table
 from simulation.storage.summary import NEARLY_ALL, Summary
 from simulation.storage.tables import Row
+
+_CELL = ("name", "epsilon", "fold", "seed", "panel", "population", "dataset", "users", "items")
+"""What tells the runs of a comparison apart."""
 
 
 @dataclass(frozen=True)
@@ -132,10 +136,12 @@ class ProtocolResult:
 
     @property
     def trust(self) -> Trust:
-        """The trust model, that with the most trust among its runs."""
+        """The trust model, that with the most trust among its runs; central where nothing is said of it."""
         held = {row.get("trust") for row in self.rows}
         named = [trust for trust in LEAST_TRUST_FIRST if trust in held]
-        return named[-1] if named else "central" if self.flag("trusts_server") else "local"
+        if named:
+            return named[-1]
+        return "local" if self.has("trusts_server") and not self.flag("trusts_server") else "central"
 
     @property
     def falls_short(self) -> bool:
@@ -233,7 +239,20 @@ def read_results(path: Path) -> list[ProtocolResult]:
         When it is no such table, or was changed since it was written with the record beside it.
     """
     check_table(path)
-    return results_of(read_rows(path, _NEEDED))
+    rows = read_rows(path, _NEEDED)
+    _check_cells(path, rows)
+    return results_of(rows)
+
+
+def _check_cells(path: Path, rows: Sequence[Row]) -> None:
+    """Raise InputError where two lines are of one run: a mean would count it twice."""
+    lines: dict[tuple[object, ...], int] = {}
+    for place, row in enumerate(rows, 2):
+        if row.get("seed") is not None:
+            cell = tuple(row.get(column) for column in _CELL)
+            if (first := lines.setdefault(cell, place)) != place:
+                accepted = "one line for each name, epsilon, fold, seed and population"
+                raise InputError(f"{path}, line {place}", f"the run of line {first} again", accepted)
 
 
 def result_of(summary: Summary) -> ProtocolResult:

@@ -42,12 +42,29 @@ def guess(epsilon: float) -> float:
     return 1 / (1 + math.exp(-epsilon))
 
 
-_GUESSED: dict[ComparableUnit, str] = {"rating": "one rating", "user": "all that a user sends"}
+def guess_in_words(epsilon: float, unit: ComparableUnit, result: ProtocolResult) -> str:
+    """Say what an epsilon that a result keeps means for a guesser."""
+    return _guess_of(_guessed(epsilon, unit, result), epsilon)
 
 
-def guess_in_words(epsilon: float, unit: ComparableUnit) -> str:
-    """Say what an epsilon means for a guesser."""
-    return _guess_of(_GUESSED[unit], epsilon)
+def _guessed(epsilon: float, unit: ComparableUnit, result: ProtocolResult) -> str:
+    """Say what an epsilon leaves uncertain: no item set that is seen, no profiles that are further apart."""
+    if unit == "rating":
+        return "one rating"
+    if not result.flag("hides_rated_items"):
+        return "all values that a user sends"
+    between = _between(epsilon, result)
+    return (
+        "all that a user sends"
+        if between is not None and between <= epsilon * SLACK
+        else "whether a user takes part"
+    )
+
+
+def _between(epsilon: float, result: ProtocolResult) -> float | None:
+    """Return the loss between any two profiles; what one device sends is held against any other's."""
+    known = "epsilon_any_two" in result.rows[0]
+    return epsilon if not known and result.trust == "local" else result.any_two
 
 
 def _guess_of(what: str, epsilon: float) -> str:
@@ -113,17 +130,16 @@ def _without_trust(choice: Choice) -> str:
 def _guesses(answer: Answer) -> str:
     """Say what epsilon means for a guesser; of a whole user too, where losses add up."""
     cell = answer.choices[0].cell
-    best, epsilon, what = cell.best, cell.epsilon, _GUESSED[cell.unit]
+    best, epsilon = cell.best, cell.epsilon
     assert best is not None  # there is no choice without
-    apart = ""
+    what, between, apart = _guessed(epsilon, cell.unit, best), _between(epsilon, best), ""
     if cell.unit == "user" and cell.hides:
-        between = best.any_two if "epsilon_any_two" in best.rows[0] else epsilon
-        if between is None or between > epsilon * SLACK:
-            what, apart = "whether a user takes part", "; between any two profiles nothing is proved"
-        if between is not None and between > epsilon * SLACK:
+        if between is None:
+            apart = "; between any two profiles nothing is proved"
+        elif between > epsilon * SLACK:
             apart = f"; between any two profiles ε is {loss(between)}: {_sure(between)}"
     elif cell.unit == "rating" and (whole := best.epsilon("user")):
-        apart = f"; of {_GUESSED['user']}, with {best.title}, {_sure(whole)}"
+        apart = f"; of {_guessed(whole, 'user', best)}, with {best.title}, {_sure(whole)}"
     return f"At ε = {epsilon:g}, {_guess_of(what, epsilon)}{apart}."
 
 

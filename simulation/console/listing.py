@@ -90,6 +90,8 @@ def _gain_in_words(gain: Gain, second: str) -> str:
     by, low, high = (
         (gain.better_by, gain.low, gain.high) if not worse else (-gain.better_by, -gain.high, -gain.low)
     )
+    if by == 0:
+        return f"{gain.metric.label}: no difference"
     words = f"{second} {'worse' if worse else 'better'} by {number(by, gain.metric.digits)}"
     interval = (
         f"95 % interval over users {number(low, gain.metric.digits)} to {number(high, gain.metric.digits)}"

@@ -13,7 +13,7 @@ from simulation.analysis.gains import gain_digits, nothing_sent
 from simulation.analysis.populations import Point, course_of
 from simulation.analysis.protocol_results import ProtocolResult, reference_budget
 from simulation.analysis.sentences import PROTECTED, price
-from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, Metric, number
+from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, Metric, loss, number
 from simulation.pages.evaluation_parts import EvaluationPart
 from simulation.pages.page import render_template, table
 
@@ -39,9 +39,9 @@ def decision(part: EvaluationPart) -> Markup:
     competing = [each for each in candidates(part.results, metric) if each.result.baseline is None]
     if not competing or files.waiting:
         return Markup("")
-    offers = [_offer(each, part) for each in preferred(competing, metric)]
     base, users = nothing_sent(part.results), part.results[0].mean("users")
     reached = None if base is None else base.mean(metric.column)
+    offers = [_offer(each, part, reached) for each in preferred(competing, metric)]
     kept = [key for each in offers for key, loss in each["losses"].items() if loss]
     asked = _KEYS[files.matched_unit, files.matched_unit == "user"]
     return render_template(
@@ -62,8 +62,12 @@ def decision(part: EvaluationPart) -> Markup:
     )
 
 
-def _offer(each: Candidate, part: EvaluationPart) -> dict[str, Any]:
-    """Return what the script knows of a result: what it protects, reaches and costs, with how many users."""
+def _offer(each: Candidate, part: EvaluationPart, reached: float | None) -> dict[str, Any]:
+    """Return what the script knows of a result: what it protects, reaches and costs, with how many users.
+
+    Errors on other ratings are no errors on these: for a number of users, offers are sorted by what each
+    gains over nothing sent.
+    """
     result, delta = each.result, part.files.matched_delta
     offer: dict[str, Any] = {
         "row": part.anchors[result.name, result.budget],
@@ -76,18 +80,33 @@ def _offer(each: Candidate, part: EvaluationPart) -> dict[str, Any]:
         "better": each.against is None or each.against.better,
         **_figures(each, part.metric),
     }
-    if course := course_of(part.courses, result):
-        points = [{"users": point.users, **_figures(point, part.metric)} for point in course.points]
+    course = course_of(part.courses, result)
+    if course is not None and reached is not None:
+        points = [
+            {
+                "users": point.users,
+                "of": "" if _data(point.result) == _data(result) else f" ({_data(point.result)})",
+                **_figures(point, part.metric),
+                "key": part.metric.sort_key(reached) - point.against.mean,
+            }
+            for point in course.points
+        ]
         offer |= {"points": points, "crossing": course.crossing, "needed": course.users_needed}
     return offer
 
 
+def _data(result: ProtocolResult) -> str:
+    return str(result.rows[0].get("dataset"))
+
+
 def _loss(result: ProtocolResult, unit: ComparableUnit, delta: float | None) -> tuple[float, str] | None:
     """Return what a result is proved to lose at most, and with which delta that holds."""
-    kept = kept_epsilon(result, unit, delta)
+    kept, without = kept_epsilon(result, unit, delta), result.epsilon(unit)
     if kept is None:
         return None
-    return kept, "" if kept == result.epsilon(unit) else f" with δ = {result.delta or 0:g}"
+    if without is not None and loss(without) == loss(kept):
+        return without, ""
+    return kept, f" with δ = {result.delta or 0:g}"
 
 
 def _figures(each: Candidate | Point, metric: Metric) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 // accurate of what beats nothing sent.
 
 // A loss is an epsilon and the delta with which it holds, in words.
-const written = ([epsilon, delta]) => `ε ${(+epsilon.toPrecision(4)).toLocaleString("en")}${delta}`;
+const written = ([epsilon, delta]) => `ε ${epsilon.toLocaleString("en", { maximumSignificantDigits: 4 })}${delta}`;
 
 // What keeps an offer from being taken; empty if nothing does.
 function obstacle(offer, limits) {
@@ -50,10 +50,14 @@ if (form) {
   // What goes before a name, the name, and what goes after it.
   function sentence({ taken, nearest, outside }, asked) {
     const offer = taken ?? nearest ?? outside, run = offer?.users ?? users;
-    const other = run && asked.users && asked.users !== run;
-    const needs = (other ? ` Measured with ${run.toLocaleString("en")} users.` : "")
-      + (offer?.needed ? ` To beat nothing sent takes ${offer.needed} users.` : "");
+    const other = run && asked.users && asked.users !== run, counted = `${run?.toLocaleString("en")} users`;
+    const needed = offer?.needed ? ` To beat nothing sent takes ${offer.needed} users.` : "";
+    const needs = (other || offer?.of ? ` Measured with ${counted}${offer.of ?? ""}.` : "") + needed;
     if (taken) return ["Take ", taken.name, ` at ${written(taken.losses[asked.protect])}: ${taken.says}.${needs}`];
+    if (nearest && asked.users > run) {
+      return [`With ${counted}${offer.of ?? ""}, `, "send nothing", `: the nearest, ${nearest.name}, reaches ${nearest.says}. `
+        + `It was not run with more.${needed}`];
+    }
     if (nearest) return ["", "Send nothing", `${offer.users ? "" : base}: the nearest, ${nearest.name}, reaches ${nearest.says}.${needs}`];
     if (asked.protocol && offer) return ["Not ", offer.name, ` (${obstacle(offer, asked)}): it reaches ${offer.says}.${needs}`];
     return ["", "Nothing", " here is proved to keep these limits."];

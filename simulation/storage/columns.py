@@ -266,10 +266,12 @@ def read_rows(path: Path, needed: Sequence[str] = ()) -> list[Row]:
 
 
 def _cell(name: str, column: Column, text: str, where: str) -> Any:
+    if name == "name" and not text:
+        raise InputError(f"{where}: {name}", "nothing", "the name of a protocol")
     # A mark that turns the direction of writing would turn the figures beside it too.
-    if name == "name" and not (text and text.isprintable()):
-        accepted = "a name of characters that can be printed" if text else "the name of a protocol"
-        raise InputError(f"{where}: {name}", repr(text) if text else "nothing", accepted)
+    if not text.isprintable():
+        held = "a name" if name == "name" else "text"
+        raise InputError(f"{where}: {name}", repr(text), f"{held} of characters that can be printed")
     return column.read(text, f"{where}: {name}") if text else None
 
 

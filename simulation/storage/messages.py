@@ -14,6 +14,9 @@ from simulation.storage.files import Count, Document
 _BEGINNING = 16
 """Bytes of a payload that are stored."""
 
+_MADE_UP = ("synthetic", "synthetic-domains", "one-bit-synthetic")
+"""Data sets of nobody's ratings."""
+
 
 class MessagesOfKind(Document):
     """Messages of one kind, one way."""
@@ -41,8 +44,14 @@ def _parts(family: ReportFamily, report: bytes) -> dict[str, int]:
     return parts if 0 <= 8 * len(report) - sum(parts.values()) < 8 else {}
 
 
-def messages_of(protocol: Protocol, train: Ratings, traffic: TrafficLedger, seed: int) -> UserMessages | None:
-    """Return the messages of the first user of a simulation with some seed; None if there are none."""
+def messages_of(
+    protocol: Protocol, train: Ratings, traffic: TrafficLedger, seed: int, dataset: str
+) -> UserMessages | None:
+    """Return the messages of the first user of a simulation with some seed; None if there are none.
+
+    Their contents only where the kind of the data set says that users are made up: a page is passed on, and
+    of a person it would tell an item set, or ratings, that no epsilon covers.
+    """
     if not traffic.first_user:
         return None
     held = protocol.held_ratings(train, seed)
@@ -56,7 +65,7 @@ def messages_of(protocol: Protocol, train: Ratings, traffic: TrafficLedger, seed
             payload_bytes=own.payload_bytes,
             message_bytes=own.message_bytes,
             # A simulation draws no masks, so what it adds up is not what would be sent.
-            begins="" if masked and up else own.example[:_BEGINNING].hex(),
+            begins="" if (masked and up) or dataset not in _MADE_UP else own.example[:_BEGINNING].hex(),
             bits=_parts(family, own.example) if family and up and kind == REPORT else {},
         )
         for (kind, up), own in traffic.first_user.items()

@@ -200,6 +200,10 @@ CASES: dict[str, tuple[list[Lines], str]] = {
         [QUIET, lines("sums", 4.0, "central", 0.9, hides_rated_items=True, epsilon_composed_max=4.0)],
         "user",
     ),
+    "values alone": (
+        [QUIET, lines("values", 4.0, "local", 0.9, 0.9, epsilon_per_user_max=4.0)],
+        "user",
+    ),
     "further between any two profiles": (
         [QUIET, whole("sums", 4.0, "local", 0.9, epsilon_any_two=7.9)],
         "user",

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from dprec.datasets import Synthetic
 from simulation import run
 from simulation.analysis.drawing import Drawing, drawing_of
 from simulation.configuration.loading import load
@@ -81,6 +82,21 @@ def test_masked_sums_show_no_bytes_that_are_not_sent(
     _, drawing = drawing_from(tmp_path)
     assert not any(step.begins for step in drawing.steps if step.up)
     assert "masks cancel in the sum over users" in [step.between for step in drawing.steps]
+
+
+@pytest.mark.parametrize(("kind", "shown"), [("synthetic", True), ("csv", False)])
+def test_of_real_people_no_contents_are_kept(
+    tmp_path: Path, every_preset: dict[str, dict[str, Any]], kind: str, shown: bool
+) -> None:
+    values = every_preset["plain-mf"]
+    if kind == "csv":
+        Synthetic(users=40, items=30, ratings=400).load().to_csv(tmp_path / "ratings.csv")
+        values["dataset"] = {"kind": "csv", "path": str(tmp_path / "ratings.csv")}
+    run(values, tmp_path / "run", page=False)
+    stored, drawing = drawing_from(tmp_path / "run")
+    assert stored.messages is not None
+    assert any(each.begins for each in stored.messages.messages) is shown
+    assert drawing.steps[1].title == "report"
 
 
 def test_only_what_is_shuffled_passes_a_shuffler(

@@ -61,7 +61,9 @@ def test_an_interval_over_users_in_the_table_is_the_one_that_counts() -> None:
     assert gain(other, baseline, RMSE).low is None  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(("low", "high"), [(0.3, 0.2), (math.nan, 0.2), (0.1, math.inf), (None, 0.2)])
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.3, 0.2), (math.nan, 0.2), (0.1, math.inf), (None, 0.2), (0.2, 0.3)]
+)
 def test_a_damaged_interval_is_none(low: Any, high: Any) -> None:
     baseline = result("baseline", {(None, 1): 1.0}, "nothing-sent")
     other = result("other", {(None, 1): 0.9})

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from dprec.errors import InputError
 from simulation.analysis.protocol_results import (
+    _NEEDED,
     ProtocolResult,
     at_reference,
     frontier,
+    read_results,
     read_rows,
     reference_budget,
 )
@@ -61,3 +63,34 @@ def test_a_line_without_a_name_is_refused(tmp_path: Path) -> None:
     table.write_text("name,epsilon\nisgd,1.0\n,2.0\n")
     with pytest.raises(InputError, match="line 3: name: nothing; accepted: the name of a protocol"):
         read_rows(table)
+
+
+HEAD = ",".join(_NEEDED) + ",seed,rmse,dataset\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (("isgd", "isgd"), "line 3: the run of line 2 again"),
+        (
+            ("isgd", "a\N{RIGHT-TO-LEFT OVERRIDE}b"),
+            "line 3: name: .*; accepted: a name of characters that can be printed",
+        ),
+    ],
+)
+def test_a_run_told_twice_and_a_name_that_turns_the_line_are_refused(
+    tmp_path: Path, lines: tuple[str, str], found: str
+) -> None:
+    table = tmp_path / "comparison.csv"
+    table.write_text(
+        HEAD + "".join(f"{name},1.0,proved,1.0,9.0,300,100,1,0.9,movielens-100k\n" for name in lines)
+    )
+    with pytest.raises(InputError, match=found):
+        read_results(table)
+
+
+def test_of_a_line_that_names_no_trust_the_server_is_trusted(tmp_path: Path) -> None:
+    table = tmp_path / "comparison.csv"
+    table.write_text(HEAD + "isgd,1.0,proved,1.0,9.0,300,100,1,0.9,movielens-100k\n")
+    (only,) = read_results(table)
+    assert only.trust == "central"

@@ -50,4 +50,7 @@ def test_results_and_their_difference(
     assert [line.split()[0] for line in figures.splitlines()[2:]] == [
         each["name"] for each in difference["figures"]
     ]
-    assert printed(capsys, "diff", "one", "one").startswith("the same settings\n\nthe same figures\n")
+    same = printed(capsys, "diff", "one", "one")
+    assert same.startswith("the same settings\n\nthe same figures\n")
+    assert "RMSE: no difference" in same
+    assert "better" not in same

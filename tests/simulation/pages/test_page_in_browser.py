@@ -16,6 +16,7 @@ from simulation.analysis.comparison_files import read_comparison
 from simulation.auditing import Audit, Finding
 from simulation.pages import report
 from simulation.pages.audit_page import audit_page
+from simulation.pages.build import report_runs
 from simulation.pages.comparison_page import comparison_page
 from simulation.pages.figures.rendering import Plot, Rendered, render
 from simulation.pages.page import Section, page, paragraph
@@ -68,8 +69,15 @@ def pages(
         "iterative": report(run(folder / "iterative", **iterative)),
         "x-map": report(run(folder / "x-map", **clear, **x_map)),
         "comparison": report(comparison(folder / "comparison"), 10e6),
+        "single-file": report(_with_pages_of_runs(comparison(folder / "single-file")), single_file=True),
         "audit": audit,
     }
+
+
+def _with_pages_of_runs(folder: Path) -> Path:
+    """Return a comparison whose runs have pages."""
+    report_runs(folder)
+    return folder
 
 
 def _audit() -> Audit:
@@ -174,7 +182,7 @@ def _violations(browser: Browser) -> list[str] | None:
     return found
 
 
-KINDS = ["run", "iterative", "x-map", "comparison", "audit"]
+KINDS = ["run", "iterative", "x-map", "comparison", "single-file", "audit"]
 EVERY_PAGE = [(kind, width) for kind in KINDS for width in (1280, 390)]
 
 
@@ -183,7 +191,7 @@ def test_quiet_complete_and_within_the_window(
     visit: Callable[[str, int], Visit], pages: dict[str, Path], kind: str, width: int
 ) -> None:
     seen = visit(kind, width)
-    assert len(seen.figures) == len(list((pages[kind].parent / "figures").glob("*.svg")))
+    assert len(seen.figures) == len(list(pages[kind].parent.rglob("figures/*.svg")))
     for words, *panels in seen.figures:
         assert words > 40
         assert all(wide > 200 and high > 30 for wide, high in panels)
