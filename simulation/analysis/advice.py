@@ -315,7 +315,9 @@ def _privacy(result: ProtocolResult, limits: AdviceLimits) -> str:
     """Say what a result loses in the unit of the limits, and in no other."""
     counted, with_delta = _promised(result, limits.unit), ""
     composes = limits.unit == "user" and result.composed is not None
-    if composes and (limits.delta is not None or counted is None):
+    # What the sum keeps as well holds without delta.
+    smaller = limits.delta is not None and loss(result.composed) != loss(counted)
+    if composes and (smaller or counted is None):
         counted, with_delta = result.composed, f" with δ = {result.delta or 0.0:g}"
     mark = "" if result.status == "proved" else f" ({result.word}, not proved)"
     if counted is None:

@@ -521,3 +521,11 @@ def test_limits_that_cannot_be_are_one_line(
     assert ended.value.code == 2
     (printed,) = capsys.readouterr().err.splitlines()
     assert found in printed
+
+
+@pytest.mark.parametrize(("composed", "told"), [(0.999999, False), (0.5, True)])
+def test_a_loss_that_the_sum_keeps_is_told_without_delta(table: Table, composed: float, told: bool) -> None:
+    own = {"epsilon_per_user_max": 1.0, "epsilon_composed_max": composed, "delta": 1e-6}
+    rows = [line("whole", 1.0, 0.9, hides_rated_items=True, **own), quiet(1.05)]
+    first, *_ = advice_lines(advise(table(rows), AdviceLimits(1.0, "user", 1000, delta=1e-6)))
+    assert ("per user with δ = 1e-06" in first) is told
