@@ -1,7 +1,5 @@
 """What nodes open of a population, and what messages bring beside it."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

@@ -1,7 +1,5 @@
 """ """
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 from typing import Annotated, Any, Literal

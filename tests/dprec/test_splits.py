@@ -1,7 +1,5 @@
 """Splits: exact sizes, nothing lost, nothing twice, a function of the seed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """What a folder of results is said to hold, whatever is in it."""
 
-from __future__ import annotations
-
 import copy
 import json
 import os

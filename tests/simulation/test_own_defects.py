@@ -1,7 +1,5 @@
 """User-defined components and metrics: what is refused in one line, digested, and shown."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

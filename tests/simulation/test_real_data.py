@@ -1,7 +1,5 @@
 """The figures that are known of the distributed ratings."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

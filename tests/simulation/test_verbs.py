@@ -1,7 +1,5 @@
 """The verbs from Python, on ratings that a caller holds, and what a notebook shows of their results."""
 
-from __future__ import annotations
-
 import gc
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The contract of completions, on every registered one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The rank is an upper bound: factors that the data do not support vanish and are dropped."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Accuracy on MovieLens 100K, fold u1, against figures of an independent prototype."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The contract of data sets, on every registered one, with a small file in each one's layout."""
 
-from __future__ import annotations
-
 import importlib
 import math
 import struct

@@ -1,7 +1,5 @@
 """Ratings that are held in Python: every form gives the same data set, and bad ones are refused."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import json

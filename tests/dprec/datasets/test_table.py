@@ -3,8 +3,6 @@
 A user's file with data about items: what is read, and what is refused in one line.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

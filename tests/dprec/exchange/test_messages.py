@@ -1,7 +1,5 @@
 """What is written at one end is read at the other, and anything else is refused."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, replace
 from typing import Any

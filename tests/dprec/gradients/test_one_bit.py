@@ -5,8 +5,6 @@ What the estimates of the kinds of gradient report are, beyond their contract.
 Private signs of a few coordinates: what they cost together, and what they estimate.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from decimal import Context, Decimal

@@ -1,7 +1,5 @@
 """dprec advise: the best within limits, what the next better costs, and clear refusals."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """The answer of a comparison and its grid: who is named for what is protected and whom one trusts."""
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import Any

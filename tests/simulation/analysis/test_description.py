@@ -1,7 +1,5 @@
 """What `dprec describe` says of configurations and of components."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

@@ -1,7 +1,5 @@
 """From how many users on a protocol beats nothing sent, and the traffic of as many as one likes."""
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any

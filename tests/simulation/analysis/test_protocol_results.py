@@ -1,7 +1,5 @@
 """Which results of a comparison stand for the others."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """dprec audit: promises that are kept, one that is broken, and what cannot be audited."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -182,7 +180,7 @@ def test_lengths_that_depend_on_ratings_are_detected(monkeypatch: pytest.MonkeyP
 
 def test_noise_of_other_rounds_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     class Stale(DeviceDraws):
-        def given(self, *_: Any) -> Stale:
+        def given(self, *_: Any) -> "Stale":
             return self
 
         def per_cell(self, counts: Any, items: Any, round_index: int) -> Any:

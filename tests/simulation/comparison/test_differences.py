@@ -1,7 +1,5 @@
 """In what two runs, or two comparisons, are said to differ."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The cells of a comparison: of its entries, of the baselines beside them, and of other populations."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What cells cost: which run first, and what a comparison will take, said before it starts."""
 
-from __future__ import annotations
-
 import csv
 from itertools import groupby
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Columns of comparison.csv: how much better than nothing sent, with an interval over users."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """User-defined components in configurations: as ``module:Class`` and as instances."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

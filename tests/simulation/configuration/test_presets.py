@@ -1,7 +1,5 @@
 """Presets by name from anywhere; published names hold the settings of the papers."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import re

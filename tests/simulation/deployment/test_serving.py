@@ -1,7 +1,5 @@
 """A deployed run, with devices in this process: its run directory is that of the simulation."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

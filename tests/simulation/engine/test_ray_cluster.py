@@ -1,7 +1,5 @@
 """Which Ray a run uses, what its nodes compute with, and that one that does not work ends the run."""
 
-from __future__ import annotations
-
 import platform
 import signal
 import socket

@@ -1,7 +1,5 @@
 """The figures: pure functions of numbers, and the small rules that they rest on."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The pages: complete, self-contained, escaped, the same every time, and clear about damaged directories."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

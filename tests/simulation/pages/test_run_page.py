@@ -1,7 +1,5 @@
 """What a run's page says first is true: the baseline, every epsilon with what it is for, both prices."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

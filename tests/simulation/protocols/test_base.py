@@ -1,7 +1,5 @@
 """What others ask of a protocol: every preset's answers, by one class of under two hundred lines."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator
 from dataclasses import fields, replace

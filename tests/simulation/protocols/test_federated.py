@@ -1,7 +1,5 @@
 """Federated models of one's own: clipped updates, noise in sums or on devices, and what is proved of them."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

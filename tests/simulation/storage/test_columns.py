@@ -1,7 +1,5 @@
 """The declared columns of results: made, read, checked and documented from one place."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The comparison directory: claimed once, and never over something else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

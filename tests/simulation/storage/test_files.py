@@ -1,7 +1,5 @@
 """The files beside a summary: whatever happens to them is noticed before a page is drawn from them."""
 
-from __future__ import annotations
-
 import copy
 import errno
 import json

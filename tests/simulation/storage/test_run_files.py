@@ -1,7 +1,5 @@
 """What a run stored comes back as it was, or with a clear error that names the file."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """summary.json: what is written comes back, and what is no summary is refused with the key."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

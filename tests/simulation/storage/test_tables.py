@@ -1,7 +1,5 @@
 """Tables as CSV: bytes that do not depend on how a table is written, and reading with the line in errors."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import tracemalloc
