@@ -271,7 +271,7 @@ def test_a_comparison_has_a_column_each_and_notices_a_changed_function(
     assert {"errors_bias", "scores_spread"} <= {*row}
     assert "spread" in (tmp_path / "mine" / "report.html").read_text()
     compare(config, tmp_path / "mine", resume=True, page=False)
-    with pytest.raises(InputError, match=r"evaluation\.errors"):
+    with refused_at("comparison.yaml: evaluation.errors"):
         compare(config | {"evaluation": {**OWN, "errors": []}}, tmp_path / "mine", resume=True)
     source.write_text(SOURCE + "# changed\n")
     with pytest.raises(InputError, match=r"sources\.measures_of_mine:bias: '.*' there and '.*' now"):

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.errors import InputError
 from simulation.analysis.populations import (
     check_population,
     courses,
@@ -17,6 +16,7 @@ from simulation.analysis.populations import (
 )
 from simulation.analysis.protocol_results import results_of
 from simulation.analysis.vocabulary import METRICS
+from tests.refusals import refused_at
 
 RMSE = METRICS[0]
 BASELINE = 1.05
@@ -153,5 +153,5 @@ def test_the_interval_holds_as_often_as_it_says(population: int) -> None:
 
 @pytest.mark.parametrize("population", [0, 0.5, -3, math.nan, math.inf])
 def test_what_is_no_population(population: float) -> None:
-    with pytest.raises(InputError, match="population"):
+    with refused_at("population"):
         check_population(population)

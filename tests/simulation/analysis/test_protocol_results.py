@@ -4,11 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.errors import InputError
 from simulation.analysis.protocol_results import (
     ProtocolResult,
     at_reference,
@@ -17,6 +15,7 @@ from simulation.analysis.protocol_results import (
     reference_budget,
 )
 from simulation.analysis.vocabulary import METRICS
+from tests.refusals import refused_at
 
 RMSE = METRICS[0]
 
@@ -57,5 +56,5 @@ def test_analysis_is_imported_without_what_draws() -> None:
 def test_a_line_without_a_name_is_refused(tmp_path: Path) -> None:
     table = tmp_path / "comparison.csv"
     table.write_text("name,epsilon\nisgd,1.0\n,2.0\n")
-    with pytest.raises(InputError, match="line 3: name: nothing; accepted: the name of a protocol"):
+    with refused_at("comparison.csv, line 3: name"):
         read_rows(table)

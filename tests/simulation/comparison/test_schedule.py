@@ -273,7 +273,7 @@ def test_the_comparison_keeps_and_shows_the_noise(comparison: Any, tmp_path: Pat
     columns = ["protocol", "mechanism", "epsilon", "low", "high", "sampled_share", "theoretical_probability"]
     assert list(lines[0]) == columns
     assert {line["mechanism"] for line in lines} == {"bounded-laplace", "laplace"}
-    assert (directory / "figures" / "noise-epsilon-1.png").is_file()
+    assert (directory / "figures" / "noise-epsilon-1.svg").is_file()
     page = (directory / "report.html").read_text(encoding="utf-8")
     assert "Noise, sampled and in theory" in page
     assert "of its noise outside the panel" in page

@@ -206,14 +206,6 @@ def test_a_configuration_survives_its_own_yaml(preset: dict[str, Any]) -> None:
     assert again.to_yaml() == config.to_yaml()
 
 
-@pytest.mark.parametrize(
-    "name", ["1e5", "5e-3", "1e5.", "123", "null", "yes", "0x10", "1_000", "2020-01-01", "1.5"]
-)
-def test_names_that_look_like_numbers_stay_names(tiny: dict[str, Any], name: str) -> None:
-    config = parse_config({**tiny, "name": name})
-    assert parse_config(parse_yaml(config.to_yaml(), "again")).name == name
-
-
 def test_paths_are_written_so_that_they_work_from_anywhere(
     tiny: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -347,25 +339,6 @@ def test_a_typing_error_is_answered_with_the_keys_of_that_component(
     assert caught.value.where == "FILE: part.zzz"
     assert caught.value.found == "an unknown key"
     assert caught.value.accepted == ", ".join(field_names(component))
-
-
-@pytest.mark.parametrize("kind", ["trusted-server", "gradient-perturbation", "one-shot"])
-def test_the_one_bit_completions_keys_are_not_those_of_the_one_bit_gradient(
-    tiny: dict[str, Any], kind: str
-) -> None:
-    tiny["protocol"] = {
-        "kind": kind,
-        "privacy": {"epsilon": 1.0},
-        "completion": {"kind": "one-bit", "zzz": 1},
-    }
-    if kind == "trusted-server":
-        tiny["protocol"]["perturbation"] = {"kind": "output"}
-    if kind == "one-shot":
-        tiny["protocol"]["mechanism"] = {"kind": "bounded-laplace"}
-    with pytest.raises(InputError) as caught:
-        validated(RunConfig, tiny, "FILE")
-    assert caught.value.where == "FILE: protocol.completion.zzz"
-    assert caught.value.accepted.startswith("kind, link, sigma, alpha, rank")
 
 
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.name)

@@ -218,31 +218,6 @@ def run_movielens(dprec: Any, config: Path, tmp_path: Path, train: list[str], te
     return finished
 
 
-@pytest.mark.parametrize(
-    ("train", "parts"),
-    [
-        ([*TRAIN, "3\t3"], ["u1.base, line 6"]),
-        ([*TRAIN, "3\t3\t"], ["u1.base, line 6"]),
-        ([*TRAIN, "3\t3\t6\t0"], ["u1.base, line 6", "rating 6", "one of 1, 2, 3, 4, 5"]),
-        ([*TRAIN, "3\t3\t2.5\t0"], ["u1.base, line 6", "2.5"]),
-        ([*TRAIN, "3\t3\tnan\t0"], ["u1.base, line 6", "nan"]),
-        ([*TRAIN, "3\t3\tfive\t0"], ["u1.base, line 6", "five"]),
-        (
-            [*TRAIN, "1\t1\t4\t0"],
-            ["u1.base, line 6", "user 1 rates item 1 a second time", "duplicates: last"],
-        ),
-        ([], ["u1.base"]),
-        (["7\t1\t3\t0", "8\t2\t4\t0"], ["u1.test"]),
-    ],
-)
-def test_bad_data_are_one_line_with_file_and_line(
-    dprec: Any, config: Path, tmp_path: Path, train: list[str], parts: list[str]
-) -> None:
-    line = one_line(run_movielens(dprec, config, tmp_path, train, TEST), 2)
-    for part in parts:
-        assert part in line
-
-
 def test_users_and_items_that_occur_in_the_test_ratings_only_are_counted(
     dprec: Any, config: Path, tmp_path: Path
 ) -> None:
@@ -253,15 +228,6 @@ def test_users_and_items_that_occur_in_the_test_ratings_only_are_counted(
     assert (dataset["users_only_in_test"], dataset["items_only_in_test"]) == (1, 1)
     rows = (tmp_path / "run" / "traffic.csv").read_text().splitlines()
     assert rows[-1].startswith("9,0,0,")
-
-
-def test_a_missing_file_of_a_fold_is_one_line(dprec: Any, config: Path, tmp_path: Path) -> None:
-    movielens(tmp_path / "data", TRAIN, TEST)
-    (tmp_path / "data" / "u1.test").unlink()
-    data = f"dataset={{kind: movielens-100k, path: {tmp_path / 'data'}}}"
-    split = "split={kind: predefined, fold: u1}"
-    line = one_line(dprec("run", config, "-o", tmp_path / "run", "--set", data, "--set", split), 2)
-    assert "u1.test" in line
 
 
 @pytest.mark.parametrize(
@@ -294,11 +260,6 @@ def test_no_arguments_show_the_help(dprec: Any) -> None:
     assert "Usage:" in finished.err + finished.out
     assert "Commands:" in finished.err + finished.out
     assert dprec("--help").code == 0
-
-
-def test_a_directory_that_holds_a_run_is_one_line(dprec: Any, config: Path, tmp_path: Path) -> None:
-    assert dprec("run", config, "-o", tmp_path / "run", "--quiet", "--no-page").code == 0
-    assert str(tmp_path / "run") in one_line(dprec("run", config, "-o", tmp_path / "run", "--quiet"), 2)
 
 
 def test_a_resumed_run_that_has_not_begun_says_so(
@@ -460,10 +421,6 @@ def test_a_description_as_json_holds_overrides(dprec: Any) -> None:
 
 def test_without_a_name_the_presets_are_described_in_a_line_each(dprec: Any) -> None:
     assert dprec("describe").out == dprec("list", "presets").out != ""
-
-
-def test_an_unknown_name_is_refused_with_the_most_similar_presets(dprec: Any) -> None:
-    assert "blp-mog-mf" in one_line(dprec("describe", "blp-mg-mf"), 2)
 
 
 def test_a_component_is_described(dprec: Any) -> None:

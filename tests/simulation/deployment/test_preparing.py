@@ -17,6 +17,7 @@ from dprec.errors import InputError
 from simulation.configuration.models import parse_config
 from simulation.deployment.preparing import PilotOptions, limits_of, prepare
 from simulation.execution import load_ratings
+from tests.refusals import refused_at
 from tests.simulation.conftest import presets
 from tests.simulation.deployment.pilots import BLP, USERS, pilot
 
@@ -94,7 +95,7 @@ def handshake(there: ssl.SSLContext, certificate: Path, host: str) -> None:
 
 def test_a_folder_that_exists_is_refused(tmp_path: Path) -> None:
     (tmp_path / "pilot").mkdir()
-    with pytest.raises(InputError, match="a new directory"):
+    with refused_at("pilot"):
         pilot(BLP, tmp_path / "pilot")
     assert list(tmp_path.iterdir()) == [tmp_path / "pilot"]
 
