@@ -44,15 +44,7 @@ def refused(values: dict[str, Any], override: str | None = None) -> InputError:
     ("override", "accepted"),
     [
         ("unknown=1", "name, seed, dataset, split, binarization, protocol, simulation, evaluation"),
-        ("dataset.unknown=1", "kind, users, items"),
-        ("split.unknown=1", "kind, test_fraction"),
-        ("protocol.unknown=1", "kind, privacy, mechanism, completion"),
-        ("protocol.privacy.unknown=1", "epsilon, per"),
-        ("protocol.mechanism.unknown=1", "kind, symbols"),
-        ("protocol.completion.unknown=1", "kind, rank, iterations"),
-        ("simulation.unknown=1", "backend, workers, users_per_node"),
         ("simulation.faults.unknown=1", "dropout, straggle, corrupt"),
-        ("evaluation.unknown=1", "top_k, relevant_from"),
         ("evaluation.simulation=1", "top_k, relevant_from"),
         ("dataset.mechanism={kind: none}", "kind, users, items"),
         ("protocol.privacy.privacy={}", "epsilon, per"),
@@ -69,45 +61,29 @@ def test_unknown_keys_are_refused_at_every_level(tiny: dict[str, Any], override:
     ("override", "found", "accepted"),
     [
         ("seed=1.5", "1.5", "an integer"),
-        ("seed=true", "true", "an integer"),
         ('seed="1"', "'1'", "an integer"),
         ("seed=-1", "-1", "at least 0"),
         ("seed=", "null", "an integer"),
-        ("name=", "null", "text"),
         ("name=5", "5", "text"),
         ("name=../x", "'../x'", "text that matches '^[A-Za-z0-9][A-Za-z0-9._-]*$'"),
         ("dataset=synthetic", "'synthetic'", "a mapping of keys to values"),
-        ("dataset=", "null", "a mapping of keys to values"),
-        ("dataset=[]", "[]", "a mapping of keys to values"),
-        ("dataset.users=0", "0", "at least 1"),
         ("dataset.users=40.0", "40.0", "an integer"),
         ("dataset.users={kind: mf}", "{'kind': 'mf'}", "an integer"),
-        ("dataset.noise=.nan", "nan", "a finite number"),
         ("split.test_fraction=1", "1", "less than 1"),
         ("split.test_fraction=a fifth", "'a fifth'", "a number"),
-        ("protocol=one-shot", "'one-shot'", "a mapping of keys to values"),
-        ("protocol.privacy=1.0", "1.0", "a mapping of keys to values"),
         ("protocol.privacy.epsilon=0", "0", "greater than 0"),
-        ("protocol.privacy.epsilon=-0.5", "-0.5", "greater than 0"),
         ("protocol.privacy.epsilon=.nan", "nan", "a finite number"),
-        ("protocol.privacy.epsilon=.inf", "inf", "a finite number"),
         ("protocol.privacy.epsilon=1e400", "inf", "a finite number"),
         ('protocol.privacy.epsilon="1"', "'1'", "a number"),
         ("protocol.privacy.epsilon=true", "true", "a number"),
         ("protocol.privacy.epsilon=", "null", "a number"),
         ("protocol.privacy.per=item", "'item'", "'rating', 'cell' or 'user'"),
-        ("protocol.mechanism=none", "'none'", "a mapping of keys to values"),
         ("protocol.mechanism.symbols=1", "1", "at least 2"),
         ("protocol.mechanism.symbols=65537", "65537", "at most 65536"),
-        ("protocol.completion.rank=0", "0", "at least 1"),
-        ("simulation=local", "'local'", "a mapping of keys to values"),
         ("simulation.backend=dask", "'dask'", "'ray' or 'local'"),
-        ("simulation.workers=0", "0", "at least 1"),
         ("simulation.users_per_node=0", "0", "at least 1, or 'auto' or 'all'"),
         ("simulation.users_per_node=some", "'some'", "an integer, or 'auto' or 'all'"),
         ("simulation.faults.dropout=1.5", "1.5", "at most 1"),
-        ("evaluation.top_k=0", "0", "at least 1"),
-        ("evaluation.relevant_from=.nan", "nan", "a finite number"),
         ("evaluation.top_k=[10]", "[10]", "an integer"),
         ("protocol.mechanism.kind=", "null", None),
         ("protocol.mechanism.symbols=" + "9" * 400, "9" * 80 + "...", "at most 65536"),
@@ -125,17 +101,10 @@ def test_wrong_values_name_their_key(
     assert "Input" not in error.accepted
 
 
-@pytest.mark.parametrize("key", ["name", "dataset", "split", "protocol"])
-def test_a_missing_key_is_named(tiny: dict[str, Any], key: str) -> None:
-    del tiny[key]
-    error = refused(tiny)
-    assert (error.where, error.found) == (f"FILE: {key}", "missing")
-    assert error.accepted.endswith(".")
-
-
 @pytest.mark.parametrize(
     ("override", "key"),
     [
+        *((None, key) for key in ("name", "dataset", "split", "protocol")),
         ("dataset={kind: movielens-100k}", "dataset.path"),
         ("split={kind: predefined}", "split.fold"),
         ("protocol.privacy={per: user}", "protocol.privacy.epsilon"),
@@ -145,7 +114,9 @@ def test_a_missing_key_is_named(tiny: dict[str, Any], key: str) -> None:
         ("protocol.mechanism={}", "protocol.mechanism.kind"),
     ],
 )
-def test_a_missing_setting_of_a_component_is_named(tiny: dict[str, Any], override: str, key: str) -> None:
+def test_a_missing_key_is_named(tiny: dict[str, Any], override: str | None, key: str) -> None:
+    if override is None:
+        del tiny[key]
     error = refused(tiny, override)
     assert (error.where, error.found) == (f"FILE: {key}", "missing")
 

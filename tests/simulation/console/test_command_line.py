@@ -142,59 +142,39 @@ def test_a_tracker_that_is_not_installed_is_refused_before_anything_is_written(
 
 
 @pytest.mark.parametrize(
-    ("override", "parts"),
+    ("override", "where"),
     [
-        ("sead=1", ["tiny.yaml: sead: an unknown key"]),
-        ("protocol.privacy.epsilon=50", ["protocol.privacy.epsilon: 50 per rating", "at most 20"]),
-        ("protocol.privacy.epsilon=1e-300", ["protocol.privacy.epsilon: 1e-300", "a larger epsilon"]),
-        ("protocol.privacy.per=cell", ["protocol.privacy.per: 'cell'", "'rating' or 'user'"]),
-        ("protocol.privacy=null", ["protocol.privacy: none, with mechanism bounded-laplace", "an epsilon"]),
-        ("protocol.mechanism={kind: none}", ["protocol.privacy: an epsilon, with mechanism none"]),
-        ("protocol.completion.rank=1000", ["protocol.completion.rank: 1000", "less than 30"]),
-        (
-            "protocol.completion={kind: calibrated, histogram: [1, 0, 1, 1, 1]}",
-            [".histogram[1]: 0;", "than 0"],
-        ),
-        ("protocol.completion={kind: calibrated, histogram: [1, 1]}", ["2 shares", "a scale of 5 levels"]),
-        (
-            "protocol.completion={kind: calibrated, histogram: nothing}",
-            [".histogram: 'nothing'", "'netflix'"],
-        ),
-        (
-            "protocol.mechanism={kind: threshold-bit, other_thresholds: 1}",
-            ["other_thresholds: 1;", "less than 1"],
-        ),
-        ("protocol.mechanism={kind: threshold-bit, threshold: 9}", ["threshold: 9", "above 1 and at most 5"]),
-        (
-            "dataset={kind: csv, path: nowhere.csv, items: {path: 1}}",
-            ["dataset.items.path: 1; accepted: text"],
-        ),
-        (
-            "dataset={kind: synthetic, users: 1, items: 30, ratings: 20}",
-            ["ratings: users x items = 1 x 30", "at least 2 of each"],
-        ),
-        ("dataset.ratings=1201", ["dataset.ratings: 1201", "at most users x items = 1200"]),
-        ("split={kind: predefined, fold: u1}", ["split.fold: 'u1'", "k-fold or holdout"]),
-        ("split={kind: k-fold, folds: 5, fold: 5}", ["split.fold: 5", "0 to 4"]),
-        ("split={kind: leave-n-per-user, count: 99}", ["split: leave-n-per-user leaves no test ratings"]),
-        ("dataset={kind: movielens-100k, path: /nowhere}", ["/nowhere: no such file"]),
-        ("dataset={kind: movielens-100k, path: ''}", ["dataset.path: an empty name"]),
-        ("evaluation.relevant_from=6", ["evaluation.relevant_from: 6", "a rating from 1 to 5"]),
-        ("seed", ["--set: 'seed'", "dotted.key=value"]),
-        ("seed=[", ["--set seed, line 1"]),
-        (
-            "dataset={kind:csv, path: x.csv}",
-            ["--set dataset: '{kind:csv, path: x.csv}'", "a space after a colon: kind: csv"],
-        ),
+        ("sead=1", "tiny.yaml: sead"),
+        ("protocol.privacy.epsilon=50", "protocol.privacy.epsilon"),
+        ("protocol.privacy.epsilon=1e-300", "protocol.privacy.epsilon"),
+        ("protocol.privacy.per=cell", "protocol.privacy.per"),
+        ("protocol.privacy=null", "protocol.privacy"),
+        ("protocol.mechanism={kind: none}", "protocol.privacy"),
+        ("protocol.completion.rank=1000", "protocol.completion.rank"),
+        ("protocol.completion={kind: calibrated, histogram: [1, 0, 1, 1, 1]}", "completion.histogram[1]"),
+        ("protocol.completion={kind: calibrated, histogram: [1, 1]}", "completion.histogram"),
+        ("protocol.completion={kind: calibrated, histogram: nothing}", "completion.histogram"),
+        ("protocol.mechanism={kind: threshold-bit, other_thresholds: 1}", "mechanism.other_thresholds"),
+        ("protocol.mechanism={kind: threshold-bit, threshold: 9}", "mechanism.threshold"),
+        ("dataset={kind: csv, path: nowhere.csv, items: {path: 1}}", "dataset.items.path"),
+        ("dataset={kind: synthetic, users: 1, items: 30, ratings: 20}", "ratings"),
+        ("dataset.ratings=1201", "dataset.ratings"),
+        ("split={kind: predefined, fold: u1}", "split.fold"),
+        ("split={kind: k-fold, folds: 5, fold: 5}", "split.fold"),
+        ("split={kind: leave-n-per-user, count: 99}", "split"),
+        ("dataset={kind: movielens-100k, path: /nowhere}", "/nowhere"),
+        ("dataset={kind: movielens-100k, path: ''}", "dataset.path"),
+        ("evaluation.relevant_from=6", "evaluation.relevant_from"),
+        ("seed", "--set"),
+        ("seed=[", "--set seed, line 1"),
+        ("dataset={kind:csv, path: x.csv}", "--set dataset"),
     ],
 )
 def test_a_bad_configuration_is_one_line(
-    dprec: Any, config: Path, tmp_path: Path, override: str, parts: list[str]
+    dprec: Any, config: Path, tmp_path: Path, override: str, where: str
 ) -> None:
     line = one_line(dprec("run", config, "-o", tmp_path / "run", "--set", override), 2)
-    for part in parts:
-        assert part in line
-    assert "; accepted: " in line
+    assert f"{where}: " in line.partition("; accepted: ")[0]
     assert not (tmp_path / "run").exists()
 
 
