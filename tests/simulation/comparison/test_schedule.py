@@ -274,9 +274,7 @@ def test_the_comparison_keeps_and_shows_the_noise(comparison: Any, tmp_path: Pat
     assert list(lines[0]) == columns
     assert {line["mechanism"] for line in lines} == {"bounded-laplace", "laplace"}
     assert (directory / "figures" / "noise-epsilon-1.svg").is_file()
-    page = (directory / "report.html").read_text(encoding="utf-8")
-    assert "Noise, sampled and in theory" in page
-    assert "of its noise outside the panel" in page
+    assert "noise-epsilon-1" in (directory / "report.html").read_text(encoding="utf-8")
 
 
 def test_nothing_is_drawn_unless_it_is_asked_for(comparison: Any) -> None:

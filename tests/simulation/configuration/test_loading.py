@@ -29,9 +29,8 @@ def test_a_comparison_is_not_a_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["missing.yaml", "."])
 def test_what_cannot_be_read_is_refused(tmp_path: Path, path: str) -> None:
-    with pytest.raises(InputError) as caught:
+    with refused_at(str(tmp_path / path)):
         load(tmp_path / path)
-    assert caught.value.where == str(tmp_path / path)
 
 
 @pytest.mark.parametrize("key", ["2020-01-01", "1", "null", "true", "1.5", ".nan", "!!binary aGk="])

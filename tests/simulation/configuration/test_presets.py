@@ -220,11 +220,9 @@ def test_sources_are_references() -> None:
 def test_bad_yaml_is_refused_with_its_line(tmp_path: Path, text: str, line: int, problem: str) -> None:
     file = tmp_path / "bad.yaml"
     file.write_text(text)
-    with pytest.raises(InputError) as caught:
+    with refused_at(f"{file}, line {line}") as caught:
         load(file)
-    assert caught.value.where == f"{file}, line {line}"
     assert problem in caught.value.found
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -278,9 +276,8 @@ def test_dumped_yaml_is_read_back_unchanged() -> None:
     ],
 )
 def test_a_bad_override_is_refused(tiny: dict[str, Any], override: str, where: str) -> None:
-    with pytest.raises(InputError) as caught:
+    with refused_at(where):
         apply_override(tiny, override)
-    assert caught.value.where == where
 
 
 def test_nested_mappings_are_flattened() -> None:

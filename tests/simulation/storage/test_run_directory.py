@@ -173,9 +173,8 @@ def test_a_directory_that_holds_a_run_is_refused_and_left_alone(
     tmp_path: Path, tiny: dict[str, Any], file: str
 ) -> None:
     (tmp_path / file).write_text("precious")
-    with pytest.raises(InputError) as caught:
+    with refused_at(str(tmp_path)):
         run(tiny, tmp_path, page=False)
-    assert caught.value.where == str(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [file]
     assert (tmp_path / file).read_text() == "precious"
 
@@ -388,9 +387,8 @@ def test_a_checkpoint_of_another_configuration_is_refused_with_what_differs(
 ) -> None:
     checkpoints.save(state_after(2))
     fresh = state_after(0)
-    with pytest.raises(InputError) as caught:
+    with refused_at(f"{checkpoints.path}: {key}") as caught:
         Checkpoints(checkpoints.path, depends).load(fresh)
-    assert caught.value.where == f"{checkpoints.path}: {key}"
     assert caught.value.found == found
     assert contents(fresh) == contents(state_after(0))
 
@@ -407,9 +405,8 @@ def test_a_checkpoint_without_a_history_of_losses_is_refused(
 
 def refused(checkpoints: Checkpoints, content: bytes) -> None:
     checkpoints.path.write_bytes(content)
-    with pytest.raises(InputError) as caught:
+    with refused_at(str(checkpoints.path)) as caught:
         checkpoints.load(state_after(0))
-    assert caught.value.where == str(checkpoints.path)
     assert caught.value.found == "truncated or damaged"
     assert "delete it" in caught.value.accepted
 
