@@ -25,6 +25,7 @@ from simulation.configuration.presets import presets
 from simulation.storage.directories import COMPARISON, TABLE
 from simulation.storage.tables import csv_of_rows
 from tests.paths import ROOT
+from tests.results import row as made_up
 
 DOCUMENTS = list(documents())
 RMSE = METRICS[0]
@@ -35,22 +36,14 @@ def result(
     name: str = "ours", rmse: float = 1.0, gain: tuple[float, float] | None = None, **other: Any
 ) -> Any:
     """Return a protocol at a budget of 1 per rating; `gain` is its interval against nothing sent."""
-    row = {
-        "dataset": "made-up",
-        "status": "proved",
-        "trust": "local",
-        "hides_rated_items": "False",
-        "epsilon_per_rating": 1.0,
-        "epsilon_per_user_max": 685.0,
-        "epsilon_composed_max": 400.0,
-        "uplink_message_mean_per_user": 412.0,
-        "downlink_message_mean_per_user": 588.0,
-        "rmse": rmse,
-    }
-    if gain is not None:
-        row |= {"against": "nothing-sent", "rmse_gain_low": gain[0], "rmse_gain_high": gain[1]}
     budget = other.pop("epsilon", None if "baseline" in other else 1.0)
-    return ProtocolResult(name, budget, ({"name": name, "epsilon": budget, **row, **other},))
+    losses = {"epsilon_per_rating": 1.0, "epsilon_per_user_max": 685.0, "epsilon_composed_max": 400.0}
+    line = made_up(
+        name, budget, rmse=rmse, **losses, status="proved", trust="local", hides_rated_items="False"
+    )
+    if gain is not None:
+        line |= {"against": "nothing-sent", "rmse_gain_low": gain[0], "rmse_gain_high": gain[1]}
+    return ProtocolResult(name, budget, ({**line, **other},))
 
 
 NOTHING_SENT = result("nothing-sent", 1.1, baseline="nothing-sent", uplink_message_mean_per_user=0.0)

@@ -13,27 +13,14 @@ from simulation.analysis.advice import AdviceLimits, advice_lines, advise
 from simulation.storage.tables import csv_of_rows
 from tests.approved import check
 from tests.refusals import refused_at
+from tests.results import row
 
 
 def line(
     name: str, epsilon: float | None, rmse: float, *, up: float = 300.0, **changes: Any
 ) -> dict[str, Any]:
-    return {
-        "name": name,
-        "epsilon": epsilon,
-        "fold": None,
-        "seed": 1,
-        "rmse": rmse,
-        "status": "none" if epsilon is None else "proved",
-        "epsilon_per_rating": epsilon,
-        "epsilon_per_user_max": None if epsilon is None else 100 * epsilon,
-        "trusts_server": epsilon is None,
-        "hides_rated_items": False,
-        "rounds": 1,
-        "uplink_message_mean_per_user": up,
-        "downlink_message_mean_per_user": 100.0,
-        **changes,
-    }
+    worst = {"epsilon_per_user_max": epsilon and 100 * epsilon, "rounds": 1}
+    return row(name, epsilon, rmse=rmse, uplink_message_mean_per_user=up, **{**worst, **changes})
 
 
 ROWS = [
@@ -213,7 +200,7 @@ def test_exit_codes(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
 
 def quiet(rmse: float, **changes: Any) -> dict[str, Any]:
     free = {"epsilon_per_rating": 0.0, "epsilon_per_user_max": 0.0, "downlink_message_mean_per_user": 0.0}
-    kind = {"baseline": "nothing-sent", "status": "proved", "trusts_server": False}
+    kind = {"baseline": "nothing-sent", "status": "proved", "trust": "local"}
     return line("quiet", None, rmse, up=0.0, **{**free, **kind, "rounds": 0, **changes})
 
 

@@ -17,6 +17,7 @@ from simulation.analysis.populations import (
 from simulation.analysis.protocol_results import results_of
 from simulation.analysis.vocabulary import METRICS
 from tests.refusals import refused_at
+from tests.results import row
 
 RMSE = METRICS[0]
 BASELINE = 1.05
@@ -28,10 +29,7 @@ def lines(
     """A protocol with so many users as the keys, better than nothing sent by the values."""
     return [
         {
-            "name": name,
-            "epsilon": budget,
-            "fold": None,
-            "seed": 1,
+            **row(name, budget),
             "dataset": "synthetic",
             "population": str(users),
             "users": float(users),

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulation.analysis.protocol_results import (
-    ProtocolResult,
     at_reference,
     frontier,
     read_rows,
@@ -18,17 +17,6 @@ from simulation.analysis.vocabulary import METRICS
 from tests.refusals import refused_at
 
 RMSE = METRICS[0]
-
-
-def result(name: str, spent: float, rmse: float, budget: float | None = 1.0) -> ProtocolResult:
-    row = {
-        "rmse": rmse,
-        "uplink_message_mean_per_user": spent,
-        "downlink_message_mean_per_user": 0.0,
-        "epsilon_per_rating": budget,
-        "epsilon_per_user_max": budget,
-    }
-    return ProtocolResult(name, budget, (row,))
 
 
 @given(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), min_size=1, max_size=12))
