@@ -15,6 +15,7 @@ from simulation.analysis.protocol_results import (
 )
 from simulation.analysis.vocabulary import METRICS
 from tests.refusals import refused_at
+from tests.results import result
 
 RMSE = METRICS[0]
 
