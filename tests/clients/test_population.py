@@ -264,11 +264,6 @@ def context() -> Context:
     return Context(1, 1, {}, RecordDict(), {})
 
 
-def test_the_same_broadcast_is_answered_again(context: Context) -> None:
-    for _ in range(3):
-        Memory(context, "run", ROUNDS).answer_once(1, b"broadcast")
-
-
 LONG = bytes(range(256)) * 40
 """As long as item factors are."""
 

@@ -13,12 +13,11 @@ import yaml
 from docs.tables.__main__ import documents, filled
 from docs.tables.answer import choices, chosen, references
 from docs.tables.collect import provenance_of, rows_of
-from docs.tables.leaderboard import accuracies, gained
+from docs.tables.leaderboard import accuracies
 from docs.tables.results import RESULTS, Committed, Provenance, papers, summary, systems
 from dprec.accounting import ComparableUnit
 from dprec.accounting.noisy_sums import gaussian_epsilon, largest_mu
 from simulation.analysis.comparison_files import read_comparison
-from simulation.analysis.gains import gain
 from simulation.analysis.protocol_results import ProtocolResult
 from simulation.analysis.vocabulary import METRICS
 from simulation.configuration.presets import presets
@@ -218,17 +217,6 @@ def test_what_protects_a_whole_user_is_not_compared_with_budgets_per_rating() ->
     composed = result("composed", 0.4, gain=BETTER, epsilon=2.0, epsilon_composed_max=0.6)
     assert taken(whole, composed, unit="user") == ["composed"]
     assert taken(whole, composed) == []
-
-
-def test_a_difference_within_its_interval_is_called_not_significant() -> None:
-    for interval, said in (
-        (BETTER, "0.100 ± 0.050 better"),
-        (DOUBTFUL, "0.100 ± 0.100, not significant"),
-        (None, "0.100 better"),
-    ):
-        against = gain(result(gain=interval), NOTHING_SENT, RMSE)
-        assert against is not None
-        assert gained(against, RMSE) == said
 
 
 def test_a_protocol_that_a_summary_lacks_is_refused() -> None:

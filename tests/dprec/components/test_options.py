@@ -1,4 +1,4 @@
-""""""
+"""Settings and components: what they accept, how they are found, and what is beyond their papers."""
 
 import dataclasses
 import math

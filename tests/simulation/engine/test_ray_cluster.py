@@ -107,17 +107,6 @@ def test_what_is_no_ray_at_an_address_is_named(starts: Starts, monkeypatch: pyte
     assert starts == []
 
 
-def test_a_cluster_that_is_looked_up_and_absent_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_arguments: Any, **_options: Any) -> None:
-        raise ConnectionError("Could not find any\nrunning Ray instance.")
-
-    monkeypatch.setenv(ADDRESS, "auto")
-    monkeypatch.setattr(ray, "init", refuse)
-    message = r"^RAY_ADDRESS: auto \(Could not find any running Ray instance\.\); accepted: "
-    with pytest.raises(InputError, match=message), connected_to_ray(1):
-        pass
-
-
 def test_a_cluster_with_another_python_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_arguments: Any, **_options: Any) -> None:
         check_version_info({"ray_version": "2.55.0", "python_version": "3.10.4"}, "node here")
@@ -130,14 +119,25 @@ def test_a_cluster_with_another_python_is_named_in_one_line(monkeypatch: pytest.
         pass
 
 
-@pytest.mark.parametrize("kind", [ValueError, Exception])
-def test_a_ray_that_refuses_ends_the_run(kind: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("address", "kind", "refusal", "line"),
+    [
+        ("auto", ConnectionError, InputError, r"^RAY_ADDRESS: auto \(no such thing\); accepted: "),
+        (None, ValueError, RunError, "^Ray did not start: no such thing$"),
+        (None, Exception, RunError, "^Ray did not start: no such thing$"),
+    ],
+)
+def test_a_ray_that_refuses_ends_the_run(
+    monkeypatch: pytest.MonkeyPatch, address: str | None, kind: type[Exception], refusal: Any, line: str
+) -> None:
     def refuse(*_arguments: Any, **_options: Any) -> None:
         raise kind("no\nsuch thing")
 
     monkeypatch.delenv(ADDRESS, raising=False)
+    if address:
+        monkeypatch.setenv(ADDRESS, address)
     monkeypatch.setattr(ray, "init", refuse)
-    with pytest.raises(RunError, match=r"^Ray did not start: no such thing$"), connected_to_ray(1):
+    with pytest.raises(refusal, match=line), connected_to_ray(1):
         pass
 
 
