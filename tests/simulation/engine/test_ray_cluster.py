@@ -82,26 +82,17 @@ def test_what_is_no_address_is_named(starts: Starts, monkeypatch: pytest.MonkeyP
     assert starts == []
 
 
-def test_an_address_without_a_cluster_is_named(starts: Starts, monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-    monkeypatch.setenv(ADDRESS, address)
-    with (
-        pytest.raises(InputError, match=rf"^RAY_ADDRESS: {address} \(.*refused\); accepted: "),
-        connected_to_ray(1),
-    ):
-        pass
-    assert starts == []
-
-
-def test_what_is_no_ray_at_an_address_is_named(starts: Starts, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("listens", "found"), [(False, ".*refused"), (True, ".* there is no Ray cluster")])
+def test_an_address_without_a_cluster_is_named(
+    starts: Starts, monkeypatch: pytest.MonkeyPatch, listens: bool, found: str
+) -> None:
     monkeypatch.setattr(ray_cluster, "_CONNECT_SECONDS", 0.2)
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        address = f"127.0.0.1:{silent.getsockname()[1]}"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
         monkeypatch.setenv(ADDRESS, address)
-        message = (
-            rf"^RAY_ADDRESS: {address} \(what listens there is no Ray cluster\); accepted: HOST:PORT of "
-        )
+        if not listens:
+            server.close()
+        message = rf"^RAY_ADDRESS: {address} \({found}\); accepted: HOST:PORT of "
         with pytest.raises(InputError, match=message), connected_to_ray(1):
             pass
     assert starts == []
