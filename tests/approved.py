@@ -3,8 +3,6 @@
 ``DPREC_APPROVE=1 pytest ...`` writes what the tests see, to be read in the diff before it is committed.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from html.parser import HTMLParser

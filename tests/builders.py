@@ -1,7 +1,5 @@
 """What many tests begin with: a population on disk, and a grid that keeps what goes through it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any

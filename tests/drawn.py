@@ -1,7 +1,5 @@
 """Records every random word that is drawn, with the key and the place it has in the key's stream."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import sys

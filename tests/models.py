@@ -1,7 +1,5 @@
 """A federated model that a configuration can name, for tests of everything but what it learns."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

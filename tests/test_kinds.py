@@ -3,8 +3,6 @@
 `python tests/test_kinds.py` prints the questions that are asked.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Every derivation of random words names its purpose, which no other one has, and no draw bypasses them."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from functools import cache

@@ -1,7 +1,5 @@
 """The device's part of gradient perturbation, and what it refuses."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

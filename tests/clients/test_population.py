@@ -1,7 +1,5 @@
 """What nodes open of a population, and what messages bring beside it."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle
@@ -264,11 +262,6 @@ FACTORS = np.arange(6, dtype="<f4").reshape(3, 2)
 @pytest.fixture
 def context() -> Context:
     return Context(1, 1, {}, RecordDict(), {})
-
-
-def test_the_same_broadcast_is_answered_again(context: Context) -> None:
-    for _ in range(3):
-        Memory(context, "run", ROUNDS).answer_once(1, b"broadcast")
 
 
 LONG = bytes(range(256)) * 40

@@ -1,7 +1,5 @@
 """What a device contributes to sums, whatever a server asks of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What the code of some pages leaves behind, beside ending well."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

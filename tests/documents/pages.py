@@ -1,7 +1,5 @@
 """The pages of the documentation, and the code that they show."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What the code of pages finds in its folder: a few ratings, in the layouts that the pages name."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

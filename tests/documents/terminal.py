@@ -4,8 +4,6 @@ Runs are made small: on a few ratings, in this process, without pages. A compari
 shows runs; one of a preset is planned, and a small comparison takes the place of its result.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

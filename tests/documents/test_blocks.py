@@ -1,7 +1,5 @@
 """The code of every page does what the page says: what stands in a fenced block is run, or at least read."""
 
-from __future__ import annotations
-
 import json
 import sys
 import tomllib

@@ -1,7 +1,5 @@
 """docs/formats.md describes every file, column and key that runs and comparisons write, and no other."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

@@ -1,7 +1,5 @@
 """The site has a place for everything: pages, packages, keys and commands."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """What a page must not say is noticed: programs nobody knows, options and presets that do not exist."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """Every function on ragged rows against the same rows as Python lists."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

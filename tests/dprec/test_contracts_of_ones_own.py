@@ -1,7 +1,5 @@
 """The contract of a user-defined component, in one line each."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,6 +1,4 @@
-""" """
-
-from __future__ import annotations
+"""Errors are one line that says where, what was found and what is accepted, with the names of today."""
 
 import pickle
 from pathlib import Path
@@ -123,18 +121,17 @@ def test_an_old_name_is_refused_with_the_new_one(preset: str, setting: str, new:
     assert new in refused.value.accepted
 
 
-def test_an_old_column_is_refused_with_the_new_one(tmp_path: Path) -> None:
-    (tmp_path / "comparison.csv").write_text("name,floor\na,nothing-sent\n", encoding="utf-8")
+@pytest.mark.parametrize(
+    ("column", "value", "new"), [("floor", "nothing-sent", "baseline"), ("trust", "nobody", TRUST["nobody"])]
+)
+def test_an_old_column_or_trust_model_is_refused_with_the_new_one(
+    tmp_path: Path, column: str, value: str, new: str
+) -> None:
+    (tmp_path / "comparison.csv").write_text(f"name,{column}\na,{value}\n", encoding="utf-8")
     with pytest.raises(InputError) as refused:
         read_rows(tmp_path / "comparison.csv")
-    assert (refused.value.where.rpartition(": ")[2], refused.value.accepted) == ("floor", "baseline")
-
-
-def test_an_old_trust_model_is_refused_with_the_new_one(tmp_path: Path) -> None:
-    (tmp_path / "comparison.csv").write_text("name,trust\na,nobody\n", encoding="utf-8")
-    with pytest.raises(InputError) as refused:
-        read_rows(tmp_path / "comparison.csv")
-    assert TRUST["nobody"] in refused.value.accepted
+    assert refused.value.where.rpartition(": ")[2] == column
+    assert new in refused.value.accepted
 
 
 def test_a_name_that_is_as_it_was_is_not_said_to_be_another() -> None:

@@ -5,8 +5,6 @@ Lists from the catalogue, against pytrec_eval and against the definitions.
 Intervals over users against what they must be when there is a formula.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

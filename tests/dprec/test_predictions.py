@@ -3,8 +3,6 @@
 Lists of recommended items, against sorting each user's predictions.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

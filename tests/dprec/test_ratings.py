@@ -1,7 +1,5 @@
 """The rating scale and the rating matrix."""
 
-from __future__ import annotations
-
 import csv
 from typing import Any
 

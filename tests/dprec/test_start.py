@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,24 +44,27 @@ def environment(*folders: Path) -> dict[str, str]:
 ENDS = (signal.SIGINT, signal.SIGTERM)
 
 
+def interrupted(
+    folder: Path, arguments: list[str], *ends: tuple[str, signal.Signals]
+) -> tuple[int, str, str]:
+    """Start the command, send signals when it has printed their lines, and return how it ended."""
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    command = subprocess.Popen([sys.executable, "-c", START, *arguments], env=environment(folder), **pipes)
+    assert command.stdout is not None
+    for line, end in ends:
+        assert command.stdout.readline() == f"{line}\n"
+        command.send_signal(end)
+    output, errors = command.communicate(timeout=30)
+    return command.returncode, output, errors
+
+
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize(("slow", "arguments"), [("typer", ["--help"]), ("pydantic", ["schema"])])
 def test_an_interrupt_during_an_import_is_one_line(
     tmp_path: Path, slow: str, arguments: list[str], end: signal.Signals
 ) -> None:
     (tmp_path / f"{slow}.py").write_text(SLOW)
-    command = subprocess.Popen(
-        [sys.executable, "-c", START, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(tmp_path),
-    )
-    assert command.stdout is not None
-    assert command.stdout.readline() == "importing\n"
-    command.send_signal(end)
-    _, errors = command.communicate(timeout=30)
-    assert (command.returncode, errors) == (130, "dprec: interrupted\n")
+    assert interrupted(tmp_path, arguments, ("importing", end)) == (130, "", "dprec: interrupted\n")
 
 
 @pytest.mark.parametrize("first", ENDS)
@@ -69,19 +73,8 @@ def test_a_second_interrupt_does_not_disturb_the_end(
     tmp_path: Path, first: signal.Signals, second: signal.Signals
 ) -> None:
     (tmp_path / "typer.py").write_text(ENDING)
-    command = subprocess.Popen(
-        [sys.executable, "-c", START, "--help"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(tmp_path),
-    )
-    assert command.stdout is not None
-    for line, end in (("importing", first), ("ending", second)):
-        assert command.stdout.readline() == f"{line}\n"
-        command.send_signal(end)
-    output, errors = command.communicate(timeout=30)
-    assert (command.returncode, output, errors) == (130, "ended\n", "dprec: interrupted\n")
+    ended = interrupted(tmp_path, ["--help"], ("importing", first), ("ending", second))
+    assert ended == (130, "ended\n", "dprec: interrupted\n")
 
 
 def test_nothing_but_sys_is_imported_before_interrupts_are_caught() -> None:

@@ -1,7 +1,5 @@
 """`python -m tests.mutants [--json] [NAME ...]`: which test catches which mutant."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

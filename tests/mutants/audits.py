@@ -1,7 +1,5 @@
 """Audits of small populations as catchers of mutants by which devices leak."""
 
-from __future__ import annotations
-
 import clients.app  # noqa: F401 (so that mutants are planted in what an audit would import later)
 from simulation.auditing import audit
 from simulation.configuration.loading import load

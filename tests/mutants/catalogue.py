@@ -1,7 +1,5 @@
 """The catalogue of mutants: planted mistakes of a few lines, each with what is there to catch it."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Work in a forked process, which shares what is imported and leaves nothing behind."""
 
-from __future__ import annotations
-
 import gc
 import json
 import os

@@ -5,8 +5,6 @@ tests; imports are paid once, and nothing of a mutant remains. A mutant counts a
 assertion fails: any other exception shows that the program broke, not that a mistake was detected.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Plant a mutant in this process: its functions run the mistake, whoever has imported them."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType

@@ -1,7 +1,5 @@
 """Every mutant is caught by what is named for it, and the gate can tell who caught it and who did not."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -5,9 +5,6 @@ from typing import Any
 
 import pytest
 
-from simulation.pages.figures.rendering import Plot, Rendered
-from simulation.pages.run_page import run_page
-from simulation.storage.run_files import read_run
 from tests.simulation.divisions import PROTOCOLS, Expected, bits, compare, divided, one_shot
 
 
@@ -42,17 +39,3 @@ def test_in_shards(
     assert names[0] == "ratings.json"
     assert len(names) > 4
     assert all(name.startswith("shard-") for name in names[1:])
-
-
-def drawn(plot: Plot) -> Rendered:
-    """Draw a figure without rendering it, which would take longer than the run."""
-    plot.draw()
-    return Rendered(plot, "<svg/>", "<svg/>")
-
-
-def test_every_preset_in_one_process_and_its_page(tmp_path: Path, preset: dict[str, Any]) -> None:
-    whole = bits(None, divided(preset, "local", 1, "all"), tmp_path / "all")
-    for users_per_node in (1, 7):
-        folder = tmp_path / str(users_per_node)
-        compare(whole, bits(None, divided(preset, "local", 2, users_per_node), folder))
-    assert preset["name"] in run_page(read_run(tmp_path / "all"), "", None, drawn)

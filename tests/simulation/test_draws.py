@@ -4,8 +4,6 @@ All data and questions count as alike here: who draws, for what, in which round 
 words apart by itself.
 """
 
-from __future__ import annotations
-
 import copy
 from collections import Counter
 from collections.abc import Hashable

@@ -1,7 +1,5 @@
 """A family of reports from a user's file goes wherever ours go, with no line of the source changed."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

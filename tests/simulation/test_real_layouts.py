@@ -1,7 +1,5 @@
 """Files of ratings as distributors lay them out: each runs, or the error names the setting that it needs."""
 
-from __future__ import annotations
-
 import gzip
 import struct
 import subprocess

@@ -1,9 +1,6 @@
 """The verbs from Python, on ratings that a caller holds, and what a notebook shows of their results."""
 
-from __future__ import annotations
-
 import gc
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -102,11 +99,6 @@ def test_a_written_configuration_needs_the_ratings_again(tmp_path: Path) -> None
 def test_what_is_given_is_refused_in_one_line(given: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         run("blp-mf", **given)
-
-
-def test_a_part_that_there_is_not_is_an_error() -> None:
-    with pytest.raises(TypeError, match=r"no argument 'datset'; accepted: dataset, test, .*, evaluation$"):
-        run("blp-mf", datset=FRAME)  # type: ignore[call-arg]
 
 
 def test_own_ratings_need_no_split_in_the_configuration() -> None:
@@ -222,11 +214,6 @@ def test_data_frames_without_pandas_name_what_does(monkeypatch: pytest.MonkeyPat
     for held, instead in ((made, "predictions, traffic and rounds"), (RATINGS, "to_csv or to_sparse")):
         with pytest.raises(ModuleNotFoundError, match=f"pip install pandas, or use .*{instead}"):
             held.to_pandas()
-
-
-def test_the_mathematics_alone_imports_no_simulation() -> None:
-    code = "import dprec, sys; assert not [name for name in sys.modules if name.startswith('simulation')]"
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_run_is_a_small_table_and_data_frames(tiny: dict[str, Any]) -> None:

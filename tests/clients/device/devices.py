@@ -1,7 +1,5 @@
 """Folders of devices for tests, and a grid in this process, each of whose nodes is a device with a folder."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ Each test is an attack: a server asks devices with different profiles the same, 
 How long they take is the subject of `test_times.py`.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import warnings

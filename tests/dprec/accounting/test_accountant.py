@@ -1,7 +1,5 @@
 """The accountant: who lost what in which round, and the losses of all rounds together."""
 
-from __future__ import annotations
-
 import math
 from typing import get_args
 

@@ -1,7 +1,5 @@
 """What shuffled reports tell: bounds against exact divergences, single reports and users composed."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable

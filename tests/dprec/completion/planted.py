@@ -1,7 +1,5 @@
 """Ratings of a known low rank under a known mixture of Gaussians."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from dprec.completion import Observations

@@ -1,7 +1,5 @@
 """MoG-MF: expectation maximisation with point estimates, as published, and with uncertain factors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,6 +1,4 @@
-""""""
-
-from __future__ import annotations
+"""Settings and components: what they accept, how they are found, and what is beyond their papers."""
 
 import dataclasses
 import math
@@ -64,40 +62,23 @@ class Whole(Options):
 
 
 @pytest.mark.parametrize(
-    ("settings", "line"),
-    [
-        ({"size": 0}, "size: 0; accepted: at least 1"),
-        ({"size": 11}, "size: 11; accepted: at most 10"),
-        ({"share": 0}, "share: 0; accepted: greater than 0"),
-        ({"share": 1.0}, "share: 1.0; accepted: less than 1"),
-        ({"share": math.nan}, "share: nan; accepted: a finite number"),
-        ({"limit": math.inf}, "limit: inf; accepted: a finite number"),
-        ({"limit": -0.5}, "limit: -0.5; accepted: at least 0"),
-        ({"size": 10**400}, f"size: 1{'0' * 79}...; accepted: at most 10"),
-    ],
-)
-def test_bounds_hold_in_plain_python(settings: dict[str, float], line: str) -> None:
-    with pytest.raises(InputError) as caught:
-        Example(**settings)  # type: ignore[arg-type]
-    assert str(caught.value) == line
-
-
-@pytest.mark.parametrize(
     ("options", "settings", "line"),
     [
-        (BoundedLaplace, {"symbols": "256"}, "symbols: '256'; accepted: an integer"),
-        (BoundedLaplace, {"symbols": 2.5}, "symbols: 2.5; accepted: an integer"),
-        (BoundedLaplace, {"symbols": 2.0}, "symbols: 2.0; accepted: an integer"),
-        (BoundedLaplace, {"symbols": True}, "symbols: True; accepted: an integer"),
-        (BoundedLaplace, {"symbols": None}, "symbols: None; accepted: an integer"),
+        (Example, {"size": 0}, "size: 0; accepted: at least 1"),
+        (Example, {"size": 11}, "size: 11; accepted: at most 10"),
+        (Example, {"share": 0}, "share: 0; accepted: greater than 0"),
+        (Example, {"share": 1.0}, "share: 1.0; accepted: less than 1"),
+        (Example, {"share": math.nan}, "share: nan; accepted: a finite number"),
+        (Example, {"limit": math.inf}, "limit: inf; accepted: a finite number"),
+        (Example, {"limit": -0.5}, "limit: -0.5; accepted: at least 0"),
+        (Example, {"size": 10**400}, f"size: 1{'0' * 79}...; accepted: at most 10"),
+        *(
+            (Example, {"size": value}, f"size: {value!r}; accepted: an integer")
+            for value in ("256", 2.5, 2.0, True, None)
+        ),
         (PrivacyBudget, {"epsilon": "1"}, "epsilon: '1'; accepted: a number"),
         (PrivacyBudget, {"epsilon": False}, "epsilon: False; accepted: a number"),
-        (
-            PrivacyBudget,
-            {"epsilon": 1, "per": "planet"},
-            "per: 'planet'; accepted: 'rating', 'cell' or 'user'",
-        ),
-        (OneBit, {"link": "probit"}, "link: 'probit'; accepted: 'logistic' or 'gaussian'"),
+        (Example, {"unit": "planet"}, "unit: 'planet'; accepted: 'user' or 'item'"),
         (Raw, {"kind": "laplace"}, "kind: 'laplace'; accepted: 'none'"),
         (Example, {"name": 5}, "name: 5; accepted: text"),
         (Example, {"exact": 1}, "exact: 1; accepted: true or false"),
@@ -108,7 +89,7 @@ def test_bounds_hold_in_plain_python(settings: dict[str, float], line: str) -> N
         (Whole, {"table": [1]}, "table: [1]; accepted: an instance of ndarray"),
     ],
 )
-def test_types_and_words_hold_in_plain_python(
+def test_bounds_types_and_words_hold_in_plain_python(
     options: type[Options], settings: dict[str, Any], line: str
 ) -> None:
     with pytest.raises(SettingError) as caught:
@@ -158,7 +139,7 @@ def test_a_type_that_the_module_does_not_know_is_a_mistake_of_the_programmer() -
 
     @dataclass(frozen=True, kw_only=True)
     class Local(Options):
-        part: Hidden = option("A part.")
+        part: "Hidden" = option("A part.")
 
     with pytest.raises(TypeError, match=r"Local: name 'Hidden' is not defined; the types of its fields must"):
         Local(part=Hidden())
@@ -193,24 +174,8 @@ def test_settings_are_read() -> None:
         ),
         (PrivacyBudget, "{", "", "'{'; accepted: JSON"),
         (PrivacyBudget, "[]", "", "[]; accepted: a mapping of keys to values"),
-        (
-            WholeSettings,
-            '{"gradient": {}}',
-            "gradient.kind",
-            "missing; accepted: one-bit, one-bit-reduced, sampled-signs, full",
-        ),
-        (
-            WholeSettings,
-            '{"gradient": {"kind": true}}',
-            "gradient.kind",
-            "true; accepted: one-bit, one-bit-reduced, sampled-signs, full",
-        ),
-        (
-            WholeSettings,
-            '{"gradient": {"kind": "one-bit", "x": 1}}',
-            "gradient.x",
-            "an unknown key; accepted: kind",
-        ),
+        (WholeSettings, '{"gradient": {"kind": true}}', "gradient.kind", "true; accepted: one-bit, "),
+        (WholeSettings, '{"gradient": {"kind": "one-bit", "x": 1}}', "gradient.x", "an unknown key"),
         (KFold, '{"fold": 5}', "fold", "5; accepted: 0 to 4, with folds: 5"),
         (
             WholeSettings,
@@ -386,9 +351,8 @@ def test_a_component_is_found_by_its_kind(registry: Registry[Any]) -> None:
 
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.name)
 def test_an_unknown_kind_is_refused_with_the_known_ones(registry: Registry[Any]) -> None:
-    with pytest.raises(InputError) as caught:
+    with refused_at(registry.name) as caught:
         registry["no such thing"]
-    assert caught.value.where == registry.name
     assert caught.value.accepted == (", ".join(registry.kinds) or ELSEWHERE)
 
 

@@ -5,8 +5,6 @@ Digests of code from outside: what changes them, and what does not.
 Objects that travel to other processes: what arrives, and what is said where they cannot.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

@@ -3,8 +3,6 @@
 Rows of candidates and AlterEgos, there and back, and what is malformed.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

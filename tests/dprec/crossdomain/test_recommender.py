@@ -3,8 +3,6 @@
 Item-based prediction on numbers worked out by hand.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """X-Sim against an enumeration of every meta-path."""
 
-from __future__ import annotations
-
 from itertools import pairwise, product
 
 import numpy as np

@@ -3,8 +3,6 @@
 Times of ratings: where they stand, how they are written, and the splits by them.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path

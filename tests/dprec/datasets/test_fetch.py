@@ -1,7 +1,5 @@
 """Downloads, from a server on this machine."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import hashlib

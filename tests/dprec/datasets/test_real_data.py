@@ -1,7 +1,5 @@
 """The distributed files themselves, where this machine has them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What is written at one end is read at the other, and anything else is refused."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, replace
 from typing import Any
@@ -206,9 +204,8 @@ def changed(setup: Setup, key: str, value: Any) -> dict[str, Any]:
     ],
 )
 def test_a_damaged_value_is_named(setup: Setup, key: str, value: Any) -> None:
-    with pytest.raises(InputError) as caught:
+    with refused_at(f"population.json, setup.{key}"):
         read(changed(setup, key, value))
-    assert caught.value.where == f"population.json, setup.{key}"
 
 
 @pytest.mark.parametrize("key", ["mechanism", "privacy"])

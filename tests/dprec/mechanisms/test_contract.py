@@ -1,7 +1,5 @@
 """The contract of mechanisms, on every registered one."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

@@ -1,7 +1,5 @@
 """What papers derive of their mechanisms' noise, against the noise itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Mechanisms with a density of steps: unbiased, of the published variance, and not changed by the cutting."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

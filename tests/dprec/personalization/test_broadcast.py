@@ -3,8 +3,6 @@
 Tables of items from the predictions of a completion that states no uncertainty.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -3,8 +3,6 @@
 What the table of items tells of who rated what: guesses from an item that one person alone rated.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Partitions whose contributions are as large as they may be."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from dprec.private_als import TARGET_BITS, Contributions, StatisticsLayout

@@ -3,8 +3,6 @@
 What a user contributes to the statistics of the items, and how much of it anybody can change.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
 

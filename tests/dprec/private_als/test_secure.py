@@ -1,7 +1,5 @@
 """Secure aggregation of statistics: near the exact sums, with the noise that is claimed, within bounds."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Losses of integer weights and draws within a loss, against decimal arithmetic of 80 digits."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import fields
 from decimal import Context, Decimal

@@ -1,7 +1,5 @@
 """What the words of a device that stands by itself depend on."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

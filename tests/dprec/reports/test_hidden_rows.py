@@ -1,7 +1,5 @@
 """Reports that hide which items were rated: what they make up, and how far they are from the ratings."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 A secure sum: the plain total to the last bit, and nothing but uniform numbers before it is unmasked.
 """
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

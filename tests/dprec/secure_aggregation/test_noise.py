@@ -3,8 +3,6 @@
 Shares of noise: the distribution that the accounting assumes, drawn by comparing integers.
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

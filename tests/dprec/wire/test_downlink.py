@@ -3,8 +3,6 @@
 Lists of items come back as they were sent, whatever their lengths; malformed ones are refused.
 """
 
-from __future__ import annotations
-
 import zlib
 from typing import Any
 

@@ -5,8 +5,6 @@ What a network carries is counted from messages, visits and polls.
 The size of an onion is that of layers that are really sealed, and none of it says what is inside.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey

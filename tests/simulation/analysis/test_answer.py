@@ -1,7 +1,5 @@
 """The answer of a comparison and its grid: who is named for what is protected and whom one trusts."""
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -91,6 +89,7 @@ def test_what_is_protected_and_whom_one_trusts_is_never_mixed() -> None:
         lines("values", 1.0, "local", 0.8, 0.8, epsilon_per_user_max=1.0),
         lines("rating", 1.0, "local", 0.7, 0.7),
         whole("claims", 1.0, "local", 0.5, 0.5, status="claimed"),
+        whole("claims-alone", 1.0, "shuffle", 0.5, 0.5, status="claimed"),
         lines("plain", None, "central", 0.4, 0.4),
     )
     assert found == {

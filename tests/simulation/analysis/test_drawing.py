@@ -1,7 +1,5 @@
 """The drawing of one user's messages holds for every preset: its bytes are those that are charged."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """How far results are from what is reached with nothing sent."""
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any

@@ -4,8 +4,6 @@
 the documents, and drawn ones: odd, unfinished, with holes, ties, claims, and intervals that are missing.
 """
 
-from __future__ import annotations
-
 import csv
 import math
 import re

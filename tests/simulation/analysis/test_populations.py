@@ -1,7 +1,5 @@
 """From how many users on a protocol beats nothing sent, and the traffic of as many as one likes."""
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any
@@ -9,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.errors import InputError
 from simulation.analysis.populations import (
     check_population,
     courses,
@@ -19,6 +16,8 @@ from simulation.analysis.populations import (
 )
 from simulation.analysis.protocol_results import results_of
 from simulation.analysis.vocabulary import METRICS
+from tests.refusals import refused_at
+from tests.results import row
 
 RMSE = METRICS[0]
 BASELINE = 1.05
@@ -30,10 +29,7 @@ def lines(
     """A protocol with so many users as the keys, better than nothing sent by the values."""
     return [
         {
-            "name": name,
-            "epsilon": budget,
-            "fold": None,
-            "seed": 1,
+            **row(name, budget),
             "dataset": "synthetic",
             "population": str(users),
             "users": float(users),
@@ -155,5 +151,5 @@ def test_the_interval_holds_as_often_as_it_says(population: int) -> None:
 
 @pytest.mark.parametrize("population", [0, 0.5, -3, math.nan, math.inf])
 def test_what_is_no_population(population: float) -> None:
-    with pytest.raises(InputError, match="population"):
+    with refused_at("population"):
         check_population(population)

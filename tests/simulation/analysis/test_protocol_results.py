@@ -1,19 +1,15 @@
 """Which results of a comparison stand for the others."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dprec.errors import InputError
 from simulation.analysis.protocol_results import (
     _NEEDED,
-    ProtocolResult,
     at_reference,
     frontier,
     read_results,
@@ -21,19 +17,10 @@ from simulation.analysis.protocol_results import (
     reference_budget,
 )
 from simulation.analysis.vocabulary import METRICS
+from tests.refusals import refused_at
+from tests.results import result
 
 RMSE = METRICS[0]
-
-
-def result(name: str, spent: float, rmse: float, budget: float | None = 1.0) -> ProtocolResult:
-    row = {
-        "rmse": rmse,
-        "uplink_message_mean_per_user": spent,
-        "downlink_message_mean_per_user": 0.0,
-        "epsilon_per_rating": budget,
-        "epsilon_per_user_max": budget,
-    }
-    return ProtocolResult(name, budget, (row,))
 
 
 @given(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), min_size=1, max_size=12))
@@ -61,7 +48,7 @@ def test_analysis_is_imported_without_what_draws() -> None:
 def test_a_line_without_a_name_is_refused(tmp_path: Path) -> None:
     table = tmp_path / "comparison.csv"
     table.write_text("name,epsilon\nisgd,1.0\n,2.0\n")
-    with pytest.raises(InputError, match="line 3: name: nothing; accepted: the name of a protocol"):
+    with refused_at("comparison.csv, line 3: name"):
         read_rows(table)
 
 

@@ -1,7 +1,5 @@
 """Metrics, averages, and the words and numbers that every table, page and advice share."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

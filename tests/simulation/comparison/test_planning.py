@@ -1,7 +1,5 @@
 """The cells of a comparison: of its entries, of the baselines beside them, and of other populations."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 from typing import Any
@@ -9,7 +7,6 @@ from typing import Any
 import pytest
 import yaml
 
-from dprec.errors import InputError
 from simulation import compare
 from simulation.analysis.populations import courses
 from simulation.analysis.protocol_results import read_results
@@ -20,6 +17,7 @@ from simulation.configuration.presets import presets
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.protocols.base import BASELINES
 from tests.paths import CONFIGS
+from tests.refusals import refused_at
 
 PRESETS = {
     "clear": {"kind": "one-shot", "mechanism": {"kind": "none"}, "completion": {"kind": "mf", "rank": 2}},
@@ -101,7 +99,7 @@ def test_an_entry_composes_its_budgets(tmp_path: Path, comparison: dict[str, Any
     }
     comparison["match"] = {"epsilon": "rating"}
     source.write_text(yaml.safe_dump(comparison))
-    with pytest.raises(InputError, match="'pld' per rating"):
+    with refused_at("comparison.yaml: private: protocol.privacy.composition"):
         load_comparison(source)
 
 
@@ -130,7 +128,7 @@ def test_an_entry_may_be_the_path_of_a_configuration(tmp_path: Path, comparison:
     comparison["protocols"] = ["clear.yaml", named]
     assert {cell.protocol for cell in load(tmp_path, comparison).cells} == {"clear", "mine"}
     comparison["protocols"] = ["runs/one/absent.yaml"]
-    with pytest.raises(InputError, match=r"runs/one/absent\.yaml: No such file"):
+    with refused_at("absent.yaml"):
         load(tmp_path, comparison)
 
 
@@ -142,7 +140,7 @@ def test_an_entry_may_hold_its_protocol(tmp_path: Path, comparison: dict[str, An
     both = load(tmp_path, comparison).cells
     assert {cell.protocol for cell in both} == {"inline", "private"}
     comparison["protocols"] = [{**inline, "preset": "private"}]
-    with pytest.raises(InputError, match=r"protocols\[0\]\.protocol: a protocol beside a preset"):
+    with refused_at("pair.yaml: protocols[0].protocol"):
         load(tmp_path, comparison)
 
 
@@ -208,15 +206,13 @@ def entry(**changes: Any) -> dict[str, Any]:
 def test_what_is_refused_is_named_by_its_place(
     tmp_path: Path, comparison: dict[str, Any], change: dict[str, Any], where: str
 ) -> None:
-    with pytest.raises(InputError) as caught:
+    with refused_at(f"{tmp_path / 'pair.yaml'}{where and ': '}{where}"):
         load(tmp_path, {**comparison, **change})
-    assert caught.value.where == f"{tmp_path / 'pair.yaml'}{where and ': '}{where}"
-    assert "\n" not in str(caught.value)
 
 
 def test_a_run_is_not_a_comparison(tmp_path: Path, comparison: dict[str, Any]) -> None:
     load(tmp_path, comparison)
-    with pytest.raises(InputError, match=r"a run; accepted: a comparison's, or: dprec run .*clear\.yaml$"):
+    with refused_at("clear.yaml"):
         load_comparison(tmp_path / "clear.yaml")
 
 
@@ -361,7 +357,7 @@ def test_the_table_names_baselines_and_an_interrupted_comparison_goes_on(tmp_pat
     assert (folder / "comparison.csv").read_text() == table
     predictions = folder / "cells" / "nothing-sent-seed1" / "predictions.csv.gz"
     predictions.write_bytes(predictions.read_bytes()[:-1])
-    with pytest.raises(InputError, match=r"without .*nothing-sent-seed1.summary.json, --resume runs the"):
+    with refused_at("predictions.csv.gz"):
         compare(path, folder, resume=True, page=False)
     assert load_comparison(folder / "comparison.yaml").cells == load_comparison(path).cells
 

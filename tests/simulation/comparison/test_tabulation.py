@@ -1,7 +1,5 @@
 """Columns of comparison.csv: how much better than nothing sent, with an interval over users."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -15,6 +13,7 @@ from simulation.analysis.protocol_results import results_of
 from simulation.analysis.vocabulary import METRICS
 from simulation.comparison.tabulation import UserErrors, with_user_intervals
 from simulation.storage.directories import cell_key
+from tests.results import row
 
 USERS, RATINGS = 300, 8
 Errors = dict[str, UserErrors]
@@ -27,17 +26,8 @@ def errors_of(errors: np.ndarray, users: int = USERS) -> UserErrors:
 
 
 def line(name: str, seed: int, errors: np.ndarray, **changes: Any) -> dict[str, Any]:
-    return {
-        "name": name,
-        "epsilon": None,
-        "fold": None,
-        "seed": seed,
-        "dataset": "stars",
-        "items": 9,
-        "rmse": float(np.sqrt((errors**2).mean())),
-        "mae": float(np.abs(errors).mean()),
-        **changes,
-    }
+    means = {"rmse": float(np.sqrt((errors**2).mean())), "mae": float(np.abs(errors).mean())}
+    return {**row(name, None), "seed": seed, **means, **changes}
 
 
 def of_two(seeds: int, shift: float, noise: float) -> tuple[list[dict[str, Any]], Errors, np.ndarray]:

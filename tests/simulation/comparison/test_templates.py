@@ -11,6 +11,7 @@ from dprec.errors import InputError
 from simulation import compare
 from simulation.comparison.planning import load_comparison
 from simulation.comparison.running import run_comparison
+from tests.refusals import refused_at
 
 HOLDOUT = {"kind": "holdout", "test_fraction": 0.2}
 
@@ -99,13 +100,13 @@ def test_what_does_not_suit_the_ratings_is_left_out_with_its_baselines(ratings: 
 
 
 def test_its_own_ratings_must_suit_every_protocol(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="x-map: dataset: ratings of one domain"):
+    with refused_at("comparison: x-map: dataset"):
         run_comparison(load_comparison(small()), tmp_path / "out")
 
 
 def test_a_comparison_without_any_protocol_that_suits_is_refused(ratings: Path, tmp_path: Path) -> None:
     comparison = load_comparison(small(protocols=["x-map"]), [dataset_override(ratings)])
-    with pytest.raises(InputError, match="none suits the ratings"):
+    with refused_at("protocols"):
         run_comparison(comparison, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -137,7 +138,7 @@ def test_a_refusal_names_the_file_of_ratings_first(
 def test_unreadable_ratings_are_an_error_and_leave_nothing_out(tmp_path: Path) -> None:
     path = tmp_path / "bad.csv"
     path.write_text("user,item,rating\nu,i,many\n")
-    with pytest.raises(InputError, match=r"bad\.csv"):
+    with refused_at("bad.csv, line 2"):
         run_comparison(load_comparison(str(path)), tmp_path / "out")
 
 

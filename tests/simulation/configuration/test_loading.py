@@ -1,7 +1,5 @@
 """User-defined components in configurations: as ``module:Class`` and as instances."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,9 +29,8 @@ def test_a_comparison_is_not_a_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["missing.yaml", "."])
 def test_what_cannot_be_read_is_refused(tmp_path: Path, path: str) -> None:
-    with pytest.raises(InputError) as caught:
+    with refused_at(str(tmp_path / path)):
         load(tmp_path / path)
-    assert caught.value.where == str(tmp_path / path)
 
 
 @pytest.mark.parametrize("key", ["2020-01-01", "1", "null", "true", "1.5", ".nan", "!!binary aGk="])
@@ -145,7 +142,7 @@ def test_overrides_reach_into_components(own: dict[str, Any]) -> None:
 
 def test_a_configuration_is_made_from_plain_values(tiny: dict[str, Any]) -> None:
     assert RunConfig(**tiny) == load(tiny)
-    with pytest.raises(InputError, match=r"^configuration: seed: -1; accepted: at least 0$"):
+    with refused_at("configuration: seed"):
         RunConfig(**{**tiny, "seed": -1})
 
 

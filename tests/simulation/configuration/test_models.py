@@ -44,15 +44,7 @@ def refused(values: dict[str, Any], override: str | None = None) -> InputError:
     ("override", "accepted"),
     [
         ("unknown=1", "name, seed, dataset, split, binarization, protocol, simulation, evaluation"),
-        ("dataset.unknown=1", "kind, users, items"),
-        ("split.unknown=1", "kind, test_fraction"),
-        ("protocol.unknown=1", "kind, privacy, mechanism, completion"),
-        ("protocol.privacy.unknown=1", "epsilon, per"),
-        ("protocol.mechanism.unknown=1", "kind, symbols"),
-        ("protocol.completion.unknown=1", "kind, rank, iterations"),
-        ("simulation.unknown=1", "backend, workers, users_per_node"),
         ("simulation.faults.unknown=1", "dropout, straggle, corrupt"),
-        ("evaluation.unknown=1", "top_k, relevant_from"),
         ("evaluation.simulation=1", "top_k, relevant_from"),
         ("dataset.mechanism={kind: none}", "kind, users, items"),
         ("protocol.privacy.privacy={}", "epsilon, per"),
@@ -69,45 +61,29 @@ def test_unknown_keys_are_refused_at_every_level(tiny: dict[str, Any], override:
     ("override", "found", "accepted"),
     [
         ("seed=1.5", "1.5", "an integer"),
-        ("seed=true", "true", "an integer"),
         ('seed="1"', "'1'", "an integer"),
         ("seed=-1", "-1", "at least 0"),
         ("seed=", "null", "an integer"),
-        ("name=", "null", "text"),
         ("name=5", "5", "text"),
         ("name=../x", "'../x'", "text that matches '^[A-Za-z0-9][A-Za-z0-9._-]*$'"),
         ("dataset=synthetic", "'synthetic'", "a mapping of keys to values"),
-        ("dataset=", "null", "a mapping of keys to values"),
-        ("dataset=[]", "[]", "a mapping of keys to values"),
-        ("dataset.users=0", "0", "at least 1"),
         ("dataset.users=40.0", "40.0", "an integer"),
         ("dataset.users={kind: mf}", "{'kind': 'mf'}", "an integer"),
-        ("dataset.noise=.nan", "nan", "a finite number"),
         ("split.test_fraction=1", "1", "less than 1"),
         ("split.test_fraction=a fifth", "'a fifth'", "a number"),
-        ("protocol=one-shot", "'one-shot'", "a mapping of keys to values"),
-        ("protocol.privacy=1.0", "1.0", "a mapping of keys to values"),
         ("protocol.privacy.epsilon=0", "0", "greater than 0"),
-        ("protocol.privacy.epsilon=-0.5", "-0.5", "greater than 0"),
         ("protocol.privacy.epsilon=.nan", "nan", "a finite number"),
-        ("protocol.privacy.epsilon=.inf", "inf", "a finite number"),
         ("protocol.privacy.epsilon=1e400", "inf", "a finite number"),
         ('protocol.privacy.epsilon="1"', "'1'", "a number"),
         ("protocol.privacy.epsilon=true", "true", "a number"),
         ("protocol.privacy.epsilon=", "null", "a number"),
         ("protocol.privacy.per=item", "'item'", "'rating', 'cell' or 'user'"),
-        ("protocol.mechanism=none", "'none'", "a mapping of keys to values"),
         ("protocol.mechanism.symbols=1", "1", "at least 2"),
         ("protocol.mechanism.symbols=65537", "65537", "at most 65536"),
-        ("protocol.completion.rank=0", "0", "at least 1"),
-        ("simulation=local", "'local'", "a mapping of keys to values"),
         ("simulation.backend=dask", "'dask'", "'ray' or 'local'"),
-        ("simulation.workers=0", "0", "at least 1"),
         ("simulation.users_per_node=0", "0", "at least 1, or 'auto' or 'all'"),
         ("simulation.users_per_node=some", "'some'", "an integer, or 'auto' or 'all'"),
         ("simulation.faults.dropout=1.5", "1.5", "at most 1"),
-        ("evaluation.top_k=0", "0", "at least 1"),
-        ("evaluation.relevant_from=.nan", "nan", "a finite number"),
         ("evaluation.top_k=[10]", "[10]", "an integer"),
         ("protocol.mechanism.kind=", "null", None),
         ("protocol.mechanism.symbols=" + "9" * 400, "9" * 80 + "...", "at most 65536"),
@@ -125,17 +101,10 @@ def test_wrong_values_name_their_key(
     assert "Input" not in error.accepted
 
 
-@pytest.mark.parametrize("key", ["name", "dataset", "split", "protocol"])
-def test_a_missing_key_is_named(tiny: dict[str, Any], key: str) -> None:
-    del tiny[key]
-    error = refused(tiny)
-    assert (error.where, error.found) == (f"FILE: {key}", "missing")
-    assert error.accepted.endswith(".")
-
-
 @pytest.mark.parametrize(
     ("override", "key"),
     [
+        *((None, key) for key in ("name", "dataset", "split", "protocol")),
         ("dataset={kind: movielens-100k}", "dataset.path"),
         ("split={kind: predefined}", "split.fold"),
         ("protocol.privacy={per: user}", "protocol.privacy.epsilon"),
@@ -145,7 +114,9 @@ def test_a_missing_key_is_named(tiny: dict[str, Any], key: str) -> None:
         ("protocol.mechanism={}", "protocol.mechanism.kind"),
     ],
 )
-def test_a_missing_setting_of_a_component_is_named(tiny: dict[str, Any], override: str, key: str) -> None:
+def test_a_missing_key_is_named(tiny: dict[str, Any], override: str | None, key: str) -> None:
+    if override is None:
+        del tiny[key]
     error = refused(tiny, override)
     assert (error.where, error.found) == (f"FILE: {key}", "missing")
 
@@ -204,14 +175,6 @@ def test_a_configuration_survives_its_own_yaml(preset: dict[str, Any]) -> None:
     again = parse_config(parse_yaml(config.to_yaml(), "again"))
     assert again == config
     assert again.to_yaml() == config.to_yaml()
-
-
-@pytest.mark.parametrize(
-    "name", ["1e5", "5e-3", "1e5.", "123", "null", "yes", "0x10", "1_000", "2020-01-01", "1.5"]
-)
-def test_names_that_look_like_numbers_stay_names(tiny: dict[str, Any], name: str) -> None:
-    config = parse_config({**tiny, "name": name})
-    assert parse_config(parse_yaml(config.to_yaml(), "again")).name == name
 
 
 def test_paths_are_written_so_that_they_work_from_anywhere(
@@ -342,30 +305,10 @@ def test_whatever_is_wrong_is_said_in_plain_words(group: Group) -> None:
 def test_a_typing_error_is_answered_with_the_keys_of_that_component(
     registry: Registry[Any], component: type[Options]
 ) -> None:
-    with pytest.raises(InputError) as caught:
+    with refused_at("FILE: part.zzz") as caught:
         validated(holder(one_of(registry)), {"part": {**required(component), "zzz": 1}}, "FILE")
-    assert caught.value.where == "FILE: part.zzz"
     assert caught.value.found == "an unknown key"
     assert caught.value.accepted == ", ".join(field_names(component))
-
-
-@pytest.mark.parametrize("kind", ["trusted-server", "gradient-perturbation", "one-shot"])
-def test_the_one_bit_completions_keys_are_not_those_of_the_one_bit_gradient(
-    tiny: dict[str, Any], kind: str
-) -> None:
-    tiny["protocol"] = {
-        "kind": kind,
-        "privacy": {"epsilon": 1.0},
-        "completion": {"kind": "one-bit", "zzz": 1},
-    }
-    if kind == "trusted-server":
-        tiny["protocol"]["perturbation"] = {"kind": "output"}
-    if kind == "one-shot":
-        tiny["protocol"]["mechanism"] = {"kind": "bounded-laplace"}
-    with pytest.raises(InputError) as caught:
-        validated(RunConfig, tiny, "FILE")
-    assert caught.value.where == "FILE: protocol.completion.zzz"
-    assert caught.value.accepted.startswith("kind, link, sigma, alpha, rank")
 
 
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.name)
@@ -389,9 +332,8 @@ def test_an_unknown_kind_is_answered_with_the_kinds_of_that_registry(registry: R
 def test_the_nearest_name_is_offered(
     tiny: dict[str, Any], change: dict[str, Any], where: str, meant: str
 ) -> None:
-    with pytest.raises(InputError) as caught:
+    with refused_at(f"FILE: {where}") as caught:
         validated(RunConfig, {**tiny, **change}, "FILE")
-    assert caught.value.where == f"FILE: {where}"
     assert caught.value.accepted.endswith(f"; did you mean {meant}?")
 
 

@@ -1,7 +1,5 @@
 """Presets by name from anywhere; published names hold the settings of the papers."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import re
@@ -45,11 +43,6 @@ def test_a_preset_is_found_by_its_name() -> None:
     assert load("blp-mf", ["seed=5"]).seed == 5
 
 
-@pytest.mark.parametrize("name", [name for name in presets.presets() if name.startswith("compare-")])
-def test_every_comparison_that_ships_can_be_planned(name: str) -> None:
-    assert load_comparison(name).config.name == name
-
-
 def test_a_comparison_and_its_entries_are_found_by_name(elsewhere: Path) -> None:
     own = {
         "dataset": {"kind": "synthetic"},
@@ -73,7 +66,7 @@ def test_what_is_neither_is_refused_with_the_nearest_names() -> None:
         find_configuration("blpmf")
     assert (caught.value.where, caught.value.found) == ("blpmf", "neither a file nor a preset")
     assert "blp-mf" in caught.value.accepted
-    with pytest.raises(InputError, match="see dprec list presets"):
+    with refused_at("/somewhere/0123456789.yaml"):
         find_configuration("/somewhere/0123456789.yaml")
 
 
@@ -212,46 +205,33 @@ def test_sources_are_references() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "problem"),
+    ("content", "line", "found"),
     [
-        ("a: 1\nb: [1, 2\n", 3, "expected ',' or ']'"),
-        ("a:\n\t- b\n", 2, "cannot start any token"),
-        ("a: 1\nb: {c: 1, c: 2}\n", 2, "the key 'c' twice"),
-        ("a: 1\nb: 2\na: 3\n", 3, "the key 'a' twice"),
-        ("a: &x 1\nb: *x\n", 2, "an alias, which is not supported"),
-        ("a: 1\n---\nb: 2\n", 2, "another document"),
-        ("? [a, b]\n: 1\n", 1, "unhashable key"),
-        ("a: !!python/object/apply:os.system ['true']\n", 1, "could not determine a constructor"),
+        (b"a: 1\nb: [1, 2\n", 3, "expected ',' or ']'"),
+        (b"a:\n\t- b\n", 2, "cannot start any token"),
+        (b"a: 1\nb: {c: 1, c: 2}\n", 2, "the key 'c' twice"),
+        (b"a: 1\nb: 2\na: 3\n", 3, "the key 'a' twice"),
+        (b"a: &x 1\nb: *x\n", 2, "an alias, which is not supported"),
+        (b"a: 1\n---\nb: 2\n", 2, "another document"),
+        (b"? [a, b]\n: 1\n", 1, "unhashable key"),
+        (b"a: !!python/object/apply:os.system ['true']\n", 1, "could not determine a constructor"),
+        (b"", None, "nothing"),
+        (b"- a\n- b\n", None, "a list"),
+        (b"7", None, "a value"),
+        (b"\xff\xfe\x00", None, "not UTF-8 text"),
+        (b"a: \x01", None, "unacceptable character"),
+        (b"[" * 5000, None, "recursion"),
+        (b"seed: " + b"9" * 5000, None, "4300 digits"),
     ],
 )
-def test_bad_yaml_is_refused_with_its_line(tmp_path: Path, text: str, line: int, problem: str) -> None:
-    file = tmp_path / "bad.yaml"
-    file.write_text(text)
-    with pytest.raises(InputError) as caught:
-        load(file)
-    assert caught.value.where == f"{file}, line {line}"
-    assert problem in caught.value.found
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("content", "found"),
-    [
-        (b"", "nothing"),
-        (b"- a\n- b\n", "a list"),
-        (b"7", "a value"),
-        (b"\xff\xfe\x00", "not UTF-8 text"),
-        (b"a: \x01", "unacceptable character"),
-        (b"[" * 5000, "recursion"),
-        (b"seed: " + b"9" * 5000, "4300 digits"),
-    ],
-)
-def test_what_is_no_mapping_is_refused(tmp_path: Path, content: bytes, found: str) -> None:
+def test_what_is_no_mapping_in_yaml_is_refused(
+    tmp_path: Path, content: bytes, line: int | None, found: str
+) -> None:
     file = tmp_path / "bad.yaml"
     file.write_bytes(content)
     with pytest.raises(InputError) as caught:
-        read_yaml(file)
-    assert str(file) in caught.value.where
+        load(file)
+    assert caught.value.where == f"{file}, line {line}" if line else str(file) in caught.value.where
     assert found in caught.value.found
     assert "\n" not in str(caught.value)
 
@@ -262,7 +242,7 @@ def test_exponents_are_numbers() -> None:
 
 def test_dumped_yaml_is_read_back_unchanged() -> None:
     values = {
-        "text": ["1e5", "1", "-1e+5", "~"],
+        "text": ["1e5", "1", "-1e+5", "~", "1e5.", "yes", "0x10", "1_000", "2020-01-01"],
         "numbers": [1e5, 1e-7, 1, math.pi],
         "nothing": None,
         "ü": "é",
@@ -285,9 +265,8 @@ def test_dumped_yaml_is_read_back_unchanged() -> None:
     ],
 )
 def test_a_bad_override_is_refused(tiny: dict[str, Any], override: str, where: str) -> None:
-    with pytest.raises(InputError) as caught:
+    with refused_at(where):
         apply_override(tiny, override)
-    assert caught.value.where == where
 
 
 def test_nested_mappings_are_flattened() -> None:

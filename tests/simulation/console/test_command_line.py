@@ -142,59 +142,39 @@ def test_a_tracker_that_is_not_installed_is_refused_before_anything_is_written(
 
 
 @pytest.mark.parametrize(
-    ("override", "parts"),
+    ("override", "where"),
     [
-        ("sead=1", ["tiny.yaml: sead: an unknown key"]),
-        ("protocol.privacy.epsilon=50", ["protocol.privacy.epsilon: 50 per rating", "at most 20"]),
-        ("protocol.privacy.epsilon=1e-300", ["protocol.privacy.epsilon: 1e-300", "a larger epsilon"]),
-        ("protocol.privacy.per=cell", ["protocol.privacy.per: 'cell'", "'rating' or 'user'"]),
-        ("protocol.privacy=null", ["protocol.privacy: none, with mechanism bounded-laplace", "an epsilon"]),
-        ("protocol.mechanism={kind: none}", ["protocol.privacy: an epsilon, with mechanism none"]),
-        ("protocol.completion.rank=1000", ["protocol.completion.rank: 1000", "less than 30"]),
-        (
-            "protocol.completion={kind: calibrated, histogram: [1, 0, 1, 1, 1]}",
-            [".histogram[1]: 0;", "than 0"],
-        ),
-        ("protocol.completion={kind: calibrated, histogram: [1, 1]}", ["2 shares", "a scale of 5 levels"]),
-        (
-            "protocol.completion={kind: calibrated, histogram: nothing}",
-            [".histogram: 'nothing'", "'netflix'"],
-        ),
-        (
-            "protocol.mechanism={kind: threshold-bit, other_thresholds: 1}",
-            ["other_thresholds: 1;", "less than 1"],
-        ),
-        ("protocol.mechanism={kind: threshold-bit, threshold: 9}", ["threshold: 9", "above 1 and at most 5"]),
-        (
-            "dataset={kind: csv, path: nowhere.csv, items: {path: 1}}",
-            ["dataset.items.path: 1; accepted: text"],
-        ),
-        (
-            "dataset={kind: synthetic, users: 1, items: 30, ratings: 20}",
-            ["ratings: users x items = 1 x 30", "at least 2 of each"],
-        ),
-        ("dataset.ratings=1201", ["dataset.ratings: 1201", "at most users x items = 1200"]),
-        ("split={kind: predefined, fold: u1}", ["split.fold: 'u1'", "k-fold or holdout"]),
-        ("split={kind: k-fold, folds: 5, fold: 5}", ["split.fold: 5", "0 to 4"]),
-        ("split={kind: leave-n-per-user, count: 99}", ["split: leave-n-per-user leaves no test ratings"]),
-        ("dataset={kind: movielens-100k, path: /nowhere}", ["/nowhere: no such file"]),
-        ("dataset={kind: movielens-100k, path: ''}", ["dataset.path: an empty name"]),
-        ("evaluation.relevant_from=6", ["evaluation.relevant_from: 6", "a rating from 1 to 5"]),
-        ("seed", ["--set: 'seed'", "dotted.key=value"]),
-        ("seed=[", ["--set seed, line 1"]),
-        (
-            "dataset={kind:csv, path: x.csv}",
-            ["--set dataset: '{kind:csv, path: x.csv}'", "a space after a colon: kind: csv"],
-        ),
+        ("sead=1", "tiny.yaml: sead"),
+        ("protocol.privacy.epsilon=50", "protocol.privacy.epsilon"),
+        ("protocol.privacy.epsilon=1e-300", "protocol.privacy.epsilon"),
+        ("protocol.privacy.per=cell", "protocol.privacy.per"),
+        ("protocol.privacy=null", "protocol.privacy"),
+        ("protocol.mechanism={kind: none}", "protocol.privacy"),
+        ("protocol.completion.rank=1000", "protocol.completion.rank"),
+        ("protocol.completion={kind: calibrated, histogram: [1, 0, 1, 1, 1]}", "completion.histogram[1]"),
+        ("protocol.completion={kind: calibrated, histogram: [1, 1]}", "completion.histogram"),
+        ("protocol.completion={kind: calibrated, histogram: nothing}", "completion.histogram"),
+        ("protocol.mechanism={kind: threshold-bit, other_thresholds: 1}", "mechanism.other_thresholds"),
+        ("protocol.mechanism={kind: threshold-bit, threshold: 9}", "mechanism.threshold"),
+        ("dataset={kind: csv, path: nowhere.csv, items: {path: 1}}", "dataset.items.path"),
+        ("dataset={kind: synthetic, users: 1, items: 30, ratings: 20}", "ratings"),
+        ("dataset.ratings=1201", "dataset.ratings"),
+        ("split={kind: predefined, fold: u1}", "split.fold"),
+        ("split={kind: k-fold, folds: 5, fold: 5}", "split.fold"),
+        ("split={kind: leave-n-per-user, count: 99}", "split"),
+        ("dataset={kind: movielens-100k, path: /nowhere}", "/nowhere"),
+        ("dataset={kind: movielens-100k, path: ''}", "dataset.path"),
+        ("evaluation.relevant_from=6", "evaluation.relevant_from"),
+        ("seed", "--set"),
+        ("seed=[", "--set seed, line 1"),
+        ("dataset={kind:csv, path: x.csv}", "--set dataset"),
     ],
 )
 def test_a_bad_configuration_is_one_line(
-    dprec: Any, config: Path, tmp_path: Path, override: str, parts: list[str]
+    dprec: Any, config: Path, tmp_path: Path, override: str, where: str
 ) -> None:
     line = one_line(dprec("run", config, "-o", tmp_path / "run", "--set", override), 2)
-    for part in parts:
-        assert part in line
-    assert "; accepted: " in line
+    assert f"{where}: " in line.partition("; accepted: ")[0]
     assert not (tmp_path / "run").exists()
 
 
@@ -218,31 +198,6 @@ def run_movielens(dprec: Any, config: Path, tmp_path: Path, train: list[str], te
     return finished
 
 
-@pytest.mark.parametrize(
-    ("train", "parts"),
-    [
-        ([*TRAIN, "3\t3"], ["u1.base, line 6"]),
-        ([*TRAIN, "3\t3\t"], ["u1.base, line 6"]),
-        ([*TRAIN, "3\t3\t6\t0"], ["u1.base, line 6", "rating 6", "one of 1, 2, 3, 4, 5"]),
-        ([*TRAIN, "3\t3\t2.5\t0"], ["u1.base, line 6", "2.5"]),
-        ([*TRAIN, "3\t3\tnan\t0"], ["u1.base, line 6", "nan"]),
-        ([*TRAIN, "3\t3\tfive\t0"], ["u1.base, line 6", "five"]),
-        (
-            [*TRAIN, "1\t1\t4\t0"],
-            ["u1.base, line 6", "user 1 rates item 1 a second time", "duplicates: last"],
-        ),
-        ([], ["u1.base"]),
-        (["7\t1\t3\t0", "8\t2\t4\t0"], ["u1.test"]),
-    ],
-)
-def test_bad_data_are_one_line_with_file_and_line(
-    dprec: Any, config: Path, tmp_path: Path, train: list[str], parts: list[str]
-) -> None:
-    line = one_line(run_movielens(dprec, config, tmp_path, train, TEST), 2)
-    for part in parts:
-        assert part in line
-
-
 def test_users_and_items_that_occur_in_the_test_ratings_only_are_counted(
     dprec: Any, config: Path, tmp_path: Path
 ) -> None:
@@ -253,15 +208,6 @@ def test_users_and_items_that_occur_in_the_test_ratings_only_are_counted(
     assert (dataset["users_only_in_test"], dataset["items_only_in_test"]) == (1, 1)
     rows = (tmp_path / "run" / "traffic.csv").read_text().splitlines()
     assert rows[-1].startswith("9,0,0,")
-
-
-def test_a_missing_file_of_a_fold_is_one_line(dprec: Any, config: Path, tmp_path: Path) -> None:
-    movielens(tmp_path / "data", TRAIN, TEST)
-    (tmp_path / "data" / "u1.test").unlink()
-    data = f"dataset={{kind: movielens-100k, path: {tmp_path / 'data'}}}"
-    split = "split={kind: predefined, fold: u1}"
-    line = one_line(dprec("run", config, "-o", tmp_path / "run", "--set", data, "--set", split), 2)
-    assert "u1.test" in line
 
 
 @pytest.mark.parametrize(
@@ -294,11 +240,6 @@ def test_no_arguments_show_the_help(dprec: Any) -> None:
     assert "Usage:" in finished.err + finished.out
     assert "Commands:" in finished.err + finished.out
     assert dprec("--help").code == 0
-
-
-def test_a_directory_that_holds_a_run_is_one_line(dprec: Any, config: Path, tmp_path: Path) -> None:
-    assert dprec("run", config, "-o", tmp_path / "run", "--quiet", "--no-page").code == 0
-    assert str(tmp_path / "run") in one_line(dprec("run", config, "-o", tmp_path / "run", "--quiet"), 2)
 
 
 def test_a_resumed_run_that_has_not_begun_says_so(
@@ -460,10 +401,6 @@ def test_a_description_as_json_holds_overrides(dprec: Any) -> None:
 
 def test_without_a_name_the_presets_are_described_in_a_line_each(dprec: Any) -> None:
     assert dprec("describe").out == dprec("list", "presets").out != ""
-
-
-def test_an_unknown_name_is_refused_with_the_most_similar_presets(dprec: Any) -> None:
-    assert "blp-mog-mf" in one_line(dprec("describe", "blp-mg-mf"), 2)
 
 
 def test_a_component_is_described(dprec: Any) -> None:

@@ -1,7 +1,5 @@
 """`dprec describe --draw`: what leaves a device, as text and as SVG."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from xml.etree import ElementTree
 

@@ -1,7 +1,5 @@
 """What ends a command from outside: SIGTERM ends it as Ctrl-C does, and it says how to go on."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

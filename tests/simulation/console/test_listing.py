@@ -1,7 +1,5 @@
 """What `dprec ls` and `dprec diff` print."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -10,23 +10,11 @@ from rich.console import Console
 
 from simulation.console.results import comparison_answer, comparison_tables, print_tables
 from simulation.console.terminal import Column, fitted
+from tests.results import row as made_up
 
 
 def row(name: str, seed: int, **accuracy: Any) -> dict[str, Any]:
-    return {
-        "name": name,
-        "epsilon": 1.0,
-        "seed": seed,
-        "dataset": "synthetic",
-        "items": 5,
-        "epsilon_per_rating": 1.0,
-        "epsilon_per_user_max": 4.0,
-        "uplink_message_mean_per_user": 10.0,
-        "downlink_message_mean_per_user": 20.0,
-        "trusts_server": False,
-        "hides_rated_items": False,
-        **accuracy,
-    }
+    return {**made_up(name), "seed": seed, "items": 5, "epsilon_per_user_max": 4.0, **accuracy}
 
 
 def texts(cells: Iterable[Any]) -> list[str]:

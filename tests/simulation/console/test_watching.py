@@ -1,7 +1,5 @@
 """The server that shows a comparison while it runs: this machine, this directory, and nothing else."""
 
-from __future__ import annotations
-
 import http.client
 import os
 import socket

@@ -1,7 +1,5 @@
 """A deployed run, with devices in this process: its run directory is that of the simulation."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +16,7 @@ from simulation.deployment.server_folder import Enrolled, read_enrolment, with_n
 from simulation.deployment.serving import bounded_pulls, serve, server_app
 from simulation.pages import report
 from simulation.storage.run_files import read_run
+from tests.refusals import refused_at
 from tests.simulation.deployment.pilots import BLP, PG, USERS, grid_of, pilot
 
 BYTES = [f"{way}link_{what}_bytes" for way in ("up", "down") for what in ("payload", "message")]
@@ -84,7 +83,7 @@ def test_a_folder_of_another_protocol_is_refused(tmp_path: Path, changed: str) -
     path.write_text(
         path.read_text().replace("1.0", "1.5", 1) + ("31\n" if changed == "catalogue.txt" else "")
     )
-    with pytest.raises(InputError, match=r"deployment\.json"):
+    with refused_at("server: config.yaml, catalogue.txt and deployment.json"):
         serve(grid, server, tmp_path / "out")
 
 

@@ -1,7 +1,5 @@
 """How long grids wait: for no failed node, for no silent one for ever, and for devices until a deadline."""
 
-from __future__ import annotations
-
 import platform
 import shutil
 from collections.abc import Callable, Iterable, Iterator

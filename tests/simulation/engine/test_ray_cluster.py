@@ -1,7 +1,5 @@
 """Which Ray a run uses, what its nodes compute with, and that one that does not work ends the run."""
 
-from __future__ import annotations
-
 import platform
 import signal
 import socket
@@ -84,40 +82,20 @@ def test_what_is_no_address_is_named(starts: Starts, monkeypatch: pytest.MonkeyP
     assert starts == []
 
 
-def test_an_address_without_a_cluster_is_named(starts: Starts, monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-    monkeypatch.setenv(ADDRESS, address)
-    with (
-        pytest.raises(InputError, match=rf"^RAY_ADDRESS: {address} \(.*refused\); accepted: "),
-        connected_to_ray(1),
-    ):
-        pass
-    assert starts == []
-
-
-def test_what_is_no_ray_at_an_address_is_named(starts: Starts, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("listens", "found"), [(False, ".*refused"), (True, ".* there is no Ray cluster")])
+def test_an_address_without_a_cluster_is_named(
+    starts: Starts, monkeypatch: pytest.MonkeyPatch, listens: bool, found: str
+) -> None:
     monkeypatch.setattr(ray_cluster, "_CONNECT_SECONDS", 0.2)
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        address = f"127.0.0.1:{silent.getsockname()[1]}"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
         monkeypatch.setenv(ADDRESS, address)
-        message = (
-            rf"^RAY_ADDRESS: {address} \(what listens there is no Ray cluster\); accepted: HOST:PORT of "
-        )
+        if not listens:
+            server.close()
+        message = rf"^RAY_ADDRESS: {address} \({found}\); accepted: HOST:PORT of "
         with pytest.raises(InputError, match=message), connected_to_ray(1):
             pass
     assert starts == []
-
-
-def test_a_cluster_that_is_looked_up_and_absent_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_arguments: Any, **_options: Any) -> None:
-        raise ConnectionError("Could not find any\nrunning Ray instance.")
-
-    monkeypatch.setenv(ADDRESS, "auto")
-    monkeypatch.setattr(ray, "init", refuse)
-    message = r"^RAY_ADDRESS: auto \(Could not find any running Ray instance\.\); accepted: "
-    with pytest.raises(InputError, match=message), connected_to_ray(1):
-        pass
 
 
 def test_a_cluster_with_another_python_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,14 +110,25 @@ def test_a_cluster_with_another_python_is_named_in_one_line(monkeypatch: pytest.
         pass
 
 
-@pytest.mark.parametrize("kind", [ValueError, Exception])
-def test_a_ray_that_refuses_ends_the_run(kind: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("address", "kind", "refusal", "line"),
+    [
+        ("auto", ConnectionError, InputError, r"^RAY_ADDRESS: auto \(no such thing\); accepted: "),
+        (None, ValueError, RunError, "^Ray did not start: no such thing$"),
+        (None, Exception, RunError, "^Ray did not start: no such thing$"),
+    ],
+)
+def test_a_ray_that_refuses_ends_the_run(
+    monkeypatch: pytest.MonkeyPatch, address: str | None, kind: type[Exception], refusal: Any, line: str
+) -> None:
     def refuse(*_arguments: Any, **_options: Any) -> None:
         raise kind("no\nsuch thing")
 
     monkeypatch.delenv(ADDRESS, raising=False)
+    if address:
+        monkeypatch.setenv(ADDRESS, address)
     monkeypatch.setattr(ray, "init", refuse)
-    with pytest.raises(RunError, match=r"^Ray did not start: no such thing$"), connected_to_ray(1):
+    with pytest.raises(refusal, match=line), connected_to_ray(1):
         pass
 
 

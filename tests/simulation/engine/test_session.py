@@ -1,7 +1,5 @@
 """One simulation at a time in a process, whose identity is Flower's."""
 
-from __future__ import annotations
-
 import ast
 import gc
 import threading

@@ -93,15 +93,6 @@ def test_the_folder_of_another_process_is_kept_until_it_is_killed() -> None:
         assert not folder.exists()
 
 
-def test_the_folder_of_another_process_is_deleted_by_it() -> None:
-    with another_process() as (owner, folder):
-        clear_abandoned()
-        assert (folder / "run" / "items.npy").exists()
-        owner.communicate()
-        assert owner.returncode == 0
-    assert not folder.exists()
-
-
 def test_own_folders_are_kept() -> None:
     with temporary_folder() as first, temporary_folder() as second:
         assert first.exists()

@@ -1,7 +1,5 @@
 """A page in headless Chromium, through the WebDriver protocol."""
 
-from __future__ import annotations
-
 import base64
 import json
 import shutil

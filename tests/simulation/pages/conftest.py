@@ -1,7 +1,5 @@
 """Run and comparison directories, written as `dprec` writes them but without running anything."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

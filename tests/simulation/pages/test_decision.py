@@ -1,7 +1,5 @@
 """The decision on a comparison's page: the grid, the reader's own limits, and the table of all results."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The figures: pure functions of numbers, and the small rules that they rest on."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys
@@ -60,25 +58,11 @@ from simulation.pages.figures.users import (
 )
 from simulation.storage.run_files import read_run
 from strategies.participation import RoundRecord
+from tests.results import result
 
 RMSE = METRICS[0]
 SIGNS = next(metric for metric in METRICS if not metric.lower_is_better)
 Directories = Callable[..., Path]
-
-
-def result(
-    name: str, spent: float, rmse: float, budget: float | None = 1.0, trust: Trust = "local"
-) -> ProtocolResult:
-    row = {
-        "rmse": rmse,
-        "uplink_message_mean_per_user": spent,
-        "downlink_message_mean_per_user": 0.0,
-        "epsilon_per_rating": budget,
-        "epsilon_per_user_max": budget,
-        "status": "none" if budget is None else "proved",
-        "trust": trust,
-    }
-    return ProtocolResult(name, budget, (row,))
 
 
 def baseline(name: str, rmse: float, spent: float, epsilon: float | None) -> ProtocolResult:

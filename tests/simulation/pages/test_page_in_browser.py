@@ -1,7 +1,5 @@
 """The pages as a reader sees them: opened in headless Chromium, at a desk's and at a phone's width."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a run's page says first is true: the baseline, every epsilon with what it is for, both prices."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +12,7 @@ from simulation import run
 from simulation.pages.figures.noise import draw_noise
 from simulation.pages.figures.rendering import Plot, Rendered
 from simulation.pages.run_page import answer_sentence, run_page
-from simulation.pages.run_sections import noise_sections, user_table
+from simulation.pages.run_sections import noise_sections
 from simulation.storage.run_files import read_run
 from simulation.storage.summary import read_summary
 from tests.approved import check
@@ -97,22 +95,6 @@ def test_any_two_profiles_are_named_beside_a_user(run_directory: Directories, an
         assert tiles["ε, any two profiles"][0] == "7.5"
 
 
-def test_messages_and_network_stand_beside_each_other(run_directory: Directories) -> None:
-    directory = run_directory(
-        altered={
-            "traffic.uplink.message_mean_per_user": 416.0,
-            "traffic.uplink.network_mean_per_user": 21700.0,
-            "traffic.downlink.message_mean_per_user": 22300.0,
-            "traffic.downlink.network_mean_per_user": 29500.0,
-        }
-    )
-    said = answer_sentence(read_summary(directory))
-    assert "sends 416 B (21.7 kB on the network) and is sent 22.3 kB (29.5 kB on the network)" in said
-    tiles = tiles_of(page_of(directory))
-    assert tiles["bytes up per user"] == ("416 B", "in messages, mean; 21.7 kB on the network")
-    assert tiles["bytes down per user"] == ("22.3 kB", "in messages, mean; 29.5 kB on the network")
-
-
 def test_who_predicts_is_who_predicts(tmp_path: Path, tiny: dict[str, Any]) -> None:
     tiny["protocol"]["mechanism"] = {"kind": "threshold-bit"}
     run(tiny, tmp_path / "server", page=False)
@@ -134,15 +116,6 @@ def test_a_bit_is_sent_and_a_number_is_read(tmp_path: Path, tiny: dict[str, Any]
     assert f"A bit is sent: the server reads {low} for a 0 and {high} for a 1." in plots[0].caption
     ticks = draw_noise(stored.channel)[0].x.ticks
     assert [words for _, words in ticks] == [f"0: {low}", f"1: {high}"]
-
-
-def test_the_users_table_has_what_applies(tmp_path: Path, writers: dict[str, Directories]) -> None:
-    write = writers["run"]
-    shown = user_table(read_run(write(tmp_path / "a", mechanism="none", epsilon=None, completion="mf")))
-    assert "messages from the device, bytes" in shown
-    assert "ε per rating" not in shown
-    private = user_table(read_run(write(tmp_path / "b")))
-    assert "ε per user, same items" in private
 
 
 def test_own_components_are_called_your_own(run_directory: Directories) -> None:

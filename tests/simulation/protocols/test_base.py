@@ -1,7 +1,5 @@
 """What others ask of a protocol: every preset's answers, by one class of under two hundred lines."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator
 from dataclasses import fields, replace
@@ -289,6 +287,6 @@ def test_a_comparison_draws_bound_and_distance(tmp_path: Path) -> None:
     assert len(private) == 4
     assert all(row["distance_bound"] > row["distance_measured"] > 0 for row in private)
     assert "distance_bound" not in result.rows[-1]
-    assert (result.directory / "figures" / "distance-epsilon.png").is_file()
+    assert (result.directory / "figures" / "distance-epsilon.svg").is_file()
     page = (result.directory / "report.html").read_text(encoding="utf-8")
     assert "at least 0.95" in page

@@ -1,13 +1,19 @@
-"""Every preset runs, and leaves a run directory that keeps the contract."""
+"""Every preset runs, leaves a valid run directory, and has the same bits however its users are divided."""
 
 import csv
 import gzip
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from simulation import run
+import pytest
+
+from simulation.pages.figures.rendering import Plot, Rendered
+from simulation.pages.run_page import run_page
+from simulation.storage.run_files import read_run
+from tests.simulation.divisions import bits, compare, divided, written
 
 CLAIMED = {"x-map", "x-map-shrunk", "one-bit-output", "one-bit-output-effects"}
 WITHOUT_PRIVACY = {
@@ -30,12 +36,26 @@ TRUSTING = (
 SUMMING = {"secagg-als", "secagg-item-effects"}
 
 
-def test_a_preset_runs_and_leaves_a_valid_directory(tmp_path: Path, preset: dict[str, Any]) -> None:
-    result = run(preset, tmp_path, page=False)
-    summary = json.loads((tmp_path / "summary.json").read_text())
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, Any]], Path]:
+    """Return what runs a preset in one process, once for all tests of it."""
+    known: dict[str, Path] = {}
+
+    def directory(preset: dict[str, Any]) -> Path:
+        if preset["name"] not in known:
+            known[preset["name"]] = tmp_path_factory.mktemp("preset") / "run"
+            bits(None, divided(preset, "local", 1, "all"), known[preset["name"]])
+        return known[preset["name"]]
+
+    return directory
+
+
+def test_a_preset_runs_and_leaves_a_valid_directory(finished: Any, preset: dict[str, Any]) -> None:
+    folder = finished(preset)
+    summary = json.loads((folder / "summary.json").read_text())
     assert summary["name"] == preset["name"]
     assert summary["protocol"] == preset["protocol"]["kind"]
-    with gzip.open(tmp_path / "predictions.csv.gz", "rt", newline="") as file:
+    with gzip.open(folder / "predictions.csv.gz", "rt", newline="") as file:
         predictions = list(csv.DictReader(file))
     assert len(predictions) == summary["dataset"]["test_ratings"]
     assert len(predictions) == 160 or preset["split"]["kind"] == "cold-start"
@@ -43,10 +63,10 @@ def test_a_preset_runs_and_leaves_a_valid_directory(tmp_path: Path, preset: dict
     assert [low, high] == ([-1, 1] if "binarization" in preset else [1, 5])
     assert all(low <= float(row["prediction"]) <= high for row in predictions)
     assert all(low <= float(row["rating"]) <= high for row in predictions)
-    with (tmp_path / "traffic.csv").open(newline="") as file:
+    with (folder / "traffic.csv").open(newline="") as file:
         traffic = list(csv.DictReader(file))
     assert len(traffic) == summary["traffic"]["users"] == 40
-    rounds = [json.loads(line) for line in (tmp_path / "rounds.jsonl").read_text().splitlines()]
+    rounds = [json.loads(line) for line in (folder / "rounds.jsonl").read_text().splitlines()]
     assert [line["round"] for line in rounds] == list(range(1, len(rounds) + 1))
     assert len(rounds) == summary["traffic"]["rounds"]
     for direction in ("uplink", "downlink"):
@@ -83,4 +103,20 @@ def test_a_preset_runs_and_leaves_a_valid_directory(tmp_path: Path, preset: dict
         else:
             spent = summary["privacy"]["epsilon_per_rating"]
         assert spent <= promised * (1 + 1e-6)
-    assert result.summary["accuracy"] == summary["accuracy"]
+
+
+def drawn(plot: Plot) -> Rendered:
+    """Draw a figure without rendering it, which would take longer than the run."""
+    plot.draw()
+    return Rendered(plot, "<svg/>", "<svg/>")
+
+
+@pytest.mark.thorough
+def test_a_presets_bits_do_not_depend_on_the_division(
+    tmp_path: Path, finished: Any, preset: dict[str, Any]
+) -> None:
+    whole = written(finished(preset))
+    for users_per_node in (1, 7):
+        folder = tmp_path / str(users_per_node)
+        compare(whole, bits(None, divided(preset, "local", 2, users_per_node), folder))
+    assert preset["name"] in run_page(read_run(finished(preset)), "", None, drawn)

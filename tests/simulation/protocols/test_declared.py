@@ -1,7 +1,5 @@
 """Losses that rest on a class from outside are declared, and nobody sends for nothing."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import dataclass, replace

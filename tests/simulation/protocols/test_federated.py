@@ -1,7 +1,5 @@
 """Federated models of one's own: clipped updates, noise in sums or on devices, and what is proved of them."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +15,7 @@ from dprec.randomness import ReleaseDraws
 from simulation import audit, load, run
 from simulation.protocols.federated import FederatedProtocol
 from tests.documents.pages import write_files
+from tests.refusals import refused_at
 
 BUDGET = {"epsilon": 2.0, "per": "user", "composition": "pld", "delta": 1e-5}
 ROUNDS = 3
@@ -120,9 +119,8 @@ def test_a_model_with_other_shapes_is_refused_before_anything_runs(
         return (lambda *_: np.zeros(3)) if method == "predictor" else (np.zeros((2, 2)),)
 
     monkeypatch.setattr(federated_factors.Factors, method, wrong)
-    with pytest.raises(InputError) as caught:
+    with refused_at("protocol.model") as caught:
         run(values(), page=False)
-    assert caught.value.where == "protocol.model"
     assert caught.value.found.startswith(method)
 
 

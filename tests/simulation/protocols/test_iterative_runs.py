@@ -13,7 +13,7 @@ import pytest
 from benchmarks.kill_and_resume import configuration, kill_repeatedly, results
 from dprec.accounting import PrivacyLossDistribution, compose
 from dprec.datasets import Synthetic
-from dprec.errors import InputError, RunError
+from dprec.errors import RunError
 from dprec.gradients import OneBitGradient
 from dprec.ratings import Ratings
 from simulation import load, run
@@ -189,25 +189,6 @@ def test_resuming_a_finished_run_returns_its_result_and_changes_nothing(
     assert "seed" in capsys.readouterr().err
     assert files_of(tmp_path / "run") == before
     assert not list((tmp_path / "run").glob("*checkpoint*"))
-
-
-def test_a_damaged_result_is_not_taken_for_one(tmp_path: Path, rounds: dict[str, Any]) -> None:
-    run(rounds, tmp_path, page=False)
-    for name in ("traffic.csv", "predictions.csv.gz", "rounds.jsonl", "ledger.npz"):
-        whole = (tmp_path / name).read_bytes()
-        (tmp_path / name).write_bytes(whole[:-1])
-        again = rf"{name}.* without summary\.json, --resume runs it again"
-        with pytest.raises(InputError, match=again):
-            run(rounds, tmp_path, resume=True, page=False)
-        (tmp_path / name).unlink()
-        with pytest.raises(InputError, match=again):
-            run(rounds, tmp_path, resume=True, page=False)
-        (tmp_path / name).write_bytes(whole)
-    (tmp_path / "summary.json").write_text("[]")
-    with pytest.raises(InputError, match=r"summary\.json: \[\].* without summary\.json, --resume runs it"):
-        run(rounds, tmp_path, resume=True, page=False)
-    (tmp_path / "summary.json").unlink()
-    run(rounds, tmp_path, resume=True, page=False)
 
 
 def test_without_any_report_the_run_fails_keeps_its_state_and_can_go_on(

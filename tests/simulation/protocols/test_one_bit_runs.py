@@ -1,7 +1,5 @@
 """One-bit runs from the outside: what they report, promise, send and refuse."""
 
-from __future__ import annotations
-
 import copy
 import csv
 import gzip

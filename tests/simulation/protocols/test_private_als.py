@@ -1,7 +1,5 @@
 """The protocol dp-als: what it promises, what it charges, and what it refuses."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """X-Map as a protocol: what it predicts, sends, charges and refuses, however the work is divided."""
 
-from __future__ import annotations
-
 import copy
 import csv
 import gzip

@@ -1,7 +1,5 @@
 """audit.json comes back as it was written, or is refused with the key that is wrong."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

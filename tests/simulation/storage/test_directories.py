@@ -1,13 +1,12 @@
 """The comparison directory: claimed once, and never over something else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
 from dprec.errors import InputError
 from simulation.storage.directories import ComparisonDirectory, check_table
+from tests.refusals import refused_at
 
 ONE, OTHER, COSMETIC = "name: a\nseeds: [1]\n", "name: a\nseeds: [2]\n", "name: a\nseeds: [1]\ntitle: A\n"
 
@@ -16,9 +15,7 @@ def test_a_directory_is_claimed_once(tmp_path: Path) -> None:
     directory = ComparisonDirectory.claim_for(tmp_path / "a" / "b", ONE)
     assert (directory.path / "comparison.yaml").read_text() == ONE
     assert directory.cells == tmp_path / "a" / "b" / "cells"
-    with pytest.raises(
-        InputError, match="it holds a comparison already; accepted: a new directory, or --res"
-    ):
+    with refused_at("b"):
         ComparisonDirectory.claim_for(directory.path, ONE)
 
 
@@ -59,7 +56,7 @@ def test_a_table_that_was_cut_or_changed_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"comparison\.csv: 1 row; accepted: .* --resume writes it again"):
         check_table(table)
     table.write_text("name,rmse\na,1.0\nb,1.0\n")
-    with pytest.raises(InputError, match=r"comparison\.csv: changed since it was written; accepted: "):
+    with refused_at("comparison.csv"):
         check_table(table)
     directory.write_tables([{"name": "c"}], [])
     check_table(table)
@@ -70,5 +67,5 @@ def test_a_table_alone_is_accepted_and_a_damaged_record_is_named(tmp_path: Path)
     table.write_text("name\na\n")
     check_table(table)
     (tmp_path / "tables.json").write_text('{"files": {"comparison.csv": {"rows": 1, "sha256": "x"}}}')
-    with pytest.raises(InputError, match=r"tables.json: files.comparison.csv.sha256"):
+    with refused_at("tables.json: files.comparison.csv.sha256"):
         check_table(table)

@@ -1,7 +1,5 @@
 """The files beside a summary: whatever happens to them is noticed before a page is drawn from them."""
 
-from __future__ import annotations
-
 import copy
 import errno
 import json
@@ -24,6 +22,7 @@ from simulation.storage.files import (
     write_files,
     write_recorded,
 )
+from tests.refusals import refused_at
 from tests.simulation.conftest import TINY
 
 
@@ -47,7 +46,7 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> Non
 def test_files_are_written_to_a_folder_that_is_made(tmp_path: Path) -> None:
     write_files(tmp_path / "a" / "b", {"one": "1", "two": "2"})
     assert (tmp_path / "a" / "b" / "two").read_text() == "2"
-    with pytest.raises(InputError, match="one"):
+    with refused_at("one"):
         write_files(tmp_path / "a" / "b" / "one", {"three": "3"})
 
 
@@ -106,10 +105,6 @@ def one_line_more(text: bytes) -> bytes:
     return text + text.splitlines(keepends=True)[-1]
 
 
-def quotes_without_end(text: bytes) -> bytes:
-    return text + b'"' + b"1" * 200_000
-
-
 ROWS = {"traffic.csv": 40, "predictions.csv.gz": 80, "rounds.jsonl": 4}
 OTHER = "changed since it was written"
 
@@ -124,10 +119,9 @@ def test_a_damaged_file_is_named_and_no_page_drawn(
 ) -> None:
     path, page = directory / name, (directory / "report.html").read_bytes()
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(InputError) as caught:
+    with refused_at(str(path)) as caught:
         report(directory)
     rows, more = ROWS[name], 0 if name.endswith(".gz") else more
-    assert caught.value.where == str(path)
     assert caught.value.found == (f"{rows + more} rows" if more else OTHER)
     assert caught.value.accepted.endswith("the file that was written with the summary")
     assert not more or caught.value.accepted.startswith(f"{rows} rows")
@@ -149,13 +143,6 @@ def test_a_changed_history_of_charges_is_named(directory: Path) -> None:
 def test_a_missing_file_is_named(directory: Path, name: str) -> None:
     (directory / name).unlink()
     with pytest.raises(InputError, match=f"{name}: No such file"):
-        report(directory)
-
-
-def test_a_table_whose_lines_cannot_be_told_apart(directory: Path) -> None:
-    path = directory / "traffic.csv"
-    path.write_bytes(quotes_without_end(path.read_bytes()))
-    with pytest.raises(InputError, match=OTHER):
         report(directory)
 
 
@@ -183,7 +170,7 @@ def test_a_file_that_the_summary_does_not_know_is_refused(directory: Path) -> No
     summary = json.loads(path.read_text())
     del summary["files"]["traffic.csv"]
     path.write_text(json.dumps(summary))
-    with pytest.raises(InputError, match=r"traffic\.csv: no record of it in the summary"):
+    with refused_at("traffic.csv"):
         report(directory)
 
 

@@ -1,7 +1,5 @@
 """What results say of somebody's own ratings: what the scale reveals, and what looks wrong."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Tables as CSV: bytes that do not depend on how a table is written, and reading with the line in errors."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import tracemalloc
@@ -14,6 +12,7 @@ import pytest
 from dprec.errors import InputError
 from simulation.storage import tables
 from simulation.storage.tables import csv_of_columns, csv_of_rows, gzipped, read_columns, read_lines
+from tests.refusals import refused_at
 
 COLUMNS = {
     "user": np.array(["a,b", 'c"d', "é", "two\nlines"]),
@@ -84,7 +83,7 @@ def test_what_is_no_such_table_is_named(tmp_path: Path, text: str, complaint: st
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"nowhere\.csv: No such file or directory; accepted: a table"):
+    with refused_at("nowhere.csv"):
         read_columns(tmp_path / "nowhere.csv", {"count": np.int64}, "a table")
 
 
@@ -143,5 +142,5 @@ def test_a_hostile_file_is_refused_in_little_memory(
 def test_a_long_line_is_refused_whatever_it_is_compressed_to(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text("user\n" + "1" * (1 << 21))
-    with pytest.raises(InputError, match="a line of more than"):
+    with refused_at("table.csv"):
         read_columns(path, {"user": np.float64}, "a table")

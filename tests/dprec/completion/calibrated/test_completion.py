@@ -3,8 +3,6 @@
 Shares of the levels that are learned from private reports.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

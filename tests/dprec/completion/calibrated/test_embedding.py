@@ -5,8 +5,6 @@ Embeddings within what item sets may say to everybody: the least raters, and noi
 Sums over everybody's item sets, with noise: how far one profile moves them, and how large the noise is.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

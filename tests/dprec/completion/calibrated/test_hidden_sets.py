@@ -1,7 +1,5 @@
 """Calibrated completion of reports that hide which items were rated, on planted ratings."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

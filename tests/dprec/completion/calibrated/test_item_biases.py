@@ -1,7 +1,5 @@
 """Biases of items are found from the numbers of symbols alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

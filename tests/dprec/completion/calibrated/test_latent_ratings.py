@@ -5,8 +5,6 @@ The likelihood of noisy counts against sums over all outcomes, and what it adds 
 Sums over the rated cells of users and items.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -3,8 +3,6 @@
 Fits of the same signs are shared, and no others are.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What the noise of a trusted server really guarantees, by exact computation on small matrices."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The solver reaches the optimum, by its own test and by a bound on what is left."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
