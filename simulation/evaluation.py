@@ -27,7 +27,7 @@ from dprec.predictions import Candidates, Predict, PredictRows, Sampled, Unrated
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings, RatingScale
 from simulation.configuration.models import EvaluationOptions
-from simulation.protocols.nothing_sent import NothingSentProtocol
+from simulation.protocols.baselines import NothingSentProtocol
 
 
 def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:

@@ -9,7 +9,7 @@ from dprec.arrays import AnyInts, Bools, Ints
 from dprec.secure_aggregation import masking
 from dprec.secure_aggregation import secrets as shamir
 from dprec.secure_aggregation.encoding import reduced, word_type
-from dprec.secure_aggregation.graph import GraphSize, MaskGraph
+from dprec.secure_aggregation.masking import GraphSize, MaskGraph
 from dprec.secure_aggregation.secrets import (
     PUBLIC_BYTES,
     SECRET_BYTES,

@@ -2,6 +2,6 @@
 
 from simulation.auditing.auditing import PresetAudit, audit, audit_presets
 from simulation.auditing.result import Audit
-from simulation.protocols.audited import Finding
+from simulation.protocols.base import Finding
 
 __all__ = ["Audit", "Finding", "PresetAudit", "audit", "audit_presets"]

@@ -38,9 +38,7 @@ from simulation.configuration.presets import presets
 from simulation.configuration.strict_yaml import parse_yaml
 from simulation.execution import load_ratings
 from simulation.pages.audit_page import audit_page, presets_page
-from simulation.protocols.audited import Complete, Finding, Promise, Sample
-from simulation.protocols.base import Protocol
-from simulation.protocols.declared import declaring
+from simulation.protocols.base import Complete, Finding, Promise, Protocol, Sample, declaring
 from simulation.storage.directories import AUDIT, CONFIG, REPORT, check_unused
 from simulation.storage.files import write_files
 
@@ -152,7 +150,7 @@ class Auditor:
 
 @dataclass(frozen=True)
 class _Tests:
-    """The tests that a protocol can ask for; see `simulation.protocols.audited.Auditor`."""
+    """The tests that a protocol can ask for; see `simulation.protocols.base.Auditor`."""
 
     auditor: Auditor
     progress: Progress

@@ -21,8 +21,7 @@ from dprec.ratings import Ratings
 from simulation.configuration.models import RunConfig, SimulationOptions
 from simulation.engine.session import Overhearing, open_overheard_session
 from simulation.execution import run_in
-from simulation.protocols.audited import Finding, Promise
-from simulation.protocols.base import Protocol
+from simulation.protocols.base import Finding, Promise, Protocol
 from simulation.storage.run_files import RunRecord
 from strategies.roster import arrivals_of
 

@@ -32,7 +32,7 @@ from simulation.auditing.experiments import Experiment, Profile
 from simulation.auditing.listening import numbered
 from simulation.auditing.reuse import Column, Suspicion, of_neighbors, of_one_origin
 from simulation.engine.session import open_overheard_session
-from simulation.protocols.audited import Complete, Finding, Promise
+from simulation.protocols.base import Complete, Finding, Promise
 from strategies.roster import arrivals_of
 from strategies.rounds import request_content
 

@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from simulation.protocols.audited import Finding
+from simulation.protocols.base import Finding
 
 SCHEMA = 2
 

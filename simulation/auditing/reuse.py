@@ -13,7 +13,7 @@ import numpy as np
 from dprec.arrays import Ints
 from dprec.auditing import Sent, class_edges, detection, learning, measured
 from simulation.auditing.listening import Overheard, numbered
-from simulation.protocols.audited import Finding
+from simulation.protocols.base import Finding
 
 RUNS = 4
 """Runs with seeds of their own, an even number."""

@@ -19,7 +19,7 @@ from dprec.gradients import Aggregate, RoundDraws
 from dprec.randomness import DeviceDraws, ReleaseDraws, uniform_below, uniforms, words
 from dprec.secure_aggregation import honest_shares
 from simulation.auditing.reuse import Column, Suspicion, of_neighbors, of_one_origin
-from simulation.protocols.audited import Finding, Promise
+from simulation.protocols.base import Finding, Promise
 
 _BINS = 40
 _LARGER_DELTA = 0.01

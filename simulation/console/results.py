@@ -39,7 +39,7 @@ from simulation.tuning.trials import TABLE_OF_TRIALS
 if TYPE_CHECKING:
     from simulation.auditing import Audit, PresetAudit
     from simulation.comparison.running import ComparisonResult
-    from simulation.protocols.audited import Finding
+    from simulation.protocols.base import Finding
     from simulation.result import RunResult
     from simulation.tuning.running import Tuned
     from simulation.tuning.trials import Trial

@@ -29,12 +29,10 @@ from dprec.mechanisms.fisher_optimal import information
 from dprec.observations import EmbeddingRelease
 from dprec.ordinal import level_shares
 from dprec.ratings import Ratings, RatingScale
-from simulation.protocols.accounting import budget_at
-from simulation.protocols.base import Protocol
+from simulation.protocols.base import Example, Protocol, Sent
 from simulation.protocols.one_shot import OneShotProtocol
-from simulation.protocols.outcome import Outcome
-from simulation.protocols.sent import Example, Sent
-from simulation.protocols.task import Grid, Task
+from simulation.protocols.sharing import budget_at
+from simulation.protocols.task import Grid, Outcome, Task
 
 PUBLIC: Literal["netflix"] = "netflix"
 """The public shares of the levels, of five stars."""

@@ -30,13 +30,10 @@ from dprec.federated import STEPS, Parameters, UpdateCode, code_of
 from dprec.predictions import Predict
 from dprec.randomness import ReleaseDraws, generator
 from dprec.ratings import Ratings, RatingScale
-from simulation.protocols.accounting import budget_at, check_unit, notes_on_failures
-from simulation.protocols.audited import Auditor, Finding
-from simulation.protocols.base import Protocol
+from simulation.protocols.base import Auditor, Example, Finding, Protocol, Sent
 from simulation.protocols.components import AnyModel
-from simulation.protocols.outcome import Outcome, ServerOutcome
-from simulation.protocols.sent import Example, Sent
-from simulation.protocols.task import Grid, ServerTask, Sizes, Task
+from simulation.protocols.sharing import budget_at, check_unit, notes_on_failures
+from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
 
 if TYPE_CHECKING:
     from strategies.federated import FederatedRounds

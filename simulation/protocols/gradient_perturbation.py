@@ -17,17 +17,16 @@ from dprec.exchange import GradientPerturbationSetup
 from dprec.randomness import even_share
 from dprec.ratings import Ratings
 from dprec.wire import ReportCodec
-from simulation.protocols.accounting import (
+from simulation.protocols.base import Example, Protocol, Sent, sent_through
+from simulation.protocols.sharing import (
+    DELIVERY,
     EXACT_CHANNEL,
+    TopN,
     budget_at,
     check_unit,
     notes_on_failures,
 )
-from simulation.protocols.base import Protocol
-from simulation.protocols.delivery import DELIVERY, TopN
-from simulation.protocols.outcome import Outcome
-from simulation.protocols.sent import Example, Sent, sent_through
-from simulation.protocols.task import Grid, Task
+from simulation.protocols.task import Grid, Outcome, Task
 
 
 @dataclass(frozen=True, kw_only=True)

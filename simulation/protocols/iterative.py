@@ -26,12 +26,10 @@ from dprec.predictions import Predict
 from dprec.randomness import uniforms, words
 from dprec.ratings import Ratings
 from dprec.wire import BroadcastOptions
-from simulation.protocols.accounting import budget_at, check_unit, notes_on_failures
-from simulation.protocols.base import Protocol
+from simulation.protocols.base import Example, Protocol, Sent
 from simulation.protocols.components import AnyGradient
-from simulation.protocols.outcome import Outcome, ServerOutcome
-from simulation.protocols.sent import Example, Sent
-from simulation.protocols.task import Grid, ServerTask, Sizes, Task
+from simulation.protocols.sharing import budget_at, check_unit, notes_on_failures
+from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
 from strategies.participation import SamplingOptions
 
 if TYPE_CHECKING:

@@ -21,14 +21,19 @@ from dprec.personalization import Devices, OrdinalProcess, TableOptions, broadca
 from dprec.predictions import PredictRows
 from dprec.reports import ReportFamily, Wanted
 from dprec.wire import ItemTable
-from simulation.protocols.accounting import EXACT_CHANNEL, check_private, mechanism_budget, notes_on_failures
-from simulation.protocols.base import Protocol
+from simulation.protocols.base import Example, Protocol, Sent, sent_ratings
 from simulation.protocols.components import AnyCompletion, AnyMechanism
-from simulation.protocols.delivery import DELIVERY, NOT_DELIVERED, TopN
-from simulation.protocols.outcome import Outcome, ServerOutcome
-from simulation.protocols.sent import Example, Sent, sent_ratings
+from simulation.protocols.sharing import (
+    DELIVERY,
+    EXACT_CHANNEL,
+    NOT_DELIVERED,
+    TopN,
+    check_private,
+    mechanism_budget,
+    notes_on_failures,
+)
 from simulation.protocols.shuffler import Shuffler, notes_on_ratings
-from simulation.protocols.task import Grid, ServerTask, Sizes, Task
+from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
 from strategies.participation import RoundRecord
 
 if TYPE_CHECKING:

@@ -39,21 +39,18 @@ from dprec.progress import Progress
 from dprec.randomness import seed_for, words
 from dprec.ratings import Ratings
 from dprec.reports import ReportFamily
-from simulation.protocols.accounting import (
+from simulation.protocols.base import Auditor, Example, Finding, Promise, Protocol, Sent, sent_ratings
+from simulation.protocols.components import AnyMechanism
+from simulation.protocols.one_shot import OneShotProtocol
+from simulation.protocols.sharing import (
     EXACT_CHANNEL,
+    NOT_DELIVERED,
     cell_reports,
     check_private,
     mechanism_budget,
     notes_on_failures,
 )
-from simulation.protocols.audited import Auditor, Finding, Promise
-from simulation.protocols.base import Protocol
-from simulation.protocols.components import AnyMechanism
-from simulation.protocols.delivery import NOT_DELIVERED
-from simulation.protocols.one_shot import OneShotProtocol
-from simulation.protocols.outcome import Outcome
-from simulation.protocols.sent import Example, Sent, sent_ratings
-from simulation.protocols.task import Grid, Task
+from simulation.protocols.task import Grid, Outcome, Task
 
 if TYPE_CHECKING:
     from strategies.replacement import Exchanged

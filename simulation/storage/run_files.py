@@ -22,7 +22,7 @@ from dprec.reports import DeviceChannel
 from dprec.wire import NetworkOptions, network_bytes
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import read_yaml
-from simulation.protocols.outcome import ServerOutcome
+from simulation.protocols.task import ServerOutcome
 from simulation.storage.directories import (
     CHANNEL,
     COMPARISON,

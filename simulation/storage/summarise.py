@@ -20,8 +20,8 @@ from dprec.ratings import Ratings, RatingScale
 from dprec.wire import NetworkOptions, TrafficLedger, network_bytes
 from simulation.configuration.models import RunConfig
 from simulation.protocols import Outcome
-from simulation.protocols.declared import declaring
-from simulation.protocols.outcome import ServerOutcome
+from simulation.protocols.base import declaring
+from simulation.protocols.task import ServerOutcome
 from simulation.storage.summary import (
     Accuracy,
     ClaimedLoss,

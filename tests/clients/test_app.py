@@ -31,7 +31,7 @@ from dprec.exchange import (
     RefusalCode,
 )
 from dprec.gradients import OneBitGradient
-from dprec.mechanisms.unprotected import Raw
+from dprec.mechanisms.randomized_response import Raw
 from dprec.randomness import RunKeys
 from dprec.wire import BroadcastOptions, encode_broadcast
 from simulation.engine.grids import LocalGrid, stamped

@@ -16,7 +16,7 @@ from docs.tables.collect import provenance_of, rows_of
 from docs.tables.leaderboard import accuracies, gained
 from docs.tables.results import RESULTS, Committed, Provenance, papers, summary, systems
 from dprec.accounting import ComparableUnit
-from dprec.accounting.noisy_sums import gaussian_epsilon, largest_mu
+from dprec.accounting.events import gaussian_epsilon, largest_mu
 from simulation.analysis.comparison_files import read_comparison
 from simulation.analysis.gains import gain
 from simulation.analysis.protocol_results import ProtocolResult

@@ -23,7 +23,7 @@ from simulation.audit import audit, audit_all
 from simulation.auditing import Audit, auditing
 from simulation.auditing.sums import NoisySums, sum_findings
 from simulation.console.command_line import main
-from simulation.protocols.audited import Finding
+from simulation.protocols.base import Finding
 from simulation.protocols.iterative import IterativeProtocol
 from simulation.protocols.private_als import PrivateAlsProtocol
 from tests.paths import CONFIGS
@@ -425,7 +425,7 @@ def test_what_is_looked_at_where_devices_add_the_noise_and_where_a_server_does()
 
 
 def test_noise_that_counts_on_too_many_devices_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dprec.private_als.secure.honest_shares", lambda users, *_: 12 * users)
+    monkeypatch.setattr("dprec.private_als.aggregation.honest_shares", lambda users, *_: 12 * users)
     assert any("colluding devices" in test for test in defects(OF_DEVICES, 40_000))
 
 

@@ -16,7 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from dprec.components import Options, Registry, kind_of, one_of
-from dprec.components.registry import ELSEWHERE
+from dprec.components.options import ELSEWHERE
 from dprec.components.settings import Group, field_names
 from dprec.components.user_defined import reference_of
 from dprec.errors import InputError

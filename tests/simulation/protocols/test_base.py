@@ -32,16 +32,15 @@ from simulation.configuration.models import RunConfig, parse_config
 from simulation.engine.session import Session, open_session
 from simulation.execution import load_ratings
 from simulation.protocols import PROTOCOLS, Outcome, Protocol, Task, base
-from simulation.protocols.accounting import (
+from simulation.protocols.base import BASELINES, Finding
+from simulation.protocols.iterative import IterativeProtocol
+from simulation.protocols.one_shot import notes_on_catalogue
+from simulation.protocols.sharing import (
     budget_at,
     check_unit,
     mechanism_budget,
     notes_on_failures,
 )
-from simulation.protocols.audited import Finding
-from simulation.protocols.base import BASELINES
-from simulation.protocols.iterative import IterativeProtocol
-from simulation.protocols.one_shot import notes_on_catalogue
 from strategies.participation import RoundRecord
 from tests.paths import CONFIGS
 from tests.refusals import refused_at
