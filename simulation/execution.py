@@ -24,14 +24,19 @@ from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import Ratings
 from dprec.splits import Split
 from simulation.configuration.models import RunConfig
-from simulation.engine.memory import check_memory
+from simulation.engine.ray_cluster import check_memory
 from simulation.engine.session import Session, open_session
 from simulation.evaluation import Evaluator, check_relevance, check_user_defined_metrics
 from simulation.protocols import Outcome, Protocol, Task
 from simulation.protocols.base import with_declared_losses
-from simulation.storage.messages import messages_of
 from simulation.storage.run_directory import RunDirectory
-from simulation.storage.run_files import RunRecord, prediction_columns, shown_names, traffic_columns
+from simulation.storage.run_files import (
+    RunRecord,
+    messages_of,
+    prediction_columns,
+    shown_names,
+    traffic_columns,
+)
 from simulation.storage.summarise import summarise
 from strategies.participation import RoundRecord
 

@@ -13,11 +13,19 @@ from dprec.errors import InputError, one_line
 from simulation.analysis.protocol_results import by_evaluation, read_results
 from simulation.analysis.vocabulary import Metric, loss, metrics_in, number
 from simulation.configuration.strict_yaml import at, read_yaml
-from simulation.storage.audits import PresetsRecord, parse_audit
-from simulation.storage.directories import AUDIT, CELLS, COMPARISON, CONFIG, SUMMARY, TABLE
+from simulation.storage.directories import (
+    AUDIT,
+    CELLS,
+    COMPARISON,
+    CONFIG,
+    SUMMARY,
+    TABLE,
+    PresetsRecord,
+    parse_audit,
+)
 from simulation.storage.files import read_text
 from simulation.storage.summary import read_summary
-from simulation.tuning.trials import TRIALS, TUNING, TuningDirectory
+from simulation.tuning.running import TRIALS, TUNING, TuningDirectory
 
 Kind = Literal["run", "comparison", "audit", "tuning"]
 State = Literal["finished", "unfinished", "damaged"]

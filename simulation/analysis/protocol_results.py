@@ -22,8 +22,8 @@ from simulation.analysis.vocabulary import (
 )
 from simulation.storage.columns import column, figures_of, read_rows
 from simulation.storage.directories import check_table
+from simulation.storage.files import Row
 from simulation.storage.summary import NEARLY_ALL, Summary
-from simulation.storage.tables import Row
 
 
 @dataclass(frozen=True)

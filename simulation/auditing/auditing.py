@@ -26,16 +26,20 @@ from dprec.progress import Progress, silent
 from dprec.ratings import Ratings, RatingScale
 from dprec.sent_symbols import SentSymbols
 from simulation.auditing import experiments
-from simulation.auditing.experiments import Experiment, Profile, Question
-from simulation.auditing.listening import Overheard, findings_of_questions, overhear, reduced
+from simulation.auditing.experiments import SCHEMA, Audit, Experiment, Profile, Question
+from simulation.auditing.listening import (
+    RUNS,
+    Overheard,
+    findings_of_questions,
+    overhear,
+    reduced,
+    suspicions,
+)
 from simulation.auditing.outputs import CrossDomainOutputs, output_findings, release_findings
-from simulation.auditing.result import SCHEMA, Audit
-from simulation.auditing.reuse import RUNS, suspicions
 from simulation.auditing.sums import NoisySums, sum_findings
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
-from simulation.configuration.presets import presets
-from simulation.configuration.strict_yaml import parse_yaml
+from simulation.configuration.strict_yaml import parse_yaml, presets
 from simulation.execution import load_ratings
 from simulation.pages.audit_page import audit_page, presets_page
 from simulation.protocols.base import Complete, Finding, Promise, Protocol, Sample, declaring

@@ -29,8 +29,7 @@ from dprec.exchange import REPLACE, REPLACEMENT_ROUND, ReplacementRequest, XMapS
 from dprec.randomness import RunKeys
 from dprec.ratings import RatingScale
 from simulation.auditing.experiments import Experiment, Profile
-from simulation.auditing.listening import numbered
-from simulation.auditing.reuse import Column, Suspicion, of_neighbors, of_one_origin
+from simulation.auditing.listening import Column, Suspicion, numbered, of_neighbors, of_one_origin
 from simulation.engine.session import open_overheard_session
 from simulation.protocols.base import Complete, Finding, Promise
 from strategies.roster import arrivals_of

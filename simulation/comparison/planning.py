@@ -19,12 +19,14 @@ from dprec.datasets import Synthetic
 from dprec.errors import InputError
 from dprec.splits import fitting_split
 from simulation.analysis.gains import NOTHING_SENT
-from simulation.comparison.definition import ComparisonConfig, Entry, PopulationOptions
 from simulation.comparison.templates import (
     COMPOSITION,
     SHARED,
     Cell,
+    ComparisonConfig,
+    Entry,
     LeftOut,
+    PopulationOptions,
     Source,
     Template,
     middle,
@@ -33,11 +35,12 @@ from simulation.comparison.templates import (
 )
 from simulation.configuration.loading import changed, needs_fitting_split, replaces_dataset
 from simulation.configuration.models import SOURCES, RunConfig, parse_config, validated, with_sources
-from simulation.configuration.presets import find_configuration, presets
 from simulation.configuration.strict_yaml import (
     check_overrides,
     dump_yaml,
+    find_configuration,
     flatten,
+    presets,
     read_yaml,
 )
 from simulation.protocols.base import BASELINES

@@ -13,8 +13,12 @@ from dprec.datasets import Dataset, HeldRatings, InMemory
 from dprec.errors import InputError, SettingError
 from dprec.splits import Split, fitting_split
 from simulation.configuration.models import EvaluationOptions, RunConfig, SimulationOptions, parse_config
-from simulation.configuration.presets import find_configuration
-from simulation.configuration.strict_yaml import apply_override, check_overrides, read_yaml
+from simulation.configuration.strict_yaml import (
+    apply_override,
+    check_overrides,
+    find_configuration,
+    read_yaml,
+)
 
 _MERGED = ("simulation", "evaluation")
 """Parts of which a caller replaces single keys; of the others, which have a kind, the whole."""

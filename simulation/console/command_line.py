@@ -19,7 +19,6 @@ import dprec
 import simulation
 from dprec.errors import InputError
 from dprec.progress import unheard
-from simulation.console.exit_codes import exit_code, interrupts_explained
 from simulation.console.parameters import (
     AsJson,
     AuditSeed,
@@ -40,13 +39,15 @@ from simulation.console.parameters import (
     Track,
     Trials,
     configurations,
+    deploy,
+    device,
     integer,
     output_folder,
     presets_and_kinds,
     results_of,
 )
-from simulation.console.pilots import deploy, device
 from simulation.console.progress import progress_bar
+from simulation.console.terminal import exit_code, interrupts_explained
 
 _REGISTRIES = {
     "datasets": "dprec.datasets:DATASETS",
@@ -124,7 +125,7 @@ def shown_while_running(folder: Path, watch: bool) -> Iterator[None]:
     if not watch:
         yield
         return
-    from simulation.console.watching import watched
+    from simulation.console.progress import watched
 
     with watched(folder) as address:
         typer.echo(f"dprec: the page, while it runs: {address}", err=True)
@@ -477,7 +478,7 @@ def listing(what: str) -> list[tuple[str, str]]:
         One of `LISTINGS`.
     """
     if what == "presets":
-        from simulation.configuration.presets import preset_summary, presets
+        from simulation.configuration.strict_yaml import preset_summary, presets
 
         return [(name, preset_summary(path)) for name, path in sorted(presets().items())]
     from dprec.components import kind_of, summary_of

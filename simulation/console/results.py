@@ -33,16 +33,15 @@ from simulation.analysis.sentences import answer_sentences
 from simulation.analysis.vocabulary import QUICK_IN_WORDS, main_metric, number
 from simulation.console.terminal import Column, Fitted, console, fitted, print_lines, table_console, width_of
 from simulation.storage.directories import AUDIT, REPORT, SUMMARY, TABLE
-from simulation.storage.tables import Row
-from simulation.tuning.trials import TABLE_OF_TRIALS
+from simulation.storage.files import Row
+from simulation.tuning.running import TABLE_OF_TRIALS
 
 if TYPE_CHECKING:
     from simulation.auditing import Audit, PresetAudit
     from simulation.comparison.running import ComparisonResult
     from simulation.protocols.base import Finding
     from simulation.result import RunResult
-    from simulation.tuning.running import Tuned
-    from simulation.tuning.trials import Trial
+    from simulation.tuning.running import Trial, Tuned
 
 
 def results_table(summary: Mapping[str, Any], width: int | None = None) -> Fitted:

@@ -13,8 +13,8 @@ from simulation.analysis.protocol_results import ProtocolResult, by_evaluation
 from simulation.analysis.vocabulary import listed, plural
 from simulation.configuration.strict_yaml import at
 from simulation.protocols import PROTOCOLS
+from simulation.storage.files import Row
 from simulation.storage.run_files import RunFiles
-from simulation.storage.tables import Row
 
 
 def run_in_words(run: RunFiles) -> str:

@@ -36,7 +36,7 @@ from simulation.protocols.sharing import budget_at, check_unit, notes_on_failure
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
 
 if TYPE_CHECKING:
-    from strategies.federated import FederatedRounds
+    from strategies.iterative import FederatedRounds
 
 LARGEST_DEVIATION = 1e4
 """Largest noise, in clips: with it, a noisy number fits into 32 bits, and sums of a billion into 64."""
@@ -163,7 +163,7 @@ class FederatedProtocol(Protocol):
 
     def serve(self, grid: Grid, task: ServerTask, evaluate: Evaluate | None = None) -> FederatedRounds:
         """Run the rounds and deliver the result; ``evaluate`` is what only a simulation can do."""
-        from strategies.federated import FederatedRounds
+        from strategies.iterative import FederatedRounds
 
         strategy = FederatedRounds(
             model=self.model,

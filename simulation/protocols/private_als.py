@@ -22,7 +22,7 @@ from simulation.protocols.sharing import budget_at, check_unit, notes_on_failure
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
 
 if TYPE_CHECKING:
-    from strategies.private_als import PrivateAls
+    from strategies.iterative import PrivateAls
 
 LARGEST_MULTIPLIER = 1e6
 """Largest noise of a release: with it, the sums of 50 million users stay within 64 bits."""
@@ -136,7 +136,7 @@ class PrivateAlsProtocol(Protocol):
     def serve(self, grid: Grid, task: ServerTask, evaluate: Evaluate | None = None) -> PrivateAls:
         """Run the rounds and deliver the result; ``evaluate`` knows the accuracy in a simulation."""
         from dprec.private_als import ItemLearner
-        from strategies.private_als import PrivateAls
+        from strategies.iterative import PrivateAls
 
         strategy = PrivateAls(
             learner=ItemLearner(self.factorization, task.scale, task.n_items, task.server_seed),

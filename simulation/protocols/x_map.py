@@ -53,8 +53,7 @@ from simulation.protocols.sharing import (
 from simulation.protocols.task import Grid, Outcome, Task
 
 if TYPE_CHECKING:
-    from strategies.replacement import Exchanged
-    from strategies.report_collection import Collected
+    from strategies.report_collection import Collected, Exchanged
 
 
 _STAGE = "comparing items"
@@ -264,7 +263,7 @@ class XMapProtocol(Protocol):
         if self.mechanism.private:
             seed = task.server_seed
             return _replaced_on_server(self.replacement, candidates, means, observed, train, seed), None
-        from strategies.replacement import ReplacementExchange
+        from strategies.report_collection import ReplacementExchange
 
         options, sizes = self.replacement, (train.n_items, train.n_targets)
         asking = ReplacementExchange(

@@ -22,10 +22,8 @@ from dprec.errors import InputError, accepted_by, listed
 from dprec.renamed import COLUMNS as RENAMED
 from simulation.configuration.strict_yaml import flatten
 from simulation.protocols.base import BASELINES
-from simulation.storage.files import Count, Document, unusable, write_atomically
-from simulation.storage.shown import IN_FILES, TIMED, Amount, Shown
-from simulation.storage.summary import Summary
-from simulation.storage.tables import Row, read_lines
+from simulation.storage.files import Count, Document, Row, read_lines, unusable, write_atomically
+from simulation.storage.summary import IN_FILES, TIMED, Amount, Shown, Summary
 
 if TYPE_CHECKING:
     import pandas as pd

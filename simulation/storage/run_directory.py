@@ -44,7 +44,7 @@ from simulation.storage.directories import (
     fingerprint,
     matters,
 )
-from simulation.storage.files import FileSummary, write_atomically, write_recorded
+from simulation.storage.files import FileSummary, csv_of_columns, gzipped, write_atomically, write_recorded
 from simulation.storage.run_files import (
     RunFiles,
     RunRecord,
@@ -57,7 +57,6 @@ from simulation.storage.run_files import (
     written_rounds,
 )
 from simulation.storage.summary import write_summary
-from simulation.storage.tables import csv_of_columns, gzipped
 from strategies.participation import RoundRecord
 
 if TYPE_CHECKING:

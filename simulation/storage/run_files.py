@@ -16,12 +16,14 @@ from pydantic import Field
 from dprec.accounting import PrivacyAccountant
 from dprec.channel import Channel
 from dprec.errors import InputError
+from dprec.exchange import REPORT
 from dprec.randomness import DRAW_BITS, DRAWS
 from dprec.ratings import Ratings
-from dprec.reports import DeviceChannel
-from dprec.wire import NetworkOptions, network_bytes
+from dprec.reports import DeviceChannel, ReportFamily
+from dprec.wire import NetworkOptions, TrafficLedger, network_bytes
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import read_yaml
+from simulation.protocols.base import Protocol
 from simulation.protocols.task import ServerOutcome
 from simulation.storage.directories import (
     CHANNEL,
@@ -37,18 +39,72 @@ from simulation.storage.directories import (
 )
 from simulation.storage.files import (
     FROM_RUN,
+    Columns,
+    Count,
     Document,
     FileSummary,
     check_recorded,
     parse_document,
     read_archive,
+    read_columns,
+    read_lines,
     read_text,
     write_archive,
 )
-from simulation.storage.messages import UserMessages
 from simulation.storage.summary import Summary, read_summary
-from simulation.storage.tables import Columns, read_columns, read_lines
 from strategies.participation import RoundRecord
+
+_BEGINNING = 16
+"""Bytes of a payload that are stored."""
+
+
+class MessagesOfKind(Document):
+    """Messages of one kind, one way."""
+
+    kind: str = Field(description="Type of the request, `further` or `item set`.")
+    up: bool = Field(description="Whether the device sends them.")
+    messages: Annotated[int, Field(ge=1)] = Field(description="How many there are, over all rounds.")
+    payload_bytes: Count = Field(description="Encoded contents of all of them.")
+    message_bytes: Count = Field(description="Whole messages, all of them.")
+    begins: str = Field(pattern="^([0-9a-f]{2})*$", description="First bytes of the first, in hexadecimal.")
+    bits: dict[str, Count] = Field(description="Parts of the first, if it has any that can be told.")
+
+
+class UserMessages(Document):
+    """The messages of one user."""
+
+    user: str = Field(description="The user's id: the first of traffic.csv.")
+    ratings: Count = Field(description="Train ratings of the user.")
+    messages: tuple[MessagesOfKind, ...] = Field(description="In the order of the first of each kind.")
+
+
+def _parts(family: ReportFamily, report: bytes) -> dict[str, int]:
+    """Return the bits of a report's parts; none where it is another kind of report than the family's."""
+    parts = family.parts(report) if report else {}
+    return parts if 0 <= 8 * len(report) - sum(parts.values()) < 8 else {}
+
+
+def messages_of(protocol: Protocol, train: Ratings, traffic: TrafficLedger, seed: int) -> UserMessages | None:
+    """Return the messages of the first user of a simulation with some seed; None if there are none."""
+    if not traffic.first_user:
+        return None
+    held = protocol.held_ratings(train, seed)
+    family = protocol.setup().family(held.scale, held.n_items)
+    masked = protocol.guarantee((train.n_users, train.n_items)).trust == "secure-aggregation"
+    kinds = tuple(
+        MessagesOfKind(
+            kind=kind,
+            up=up,
+            messages=own.messages,
+            payload_bytes=own.payload_bytes,
+            message_bytes=own.message_bytes,
+            # A simulation draws no masks, so what it adds up is not what would be sent.
+            begins="" if masked and up else own.example[:_BEGINNING].hex(),
+            bits=_parts(family, own.example) if family and up and kind == REPORT else {},
+        )
+        for (kind, up), own in traffic.first_user.items()
+    )
+    return UserMessages(user=str(train.user_ids[0]), ratings=int(train.counts[0]), messages=kinds)
 
 
 @dataclass(frozen=True, eq=False)

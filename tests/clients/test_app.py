@@ -13,8 +13,8 @@ from flwr.common.serde import message_to_proto
 from clients import app, iterative
 from clients.app import LOG, client_app
 from clients.faults import ABSENT, DAMAGED, LATE, PUNCTUAL, FaultOptions, damaged, fates
+from clients.iterative import reply_with_reports
 from clients.population import Partition, PopulationError, open_population
-from clients.replies import reply_with_reports
 from dprec.datasets import Synthetic
 from dprec.errors import InputError
 from dprec.exchange import (

@@ -21,9 +21,9 @@ from simulation.analysis.comparison_files import read_comparison
 from simulation.analysis.gains import gain
 from simulation.analysis.protocol_results import ProtocolResult
 from simulation.analysis.vocabulary import METRICS
-from simulation.configuration.presets import presets
+from simulation.configuration.strict_yaml import presets
 from simulation.storage.directories import COMPARISON, TABLE
-from simulation.storage.tables import csv_of_rows
+from simulation.storage.files import csv_of_rows
 from tests.paths import ROOT
 
 DOCUMENTS = list(documents())

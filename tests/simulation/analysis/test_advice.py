@@ -14,7 +14,7 @@ import pytest
 from dprec.accounting import COMPARABLE_UNITS
 from dprec.errors import InputError
 from simulation.analysis.advice import AdviceLimits, advice_lines, advise, one_of
-from simulation.storage.tables import csv_of_rows
+from simulation.storage.files import csv_of_rows
 from tests.approved import check
 
 

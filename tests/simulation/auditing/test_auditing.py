@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clients import gradient_perturbation, one_shot
+from clients import one_shot
 from dprec.accounting import PrivacyBudget
 from dprec.channel import Channel
 from dprec.completion import OutputPerturbation
@@ -188,8 +188,8 @@ def test_noise_of_other_rounds_is_detected(monkeypatch: pytest.MonkeyPatch) -> N
         def per_cell(self, counts: Any, items: Any, round_index: int) -> Any:
             return super().per_cell(counts, items, 1)
 
-    fresh = gradient_perturbation.draws_of_rounds
-    monkeypatch.setattr(gradient_perturbation, "draws_of_rounds", lambda *of: Stale(fresh(*of).keys))
+    fresh = one_shot.draws_of_rounds
+    monkeypatch.setattr(one_shot, "draws_of_rounds", lambda *of: Stale(fresh(*of).keys))
     result = audited("one-bit-gradient", "protocol.rounds=2", "protocol.privacy.epsilon=2", trials=800)
     assert "noise of two rounds" in [finding.test for finding in result.findings if not finding.holds]
 

@@ -22,7 +22,7 @@ from dprec.components.user_defined import reference_of
 from dprec.errors import InputError
 from dprec.federated import FederatedModel
 from simulation import run
-from simulation.comparison.definition import ComparisonConfig
+from simulation.comparison.templates import ComparisonConfig
 from simulation.configuration.models import RunConfig, parse_config, validated
 from simulation.configuration.strict_yaml import apply_override, parse_yaml
 from simulation.protocols import PROTOCOLS

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from simulation.engine import temporary
-from simulation.engine.temporary import MARK, PREFIX, clear_abandoned, temporary_folder
+from simulation.engine import session as temporary
+from simulation.engine.session import MARK, PREFIX, clear_abandoned, temporary_folder
 
 OWNER = f"""
 import sys
@@ -144,7 +144,7 @@ def test_clearing_that_was_interrupted_is_finished_by_the_next(monkeypatch: pyte
         raise OSError
 
     with monkeypatch.context() as patch:
-        patch.setattr("simulation.engine.temporary.shutil.rmtree", interrupted)
+        patch.setattr("simulation.engine.session.shutil.rmtree", interrupted)
         clear_abandoned()
     assert (left / MARK).exists()
     clear_abandoned()
