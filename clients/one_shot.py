@@ -20,20 +20,10 @@ from flwr.app import Context
 
 from clients.memory import Memory
 from clients.population import Partition, Population, device_draws, draws_of_rounds
+from dprec import exchange
 from dprec.arrays import Bools, Floats, Ints, blocks, offsets, sizes_of
 from dprec.channel import Channel
 from dprec.completion import Link, SignLikelihood, levels_of, link_of
-from dprec.exchange import (
-    COUNT_ROUND,
-    ROW_ENTRY,
-    CountRequest,
-    GradientPerturbationSetup,
-    OneShotSetup,
-    Refusal,
-    RefusalCode,
-    ReportSetup,
-    SlopesRequest,
-)
 from dprec.reports import DrawsFor, FollowUp, Profiles, ReportFamily
 from dprec.wire import ReportCodec, SymbolRows
 
@@ -58,7 +48,7 @@ def _parts(partition: Partition, family: ReportFamily) -> Iterator[Partition]:
         yield Partition(partition.population, partition.start + users.start, partition.start + users.stop)
 
 
-def count_reports(partition: Partition, request: CountRequest, context: Context) -> list[bytes]:
+def count_reports(partition: Partition, request: exchange.CountRequest, context: Context) -> list[bytes]:
     """Return the encoded answer of every user of a partition to what follows the reports.
 
     Raises Refusal when the devices are not set up for it, or the question is malformed, or they have answered
@@ -66,8 +56,10 @@ def count_reports(partition: Partition, request: CountRequest, context: Context)
     """
     follow_up = installed_follow_up(partition.population)
     if not follow_up.accepts(request.groups):
-        raise Refusal(RefusalCode.MALFORMED_REQUEST, "malformed groups of items")
-    Memory.of(partition.population, COUNT_ROUND, context).answer_once(COUNT_ROUND, request.groups)
+        raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "malformed groups of items")
+    Memory.of(partition.population, exchange.COUNT_ROUND, context).answer_once(
+        exchange.COUNT_ROUND, request.groups
+    )
     profiles, draws = held(partition)
     return follow_up.encode(profiles, request.groups, draws)
 
@@ -75,15 +67,17 @@ def count_reports(partition: Partition, request: CountRequest, context: Context)
 @lru_cache(maxsize=4)
 def installed_family(population: Population) -> ReportFamily:
     """Return what the devices of a population report."""
-    return population.installed(ReportSetup).family(population.scale, population.n_items)
+    return population.installed(exchange.ReportSetup).family(population.scale, population.n_items)
 
 
 def installed_follow_up(population: Population) -> FollowUp:
     """Return what the devices of a population answer after their reports; raises Refusal if nothing."""
-    population.installed(OneShotSetup)
+    population.installed(exchange.OneShotSetup)
     follow_up = installed_family(population).follow_up
     if follow_up is None:
-        raise Refusal(RefusalCode.NOT_SET_UP, "asked to count ratings of devices that are not set up for it")
+        raise exchange.Refusal(
+            exchange.RefusalCode.NOT_SET_UP, "asked to count ratings of devices that are not set up for it"
+        )
     return follow_up
 
 
@@ -101,7 +95,7 @@ class Installed:
     rounds: int
 
 
-def slope_reports(partition: Partition, request: SlopesRequest, context: Context) -> list[bytes]:
+def slope_reports(partition: Partition, request: exchange.SlopesRequest, context: Context) -> list[bytes]:
     """Return the report of every user of a partition.
 
     If the server does not know the rated items yet and sends no row, the entries count as 0 and the report
@@ -113,10 +107,10 @@ def slope_reports(partition: Partition, request: SlopesRequest, context: Context
     installed = installed_on(partition.population)
     rows, counts, round_index = request.rows, partition.counts, request.round_index
     if len(rows) != partition.size:
-        raise Refusal(RefusalCode.MALFORMED_REQUEST, "rows of another partition")
+        raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "rows of another partition")
     known, memory = sizes_of(rows) > 0, Memory.of(partition.population, installed.rounds, context)
     if known.any() and not memory.has_answered:
-        raise Refusal(RefusalCode.MALFORMED_REQUEST, "rows of items that were not reported")
+        raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "rows of items that were not reported")
     entries = _entries(rows, known, counts)
     memory.answer_once(round_index, b"".join(len(row).to_bytes(8, "little") + row for row in rows))
     likelihood = SignLikelihood.of_signs(installed.link, partition.values)
@@ -133,19 +127,23 @@ def slope_reports(partition: Partition, request: SlopesRequest, context: Context
 
 def _entries(rows: list[bytes], known: Bools, counts: Ints) -> Floats:
     for row, count in zip(rows, counts.tolist(), strict=True):
-        if row and len(row) != count * ROW_ENTRY.itemsize:
-            raise Refusal(RefusalCode.MALFORMED_REQUEST, f"a row of {len(row)} bytes for {count} ratings")
+        if row and len(row) != count * exchange.ROW_ENTRY.itemsize:
+            raise exchange.Refusal(
+                exchange.RefusalCode.MALFORMED_REQUEST, f"a row of {len(row)} bytes for {count} ratings"
+            )
     entries = np.zeros(int(counts.sum()))
-    entries[np.repeat(known, counts)] = np.frombuffer(b"".join(rows), dtype=ROW_ENTRY)
+    entries[np.repeat(known, counts)] = np.frombuffer(b"".join(rows), dtype=exchange.ROW_ENTRY)
     if not np.isfinite(entries).all():
-        raise Refusal(RefusalCode.MALFORMED_REQUEST, "a row with numbers that are not finite")
+        raise exchange.Refusal(
+            exchange.RefusalCode.MALFORMED_REQUEST, "a row with numbers that are not finite"
+        )
     return entries
 
 
 @lru_cache(maxsize=4)
 def installed_on(population: Population) -> Installed:
     """Return what is installed on the devices of a population."""
-    setup = population.installed(GradientPerturbationSetup)
+    setup = population.installed(exchange.GradientPerturbationSetup)
     channel = setup.channel
     return Installed(
         link_of(setup.link, setup.sigma),

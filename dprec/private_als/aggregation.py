@@ -25,15 +25,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from dprec.accounting import (
-    LEAST_DELTA,
-    NoisySum,
-    Trust,
-    gaussian_epsilon,
-    largest_mu,
-    skellam_epsilon,
-    skellam_multiplier,
-)
+from dprec import accounting
 from dprec.arrays import Bools, Floats, Int32s, Ints, rows_of
 from dprec.components import Options, option
 from dprec.errors import SettingError
@@ -91,7 +83,7 @@ class Aggregation(Options):
 
     kind: str = ""
     without_loss: ClassVar[frozenset[str] | None] = frozenset({"papers"})
-    trust: ClassVar[Trust] = "central"
+    trust: ClassVar[accounting.Trust] = "central"
     reason: ClassVar[str] = ""
     """Why the loss is proved, for the guarantee: what follows a colon, to its full stop."""
     devices_add_noise: ClassVar[bool] = False
@@ -137,9 +129,9 @@ class Aggregation(Options):
     def epsilon(self, multiplier: float, delta: float) -> float:
         """Return what one release costs a user; infinite without noise. The inverse of `multiplier`."""
 
-    def noisy_sum(self, multiplier: float) -> NoisySum | None:
+    def noisy_sum(self, multiplier: float) -> accounting.NoisySum | None:
         """Return what a release is for an accountant; None without noise."""
-        return NoisySum(1 / multiplier, self._cost) if multiplier else None
+        return accounting.NoisySum(1 / multiplier, self._cost) if multiplier else None
 
     def _cost(self, distance: float, delta: float) -> float:
         return self.epsilon(1 / distance, delta)
@@ -192,7 +184,7 @@ class TrustedAggregation(Aggregation):
 
     kind: Literal["trusted"] = "trusted"
     papers: ClassVar[tuple[str, ...]] = ("chien2021",)
-    trust: ClassVar[Trust] = "central"
+    trust: ClassVar[accounting.Trust] = "central"
     reason: ClassVar[str] = (
         "every release is a sum of contributions of bounded norm, with Gaussian noise, and releases compose "
         "exactly. The noise is drawn in double precision and rounded to the integers of the sums"
@@ -200,11 +192,11 @@ class TrustedAggregation(Aggregation):
 
     def multiplier(self, epsilon: float, delta: float) -> float:
         """Return the noise of the analytic Gaussian mechanism."""
-        return _MARGIN / largest_mu(epsilon, delta)
+        return _MARGIN / accounting.largest_mu(epsilon, delta)
 
     def epsilon(self, multiplier: float, delta: float) -> float:
         """Return the cost by the analytic Gaussian mechanism."""
-        return gaussian_epsilon(_MARGIN / multiplier if multiplier > 0 else np.inf, delta)
+        return accounting.gaussian_epsilon(_MARGIN / multiplier if multiplier > 0 else np.inf, delta)
 
     def encode(
         self, contributions: Contributions, layout: StatisticsLayout, multiplier: float, draws: RoundDraws
@@ -366,7 +358,7 @@ class SecureAggregation(Aggregation):
 
     kind: Literal["secure"] = "secure"
     papers: ClassVar[tuple[str, ...]] = ("bonawitz2017", "bell2020", "agarwal2021", "kairouz2021")
-    trust: ClassVar[Trust] = "secure-aggregation"
+    trust: ClassVar[accounting.Trust] = "secure-aggregation"
     reason: ClassVar[str] = (
         "every release is a sum of integers of bounded norm, with Skellam noise of which every device "
         "adds a share, and releases compose by Renyi divergences. The server follows the protocol"
@@ -450,13 +442,13 @@ class SecureAggregation(Aggregation):
 
     def multiplier(self, epsilon: float, delta: float) -> float:
         """Return the noise by the Renyi divergences of Skellam noise."""
-        if delta < LEAST_DELTA:
-            raise SettingError("privacy.delta", f"{delta:g}", f"at least {LEAST_DELTA:g}")
-        return skellam_multiplier(epsilon, self.norm, delta)
+        if delta < accounting.LEAST_DELTA:
+            raise SettingError("privacy.delta", f"{delta:g}", f"at least {accounting.LEAST_DELTA:g}")
+        return accounting.skellam_multiplier(epsilon, self.norm, delta)
 
     def epsilon(self, multiplier: float, delta: float) -> float:
         """Return the cost by the Renyi divergences of Skellam noise."""
-        return skellam_epsilon(multiplier, self.norm, delta)
+        return accounting.skellam_epsilon(multiplier, self.norm, delta)
 
     def encode(
         self, contributions: Contributions, layout: StatisticsLayout, multiplier: float, draws: RoundDraws

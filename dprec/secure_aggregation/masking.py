@@ -51,17 +51,8 @@ from numpy.typing import NDArray
 
 from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint64s
 from dprec.errors import SettingError
+from dprec.secure_aggregation import secrets
 from dprec.secure_aggregation.encoding import reduced, word_type
-from dprec.secure_aggregation.secrets import (
-    PUBLIC_BYTES,
-    SECRET_BYTES,
-    agreed_key,
-    as_bytes,
-    derived_key,
-    mask_private_keys,
-    secrets,
-    stream,
-)
 
 SECURITY = 2.0**-40
 """Most probability with which a sum protects less than it says, over the order on the circle."""
@@ -207,13 +198,13 @@ class SumContext:
 
     def self_mask(self, seed: bytes) -> Words:
         """Return a device's mask of its own, shape (size,)."""
-        key = derived_key(seed, "self mask", self.identity)
-        return stream(key, self.size, word_type(self.bits))
+        key = secrets.derived_key(seed, "self mask", self.identity)
+        return secrets.stream(key, self.size, word_type(self.bits))
 
     def pair_mask(self, private: bytes, public: bytes) -> Words:
         """Return the mask that two devices share, from one's private and the other's public key."""
-        key = agreed_key(private, public, "pair mask", self.identity)
-        return stream(key, self.size, word_type(self.bits))
+        key = secrets.agreed_key(private, public, "pair mask", self.identity)
+        return secrets.stream(key, self.size, word_type(self.bits))
 
     def pair_masks(self, user: int, private: bytes, neighbours: Ints, public: Sequence[bytes]) -> Words:
         """Return the sum of the masks that a device shares with some neighbours, as it adds them."""
@@ -280,12 +271,12 @@ def unmasked_total(
     context: SumContext,
 ) -> Words:
     """Return the sum of the vectors of those present, from the sum of what they sent."""
-    whole = secrets(revealed.points, revealed.held)
+    whole = secrets.secrets(revealed.points, revealed.held)
     total = masked.astype(word_type(context.bits))
-    for seed in as_bytes(whole[present]):
+    for seed in secrets.as_bytes(whole[present]):
         total -= context.self_mask(seed)
     gone = np.flatnonzero(~present)
-    for user, private in zip(gone.tolist(), mask_private_keys(whole[gone]), strict=True):
+    for user, private in zip(gone.tolist(), secrets.mask_private_keys(whole[gone]), strict=True):
         left = graph.neighbours[user][present[graph.neighbours[user]]]
         # Its own masks with those who are left would have cancelled theirs.
         total += context.pair_masks(user, private, left, [public[other] for other in left.tolist()])
@@ -293,10 +284,10 @@ def unmasked_total(
 
 
 _TAG_BYTES = 16
-KEYS_BYTES = 2 * PUBLIC_BYTES
+KEYS_BYTES = 2 * secrets.PUBLIC_BYTES
 """Bytes of a device's two public keys."""
 
-SEALED_BYTES = 2 * SECRET_BYTES + _TAG_BYTES
+SEALED_BYTES = 2 * secrets.SECRET_BYTES + _TAG_BYTES
 """Bytes of two encrypted shares."""
 
 
@@ -318,7 +309,7 @@ class MessageSizes:
     @property
     def uplink(self) -> tuple[int, int, int, int]:
         """Keys, encrypted shares, masked vector, revealed shares."""
-        return KEYS_BYTES, self.degree * SEALED_BYTES, self.vector, self.degree * SECRET_BYTES
+        return KEYS_BYTES, self.degree * SEALED_BYTES, self.vector, self.degree * secrets.SECRET_BYTES
 
     @property
     def downlink(self) -> tuple[int, int, int]:

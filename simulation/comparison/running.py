@@ -23,15 +23,7 @@ from dprec.mechanisms.base import Mechanism
 from dprec.progress import Announce, Progress, silent, unheard
 from dprec.randomness import categories, uniforms, words
 from dprec.ratings import Ratings, RatingScale
-from simulation.comparison.cell_runs import (
-    Contender,
-    Failure,
-    Sample,
-    estimate,
-    finished,
-    processors,
-    run_cells,
-)
+from simulation.comparison import cell_runs
 from simulation.comparison.planning import Comparison
 from simulation.comparison.tabulation import Pauses, Tabulation
 from simulation.comparison.templates import Cell, LeftOut, of_entry
@@ -255,8 +247,8 @@ class ComparisonResult:
             for cell in self.comparison.cells
             if cell.config.dataset.own and cell.population is None
         )
-        finished = (read_summary(folder) for folder in summaries if (folder / SUMMARY).is_file())
-        return next(filter(None, (of_all_protocols(each.privacy.notes) for each in finished)), [])
+        ended = (read_summary(folder) for folder in summaries if (folder / SUMMARY).is_file())
+        return next(filter(None, (of_all_protocols(each.privacy.notes) for each in ended)), [])
 
     def __repr__(self) -> str:
         ended = f"{len(self.rows)} of {len(self.comparison.cells)} runs"
@@ -319,7 +311,7 @@ def run_comparison(
 
     backend = comparison.config.simulation.backend
     try:
-        with closing(run_cells(comparison.cells, directory.cells, jobs, backend)) as ended:
+        with closing(cell_runs.run_cells(comparison.cells, directory.cells, jobs, backend)) as ended:
             _follow(ended, table, failures, progress, tabulated)
     except KeyboardInterrupt:
         raise InterruptedComparison(result()) from None
@@ -328,7 +320,7 @@ def run_comparison(
 
 def _claimed(
     comparison: Comparison, output: str | Path, resume: bool, progress: Progress
-) -> tuple[Comparison, ComparisonDirectory, dict[Contender, Sample]]:
+) -> tuple[Comparison, ComparisonDirectory, dict[cell_runs.Contender, cell_runs.Sample]]:
     """Return what of a comparison suits the ratings, its directory, and samples of the ratings."""
     comparison, fingerprints, samples = _checked(comparison, progress)
     noise = sampled_noise(comparison)
@@ -341,24 +333,26 @@ def _claimed(
 def _say_what_it_takes(
     comparison: Comparison,
     directory: ComparisonDirectory,
-    samples: Mapping[Contender, Sample],
+    samples: Mapping[cell_runs.Contender, cell_runs.Sample],
     jobs: int | None,
     announce: Announce,
     progress: Progress,
 ) -> None:
     """Announce what the unfinished cells may take, if that is long."""
-    waiting = [cell for cell in comparison.cells if not finished(cell, directory.cells)]
+    waiting = [cell for cell in comparison.cells if not cell_runs.finished(cell, directory.cells)]
     if announce is unheard or not waiting:
         return
     progress("estimating what it will take", 0, 1)
-    workers = 1 if comparison.config.simulation.backend == "local" else jobs or processors(len(waiting))
-    expected = estimate(waiting, samples, min(workers, len(waiting)))
+    workers = (
+        1 if comparison.config.simulation.backend == "local" else jobs or cell_runs.processors(len(waiting))
+    )
+    expected = cell_runs.estimate(waiting, samples, min(workers, len(waiting)))
     if expected.is_worth_a_line:
         announce(expected.words)
 
 
 def _follow(
-    ended: Iterable[tuple[Cell, Failure | None]],
+    ended: Iterable[tuple[Cell, cell_runs.Failure | None]],
     table: Tabulation,
     failures: dict[str, str],
     progress: Progress,
@@ -381,7 +375,7 @@ def _follow(
 
 def _checked(
     comparison: Comparison, progress: Progress
-) -> tuple[Comparison, dict[str, str], dict[Contender, Sample]]:
+) -> tuple[Comparison, dict[str, str], dict[cell_runs.Contender, cell_runs.Sample]]:
     """Check each protocol at each of its budgets; return what suits the ratings, with their fingerprints.
 
     Beside these come samples of the ratings, for an estimate of what the cells take.
@@ -391,7 +385,7 @@ def _checked(
     """
     fingerprints: dict[str, str] = {}
     unsuited: dict[str, LeftOut] = {}
-    samples: dict[Contender, Sample] = {}
+    samples: dict[cell_runs.Contender, cell_runs.Sample] = {}
     prepare = lru_cache(maxsize=3)(prepared_ratings)
     budgets = _at_each_budget(comparison.cells)
     for done, ((name, population), cells) in enumerate(budgets.items()):
@@ -403,7 +397,7 @@ def _checked(
                 raise InputError(error.where, error.found, error.accepted) from None
             unsuited[name] = LeftOut(name, f"{error.found}; accepted: {error.accepted}")
             continue
-        samples[name, population] = Sample.of(train, test)
+        samples[name, population] = cell_runs.Sample.of(train, test)
         key = name if population is None else f"{name} of {population}"
         config = cells[0].config
         fingerprints[key] = fingerprint(train, test, config.dataset.catalogue(train.item_ids))

@@ -13,16 +13,10 @@ from pathlib import Path
 
 import httpx
 from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    PublicFormat,
-    load_ssh_public_key,
-)
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from flwr.proto.control_pb2 import ListNodesRequest, RegisterNodeRequest
 from flwr.supercore.control import ControlHttpClient
@@ -36,14 +30,7 @@ from dprec.progress import Progress, silent
 from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import Ratings
 from simulation.configuration.models import RunConfig
-from simulation.deployment.server_folder import (
-    Deployment,
-    Enrolled,
-    ServerFolder,
-    agreement_of,
-    deployable,
-    write_enrolment,
-)
+from simulation.deployment import server_folder
 from simulation.execution import SideData, load_ratings
 from simulation.protocols import Protocol
 from simulation.storage.files import unusable, write_atomically
@@ -77,7 +64,7 @@ class NodeKeyPair:
 def new_node_key() -> NodeKeyPair:
     """Make the key of a device."""
     key = ec.generate_private_key(ec.SECP384R1())
-    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     return NodeKeyPair(_pem(key), public.decode())
 
 
@@ -125,7 +112,7 @@ def _builder(
 
 
 def _signed(builder: x509.CertificateBuilder, key: EllipticCurvePrivateKey) -> bytes:
-    return builder.sign(key, SHA256()).public_bytes(Encoding.PEM)
+    return builder.sign(key, SHA256()).public_bytes(serialization.Encoding.PEM)
 
 
 def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
@@ -154,7 +141,9 @@ def _name(common: str) -> x509.Name:
 
 
 def _pem(key: EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
 
 
 def registered_nodes(address: str, certificate: bytes, keys: Iterable[str]) -> dict[str, int]:
@@ -165,7 +154,9 @@ def registered_nodes(address: str, certificate: bytes, keys: Iterable[str]) -> d
     """
 
     def pem(key: str) -> bytes:
-        return load_ssh_public_key(key.encode()).public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        return serialization.load_ssh_public_key(key.encode()).public_bytes(
+            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
 
     with _connected(address, certificate) as client:
         listed = client.ListNodes(ListNodesRequest()).nodes_info
@@ -253,7 +244,7 @@ class _Pilot:
 
 def prepare(
     config: RunConfig, folder: Path, options: PilotOptions, progress: Progress = silent
-) -> ServerFolder:
+) -> server_folder.ServerFolder:
     """Prepare a pilot of a configuration in a new folder, as a whole; return what its server is given.
 
     Raises InputError when the protocol does not deploy, the ratings cannot be used, or the folder exists.
@@ -272,11 +263,11 @@ def prepare(
             raise
     except OSError as error:
         raise unusable(folder, error) from None
-    return ServerFolder(folder / "server")
+    return server_folder.ServerFolder(folder / "server")
 
 
 def _pilot_of(config: RunConfig, options: PilotOptions) -> _Pilot:
-    protocol = deployable(config)
+    protocol = server_folder.deployable(config)
     train = _first_users(load_ratings(config)[0], options.devices)
     with within("protocol"):
         protocol.check(train)
@@ -284,7 +275,7 @@ def _pilot_of(config: RunConfig, options: PilotOptions) -> _Pilot:
     entropy = os.urandom(ENTROPY_BYTES) if config.simulation.seed == "os" else None
     keys = RunKeys.derive(config.seed, config.protocol.identity, entropy)
     items = [str(item) for item in train.item_ids.tolist()]
-    agreement = agreement_of(protocol, train.scale, items, keys.installed.public)
+    agreement = server_folder.agreement_of(protocol, train.scale, items, keys.installed.public)
     return _Pilot(config, options, train, keys, agreement)
 
 
@@ -332,16 +323,16 @@ def _write(pilot: _Pilot, building: Path, final: Path, progress: Progress) -> No
     address, certificate = f"127.0.0.1:{pilot.options.port}", final / "server" / "ca.crt"
     connection = _CONNECTION.format(address=address, certificate=certificate)
     write_atomically(own / "flwr" / "config.toml", connection)
-    _write_server(pilot, ServerFolder(own))
+    _write_server(pilot, server_folder.ServerFolder(own))
     node_keys = _write_devices(pilot, building / "devices", progress)
     users = [str(user) for user in pilot.train.user_ids.tolist()]
-    enrolled = [Enrolled(user, key.public) for user, key in zip(users, node_keys, strict=True)]
-    write_enrolment(ServerFolder(own).enrolment_file, enrolled)
+    enrolled = [server_folder.Enrolled(user, key.public) for user, key in zip(users, node_keys, strict=True)]
+    server_folder.write_enrolment(server_folder.ServerFolder(own).enrolment_file, enrolled)
 
 
-def _write_server(pilot: _Pilot, folder: ServerFolder) -> None:
+def _write_server(pilot: _Pilot, folder: server_folder.ServerFolder) -> None:
     scale, keys, options = pilot.train.scale, pilot.keys, pilot.options
-    deployment = Deployment(
+    deployment = server_folder.Deployment(
         fingerprint=pilot.agreement.fingerprint,
         levels=tuple(scale.values.tolist()),
         continuous=scale.continuous,

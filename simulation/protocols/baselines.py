@@ -20,19 +20,9 @@ from dprec.randomness import seed_for
 from dprec.ratings import Ratings
 from dprec.reports import DeviceChannel, ReportFamily
 from dprec.wire import TrafficLedger
+from simulation.protocols import sharing
 from simulation.protocols.base import Auditor, Example, Finding, Protocol, Sent, sent_ratings
 from simulation.protocols.components import AnyMechanism, AnyPerturbation
-from simulation.protocols.sharing import (
-    DELIVERY,
-    EXACT_CHANNEL,
-    NOT_DELIVERED,
-    TopN,
-    budget_at,
-    cell_reports,
-    check_private,
-    check_unit,
-    notes_on_failures,
-)
 from simulation.protocols.task import Grid, Outcome, Task
 
 if TYPE_CHECKING:
@@ -136,7 +126,7 @@ class GlobalMeanProtocol(Protocol):
 
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget: a mean stands for the whole profile, so both units are one."""
-        return replace(self, privacy=budget_at(self.privacy, budget, "user"))
+        return replace(self, privacy=sharing.budget_at(self.privacy, budget, "user"))
 
     @property
     def mechanism_name(self) -> str:
@@ -156,7 +146,7 @@ class GlobalMeanProtocol(Protocol):
     def check(self, train: Ratings) -> None:
         """Refuse a budget in another unit, or that the mechanism cannot keep on the scale of means."""
         if self.privacy is not None:
-            check_unit(self.privacy, "user", "one number is sent for all of a user's ratings")
+            sharing.check_unit(self.privacy, "user", "one number is sent for all of a user's ratings")
         if self.private and self.privacy is None:
             raise SettingError("privacy", "none", f"a budget per user, for {self.mechanism.kind}")
         self._family(one_mean_per_user(train)).check()
@@ -167,7 +157,7 @@ class GlobalMeanProtocol(Protocol):
 
     def audited(self) -> Self:
         """Return the protocol as it is; see `Protocol.audited`."""
-        check_private(self.mechanism)
+        sharing.check_private(self.mechanism)
         return self
 
     def setup(self) -> OneShotSetup:
@@ -194,18 +184,18 @@ class GlobalMeanProtocol(Protocol):
             guarantee=self.guarantee((task.train.n_users, task.train.n_items)),
             rounds=(collected.record,),
             channel=channel,
-            notes=(*notes_on_failures([collected.record]), NOT_DELIVERED),
+            notes=(*sharing.notes_on_failures([collected.record]), sharing.NOT_DELIVERED),
             diagnostics={"mean": mean},
         )
 
     def sent(self, example: Example) -> Sent:
         """Return the one mean, as one rating of a catalogue of one item."""
         mean = replace(example, items=1, ratings=1)
-        family = cell_reports(self.mechanism, self.privacy, example.scale, mean.items)
+        family = sharing.cell_reports(self.mechanism, self.privacy, example.scale, mean.items)
         return replace(sent_ratings(family, mean), per="user")
 
     def _family(self, means: Ratings) -> ReportFamily:
-        return cell_reports(self.mechanism, self.privacy, means.scale, means.n_items)
+        return sharing.cell_reports(self.mechanism, self.privacy, means.scale, means.n_items)
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise the loss of the channel for a whole profile, if there is a budget."""
@@ -218,7 +208,7 @@ class GlobalMeanProtocol(Protocol):
         notes = ["One number is sent for a whole profile, so the loss per rating is at most that per user."]
         if not self.mechanism.report_family.hides_items:
             notes.append(seen)
-        return Guarantee("proved", "local", True, f"{EXACT_CHANNEL}.", notes=tuple(notes))
+        return Guarantee("proved", "local", True, f"{sharing.EXACT_CHANNEL}.", notes=tuple(notes))
 
 
 def _without_bias(received: float, channel: DeviceChannel) -> float:
@@ -241,11 +231,11 @@ class TrustedServerProtocol(Protocol):
     privacy: PrivacyBudget = option("What is claimed against everybody who sees the completed matrix.")
     perturbation: AnyPerturbation = option("Where the server adds its noise.")
     completion: OneBit = option("How the server completes the matrix.", OneBit())
-    delivery: TopN | None = option(DELIVERY, TopN())
+    delivery: sharing.TopN | None = option(sharing.DELIVERY, sharing.TopN())
 
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; `check` refuses a budget per user."""
-        return replace(self, privacy=budget_at(self.privacy, budget, budget.unit))
+        return replace(self, privacy=sharing.budget_at(self.privacy, budget, budget.unit))
 
     @property
     def mechanism_name(self) -> str:
@@ -268,7 +258,7 @@ class TrustedServerProtocol(Protocol):
         with within("completion"):
             self.completion.check_scale(train.scale)
             self.completion.check(shape)
-        check_unit(self.privacy, "rating", "the noise is calibrated to one sign")
+        sharing.check_unit(self.privacy, "rating", "the noise is calibrated to one sign")
         self._noise(shape)
         self._family(train).check()
 
@@ -322,7 +312,7 @@ class TrustedServerProtocol(Protocol):
             ),
             guarantee=self.guarantee(collected.observations.shape),
             rounds=(record,),
-            notes=completed.notes + notes_on_failures([record]),
+            notes=completed.notes + sharing.notes_on_failures([record]),
             diagnostics={**completed.diagnostics, "noise_scale": noise.scale},
             hidden=completed.hidden,
         )

@@ -39,17 +39,10 @@ from dprec.progress import Progress
 from dprec.randomness import seed_for, words
 from dprec.ratings import Ratings
 from dprec.reports import ReportFamily
+from simulation.protocols import sharing
 from simulation.protocols.base import Auditor, Example, Finding, Promise, Protocol, Sent, sent_ratings
 from simulation.protocols.components import AnyMechanism
 from simulation.protocols.one_shot import OneShotProtocol
-from simulation.protocols.sharing import (
-    EXACT_CHANNEL,
-    NOT_DELIVERED,
-    cell_reports,
-    check_private,
-    mechanism_budget,
-    notes_on_failures,
-)
 from simulation.protocols.task import Grid, Outcome, Task
 
 if TYPE_CHECKING:
@@ -89,7 +82,7 @@ class XMapProtocol(Protocol):
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget: for the mechanism, or for each replacement and prediction."""
         if self.mechanism.private:
-            return replace(self, privacy=mechanism_budget(self.mechanism, self.privacy, budget))
+            return replace(self, privacy=sharing.mechanism_budget(self.mechanism, self.privacy, budget))
         replacement, recommendation = self.replacement, self.recommendation
         if self.replacement.private:
             with within("replacement"):
@@ -148,7 +141,7 @@ class XMapProtocol(Protocol):
         """Return the protocol if it draws what it lets out, else the uploads; see `Protocol.audited`."""
         if self.replacement.private or self.recommendation.epsilon is not None:
             return self
-        check_private(self.mechanism)
+        sharing.check_private(self.mechanism)
         return OneShotProtocol(privacy=self.privacy, mechanism=self.mechanism, completion=ItemAverage())
 
     def audit(self, auditor: Auditor) -> Iterator[Finding]:
@@ -215,7 +208,12 @@ class XMapProtocol(Protocol):
             guarantee=self.guarantee((train.n_users, train.n_items)),
             rounds=rounds,
             channel=family.device_channel(train.counts),
-            notes=(*_failures(collected, exchanged), *notes, NOT_DELIVERED, *_note_on_profiles(recommender)),
+            notes=(
+                *_failures(collected, exchanged),
+                *notes,
+                sharing.NOT_DELIVERED,
+                *_note_on_profiles(recommender),
+            ),
             diagnostics=_diagnostics_of(train, comparison, egos, recommender, deviations=deviations),
         )
 
@@ -241,11 +239,11 @@ class XMapProtocol(Protocol):
 
     def sent(self, example: Example) -> Sent:
         """Return the report of the ratings; AlterEgos follow it in a second round."""
-        family = cell_reports(self.mechanism, self.privacy, example.scale, example.items)
+        family = sharing.cell_reports(self.mechanism, self.privacy, example.scale, example.items)
         return sent_ratings(family, example)
 
     def _family(self, train: Ratings) -> ReportFamily:
-        return cell_reports(self.mechanism, self.privacy, train.scale, train.n_items)
+        return sharing.cell_reports(self.mechanism, self.privacy, train.scale, train.n_items)
 
     def _alter_egos(
         self,
@@ -308,8 +306,8 @@ def _two_domains(train: Ratings) -> CrossDomainRatings:
 
 
 def _failures(collected: Collected, exchanged: Exchanged | None) -> tuple[str, ...]:
-    notes = notes_on_failures([collected.record])
-    return notes if exchanged is None else notes + notes_on_failures([exchanged.record], "AlterEgos")
+    notes = sharing.notes_on_failures([collected.record])
+    return notes if exchanged is None else notes + sharing.notes_on_failures([exchanged.record], "AlterEgos")
 
 
 def _replaced_on_server(
@@ -434,7 +432,7 @@ def _guarantee_of_uploads(mechanism: Mechanism) -> Guarantee:
         f"{which}; X-Sim, AlterEgos and predictions follow from the reports: they tell no more of the values "
         f"than these do{told}."
     )
-    return Guarantee("proved", "local", hides, f"{EXACT_CHANNEL}.", (note,))
+    return Guarantee("proved", "local", hides, f"{sharing.EXACT_CHANNEL}.", (note,))
 
 
 def _missing(replacement: ReplacementOptions, recommendation: RecommendationOptions) -> str:

@@ -35,6 +35,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from scipy.special import ndtr
 
+from dprec import ordinal
 from dprec.arrays import AnyInts, Floats, Ints
 from dprec.catalogue import Catalogue
 from dprec.completion.base import Completed, Completion
@@ -56,14 +57,6 @@ from dprec.observations import (
     RatedSets,
     ResidualReports,
     SymbolReports,
-)
-from dprec.ordinal import (
-    INVERSE_SQRT_2_PI,
-    Histogram,
-    cut_points,
-    expected_rating,
-    level_probabilities,
-    level_shares,
 )
 from dprec.progress import Progress, silent
 from dprec.ratings import RatingScale
@@ -103,7 +96,7 @@ class SymbolTables:
         nothing of a level: with them, what is computed from any cut points is finite.
         """
         grid = np.linspace(-_REACH, _REACH, _POINTS)
-        probabilities, derivatives = level_probabilities(grid, cuts)
+        probabilities, derivatives = ordinal.level_probabilities(grid, cuts)
         slopes, information = [], []
         for channel in channels:
             # A symbol as likely at every level says nothing, and not as much as rounding does either.
@@ -166,7 +159,7 @@ class ItemBiasesModel(Completed):
     def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Predict the expected ratings of the given cells, shape (cells,): the same for every user."""
         latent, variances = self.biases.biases[items], self.biases.variances[items] + self.user_variance
-        return expected_rating(latent, variances, self.cuts, self.scale.values)
+        return ordinal.expected_rating(latent, variances, self.cuts, self.scale.values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +170,7 @@ class ItemBiases(Completion):
     needs_symbols: ClassVar[bool] = True
     works_unlinked: ClassVar[bool] = True
     knows_items: ClassVar[bool] = True
-    histogram: Histogram | None = option(
+    histogram: ordinal.Histogram | None = option(
         "Public shares of the levels, from the lowest; by default equal. Not those of the protected ratings.",
         None,
     )
@@ -206,7 +199,7 @@ class ItemBiases(Completion):
 
     def check_scale(self, scale: RatingScale) -> None:
         """Refuse a histogram of another number of levels."""
-        level_shares(self.histogram, scale.levels)
+        ordinal.level_shares(self.histogram, scale.levels)
 
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> ItemBiasesModel:
         """Complete the matrix; see `Completion.fit`.
@@ -218,7 +211,7 @@ class ItemBiases(Completion):
         so that it makes no difference whose a report is or when it came.
         """
         scale, n_items = observations.scale, observations.shape[1]
-        cuts = cut_points(level_shares(self.histogram, scale.levels), self.variance)
+        cuts = ordinal.cut_points(ordinal.level_shares(self.histogram, scale.levels), self.variance)
         reports = observations.symbols or clear_reports(observations)
         coarse = np.sqrt(1 + self.user_variance)
         tables = SymbolTables.of(reports.channels, cuts / coarse)
@@ -495,7 +488,7 @@ class ResidualAnswers:
         """Return the slope of each answer's log likelihood, and its information, at latent residuals."""
         honest, lies = 1 - 2 * self.reports.lies, self.reports.lies
         chance = lies + honest * ndtr(latent)
-        moved = honest * np.exp(-(latent**2) / 2) * INVERSE_SQRT_2_PI
+        moved = honest * np.exp(-(latent**2) / 2) * ordinal.INVERSE_SQRT_2_PI
         slopes = moved * np.where(self.reports.above, 1 / chance, -1 / (1 - chance))
         return slopes, moved**2 / (chance * (1 - chance))
 

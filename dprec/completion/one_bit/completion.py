@@ -21,16 +21,8 @@ from dprec.arrays import AnyInts, Floats, Int32s
 from dprec.binarization import check_binary
 from dprec.completion.base import Completed, Completion
 from dprec.completion.factors import inner_products
+from dprec.completion.one_bit import solver
 from dprec.completion.one_bit.projections import BoundedNuclearBall, Domain, NuclearBall
-from dprec.completion.one_bit.solver import (
-    Link,
-    LinkKind,
-    SignLikelihood,
-    Solution,
-    link_of,
-    minimise,
-    minimise_bounded,
-)
 from dprec.completion.spectral import LowRank
 from dprec.components import option
 from dprec.errors import RunError, SettingError
@@ -91,7 +83,7 @@ class Biases:
 
 
 def fit_biases(
-    likelihood: SignLikelihood, users: AnyInts, items: AnyInts, shape: tuple[int, int], ridge: float
+    likelihood: solver.SignLikelihood, users: AnyInts, items: AnyInts, shape: tuple[int, int], ridge: float
 ) -> Biases:
     """Return the biases that minimise an objective plus ridge / 2 x their squares but the mean's."""
     biases = Biases.zero(shape)
@@ -115,7 +107,7 @@ def fit_biases(
     return biases
 
 
-Fit = tuple[Biases, Solution[Any]]
+Fit = tuple[Biases, solver.Solution[Any]]
 
 _LAST: dict[bytes, Fit] = {}
 
@@ -155,7 +147,7 @@ _DENSE_CELLS = 20_000_000
 class HiddenMatrix(Completed):
     """A hidden matrix: biases plus a matrix of low nuclear norm."""
 
-    link: Link
+    link: solver.Link
     biases: Biases
     point: LowRank | Floats
     """Shape (users, items)."""
@@ -192,7 +184,9 @@ class OneBit(Completion):
     kind: Literal["one-bit"] = "one-bit"
     papers: ClassVar[tuple[str, ...]] = ("davenport2014", "li2021")
     needs_likelihood: ClassVar[bool] = True
-    link: LinkKind = option("How an entry makes a +1 likely: logistic, or gaussian (probit).", "logistic")
+    link: solver.LinkKind = option(
+        "How an entry makes a +1 likely: logistic, or gaussian (probit).", "logistic"
+    )
     sigma: float = option("Standard deviation of the Gaussian link's noise.", 1.0, gt=0, le=_LARGEST)
     alpha: float = option("Largest entry of the hidden matrix, in absolute value.", 1.0, gt=0, le=_LARGEST)
     rank: float = option("Rank r in the nuclear norm's bound tau = alpha sqrt(users items r).", 1.0, gt=0)
@@ -232,9 +226,9 @@ class OneBit(Completion):
             raise SettingError("bounded", "True, with biases", "one of the two: biases are not bounded")
 
     @property
-    def link_function(self) -> Link:
+    def link_function(self) -> solver.Link:
         """The link, as a function."""
-        return link_of(self.link, self.sigma)
+        return solver.link_of(self.link, self.sigma)
 
     @property
     def absolute_ridge(self) -> float:
@@ -289,14 +283,14 @@ class OneBit(Completion):
         domain = self.domain(users, items, shape, seed)
         limits: Any = {"iterations": self.iterations, "tolerance": self.tolerance, "progress": progress}
 
-        def fit() -> tuple[Biases, Solution[Any]]:
+        def fit() -> tuple[Biases, solver.Solution[Any]]:
             biases = Biases.zero(shape)
             if self.biases:
                 biases = fit_biases(likelihood, users, items, shape, self.absolute_ridge)
             beyond = likelihood.beyond(biases.at(users, items))
             if isinstance(domain, BoundedNuclearBall):
-                return biases, minimise_bounded(beyond, domain, **limits)
-            return biases, minimise(beyond, domain, **limits)
+                return biases, solver.minimise_bounded(beyond, domain, **limits)
+            return biases, solver.minimise(beyond, domain, **limits)
 
         drawn = seed if isinstance(domain, NuclearBall) and not domain.small else None
         data = users, items, likelihood.given_plus, likelihood.given_minus, linear
@@ -304,7 +298,7 @@ class OneBit(Completion):
         return self._completed(observations, link, biases, solution)
 
     def _completed(
-        self, observations: Observations, link: Link, biases: Biases, solution: Solution[Any]
+        self, observations: Observations, link: solver.Link, biases: Biases, solution: solver.Solution[Any]
     ) -> HiddenMatrix:
         point: LowRank | Floats = solution.point
         notes = cold_notes(observations.users, observations.items, observations.shape)
@@ -331,10 +325,12 @@ class OneBit(Completion):
         )
 
 
-def _likelihood_of(link: Link, observations: Observations, linear: Floats | None = None) -> SignLikelihood:
+def _likelihood_of(
+    link: solver.Link, observations: Observations, linear: Floats | None = None
+) -> solver.SignLikelihood:
     if observations.likelihood is None:
-        return SignLikelihood.of_signs(link, observations.values, linear)
-    return SignLikelihood(link, observations.likelihood[:, 1], observations.likelihood[:, 0], linear)
+        return solver.SignLikelihood.of_signs(link, observations.values, linear)
+    return solver.SignLikelihood(link, observations.likelihood[:, 1], observations.likelihood[:, 0], linear)
 
 
 def cold_notes(users: AnyInts, items: AnyInts, shape: tuple[int, int]) -> tuple[str, ...]:

@@ -12,13 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from simulation.engine import session as temporary
 from simulation.engine.session import MARK, PREFIX, clear_abandoned, temporary_folder
 
-OWNER = f"""
+OWNER = """
 import sys
-sys.path.insert(0, {str(Path(temporary.__file__).parent)!r})
-from temporary import temporary_folder  # without the package, and hence without Flower
+from simulation.engine.session import temporary_folder
 with temporary_folder() as folder:
     (folder / "run").mkdir()
     (folder / "run" / "items.npy").write_text("ratings")
