@@ -21,9 +21,7 @@ from simulation.protocols.baselines import NothingSentProtocol
 def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:
     """Refuse a relevance threshold outside the rating scale; signs are not ranked and need none.
 
-    Raises
-    ------
-    SettingError
+    Raises SettingError.
     """
     bound = options.relevant_from
     if bound is not None and not is_binary(scale) and not scale.low <= bound <= scale.high:
@@ -34,10 +32,7 @@ def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:
 def check_user_defined_metrics(options: EvaluationOptions, train: Ratings, test: Ratings) -> None:
     """Call user-defined metrics before anything runs, on the test ratings in another order.
 
-    Raises
-    ------
-    SettingError
-        Naming the function at fault.
+    Raises SettingError naming the function at fault.
     """
     Evaluator(train, test, options, None).own(test.values[::-1])
 
@@ -62,14 +57,10 @@ class Evaluator:
     ) -> dict[str, float | None]:
         """Return the accuracy of predictions under the names that the run directory uses.
 
-        Parameters
-        ----------
-        predictions : ndarray of float64, shape (test ratings,)
-            For signs, the accuracy is the share predicted correctly; a prediction of 0 counts as +1.
-        predict : callable
-            What made them, and predicts other items if these are ranked too.
-        hidden : callable, optional
-            From arrays of users and items to the learned entries of the hidden matrix.
+        ``predictions``, shape (test ratings,): for signs, the accuracy is the share predicted correctly; a
+        prediction of 0 counts as +1.
+        ``predict``: what made them, and predicts other items if these are ranked too.
+        ``hidden``: from arrays of users and items to the learned entries of the hidden matrix.
         """
         if not is_binary(self.test.scale):
             return self._accuracy_of_ratings(predictions, predict)
@@ -94,10 +85,7 @@ class Evaluator:
     def own(self, predictions: NDArray[np.float64]) -> dict[str, dict[str, float]]:
         """Return the user-defined metrics by their keys in summary.json; none if there are none.
 
-        Raises
-        ------
-        SettingError
-            Naming the function at fault.
+        Raises SettingError naming the function at fault.
         """
         kinds = {"errors": self.options.errors, "scores": self.options.scores}
         measured: dict[str, dict[str, float]] = {}
@@ -117,10 +105,8 @@ class Evaluator:
 
         Every user with a relevant test rating counts, whatever the cutoff.
 
-        Parameters
-        ----------
-        predict, predict_rows : callable
-            Predictions are ranked as they are, not clipped to the scale: clipping would only make ties.
+        ``predict``, ``predict_rows``: predictions are ranked as they are, not clipped to the scale: clipping
+        would only make ties.
         """
         options, train = self.options.ranking, self.train
         if options is None:

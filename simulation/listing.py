@@ -103,10 +103,7 @@ def _described(folder: Path, kind: Kind, marker: str, read: Callable[[Found], Fo
 def _written(path: Path) -> float:
     """Return when a file was written, 0 if there is none.
 
-    Raises
-    ------
-    InputError
-        When it is too large to be read.
+    Raises InputError when it is too large to be read.
     """
     if not path.is_file():
         return 0.0

@@ -52,10 +52,7 @@ def typical_seconds(cell: Cell) -> float:
 class Schedule:
     """The cells that wait, and what is known of their costs.
 
-    Parameters
-    ----------
-    cells : sequence of Cell
-        Of equal cost, the earlier one runs first.
+    ``cells``: of equal cost, the earlier one runs first.
     """
 
     def __init__(self, cells: Sequence[Cell]) -> None:
@@ -72,10 +69,7 @@ class Schedule:
     def next_for(self, worker: Hashable) -> Cell:
         """Return the cell that a worker should run, which no longer waits.
 
-        Raises
-        ------
-        ValueError
-            When no cell waits.
+        Raises ValueError when no cell waits.
         """
         held = self._last_fit.get(worker)
         others = {fit for owner, fit in self._last_fit.items() if owner != worker}
@@ -218,14 +212,9 @@ def _first(ratings: Ratings, users: int) -> Ratings:
 def estimate(cells: Sequence[Cell], samples: Mapping[Contender, Sample], workers: int) -> Estimate:
     """Return what cells will take.
 
-    Parameters
-    ----------
-    cells : sequence of Cell
-        Those that are not finished.
-    samples : mapping
-        Of the ratings of every protocol's first cell, by protocol and population.
-    workers : int
-        Cells that run at a time.
+    ``cells``: those that are not finished.
+    ``samples``: of the ratings of every protocol's first cell, by protocol and population.
+    ``workers``: cells that run at a time.
     """
     expected: dict[Contender, float] = {}
     for cell in cells:
@@ -294,13 +283,7 @@ class SharedRatings:
     def load(
         cls, dataset: Dataset, split: Split, binarization: Binarization | None, seed: int
     ) -> SharedRatings:
-        """Load ratings, given their `ratings_key`.
-
-        Raises
-        ------
-        InputError
-            When they cannot be read.
-        """
+        """Load ratings, given their `ratings_key`; raises InputError when they cannot be read."""
         train, test = prepared_ratings(dataset, split, binarization, seed)
         return cls(packed(dataset, "dataset"), train, test, SideData.of(dataset, train))
 
@@ -317,10 +300,7 @@ def _without_dataset(config: RunConfig) -> RunConfig:
 def packed_config(config: RunConfig) -> bytes:
     """Return a configuration without its data set as bytes.
 
-    Raises
-    ------
-    InputError
-        When a user-defined component cannot travel.
+    Raises InputError when a user-defined component cannot travel.
     """
     own = [reference_of(component) for component in config.user_defined_classes()]
     return packed(_without_dataset(config), " and ".join(own) or config.name)
@@ -343,12 +323,9 @@ class CellEnd:
 def run_cell(shared: SharedRatings, config: bytes, place: str) -> CellEnd:
     """Run a cell in this process.
 
-    Parameters
-    ----------
-    config : bytes
-        As from `packed_config`.
-    place : str
-        The cell's directory, which a node of a cluster may not see. Where it is seen, rounds are kept there.
+    ``config``: as from `packed_config`.
+    ``place``: the cell's directory, which a node of a cluster may not see. Where it is seen, rounds are kept
+    there.
     """
     started = time.perf_counter()
     path = Path(place)
@@ -505,19 +482,10 @@ def run_cells(
 ) -> Generator[tuple[Cell, Failure | None], None, None]:
     """Run the unfinished cells, and yield every cell as it ends; finished ones at once.
 
-    Parameters
-    ----------
-    folder : Path
-        Holds one run directory per cell.
-    jobs : int or None
-        Number of cells to run at a time; by default one per core, of a cluster all that are free.
-    backend : {"ray", "local"}
-
-    Yields
-    ------
-    cell : Cell
-    failure : str or None
-        Why it failed; the other cells go on.
+    ``folder``: holds one run directory per cell.
+    ``jobs``: number of cells to run at a time; by default one per core, of a cluster all that are free.
+    ``backend``, {"ray", "local"}.
+    ``failure``: why it failed; the other cells go on.
     """
     waiting = []
     for cell in cells:

@@ -50,16 +50,9 @@ def sampled_noise(comparison: Comparison) -> list[Row]:
     Ratings and seed are those of the first fold and seed. A budget per user is calibrated to a user with
     the median number of ratings.
 
-    Returns
-    -------
-    list of dict
-        The lines of noise.csv, one per protocol, epsilon and interval: the share of the samples in the
-        interval, and its probability. Empty if the configuration asks for no samples.
-
-    Raises
-    ------
-    InputError
-        When no protocol of the comparison qualifies.
+    The lines of noise.csv, one per protocol, epsilon and interval: the share of the samples in the interval,
+    and its probability. Empty if the configuration asks for no samples. Raises InputError when no protocol of
+    the comparison qualifies.
     """
     count = comparison.config.noise_samples
     if count is None:
@@ -124,17 +117,9 @@ def _theory(
 def draw_noise(channel: Channel, train: Ratings, count: int, seed: int, name: str) -> NDArray[np.float64]:
     """Sample noise: draw a level from the histogram of the ratings, and what the channel sends for it.
 
-    Parameters
-    ----------
-    count : int
-        Number of samples.
-    name : str
-        Samples under different names are independent.
-
-    Returns
-    -------
-    ndarray, shape (count,)
-        In rating units.
+    ``count``: number of samples.
+    ``name``: samples under different names are independent.
+    The result, shape (count,), is in rating units.
     """
     cumulative = np.cumsum(train.histogram())
     places = uniforms(words(seed, f"noise levels/{name}", 0, count)) * cumulative[-1]
@@ -149,12 +134,8 @@ def exact_probabilities(
 ) -> NDArray[np.float64]:
     """Return the probability of the noise between neighbouring edges, from the channel's own matrix.
 
-    Parameters
-    ----------
-    edges : ndarray, shape (intervals + 1,)
-        They enclose all of the noise.
-    shares : ndarray, shape (levels,)
-        How often each level occurs.
+    ``edges``, shape (intervals + 1,): they enclose all of the noise.
+    ``shares``, shape (levels,): how often each level occurs.
     """
     chances = channel.probabilities * shares[:, None]
     probabilities: NDArray[np.float64] = np.histogram(

@@ -41,10 +41,7 @@ from simulation.storage.summary import Summary, read_summary
 def table_rows(cell: Cell, folder: Path) -> tuple[Row, Row]:
     """Return the figures of a finished cell, and its timing.
 
-    Raises
-    ------
-    InputError
-        When its summary is damaged.
+    Raises InputError when its summary is damaged.
     """
     with _damaged(folder / cell.key):
         summary = read_summary(folder / cell.key)
@@ -135,19 +132,11 @@ _DIGITS = 10
 def with_user_intervals(rows: Sequence[Row], errors: Callable[[str], UserErrors]) -> list[Row]:
     """Return the lines of a comparison with the columns that hold them against nothing sent.
 
-    Parameters
-    ----------
-    rows : sequence of dict
-        The lines of comparison.csv.
-    errors : callable
-        Returns the errors of a line, given the key of its cell; called for lines that are compared.
-
-    Returns
-    -------
-    list of dict
-        With the columns of `gain_columns` for the metrics that are sums over users, where nothing sent was
-        run on the same ratings; and with those of `simulation.analysis.gains` for the main metric, where
-        several protocols were. Other lines are as they were.
+    ``rows``: the lines of comparison.csv.
+    ``errors``: returns the errors of a line, given the key of its cell; called for lines that are compared.
+    With the columns of `gain_columns` for the metrics that are sums over users, where nothing sent was run on
+    the same ratings; and with those of `simulation.analysis.gains` for the main metric, where several
+    protocols were. Other lines are as they were.
     """
     added: dict[str, Row] = {}
     for evaluation, results in by_evaluation(results_of(rows)).items():
@@ -199,12 +188,8 @@ class DrawnUsers:
     ) -> tuple[float, float, float]:
         """Return how much better the first run of each pair is than the second, and the interval's ends.
 
-        Parameters
-        ----------
-        pairs : sequence of (str, str)
-            Keys of runs on the same ratings.
-        weights : ndarray of float64, shape (pairs,)
-            Of the pairs in the mean.
+        ``pairs``: keys of runs on the same ratings.
+        ``weights``, shape (pairs,): of the pairs in the mean.
         """
         sign, of_totals = (1 if metric.lower_is_better else -1), METRICS_OF_USERS[metric.column]
         own, base = ([self.places[key] for key in keys] for keys in zip(*pairs, strict=True))
@@ -274,15 +259,8 @@ _SHARE = 0.02
 class Tabulation:
     """Writes comparison.csv and timing.csv; what was read of a cell is kept for the next time.
 
-    Parameters
-    ----------
-    cells : collection of Cell
-        All of the comparison, in the order of its table.
-
-    Attributes
-    ----------
-    finished : set of str
-        Keys of the cells that the tables hold.
+    ``cells``: all of the comparison, in the order of its table.
+    ``finished``: keys of the cells that the tables hold.
     """
 
     def __init__(self, cells: Collection[Cell], directory: ComparisonDirectory) -> None:
@@ -294,10 +272,7 @@ class Tabulation:
     def write(self) -> tuple[list[Row], list[Row]]:
         """Write the tables of the cells that are finished, and return their lines.
 
-        Raises
-        ------
-        InputError
-            When what a cell has stored is damaged.
+        Raises InputError when what a cell has stored is damaged.
         """
         pairs = [self._rows(cell) for cell in self.cells if cell.key in self.finished]
         rows = with_user_intervals([row for row, _ in pairs], self._errors)
@@ -310,10 +285,7 @@ class Tabulation:
 class Pauses:
     """When something is done beside a computation, so that it takes a small share of the time.
 
-    Parameters
-    ----------
-    clock : callable, optional
-        Returns seconds.
+    ``clock``: returns seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

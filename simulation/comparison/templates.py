@@ -227,10 +227,7 @@ class Template:
     def of(cls, entry: Entry, shared: Mapping[str, Any], source: Source) -> Template:
         """Take the protocol of an entry, its own or its preset's, and apply its changes.
 
-        Parameters
-        ----------
-        shared : mapping
-            What the comparison's file sets of `SHARED`.
+        ``shared``: what the comparison's file sets of `SHARED`.
         """
         if entry.protocol is not None:
             own: dict[str, Any] = {"protocol": copy.deepcopy(entry.protocol)}
@@ -325,10 +322,7 @@ def with_fitting_split(config: ComparisonConfig) -> ComparisonConfig:
 def suited(entry: Entry, shared: Mapping[str, Any], source: Source) -> Template | LeftOut:
     """Return an entry on other ratings: without what it says of the data set that it was written for.
 
-    Parameters
-    ----------
-    shared : mapping
-        What the comparison sets for every protocol, with the other data set.
+    ``shared``: what the comparison sets for every protocol, with the other data set.
     """
     changes, dataset = flatten(entry.changes), entries_of(shared[_DATASET])
     own = [key for key in changes if key.startswith(f"{_DATASET}.")]

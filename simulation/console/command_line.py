@@ -450,10 +450,7 @@ def fetch(
 def listing(what: str) -> list[tuple[str, str]]:
     """Return names and descriptions.
 
-    Parameters
-    ----------
-    what : str
-        One of `LISTINGS`.
+    ``what``: one of `LISTINGS`.
     """
     if what == "presets":
         from simulation.configuration.strict_yaml import preset_summary, presets

@@ -33,17 +33,9 @@ from simulation.storage.files import write_files
 def describe_named(name: str, overrides: Sequence[str], *, as_json: bool) -> None:
     """Print what a name stands for: a configuration, or else a component.
 
-    Parameters
-    ----------
-    name : str
-        A file, a preset, the kind of a component, or ``module:Class``.
-    overrides : sequence of str
-        ``dotted.key=value`` replacements in a configuration.
-
-    Raises
-    ------
-    InputError
-        When it stands for nothing.
+    ``name``: a file, a preset, the kind of a component, or ``module:Class``.
+    ``overrides``: ``dotted.key=value`` replacements in a configuration.
+    Raises InputError when it stands for nothing.
     """
     configured = name in presets() or Path(name).exists()
     components = [] if configured else described_components(name)
@@ -63,10 +55,7 @@ def describe_named(name: str, overrides: Sequence[str], *, as_json: bool) -> Non
 def draw_named(name: str, overrides: Sequence[str], output: Path | None) -> None:
     """Print what leaves a device under a configuration, and what comes back, or write it to a file as SVG.
 
-    Raises
-    ------
-    InputError
-        When the name is no configuration, or the file cannot be written.
+    Raises InputError when the name is no configuration, or the file cannot be written.
     """
     # What runs protocols takes a second to import.
     from simulation.demonstration import drawing_svg, drawn

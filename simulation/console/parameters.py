@@ -21,12 +21,7 @@ from simulation.console.progress import progress_bar
 
 
 def integer(text: str) -> int:
-    """Return an integer written as 100000, 100_000 or 1e5.
-
-    Raises
-    ------
-    typer.BadParameter
-    """
+    """Return an integer written as 100000, 100_000 or 1e5; raises typer.BadParameter."""
     try:
         return int(text)
     except ValueError:

@@ -66,12 +66,8 @@ def _duration(seconds: float) -> str:
 class Lines:
     """Progress as lines: one per step or tenth of a stage, whichever are fewer, and none in quick succession.
 
-    Parameters
-    ----------
-    write : callable
-        Takes a line.
-    clock : callable, optional
-        Returns seconds.
+    ``write``: takes a line.
+    ``clock``: returns seconds.
     """
 
     def __init__(self, write: Callable[[str], object], clock: Clock = time.monotonic) -> None:
@@ -97,12 +93,8 @@ class Lines:
 def progress_bar(quiet: bool, first: str = "reading the configuration") -> Iterator[Progress]:
     """Yield a callable that takes the stage, the steps done and the steps planned.
 
-    Parameters
-    ----------
-    quiet : bool
-        Whether nothing is shown.
-    first : str
-        The stage that is shown at once.
+    ``quiet``: whether nothing is shown.
+    ``first``: the stage that is shown at once.
     """
     from simulation.console.terminal import console
 
@@ -121,10 +113,7 @@ def progress_bar(quiet: bool, first: str = "reading the configuration") -> Itera
 def bar(console: Console, clock: Clock = time.monotonic) -> Iterator[Progress]:
     """Yield progress that is shown as a bar, which disappears at the end.
 
-    Parameters
-    ----------
-    clock : callable, optional
-        Returns seconds.
+    ``clock``: returns seconds.
     """
     from rich import progress
     from rich.table import Column
@@ -266,10 +255,7 @@ def policy_of(page: str) -> str:
 def watched(folder: Path) -> Iterator[str]:
     """Serve a comparison's directory, which need not be there yet, until the block ends.
 
-    Yields
-    ------
-    str
-        The address. After the block, a page that is open is given its last state; not after an error.
+    Yields the address. After the block, a page that is open is given its last state; not after an error.
     """
     with _Server(folder) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)

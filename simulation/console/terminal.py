@@ -126,12 +126,8 @@ def fitted(
 ) -> Fitted:
     """Return the columns that fit as a table; the first by rank is always among them.
 
-    Parameters
-    ----------
-    columns : sequence of Column
-        Not empty, with as many cells each.
-    width : int or None
-        Characters that there are; by default, enough.
+    ``columns``: not empty, with as many cells each.
+    ``width``: characters that there are; by default, enough.
     """
     by_rank = sorted(range(len(columns)), key=lambda place: (columns[place].rank, place))
     kept = len(columns)
@@ -180,15 +176,8 @@ _OPTIONS = {
 def exit_code(command: Callable[[], object]) -> int:
     """Call a command and return its exit code; what it raises becomes one line on standard error.
 
-    Parameters
-    ----------
-    command : callable
-        Its result is the exit code if it is an int.
-
-    Returns
-    -------
-    int
-        0 done, 1 the run failed, 2 the input cannot be used, 130 interrupted.
+    ``command``: its result is the exit code if it is an int.
+    0 done, 1 the run failed, 2 the input cannot be used, 130 interrupted.
     """
     try:
         code = command()

@@ -88,19 +88,10 @@ class ClaimedDirectory:
     ) -> Self:
         """Create a directory and write a configuration to it, or take over one that has the same.
 
-        Parameters
-        ----------
-        configuration : str
-            The contents of its file.
-        resume : bool
-            Whether a directory in which the same was interrupted, or finished, may be taken over.
-        others : sequence of str
-            More files that nothing interrupted leaves in a directory without a configuration.
-
-        Raises
-        ------
-        InputError
-            When the directory cannot be written to, or holds something else.
+        ``configuration``: the contents of its file.
+        ``resume``: whether a directory in which the same was interrupted, or finished, may be taken over.
+        ``others``: more files that nothing interrupted leaves in a directory without a configuration.
+        Raises InputError when the directory cannot be written to, or holds something else.
         """
         folder = Path(path)
         own = folder / cls.claimed_by
@@ -125,9 +116,7 @@ class ClaimedDirectory:
 def check_unused(folder: Path) -> None:
     """Refuse a directory that holds anything, for what is written at once and cannot be resumed.
 
-    Raises
-    ------
-    InputError
+    Raises InputError.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(str(folder), "something else", "a new or empty directory")
@@ -136,10 +125,7 @@ def check_unused(folder: Path) -> None:
 def check_same_config(path: Path, text: str) -> None:
     """Refuse to continue what another configuration began.
 
-    Raises
-    ------
-    InputError
-        Naming the first key that differs.
+    Raises InputError naming the first key that differs.
     """
     before, now = flatten(read_yaml(path)), flatten(parse_yaml(text, "configuration"))
     for key in {**now, **before}:
@@ -215,10 +201,8 @@ def check_table(path: Path) -> None:
 
     A table without a record is accepted: it may come from anywhere.
 
-    Raises
-    ------
-    InputError
-        Naming the table, and its number of rows if that differs, or the record if that is damaged.
+    Raises InputError naming the table, and its number of rows if that differs, or the record if that is
+    damaged.
     """
     record = path.parent / TABLES
     if not record.is_file():
@@ -296,10 +280,8 @@ class PresetsRecord(Document):
 def parse_audit(text: str, where: str) -> AuditRecord | PresetsRecord:
     """Parse the contents of audit.json.
 
-    Raises
-    ------
-    InputError
-        Naming the first key that is missing, unknown or of another type, or that contradicts the others.
+    Raises InputError naming the first key that is missing, unknown or of another type, or that contradicts
+    the others.
     """
     try:
         values: Any = json.loads(text)

@@ -28,10 +28,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 def write_atomically(path: Path, content: str | bytes | Iterable[str | bytes], *, mode: int = 0o644) -> None:
     """Write a file so that a reader sees the old one or the new one, even after a crash.
 
-    Parameters
-    ----------
-    mode : int
-        Permissions of the file.
+    ``mode``: permissions of the file.
     """
     chunks = [content] if isinstance(content, str | bytes) else content
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
@@ -48,13 +45,7 @@ def write_atomically(path: Path, content: str | bytes | Iterable[str | bytes], *
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
-    """Write files to a folder, which is made if there is none.
-
-    Raises
-    ------
-    InputError, RunError
-        As `unusable`.
-    """
+    """Write files to a folder, which is made if there is none; raises InputError, RunError as `unusable`."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
@@ -66,15 +57,8 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
 def unusable(path: Path, error: OSError) -> InputError | RunError:
     """Return the error to raise for a path that cannot be read or written.
 
-    Parameters
-    ----------
-    path : Path
-        Named if the error names no file of its own.
-
-    Returns
-    -------
-    InputError or RunError
-        A full disk is no mistake in what was typed.
+    ``path``: named if the error names no file of its own.
+    A full disk is no mistake in what was typed.
     """
     name, reason = str(error.filename or path), str(error.strerror)
     if error.errno in _FULL:
@@ -107,12 +91,7 @@ _DocumentT = TypeVar("_DocumentT", bound=Document)
 
 
 def read_text(path: Path, accepted: str = FROM_RUN) -> str:
-    """Read a text file.
-
-    Raises
-    ------
-    InputError
-    """
+    """Read a text file; raises InputError."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
@@ -124,15 +103,8 @@ def read_text(path: Path, accepted: str = FROM_RUN) -> str:
 def parse_document(model: type[_DocumentT], text: str, where: str) -> _DocumentT:
     """Parse a JSON object.
 
-    Parameters
-    ----------
-    where : str
-        The file, and the line if the file holds several objects.
-
-    Raises
-    ------
-    InputError
-        Naming the first key that is missing, unknown or of another type.
+    ``where``: the file, and the line if the file holds several objects.
+    Raises InputError naming the first key that is missing, unknown or of another type.
     """
     try:
         return model.model_validate_json(text)
@@ -161,10 +133,7 @@ _ACCEPTED = {
 def write_recorded(path: Path, content: Iterable[str | bytes], rows: int | None) -> FileSummary:
     """Write a file, and return its entry for the summary.
 
-    Parameters
-    ----------
-    rows : int or None
-        Number of lines without the header; None for a file without lines.
+    ``rows``: number of lines without the header; None for a file without lines.
     """
     digest = hashlib.sha256()
 
@@ -181,10 +150,7 @@ def write_recorded(path: Path, content: Iterable[str | bytes], rows: int | None)
 def check_recorded(path: Path, recorded: FileSummary | None) -> None:
     """Refuse a file that is not the one that was written with its summary.
 
-    Raises
-    ------
-    InputError
-        Naming the file, and its number of lines if that differs.
+    Raises InputError naming the file, and its number of lines if that differs.
     """
     if recorded is None:
         raise InputError(str(path), "no record of it in the summary", FROM_RUN)
@@ -229,15 +195,8 @@ def write_archive(path: Path, arrays: Mapping[str, NDArray[Any]]) -> FileSummary
 def read_archive(path: Path, accepted: str) -> dict[str, NDArray[Any]]:
     """Read what `write_archive` wrote.
 
-    Parameters
-    ----------
-    accepted : str
-        What the file should hold, for errors.
-
-    Raises
-    ------
-    InputError
-        When the file is missing, cannot be read or is damaged.
+    ``accepted``: what the file should hold, for errors.
+    Raises InputError when the file is missing, cannot be read or is damaged.
     """
     try:
         with np.load(path, allow_pickle=False) as file:
@@ -292,19 +251,10 @@ def gzipped(content: Iterable[str]) -> Iterator[bytes]:
 def read_lines(path: Path, needed: Sequence[str], accepted: str) -> Iterator[Line]:
     """Yield the header of a CSV file and then its lines; each has as many cells as the header.
 
-    Parameters
-    ----------
-    path : Path
-        A file whose name ends with .gz is decompressed as it is read.
-    needed : sequence of str
-        Columns that the table must have.
-    accepted : str
-        What file is expected, for errors.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be read or is not such a table; it names the line.
+    ``path``: a file whose name ends with .gz is decompressed as it is read.
+    ``needed``: columns that the table must have.
+    ``accepted``: what file is expected, for errors.
+    Raises InputError when the file cannot be read or is not such a table; it names the line.
     """
     try:
         with _opened(path) as file, io.TextIOWrapper(file, encoding="utf-8", newline="") as text:
@@ -356,16 +306,9 @@ def _lines(file: IO[str]) -> Iterator[str]:
 def read_columns(path: Path, types: Mapping[str, type[np.generic]], accepted: str) -> Columns:
     """Read columns of numbers or texts from a CSV file.
 
-    Parameters
-    ----------
-    types : mapping from str to type
-        The columns, and the NumPy type of each; an empty cell of a column of floats is NaN.
-    accepted : str
-        As for `read_lines`.
-
-    Raises
-    ------
-    InputError
+    ``types``: the columns, and the NumPy type of each; an empty cell of a column of floats is NaN.
+    ``accepted``: as for `read_lines`.
+    Raises InputError.
     """
     lines = read_lines(path, list(types), accepted)
     _, header = next(lines)

@@ -119,12 +119,9 @@ def traffic_columns(
 ) -> files.Columns:
     """Return the columns of traffic.csv; a number that does not apply is NaN or infinite.
 
-    Parameters
-    ----------
-    users, counts : ndarray, shape (users,)
-        The data set's own ids, and the ratings of each user; NaN where they are unknown.
-    composed : ndarray of float64, shape (users,)
-        The users' losses by composition.
+    ``users``, ``counts``, shape (users,): the data set's own ids, and the ratings of each user; NaN where
+    they are unknown.
+    ``composed``, shape (users,): the users' losses by composition.
     """
     traffic, accountant = outcome.traffic, outcome.accountant
     up, down = network_bytes(traffic, network.contacts(traffic.requests))
@@ -195,13 +192,7 @@ def written_rounds(records: Sequence[RoundRecord]) -> Iterator[str]:
 
 
 def parse_rounds(text: str, where: str) -> tuple[RoundRecord, ...]:
-    """Parse the lines of rounds.jsonl.
-
-    Raises
-    ------
-    InputError
-        Naming the line.
-    """
+    """Parse the lines of rounds.jsonl; raises InputError naming the line."""
     return tuple(
         _record_of(files.parse_document(_RoundLine, line, f"{where}, line {position}"))
         for position, line in enumerate(text.splitlines(), start=1)
@@ -231,13 +222,7 @@ def write_channel(directory: Path, device: DeviceChannel) -> files.FileSummary:
 
 
 def read_channel(directory: Path) -> DeviceChannel:
-    """Read channel.npz.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be read or holds no channel.
-    """
+    """Read channel.npz; raises InputError when the file cannot be read or holds no channel."""
     path = directory / directories.CHANNEL
     arrays = _arrays(path)
     weights, inputs, values = arrays["weights"], arrays["inputs"], arrays["values"]
@@ -289,13 +274,7 @@ def write_ledger(directory: Path, accountant: PrivacyAccountant) -> files.FileSu
 
 
 def read_ledger(directory: Path) -> PrivacyAccountant:
-    """Read ledger.npz.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be read or holds no ledger.
-    """
+    """Read ledger.npz; raises InputError when the file cannot be read or holds no ledger."""
     path = directory / directories.LEDGER
     arrays = files.read_archive(path, _ACCEPTED_LEDGER)
     try:
@@ -338,12 +317,8 @@ def _number(cell: str) -> float:
 def shown_names(names: Mapping[str, str], test: Ratings, diagnostics: Mapping[str, Any]) -> dict[str, str]:
     """Return the names of the items that a page shows: those of the example and of an AlterEgo.
 
-    Parameters
-    ----------
-    names : mapping
-        Those of all items, by identifier.
-    diagnostics : mapping
-        As in summary.json.
+    ``names``: those of all items, by identifier.
+    ``diagnostics``: as in summary.json.
     """
     shown: list[str] = []
     users = np.flatnonzero(test.counts >= _LEAST_RATINGS)

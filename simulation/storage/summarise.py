@@ -336,12 +336,8 @@ def summarise_deployed(
 ) -> Summary:
     """Return the summary of a deployed run that is not stored yet.
 
-    Parameters
-    ----------
-    composed : ndarray of float64, shape (users,)
-        The users' losses by composition.
-    seeded : bool
-        Whether devices drew from a seed.
+    ``composed``, shape (users,): the users' losses by composition.
+    ``seeded``: whether devices drew from a seed.
     """
     dataset = DatasetSummary(
         kind="deployed",

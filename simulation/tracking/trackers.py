@@ -44,14 +44,8 @@ PACKAGES = {
 def required(extra: str) -> Any:
     """Import the module of a tracker.
 
-    Parameters
-    ----------
-    extra : str
-        The extra of dprec that installs it, and the name of the tracker.
-
-    Raises
-    ------
-    InputError
+    ``extra``: the extra of dprec that installs it, and the name of the tracker.
+    Raises InputError.
     """
     module, package = PACKAGES[extra]
     try:
@@ -212,10 +206,7 @@ _FINAL = ("accuracy", "privacy", "traffic", "time", "peak_memory_mb")
 class Recording:
     """A run as its trackers see it.
 
-    Parameters
-    ----------
-    trackers : mapping from str to Tracker
-        By their names.
+    ``trackers``: by their names.
     """
 
     def __init__(self, trackers: Mapping[str, Tracker]) -> None:
@@ -257,9 +248,7 @@ class Recording:
 def check_trackers(names: Sequence[str]) -> None:
     """Refuse trackers that do not exist or are not installed, before a directory is claimed.
 
-    Raises
-    ------
-    InputError
+    Raises InputError.
     """
     for name in names:
         if name not in TRACKERS:
@@ -272,19 +261,10 @@ def check_trackers(names: Sequence[str]) -> None:
 def recording(names: Sequence[str], config: RunConfig, directory: Path | None) -> Iterator[Recording]:
     """Open trackers for a run and close them at its end, however it ends.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Keys of `TRACKERS`.
-    directory : Path or None
-        The run directory.
-
-    Raises
-    ------
-    InputError
-        When a tracker is not installed, or there is no directory.
-    RunError
-        When a tracker fails.
+    ``names``: keys of `TRACKERS`.
+    ``directory``: the run directory.
+    Raises InputError when a tracker is not installed, or there is no directory. Raises RunError when a
+    tracker fails.
     """
     if not names:
         yield Recording({})
