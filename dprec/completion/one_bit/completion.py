@@ -21,8 +21,16 @@ from dprec.arrays import AnyInts, Floats, Int32s
 from dprec.binarization import check_binary
 from dprec.completion.base import Completed, Completion
 from dprec.completion.factors import inner_products
-from dprec.completion.one_bit import solver
 from dprec.completion.one_bit.projections import BoundedNuclearBall, Domain, NuclearBall
+from dprec.completion.one_bit.solver import (
+    Link,
+    LinkKind,
+    SignLikelihood,
+    Solution,
+    link_of,
+    minimise,
+    minimise_bounded,
+)
 from dprec.completion.spectral import LowRank
 from dprec.components import option
 from dprec.errors import RunError, SettingError
@@ -83,7 +91,7 @@ class Biases:
 
 
 def fit_biases(
-    likelihood: solver.SignLikelihood, users: AnyInts, items: AnyInts, shape: tuple[int, int], ridge: float
+    likelihood: SignLikelihood, users: AnyInts, items: AnyInts, shape: tuple[int, int], ridge: float
 ) -> Biases:
     """Return the biases that minimise an objective plus ridge / 2 x their squares but the mean's."""
     biases = Biases.zero(shape)
@@ -107,7 +115,7 @@ def fit_biases(
     return biases
 
 
-Fit = tuple[Biases, solver.Solution[Any]]
+Fit = tuple[Biases, Solution[Any]]
 
 _LAST: dict[bytes, Fit] = {}
 
@@ -147,7 +155,7 @@ _DENSE_CELLS = 20_000_000
 class HiddenMatrix(Completed):
     """A hidden matrix: biases plus a matrix of low nuclear norm."""
 
-    link: solver.Link
+    link: Link
     biases: Biases
     point: LowRank | Floats
     """Shape (users, items)."""
@@ -184,9 +192,7 @@ class OneBit(Completion):
     kind: Literal["one-bit"] = "one-bit"
     papers: ClassVar[tuple[str, ...]] = ("davenport2014", "li2021")
     needs_likelihood: ClassVar[bool] = True
-    link: solver.LinkKind = option(
-        "How an entry makes a +1 likely: logistic, or gaussian (probit).", "logistic"
-    )
+    link: LinkKind = option("How an entry makes a +1 likely: logistic, or gaussian (probit).", "logistic")
     sigma: float = option("Standard deviation of the Gaussian link's noise.", 1.0, gt=0, le=_LARGEST)
     alpha: float = option("Largest entry of the hidden matrix, in absolute value.", 1.0, gt=0, le=_LARGEST)
     rank: float = option("Rank r in the nuclear norm's bound tau = alpha sqrt(users items r).", 1.0, gt=0)
@@ -226,9 +232,9 @@ class OneBit(Completion):
             raise SettingError("bounded", "True, with biases", "one of the two: biases are not bounded")
 
     @property
-    def link_function(self) -> solver.Link:
+    def link_function(self) -> Link:
         """The link, as a function."""
-        return solver.link_of(self.link, self.sigma)
+        return link_of(self.link, self.sigma)
 
     @property
     def absolute_ridge(self) -> float:
@@ -283,14 +289,14 @@ class OneBit(Completion):
         domain = self.domain(users, items, shape, seed)
         limits: Any = {"iterations": self.iterations, "tolerance": self.tolerance, "progress": progress}
 
-        def fit() -> tuple[Biases, solver.Solution[Any]]:
+        def fit() -> tuple[Biases, Solution[Any]]:
             biases = Biases.zero(shape)
             if self.biases:
                 biases = fit_biases(likelihood, users, items, shape, self.absolute_ridge)
             beyond = likelihood.beyond(biases.at(users, items))
             if isinstance(domain, BoundedNuclearBall):
-                return biases, solver.minimise_bounded(beyond, domain, **limits)
-            return biases, solver.minimise(beyond, domain, **limits)
+                return biases, minimise_bounded(beyond, domain, **limits)
+            return biases, minimise(beyond, domain, **limits)
 
         drawn = seed if isinstance(domain, NuclearBall) and not domain.small else None
         data = users, items, likelihood.given_plus, likelihood.given_minus, linear
@@ -298,7 +304,7 @@ class OneBit(Completion):
         return self._completed(observations, link, biases, solution)
 
     def _completed(
-        self, observations: Observations, link: solver.Link, biases: Biases, solution: solver.Solution[Any]
+        self, observations: Observations, link: Link, biases: Biases, solution: Solution[Any]
     ) -> HiddenMatrix:
         point: LowRank | Floats = solution.point
         notes = cold_notes(observations.users, observations.items, observations.shape)
@@ -325,12 +331,10 @@ class OneBit(Completion):
         )
 
 
-def _likelihood_of(
-    link: solver.Link, observations: Observations, linear: Floats | None = None
-) -> solver.SignLikelihood:
+def _likelihood_of(link: Link, observations: Observations, linear: Floats | None = None) -> SignLikelihood:
     if observations.likelihood is None:
-        return solver.SignLikelihood.of_signs(link, observations.values, linear)
-    return solver.SignLikelihood(link, observations.likelihood[:, 1], observations.likelihood[:, 0], linear)
+        return SignLikelihood.of_signs(link, observations.values, linear)
+    return SignLikelihood(link, observations.likelihood[:, 1], observations.likelihood[:, 0], linear)
 
 
 def cold_notes(users: AnyInts, items: AnyInts, shape: tuple[int, int]) -> tuple[str, ...]:
