@@ -20,7 +20,7 @@ from dprec.accounting import PrivacyBudget
 from dprec.catalogue import Catalogue
 from dprec.completion import CalibratedModel
 from dprec.datasets import MovieLens100K
-from dprec.mechanisms.whole_profiles import ResidualBits
+from dprec.mechanisms.thresholds import ResidualBits
 from dprec.observations import Observations
 from dprec.randomness import words
 from dprec.ratings import Ratings

@@ -23,7 +23,7 @@ from dprec.accounting import PrivacyBudget
 from dprec.arrays import offsets, rows_of
 from dprec.completion import CalibratedModel
 from dprec.datasets import MovieLens100K
-from dprec.mechanisms.whole_profiles import UserLevelBit
+from dprec.mechanisms.thresholds import UserLevelBit
 from dprec.observations import Observations, ProfileReports
 from dprec.randomness import generator, words
 from dprec.ratings import Ratings

@@ -247,8 +247,7 @@ def make_devices(superlink: SuperLink, folder: Path, devices: int) -> str:
     from dprec.datasets import Synthetic
     from dprec.randomness import RunKeys
     from simulation import load
-    from simulation.deployment.keys import new_node_key, registered_nodes
-    from simulation.deployment.preparing import limits_of
+    from simulation.deployment.preparing import limits_of, new_node_key, registered_nodes
 
     protocol: Any = load("blp-mf").protocol
     train = Synthetic(users=devices, items=1682, ratings=106 * devices).load()
@@ -282,7 +281,7 @@ def supernodes(superlink: SuperLink, folder: Path, port: int, count: int) -> lis
     )
     from flwr.supercore.primitives.asymmetric import generate_key_pairs
 
-    from simulation.deployment.keys import registered_nodes
+    from simulation.deployment.preparing import registered_nodes
 
     commands, public = [], []
     for number in range(count):

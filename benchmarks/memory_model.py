@@ -1,4 +1,4 @@
-"""The constants of `simulation/engine/memory.py`: what runs need for each rating, user and item.
+"""The constants of `simulation/engine/ray_cluster.py`: what runs need for each rating, user and item.
 
     python benchmarks/memory_model.py [PRESET ...]
 
@@ -20,7 +20,7 @@ from scale import population
 
 from dprec.ratings import Ratings
 from simulation import RunConfig, load
-from simulation.engine.memory import needed_memory
+from simulation.engine.ray_cluster import needed_memory
 from simulation.execution import run_prepared
 from simulation.protocols.iterative import IterativeProtocol
 

@@ -17,7 +17,7 @@ from dprec.datasets import MovieLens100K
 from dprec.metrics import root_mean_squared_error
 from dprec.randomness import generator
 from dprec.ratings import Ratings
-from simulation.protocols.nothing_sent import NothingSentProtocol
+from simulation.protocols.baselines import NothingSentProtocol
 
 TRIED = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0)
 HELD_BACK = 0.1

@@ -10,17 +10,9 @@ from typing import TypeVar
 from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
 from flwr.clientapp import ClientApp
 
-from clients import (
-    delivery,
-    federated,
-    gradient_perturbation,
-    iterative,
-    one_shot,
-    private_als,
-    replacement,
-)
+from clients import delivery, iterative, one_shot, replacement
+from clients.iterative import AddUp, reply_with_reports, reply_with_sums
 from clients.population import Brought, Partition, PopulationError, partition_id_of, partition_of
-from clients.replies import AddUp, reply_with_reports, reply_with_sums
 from dprec import exchange
 from dprec.arrays import Bools
 from dprec.exchange.messages import UPDATE
@@ -36,8 +28,8 @@ Contribute = Callable[[Partition, exchange.GradientRequest, Context], tuple[list
 """Returns the reports of a partition, and what validates and adds them up."""
 
 _RECEIVERS: Mapping[type[exchange.Setup], Callable[[Partition, exchange.FinalFactors, Context], object]] = {
-    exchange.PrivateAlsSetup: private_als.receive_model,
-    FederatedSetup: federated.receive_parameters,
+    exchange.PrivateAlsSetup: iterative.receive_model,
+    FederatedSetup: iterative.receive_parameters,
 }
 """What takes the final parameters, by what is installed; others take factors, or refuse."""
 
@@ -151,18 +143,18 @@ def _take_part_in_rounds(app: ClientApp, partition_for: PartitionFor) -> None:
     @app.train(exchange.action_of(exchange.STATISTICS))
     def statistics(message: Message, context: Context) -> Message:
         """Contribute to the statistics of the items."""
-        return _contribution(private_als.contributions, message, partition_for(message, context), context)
+        return _contribution(iterative.contributions, message, partition_for(message, context), context)
 
     @app.train(exchange.action_of(UPDATE))
     def update(message: Message, context: Context) -> Message:
         """Send the updates of a model."""
-        return _contribution(federated.update_reports, message, partition_for(message, context), context)
+        return _contribution(iterative.update_reports, message, partition_for(message, context), context)
 
     @app.train(exchange.action_of(exchange.SLOPES))
     def slopes(message: Message, context: Context) -> Message:
         """Report how the entries at the rated items should move."""
         partition, request = partition_for(message, context), _request(exchange.SlopesRequest.of, message)
-        reports = gradient_perturbation.slope_reports(partition, request, context)
+        reports = one_shot.slope_reports(partition, request, context)
         return reply_with_reports(message, partition, reports, round_index=request.round_index)
 
 

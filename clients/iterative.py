@@ -1,40 +1,116 @@
-"""The device's part of iterative factorisation: solve for its user's factors, report on the gradient.
+"""The device's part of rounds: contribute to what the server learns, with its user's factors or for a model.
 
 What a device guarantees against any server: in a run it sends at most one report per round, in no more
 rounds than its budget was divided by, each within one round's share. This holds because
 
 - budget, number of rounds and kind of report are installed on the device; no request carries them;
 - a node answers a round once (see `clients.memory`), and refusals depend on the requests alone;
-- for any finite item factors every user has a report, and its length does not depend on the ratings.
+- every user has a report whatever is sent down, and its length does not depend on the ratings;
+- what a device contributes to sums has a bounded norm whatever its ratings, with its own noise if it adds
+  any; how ratings are chosen and clipped is installed on it, too.
+
+Who adds up the contributions of private alternating least squares, and the noise that is added on the way,
+are those of the installed aggregation.
 """
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
-from flwr.app import Context
+from flwr.app import ConfigRecord, Context, Message, RecordDict
+from numpy.typing import NDArray
 
+from clients.faults import ABSENT, DAMAGED, LATE, damaged, fates
 from clients.memory import Memory
-from clients.population import Partition, draws_of_rounds
-from clients.replies import AddUp
-from dprec.arrays import Floats, offsets
+from clients.population import Partition, Population, draws_of_rounds
+from dprec import exchange
+from dprec.arrays import Bools, Floats, offsets, sizes_of
 from dprec.completion import Profiles, inner_products, solve_user_factors
-from dprec.exchange import FinalFactors, GradientRequest, IterativeSetup, refusing_malformed
-from dprec.gradients import RoundDraws
+from dprec.errors import SettingError
+from dprec.exchange.setups import FederatedSetup
+from dprec.federated import Parameters, UpdateCode, code_of
+from dprec.gradients import Aggregate, RoundDraws
 from dprec.personalization import OrdinalProcess
+from dprec.private_als import Aggregation, ItemModel, contributions_of, with_level
 from dprec.wire import Factors, decode_broadcast
+
+AddUp = Callable[[Sequence[bytes]], tuple[Bools, Aggregate]]
+"""Validates and adds up reports; see `GradientReport.decode`."""
+
+
+def reply_with_reports(
+    message: Message,
+    partition: Partition,
+    reports: Sequence[bytes],
+    *,
+    round_index: int,
+    asked: Bools | None = None,
+) -> Message:
+    """Return the reply that carries one report per user who was asked, by default everybody.
+
+    Faults are drawn here: an absent user's report is empty and marked, a late one is marked.
+    """
+    sent, fate = _after_faults(partition, reports, round_index, asked)
+    absent, late = (tuple(np.flatnonzero(fate == mark).tolist()) for mark in (ABSENT, LATE))
+    return _reply(message, exchange.Reports(partition.start, sent, absent, late).entries())
+
+
+def reply_with_sums(
+    message: Message,
+    partition: Partition,
+    reports: Sequence[bytes],
+    add_up: AddUp,
+    *,
+    round_index: int,
+    asked: Bools,
+) -> Message:
+    """Return the reply that carries the sum of those reports that a server would accept.
+
+    The node does here what the server does with reports, so that they need not be carried to it.
+    """
+    sent, fate = _after_faults(partition, reports, round_index, asked)
+    absent, late = fate == ABSENT, fate == LATE
+    punctual = np.flatnonzero(~absent & ~late).tolist()
+    _, aggregate = add_up([sent[place] for place in punctual])
+    total = aggregate.total.ravel()
+    reply = exchange.SummedReports(
+        partition.start, absent, late, sizes_of(sent), aggregate.users, total, aggregate.raters
+    )
+    return _reply(message, reply.entries())
+
+
+def _after_faults(
+    partition: Partition, reports: Sequence[bytes], round_index: int, asked: Bools | None
+) -> tuple[list[bytes], NDArray[np.int8]]:
+    """Return what those who are asked send, empty for who is absent, and the fate of each reply."""
+    population = partition.population
+    users = np.arange(partition.size) if asked is None else np.flatnonzero(asked)
+    sent = [reports[user] for user in users.tolist()]
+    fate = fates(
+        population.faults, population.keys.network_seed, round_index, partition.start, partition.size
+    )[users]
+    for place in np.flatnonzero(fate == ABSENT).tolist():
+        sent[place] = b""
+    for place in np.flatnonzero(fate == DAMAGED).tolist():
+        sent[place] = damaged(sent[place])
+    return sent, fate
+
+
+def _reply(message: Message, entries: exchange.Entries) -> Message:
+    return Message(RecordDict({exchange.REPLY: ConfigRecord(entries)}), reply_to=message)
 
 
 def gradient_reports(
-    partition: Partition, request: GradientRequest, context: Context
+    partition: Partition, request: exchange.GradientRequest, context: Context
 ) -> tuple[list[bytes], AddUp]:
     """Return the report of every user of a partition, and what validates and adds them up.
 
     Raises Refusal when the broadcast is malformed, the budget was divided by fewer rounds, the round has been
     answered for other factors, or a later one has been answered.
     """
-    population, setup = partition.population, partition.population.installed(IterativeSetup)
+    population, setup = partition.population, partition.population.installed(exchange.IterativeSetup)
     memory = Memory.of(population, setup.rounds, context)
     broadcast = _decoded(request.factors, setup, memory, population.n_items)
     memory.answer_once(request.round_index, broadcast.tobytes())
@@ -49,9 +125,9 @@ def gradient_reports(
     return reports, partial(setup.gradient.decode, shape=(population.n_items, setup.rank))
 
 
-def receive_factors(partition: Partition, final: FinalFactors, context: Context) -> Factors:
+def receive_factors(partition: Partition, final: exchange.FinalFactors, context: Context) -> Factors:
     """Return the item factors of a message that asks for no report; raises Refusal for malformed ones."""
-    population, setup = partition.population, partition.population.installed(IterativeSetup)
+    population, setup = partition.population, partition.population.installed(exchange.IterativeSetup)
     memory = Memory.of(population, setup.rounds, context)
     factors = _decoded(final.factors, setup, memory, population.n_items)
     _hold(factors, setup, memory)
@@ -89,14 +165,118 @@ def profiles_of(partition: Partition) -> Profiles:
     )
 
 
-def _decoded(broadcast: bytes, setup: IterativeSetup, memory: Memory, n_items: int) -> Factors:
+def _decoded(broadcast: bytes, setup: exchange.IterativeSetup, memory: Memory, n_items: int) -> Factors:
     """Decode a broadcast, which may contain only what has changed since the last one."""
     shape = (n_items, setup.rank)
-    with refusing_malformed():
+    with exchange.refusing_malformed():
         return decode_broadcast(broadcast, setup.broadcast, shape, memory.held(setup.broadcast, shape))
 
 
-def _hold(factors: Factors, setup: IterativeSetup, memory: Memory) -> None:
+def _hold(factors: Factors, setup: exchange.IterativeSetup, memory: Memory) -> None:
     """Keep a broadcast if later ones may contain only what has changed."""
     if setup.broadcast.delta:
         memory.hold(factors)
+
+
+_NUMBERS_AT_ONCE = 1 << 22
+"""Bounds the memory of a worker, whatever the size of its partitions and of the model."""
+
+
+def update_reports(
+    partition: Partition, request: exchange.GradientRequest, context: Context
+) -> tuple[list[bytes], AddUp]:
+    """Return the report of every user of a partition, and what validates and adds them up.
+
+    Raises Refusal when the parameters are malformed, the setup has fewer rounds, the round has been answered
+    for other parameters, or a later one has been answered.
+    """
+    population, setup = partition.population, partition.population.installed(FederatedSetup)
+    code = _code(population)
+    with exchange.refusing_malformed():
+        parameters = code.unpack(request.factors)
+    Memory.of(population, setup.rounds, context).answer_once(request.round_index, request.factors)
+    reports: list[bytes] = []
+    users = max(1, _NUMBERS_AT_ONCE // code.size)
+    for start in range(partition.start, partition.stop, users):
+        part = Partition(population, start, min(start + users, partition.stop))
+        devices = draws_of_rounds(part, "model update").asked(request.factors)
+        draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
+        reports += code.encode(setup.model.updates(parameters, profiles_of(part)), draws)
+    return reports, code.decode
+
+
+def receive_parameters(partition: Partition, final: exchange.FinalFactors, context: Context) -> Parameters:
+    """Return the parameters of a message that asks for no report; raises Refusal for malformed ones."""
+    with exchange.refusing_malformed():
+        parameters = _code(partition.population).unpack(final.factors)
+    partition.population.show(ReceivedParameters(partition, parameters))
+    return parameters
+
+
+@dataclass(frozen=True, eq=False)
+class ReceivedParameters:
+    """Parameters, with which each device predicts for its user."""
+
+    partition: Partition
+    parameters: Parameters
+
+    def predictions(self, process: OrdinalProcess) -> Floats:
+        """Predict every item, shape (users, items)."""
+        population = self.partition.population
+        model = population.installed(FederatedSetup).model
+        predict = model.predictor(self.parameters, profiles_of(self.partition))
+        users, items = np.indices((self.partition.size, population.n_items))
+        return predict(users.ravel(), items.ravel()).reshape(users.shape)
+
+
+@lru_cache(maxsize=4)
+def _code(population: Population) -> UpdateCode:
+    setup = population.installed(FederatedSetup)
+    return code_of(setup.model, population.n_items, population.scale, setup.clip, setup.deviation)
+
+
+def contributions(
+    partition: Partition, request: exchange.GradientRequest, context: Context
+) -> tuple[list[bytes], AddUp]:
+    """Return the report of every user of a partition, and what validates and adds them up.
+
+    Raises Refusal when the model is malformed, the setup has fewer rounds, the round has been answered for
+    another model, or a later one has been answered; or when the devices are too few for their aggregation, as
+    one that runs alone is for sums with others.
+    """
+    population, setup = partition.population, partition.population.installed(exchange.PrivateAlsSetup)
+    model = _decoded_model(request.factors, partition)
+    Memory.of(population, len(setup.multipliers), context).answer_once(request.round_index, request.factors)
+    options, aggregation, scale = setup.factorization, _among_all(partition), population.scale
+    layout = model.layout(options, request.round_index, scale.high - scale.low)
+    devices = draws_of_rounds(partition, "contribution").asked(request.factors)
+    words = devices.per_cell(np.asarray(partition.counts), partition.items, request.round_index)
+    chosen = contributions_of(profiles_of(partition), model, options, layout, request.round_index, words)
+    draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
+    multiplier = setup.multipliers[request.round_index - 1]
+    reports = aggregation.encode(chosen, layout, multiplier, draws)
+    return reports, partial(aggregation.decode, layout=layout, multiplier=multiplier)
+
+
+def receive_model(partition: Partition, final: exchange.FinalFactors, context: Context) -> ItemModel:
+    """Return what was learned of the items; raises Refusal when it is malformed."""
+    model, population = _decoded_model(final.factors, partition), partition.population
+    options = population.installed(exchange.PrivateAlsSetup).factorization
+    ridge = options.predict_ridge * (population.scale.high - population.scale.low) ** 2
+    factors = with_level(model.all_factors, ridge, options.level_ridge)
+    population.show(ReceivedFactors(partition, factors, ridge, model.mean + model.biases))
+    return model
+
+
+def _among_all(partition: Partition) -> Aggregation:
+    population = partition.population
+    try:
+        return population.installed(exchange.PrivateAlsSetup).aggregation.among(population.n_users)
+    except SettingError as error:
+        raise exchange.Refusal(exchange.RefusalCode.NOT_SET_UP, str(error)) from None
+
+
+def _decoded_model(data: bytes, partition: Partition) -> ItemModel:
+    setup = partition.population.installed(exchange.PrivateAlsSetup)
+    with exchange.refusing_malformed():
+        return ItemModel.decode(data, partition.population.n_items, setup.factorization.rank)

@@ -1,20 +1,31 @@
-"""The device's part of one-shot protocols: report on the profile, and answer what follows the report.
+"""The device's part of one-shot protocols and gradient perturbation: reports on its ratings, and answers.
 
 What a device guarantees against any server: its report is that of the mechanism and budget installed on it; a
 request for it carries nothing. What follows is answered for one question only. When asked again, a device
 repeats what it sent, since it draws the same noise whenever it computes an answer.
+
+The device's part of gradient perturbation: report each round, with noise, how its entries should move.
+
+What a device guarantees against any server: over a run it reveals no more about any of its signs than
+its budget allows. Budget, number of rounds and clamp are installed on it, and it answers each round once,
+for a single row of values (see `clients.memory`). Which items are rated is sent in the clear.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache, partial
 
+import numpy as np
 from flwr.app import Context
 
 from clients.memory import Memory
-from clients.population import Partition, Population, device_draws
-from dprec.arrays import blocks
-from dprec.exchange import COUNT_ROUND, CountRequest, OneShotSetup, Refusal, RefusalCode, ReportSetup
+from clients.population import Partition, Population, device_draws, draws_of_rounds
+from dprec import exchange
+from dprec.arrays import Bools, Floats, Ints, blocks, offsets, sizes_of
+from dprec.channel import Channel
+from dprec.completion import Link, SignLikelihood, levels_of, link_of
 from dprec.reports import DrawsFor, FollowUp, Profiles, ReportFamily
+from dprec.wire import ReportCodec, SymbolRows
 
 _CELLS_AT_ONCE = 1 << 20
 """Bounds the memory of a worker, whatever the size of its partitions and profiles."""
@@ -37,7 +48,7 @@ def _parts(partition: Partition, family: ReportFamily) -> Iterator[Partition]:
         yield Partition(partition.population, partition.start + users.start, partition.start + users.stop)
 
 
-def count_reports(partition: Partition, request: CountRequest, context: Context) -> list[bytes]:
+def count_reports(partition: Partition, request: exchange.CountRequest, context: Context) -> list[bytes]:
     """Return the encoded answer of every user of a partition to what follows the reports.
 
     Raises Refusal when the devices are not set up for it, or the question is malformed, or they have answered
@@ -45,8 +56,10 @@ def count_reports(partition: Partition, request: CountRequest, context: Context)
     """
     follow_up = installed_follow_up(partition.population)
     if not follow_up.accepts(request.groups):
-        raise Refusal(RefusalCode.MALFORMED_REQUEST, "malformed groups of items")
-    Memory.of(partition.population, COUNT_ROUND, context).answer_once(COUNT_ROUND, request.groups)
+        raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "malformed groups of items")
+    Memory.of(partition.population, exchange.COUNT_ROUND, context).answer_once(
+        exchange.COUNT_ROUND, request.groups
+    )
     profiles, draws = held(partition)
     return follow_up.encode(profiles, request.groups, draws)
 
@@ -54,13 +67,89 @@ def count_reports(partition: Partition, request: CountRequest, context: Context)
 @lru_cache(maxsize=4)
 def installed_family(population: Population) -> ReportFamily:
     """Return what the devices of a population report."""
-    return population.installed(ReportSetup).family(population.scale, population.n_items)
+    return population.installed(exchange.ReportSetup).family(population.scale, population.n_items)
 
 
 def installed_follow_up(population: Population) -> FollowUp:
     """Return what the devices of a population answer after their reports; raises Refusal if nothing."""
-    population.installed(OneShotSetup)
+    population.installed(exchange.OneShotSetup)
     follow_up = installed_family(population).follow_up
     if follow_up is None:
-        raise Refusal(RefusalCode.NOT_SET_UP, "asked to count ratings of devices that are not set up for it")
+        raise exchange.Refusal(
+            exchange.RefusalCode.NOT_SET_UP, "asked to count ratings of devices that are not set up for it"
+        )
     return follow_up
+
+
+@dataclass(frozen=True, eq=False)
+class Installed:
+    """What is installed on the devices."""
+
+    link: Link
+    clamp: float
+    channel: Channel
+    """Of one gradient entry, at the budget of one round."""
+    first: ReportCodec
+    later: SymbolRows
+    """Code of a report that includes the rated items, and of one that need not."""
+    rounds: int
+
+
+def slope_reports(partition: Partition, request: exchange.SlopesRequest, context: Context) -> list[bytes]:
+    """Return the report of every user of a partition.
+
+    If the server does not know the rated items yet and sends no row, the entries count as 0 and the report
+    includes the items. Raises Refusal when the rows are malformed, the budget was divided by fewer rounds,
+    the round has been answered for other rows, or a later one has been answered; or when there are rows
+    before any round was answered: whether a row has the right length says how many items are rated, which the
+    first report is to say, at its price.
+    """
+    installed = installed_on(partition.population)
+    rows, counts, round_index = request.rows, partition.counts, request.round_index
+    if len(rows) != partition.size:
+        raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "rows of another partition")
+    known, memory = sizes_of(rows) > 0, Memory.of(partition.population, installed.rounds, context)
+    if known.any() and not memory.has_answered:
+        raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "rows of items that were not reported")
+    entries = _entries(rows, known, counts)
+    memory.answer_once(round_index, b"".join(len(row).to_bytes(8, "little") + row for row in rows))
+    likelihood = SignLikelihood.of_signs(installed.link, partition.values)
+    levels = levels_of(likelihood.value_and_slopes(entries)[1], installed.clamp)
+    draws = draws_of_rounds(partition, "slope report").given(offsets(counts), partition.items, entries)
+    noise = draws.per_cell(counts, partition.items, round_index)
+    symbols = installed.channel.sample(levels, noise)
+    later = np.repeat(known, counts)
+    whole = np.where(known, 0, counts)
+    with_items = installed.first.encode(offsets(whole), partition.items[~later], symbols[~later])
+    without = installed.later.encode(np.where(known, counts, 0), symbols[later])
+    return [short if row else long for row, short, long in zip(rows, without, with_items, strict=True)]
+
+
+def _entries(rows: list[bytes], known: Bools, counts: Ints) -> Floats:
+    for row, count in zip(rows, counts.tolist(), strict=True):
+        if row and len(row) != count * exchange.ROW_ENTRY.itemsize:
+            raise exchange.Refusal(
+                exchange.RefusalCode.MALFORMED_REQUEST, f"a row of {len(row)} bytes for {count} ratings"
+            )
+    entries = np.zeros(int(counts.sum()))
+    entries[np.repeat(known, counts)] = np.frombuffer(b"".join(rows), dtype=exchange.ROW_ENTRY)
+    if not np.isfinite(entries).all():
+        raise exchange.Refusal(
+            exchange.RefusalCode.MALFORMED_REQUEST, "a row with numbers that are not finite"
+        )
+    return entries
+
+
+@lru_cache(maxsize=4)
+def installed_on(population: Population) -> Installed:
+    """Return what is installed on the devices of a population."""
+    setup = population.installed(exchange.GradientPerturbationSetup)
+    channel = setup.channel
+    return Installed(
+        link_of(setup.link, setup.sigma),
+        setup.clamp,
+        channel,
+        ReportCodec(channel, population.n_items),
+        SymbolRows(channel),
+        setup.rounds,
+    )

@@ -13,7 +13,7 @@ from dprec.completion import Completed, Completion
 from dprec.datasets import HeldRatings, RatingColumns, ratings_from
 from dprec.errors import InputError
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.unprotected import Raw
+from dprec.mechanisms.randomized_response import Raw
 from dprec.observations import Observations, SymbolReports
 from dprec.randomness import words
 from dprec.ratings import Ratings

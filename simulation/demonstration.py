@@ -11,7 +11,7 @@ from dprec.splits import Holdout
 from simulation.analysis.drawing import Drawing, drawing_of
 from simulation.configuration.loading import load
 from simulation.configuration.models import EvaluationOptions, RunConfig, SimulationOptions
-from simulation.configuration.presets import find_configuration
+from simulation.configuration.strict_yaml import find_configuration
 from simulation.execution import load_ratings, run_prepared
 from simulation.pages.page import render_template
 from simulation.storage.run_files import RunFiles

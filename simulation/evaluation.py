@@ -6,36 +6,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec import metrics
 from dprec.arrays import rows_of
 from dprec.binarization import is_binary
 from dprec.crossdomain import CrossDomainRatings
 from dprec.errors import InputError, SettingError
-from dprec.metrics import (
-    RankedHits,
-    RankingAccuracy,
-    mean_absolute_error,
-    metric,
-    name_of,
-    ranking_accuracy,
-    ranking_figures,
-    recommendation_accuracy,
-    relevant_ratings,
-    root_mean_squared_error,
-    sign_accuracy,
-)
 from dprec.predictions import Candidates, Predict, PredictRows, Sampled, Unrated, best_items, recommended
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings, RatingScale
 from simulation.configuration.models import EvaluationOptions
-from simulation.protocols.nothing_sent import NothingSentProtocol
+from simulation.protocols.baselines import NothingSentProtocol
 
 
 def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:
     """Refuse a relevance threshold outside the rating scale; signs are not ranked and need none.
 
-    Raises
-    ------
-    SettingError
+    Raises SettingError.
     """
     bound = options.relevant_from
     if bound is not None and not is_binary(scale) and not scale.low <= bound <= scale.high:
@@ -46,10 +32,7 @@ def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:
 def check_user_defined_metrics(options: EvaluationOptions, train: Ratings, test: Ratings) -> None:
     """Call user-defined metrics before anything runs, on the test ratings in another order.
 
-    Raises
-    ------
-    SettingError
-        Naming the function at fault.
+    Raises SettingError naming the function at fault.
     """
     Evaluator(train, test, options, None).own(test.values[::-1])
 
@@ -74,21 +57,20 @@ class Evaluator:
     ) -> dict[str, float | None]:
         """Return the accuracy of predictions under the names that the run directory uses.
 
-        Parameters
-        ----------
-        predictions : ndarray of float64, shape (test ratings,)
-            For signs, the accuracy is the share predicted correctly; a prediction of 0 counts as +1.
-        predict : callable
-            What made them, and predicts other items if these are ranked too.
-        hidden : callable, optional
-            From arrays of users and items to the learned entries of the hidden matrix.
+        ``predictions``, shape (test ratings,): for signs, the accuracy is the share predicted correctly; a
+        prediction of 0 counts as +1.
+        ``predict``: what made them, and predicts other items if these are ranked too.
+        ``hidden``: from arrays of users and items to the learned entries of the hidden matrix.
         """
         if not is_binary(self.test.scale):
             return self._accuracy_of_ratings(predictions, predict)
         error = None
         if self.truth is not None and hidden is not None:
             error = relative_error(hidden, self.truth)
-        return {"sign_accuracy": sign_accuracy(predictions, self.test.values), "relative_error": error}
+        return {
+            "sign_accuracy": metrics.sign_accuracy(predictions, self.test.values),
+            "relative_error": error,
+        }
 
     def __call__(self, predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
         """Return the accuracy of a predictor; see `accuracy`."""
@@ -97,26 +79,23 @@ class Evaluator:
     def nothing_sent(self) -> float:
         """Return the main metric of devices that predict alone, as the preset nothing-sent."""
         predictions = self.predictions(NothingSentProtocol().averages(self.train).predict)
-        metric = sign_accuracy if is_binary(self.test.scale) else root_mean_squared_error
+        metric = metrics.sign_accuracy if is_binary(self.test.scale) else metrics.root_mean_squared_error
         return metric(predictions, self.test.values)
 
     def own(self, predictions: NDArray[np.float64]) -> dict[str, dict[str, float]]:
         """Return the user-defined metrics by their keys in summary.json; none if there are none.
 
-        Raises
-        ------
-        SettingError
-            Naming the function at fault.
+        Raises SettingError naming the function at fault.
         """
         kinds = {"errors": self.options.errors, "scores": self.options.scores}
         measured: dict[str, dict[str, float]] = {}
         for key, references in kinds.items():
             for reference in references:
                 try:
-                    value = metric(reference, self.test, predictions)
+                    value = metrics.metric(reference, self.test, predictions)
                 except InputError as error:
                     raise SettingError(key, f"{error.where}: {error.found}", error.accepted) from None
-                measured.setdefault(key, {})[name_of(reference)] = value
+                measured.setdefault(key, {})[metrics.name_of(reference)] = value
         return measured
 
     def ranking(
@@ -126,16 +105,14 @@ class Evaluator:
 
         Every user with a relevant test rating counts, whatever the cutoff.
 
-        Parameters
-        ----------
-        predict, predict_rows : callable
-            Predictions are ranked as they are, not clipped to the scale: clipping would only make ties.
+        ``predict``, ``predict_rows``: predictions are ranked as they are, not clipped to the scale: clipping
+        would only make ties.
         """
         options, train = self.options.ranking, self.train
         if options is None:
             return {}
         binary = is_binary(train.scale)
-        relevant = relevant_ratings(self.test, train, 0.0 if binary else self.options.relevant_from)
+        relevant = metrics.relevant_ratings(self.test, train, 0.0 if binary else self.options.relevant_from)
         users = np.flatnonzero(relevant.counts)
         unrated = Unrated(train, self._targets)
         candidates: Candidates = unrated
@@ -147,7 +124,9 @@ class Evaluator:
             predict, candidates, users, length, n_items, predict_rows=predict_rows, progress=progress
         )
         n_candidates = n_items if unrated.allowed is None else np.count_nonzero(unrated.allowed)
-        figures = ranking_figures(RankedHits.of(lists, users, relevant), options.cutoffs, int(n_candidates))
+        figures = metrics.ranking_figures(
+            metrics.RankedHits.of(lists, users, relevant), options.cutoffs, int(n_candidates)
+        )
         measured: dict[str, Any] = {"users": users.size, **{f"{name}_at": at for name, at in figures.items()}}
         if options.negatives is None:
             return {"ranking": measured}
@@ -158,8 +137,8 @@ class Evaluator:
     ) -> dict[str, float | None]:
         ranking = self._ranking(predictions, predict)
         return {
-            "rmse": root_mean_squared_error(predictions, self.test.values),
-            "mae": mean_absolute_error(predictions, self.test.values),
+            "rmse": metrics.root_mean_squared_error(predictions, self.test.values),
+            "mae": metrics.mean_absolute_error(predictions, self.test.values),
             "precision_at_k": ranking.precision,
             "recall_at_k": ranking.recall,
             "f_score_at_k": ranking.f_score,
@@ -182,14 +161,14 @@ class Evaluator:
         """The items that may be recommended, where not all may be; shape (items,)."""
         return self.train.in_target if isinstance(self.train, CrossDomainRatings) else None
 
-    def _ranking(self, predictions: NDArray[np.float64], predict: Predict) -> RankingAccuracy:
+    def _ranking(self, predictions: NDArray[np.float64], predict: Predict) -> metrics.RankingAccuracy:
         """Return the accuracy of the lists that users are recommended."""
         train, test, options = self.train, self.test, self.options
         if options.candidates == "test":
-            return ranking_accuracy(predictions, test, train, options.top_k, options.relevant_from)
+            return metrics.ranking_accuracy(predictions, test, train, options.top_k, options.relevant_from)
         tested = np.flatnonzero(test.counts)
         lists = recommended(predict, train, tested, options.top_k, self._targets)
-        return recommendation_accuracy(lists, tested, test, train, options.relevant_from)
+        return metrics.recommendation_accuracy(lists, tested, test, train, options.relevant_from)
 
 
 def relative_error(hidden: Predict, truth: NDArray[np.float64]) -> float:

@@ -24,14 +24,19 @@ from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import Ratings
 from dprec.splits import Split
 from simulation.configuration.models import RunConfig
-from simulation.engine.memory import check_memory
+from simulation.engine.ray_cluster import check_memory
 from simulation.engine.session import Session, open_session
 from simulation.evaluation import Evaluator, check_relevance, check_user_defined_metrics
 from simulation.protocols import Outcome, Protocol, Task
-from simulation.protocols.declared import with_declared_losses
-from simulation.storage.messages import messages_of
+from simulation.protocols.base import with_declared_losses
 from simulation.storage.run_directory import RunDirectory
-from simulation.storage.run_files import RunRecord, prediction_columns, shown_names, traffic_columns
+from simulation.storage.run_files import (
+    RunRecord,
+    messages_of,
+    prediction_columns,
+    shown_names,
+    traffic_columns,
+)
 from simulation.storage.summarise import summarise
 from strategies.participation import RoundRecord
 
@@ -61,10 +66,7 @@ def load_ratings(
 ) -> tuple[Ratings, Ratings]:
     """Return the train and test ratings of a configuration, checked against what else it reads and evaluates.
 
-    Parameters
-    ----------
-    prepare : callable
-        `prepared_ratings`, or a cached form of it.
+    ``prepare``: `prepared_ratings`, or a cached form of it.
     """
     with within("dataset"):
         size = config.dataset.known_size()
@@ -92,10 +94,7 @@ class SideData:
     def of(cls, dataset: Dataset, train: Ratings) -> SideData:
         """Read what a data set knows about the items of the train ratings.
 
-        Raises
-        ------
-        InputError
-            When the data cannot be read.
+        Raises InputError when the data cannot be read.
         """
         with within("dataset"):
             return cls(dataset.catalogue(train.item_ids), dataset.hidden())
@@ -125,16 +124,10 @@ def run_prepared(
 ) -> RunRecord:
     """Run a configuration in its own session, on ratings that are already loaded.
 
-    Parameters
-    ----------
-    directory : RunDirectory or None
-        Where the state is kept between rounds and the result at the end.
-    side : SideData, optional
-        By default, it is read.
-    started : float, optional
-        When the run began, on the clock of `time.perf_counter`; by default now.
-    ended : callable, optional
-        Called with the record of every round of an iterative protocol as it ends.
+    ``directory``: where the state is kept between rounds and the result at the end.
+    ``side``: by default, it is read.
+    ``started``: when the run began, on the clock of `time.perf_counter`; by default now.
+    ``ended``: called with the record of every round of an iterative protocol as it ends.
     """
     began = time.perf_counter() if started is None else started
     with within("protocol"):

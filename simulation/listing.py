@@ -13,11 +13,10 @@ from dprec.errors import InputError, one_line
 from simulation.analysis.protocol_results import by_evaluation, read_results
 from simulation.analysis.vocabulary import Metric, loss, metrics_in, number, plural
 from simulation.configuration.strict_yaml import at, read_yaml
-from simulation.storage.audits import PresetsRecord, parse_audit
-from simulation.storage.directories import AUDIT, CELLS, COMPARISON, CONFIG, SUMMARY, TABLE
+from simulation.storage import directories
 from simulation.storage.files import read_text
 from simulation.storage.summary import read_summary
-from simulation.tuning.trials import TRIALS, TUNING, TuningDirectory
+from simulation.tuning.running import TRIALS, TUNING, TuningDirectory
 
 Kind = Literal["run", "comparison", "audit", "tuning"]
 State = Literal["finished", "unfinished", "damaged"]
@@ -92,7 +91,9 @@ def _folders(folder: Path) -> list[Path]:
 def _described(folder: Path, kind: Kind, marker: str, read: Callable[[Found], Found]) -> Found:
     found = Found(folder, kind, datetime.fromtimestamp(0, UTC))
     try:
-        written = max(_written(folder / name) for name in (marker, SUMMARY, TABLE, TRIALS))
+        written = max(
+            _written(folder / name) for name in (marker, directories.SUMMARY, directories.TABLE, TRIALS)
+        )
         found = replace(found, changed=datetime.fromtimestamp(int(written), UTC))
         return read(found)
     except Exception as error:  # whatever is wrong with one must not hide the others
@@ -102,10 +103,7 @@ def _described(folder: Path, kind: Kind, marker: str, read: Callable[[Found], Fo
 def _written(path: Path) -> float:
     """Return when a file was written, 0 if there is none.
 
-    Raises
-    ------
-    InputError
-        When it is too large to be read.
+    Raises InputError when it is too large to be read.
     """
     if not path.is_file():
         return 0.0
@@ -116,8 +114,8 @@ def _written(path: Path) -> float:
 
 
 def _run(found: Found) -> Found:
-    if not (found.path / SUMMARY).is_file():
-        config = read_yaml(found.path / CONFIG)
+    if not (found.path / directories.SUMMARY).is_file():
+        config = read_yaml(found.path / directories.CONFIG)
         what = f"{config.get('name')} on {at(config, 'dataset', 'kind')}"
         return replace(found, what=what, state="unfinished")
     summary = read_summary(found.path)
@@ -128,13 +126,17 @@ def _run(found: Found) -> Found:
 
 
 def _comparison(found: Found) -> Found:
-    config = read_yaml(found.path / COMPARISON)
+    config = read_yaml(found.path / directories.COMPARISON)
     cells = config.get("cells")
     planned = {str(key) for key in cells} if isinstance(cells, dict) else set()
-    finished = {cell.name for cell in _folders(found.path / CELLS) if (cell / SUMMARY).is_file()}
+    finished = {
+        cell.name
+        for cell in _folders(found.path / directories.CELLS)
+        if (cell / directories.SUMMARY).is_file()
+    }
     done = len(planned & finished)
     found = replace(found, what=str(config.get("name")), done=done, planned=len(planned))
-    best = _best_of(found.path / TABLE) if (found.path / TABLE).is_file() else ""
+    best = _best_of(found.path / directories.TABLE) if (found.path / directories.TABLE).is_file() else ""
     return replace(found, best=best, state="finished" if best and done == len(planned) else "unfinished")
 
 
@@ -162,9 +164,9 @@ def _measured(metric: Metric, value: float) -> str:
 
 
 def _audit(found: Found) -> Found:
-    path = found.path / AUDIT
-    audit = parse_audit(read_text(path), str(path))
-    if isinstance(audit, PresetsRecord):
+    path = found.path / directories.AUDIT
+    audit = directories.parse_audit(read_text(path), str(path))
+    if isinstance(audit, directories.PresetsRecord):
         held = [each.holds for each in audit.audits]
         return replace(found, what="all presets", best=f"{held.count(False)} of {len(held)} promises broken")
     verdict = "not broken" if audit.holds else "broken"
@@ -184,9 +186,9 @@ def _tuning(found: Found) -> Found:
 
 
 _KINDS: dict[tuple[Kind, str], Callable[[Found], Found]] = {
-    ("comparison", COMPARISON): _comparison,
+    ("comparison", directories.COMPARISON): _comparison,
     ("tuning", TUNING): _tuning,
-    ("audit", AUDIT): _audit,
-    ("run", CONFIG): _run,
+    ("audit", directories.AUDIT): _audit,
+    ("run", directories.CONFIG): _run,
 }
 """What is in a directory, by the first of these files that it holds."""

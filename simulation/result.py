@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from dprec.accounting import PrivacyAccountant
     from dprec.reports import DeviceChannel
     from simulation.configuration.models import RunConfig
+    from simulation.storage.files import Columns
     from simulation.storage.run_files import RunRecord
-    from simulation.storage.tables import Columns
 
 
 @dataclass(frozen=True, eq=False, repr=False)

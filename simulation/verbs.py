@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from dprec.channel import Channel
     from dprec.reports import DeviceChannel
-    from simulation.comparison.differences import Difference
     from simulation.comparison.planning import Comparison
     from simulation.comparison.running import ComparisonResult
+    from simulation.comparison.tabulation import Difference
     from simulation.configuration.loading import GivenParts
     from simulation.configuration.models import RunConfig
     from simulation.deployment.server_folder import ServerFolder
@@ -100,7 +100,7 @@ def _record(
     """Return the record of a run: the one that the directory already holds, or a new one."""
     from simulation.execution import load_ratings, run_prepared
     from simulation.storage.run_directory import RunDirectory
-    from simulation.tracking.recording import check_trackers, recording
+    from simulation.tracking.trackers import check_trackers, recording
 
     started = time.perf_counter()
     check_trackers(track)
@@ -298,7 +298,7 @@ def diff(first: str | Path, second: str | Path) -> Difference:
     InputError
         When a directory is not that of a finished run or comparison, is damaged, or holds another kind.
     """
-    from simulation.comparison.differences import differences
+    from simulation.comparison.tabulation import differences
 
     return differences(Path(first), Path(second))
 
@@ -344,8 +344,7 @@ def tune(
         When interrupted; its note says how to go on.
     """
     from simulation.configuration.loading import load
-    from simulation.tuning.running import Tuning, tune_configurations
-    from simulation.tuning.trials import TUNING
+    from simulation.tuning.running import TUNING, Tuning, tune_configurations
 
     tuning = Tuning(trials, space, metric, seed)
     loaded = [load(config, overrides) for config in configs]
@@ -445,7 +444,7 @@ def enrol(server: str | Path, superlink: str) -> int:
     InputError, RunError
         When the enrolment list is damaged; when the SuperLink refuses or is not there.
     """
-    from simulation.deployment.keys import registered_nodes
+    from simulation.deployment.preparing import registered_nodes
     from simulation.deployment.server_folder import ServerFolder, with_nodes, write_enrolment
 
     folder = ServerFolder(Path(server))

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from strategies.gradient_perturbation import GradientPerturbation
     from strategies.iterative import IterativeFactorization
     from strategies.participation import RoundRecord, SamplingOptions
-    from strategies.replacement import ReplacementExchange
-    from strategies.report_collection import ReportCollection
+    from strategies.report_collection import ReplacementExchange, ReportCollection
     from strategies.roster import Roster, identify
     from strategies.rounds import TrainingRounds
 
@@ -33,7 +32,7 @@ __all__ = [
 _MODULES = {
     "GradientPerturbation": "gradient_perturbation",
     "IterativeFactorization": "iterative",
-    "ReplacementExchange": "replacement",
+    "ReplacementExchange": "report_collection",
     "ReportCollection": "report_collection",
     "Roster": "roster",
     "identify": "roster",

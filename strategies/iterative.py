@@ -7,22 +7,27 @@ import logging
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Self
+from functools import partial
+from typing import ClassVar, Self
 
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 
-from dprec.accounting import ChannelDraws, PrivacyAccountant, dominating_channel
+from dprec.accounting import ChannelDraws, NoisySum, PrivacyAccountant, dominating_channel
 from dprec.arrays import Bools, Floats
 from dprec.completion import Start, StepOptions, initial_item_factors, step_item_factors
 from dprec.errors import RunError
-from dprec.exchange import TRAIN, GradientRequest, bitmap_of
+from dprec.exchange import STATISTICS, TRAIN, GradientRequest, bitmap_of
+from dprec.exchange.messages import UPDATE
+from dprec.federated import FederatedModel, Parameters, UpdateCode
 from dprec.gradients import Aggregate, GradientReport
+from dprec.private_als import Aggregation, ItemLearner
+from dprec.randomness import ReleaseDraws
 from dprec.wire import BroadcastOptions, Factors, TrafficLedger, encode_broadcast
 from strategies.participation import RoundRecord, SamplingOptions
-from strategies.roster import ReadSums, Roster
-from strategies.rounds import RoundAccount, TrainingRounds, request_content
+from strategies.roster import ReadSums, Roster, Sums
+from strategies.rounds import RoundAccount, SummedRounds, TrainingRounds, request_content
 
 
 @dataclass(eq=False)
@@ -195,3 +200,113 @@ class IterativeFactorization(TrainingRounds):
         if not (np.isfinite(factors).all() and np.isfinite(velocity).all()):
             raise RunError(f"the item factors diverged in round {round_index}; try a smaller step.size")
         self.state.factors, self.state.velocity = factors, velocity
+
+
+@dataclass(eq=False)
+class FederatedRounds(SummedRounds):
+    """Parameters learned from sums of clipped updates."""
+
+    message_type: ClassVar[str] = UPDATE
+    model: FederatedModel
+    code: UpdateCode
+    deviation: float
+    """Of the noise that the server adds to each number of a sum, in clips; 0 if it adds none."""
+    noisy_sum: NoisySum | None
+    """What a round costs a user, whoever adds the noise; None without noise."""
+    parameters: Parameters
+    """Before the first round; those of the last round afterwards."""
+
+    @property
+    def broadcast(self) -> Parameters:
+        """The parameters as devices receive them."""
+        return self.code.unpack(self._model_bytes())
+
+    def _model_bytes(self) -> bytes:
+        return self.code.pack(self.parameters)
+
+    def _reading(self, server_round: int) -> ReadSums:
+        code = self.code
+        return ReadSums(code.decode, code.possible, (code.size,), None, self.roster.users_per_node)
+
+    def _costs(self, server_round: int) -> NoisySum | None:
+        return self.noisy_sum
+
+    def _learn(self, server_round: int, total: Aggregate, present: Bools) -> None:
+        if total.users:
+            draws = ReleaseDraws(self.seed, server_round)
+            update = self.code.released(total.total, self.roster.n_users, self.deviation, draws)
+            self.parameters = self.model.step(self.broadcast, update, server_round)
+
+    def summary(self) -> None:
+        """Log what is run."""
+        logging.getLogger("flwr").info("\t└──> %s, numbers: %s", self.model.kind, self.code.size)
+
+    def deliver(self, grid: Grid) -> None:
+        """Send everybody what was learned; see `deliver_parameters`."""
+        self.deliver_parameters(grid, self._model_bytes(), self.traffic)
+
+
+@dataclass(eq=False)
+class PrivateAls(SummedRounds):
+    """Items' effects and factors learned from sums with noise."""
+
+    message_type: ClassVar[str] = STATISTICS
+    learner: ItemLearner
+    aggregation: Aggregation
+    multipliers: tuple[float, ...]
+    """Noise of each round."""
+    public_seed: int
+    """Of what everybody knows."""
+    failed: int = field(default=0, init=False)
+    """Releases that failed because too many devices dropped out; their budget is spent."""
+
+    def _model_bytes(self) -> bytes:
+        return self.learner.model.encode()
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Charge what the aggregation exchanges before the reports, too; see `SummedRounds`."""
+        requests = super().configure_train(server_round, arrays, config, grid)
+        further = self.aggregation.further_messages()
+        self._account.charge_exchange(np.arange(self.roster.n_users), further.downlink, further.uplink)
+        return requests
+
+    def _reading(self, server_round: int) -> ReadSums:
+        aggregation, layout = self.aggregation, self.learner.layout(server_round)
+        multiplier = self.multipliers[server_round - 1]
+        return ReadSums(
+            partial(aggregation.decode, layout=layout, multiplier=multiplier),
+            partial(aggregation.possible, layout=layout, multiplier=multiplier),
+            aggregation.sum_shape(layout),
+            None,
+            self.roster.users_per_node,
+        )
+
+    def _whole(self, server_round: int, sums: Sums) -> Bools:
+        layout = self.learner.layout(server_round)
+        return self.aggregation.whole(sums.sent, layout, self.multipliers[server_round - 1])
+
+    def _costs(self, server_round: int) -> NoisySum | None:
+        return self.aggregation.noisy_sum(self.multipliers[server_round - 1])
+
+    def _learn(self, server_round: int, total: Aggregate, present: Bools) -> None:
+        """Take the item step; where nobody contributes, or too few for a release, nothing is learned."""
+        if not self.aggregation.can_release(present, total.users, server_round, self.public_seed):
+            self.failed += 1
+        elif total.users:
+            further = self.aggregation.further_messages()
+            here = np.flatnonzero(present)
+            self._account.charge_exchange(here, further.downlink_after, further.uplink_after)
+            layout, multiplier = self.learner.layout(server_round), self.multipliers[server_round - 1]
+            draws = ReleaseDraws(self.seed, server_round)
+            released = self.aggregation.release(total, layout, multiplier, draws)
+            self.learner.learn(server_round, released, layout, multiplier, total.users)
+
+    def summary(self) -> None:
+        """Log what is run."""
+        logging.getLogger("flwr").info("\t└──> private least squares, rounds: %s", len(self.multipliers))
+
+    def deliver(self, grid: Grid) -> None:
+        """Send everybody what was learned; see `deliver_parameters`."""
+        self.deliver_parameters(grid, self.learner.learned.encode(), self.traffic)

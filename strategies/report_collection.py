@@ -1,18 +1,35 @@
 """The collection of reports, and of what follows them: what arrives is decoded and accounted for.
 
 Each is a single query, not a training round, so no Flower `Strategy` is involved.
+
+The exchange of candidates for AlterEgos, X-Map's second round.
+
+This is a single query, not a training round, so no Flower `Strategy` is involved.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
-from dprec.arrays import Bools, Ints
+from dprec.arrays import Bools, Floats, Ints, find, offsets, sizes_of
 from dprec.catalogue import Catalogue
+from dprec.crossdomain import AlterEgoCodec, AlterEgos, Candidates, RowCodec, ValueCode
 from dprec.errors import RunError
-from dprec.exchange import COUNT, COUNT_ROUND, REPORT, CountRequest, bitmap_of
+from dprec.exchange import (
+    COUNT,
+    COUNT_ROUND,
+    REPLACE,
+    REPLACEMENT_ROUND,
+    REPORT,
+    CountRequest,
+    ReplacementRequest,
+    bitmap_of,
+)
 from dprec.observations import Observations
 from dprec.reports import FollowUp, ReportFamily, Wanted
 from dprec.wire import TrafficLedger
@@ -115,3 +132,120 @@ class FollowUpCollection:
             if own.any():
                 contents[partition_id] = request_content(CountRequest(question, bitmap_of(own)))
         return roster.ask(grid, COUNT, contents, self.group)
+
+
+_BYTES_AT_ONCE = 1 << 26
+"""Size of the requests that are sent together: bounds the memory for messages to many small partitions."""
+
+
+@dataclass(frozen=True, eq=False)
+class Exchanged:
+    """Result of the exchange."""
+
+    egos: AlterEgos
+    """Of all users; empty for a user whose AlterEgo did not arrive."""
+    replaced: Ints
+    """Number of items for which each user was sent candidates; users with any were asked; shape (users,)."""
+    sent: Bools
+    accepted: Bools
+    """Whose AlterEgo arrived, and whose was valid; shape (users,)."""
+    record: RoundRecord
+
+
+@dataclass(frozen=True, eq=False)
+class ReplacementExchange:
+    """One query that sends candidates to the devices and collects their AlterEgos."""
+
+    candidates: Candidates
+    means: Floats
+    """Mean rating of each item, for codecs that send those of the source items; shape (items,)."""
+    rows: RowCodec
+    ratings: ValueCode
+    """Code of the means."""
+    values: ValueCode
+    """Code of an AlterEgo's values."""
+    target: tuple[int, int]
+    """First item of the target domain, and the item after its last one."""
+    group: str
+    """Run key under which the devices find their setup."""
+
+    def exchange(
+        self, grid: Grid, roster: Roster, observed: Observations, traffic: TrafficLedger
+    ) -> Exchanged:
+        """Send the users the rows of the items they rated and receive the AlterEgos.
+
+        The users asked are those whose ratings arrived and include an item with candidates.
+        """
+        account = RoundAccount(REPLACE, self.group, traffic)
+        needs = self._needs(observed, roster.n_users)
+        self._charge_requests(account, needs)
+        asked = needs.counts > 0
+        sent, accepted = np.zeros((2, roster.n_users), dtype=np.bool_)
+        sizes = np.zeros(roster.n_users, dtype=np.int64)
+        targets, values = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
+        codec = AlterEgoCodec(self.target[1] - self.target[0], self.values)
+        for contents in self._contents(roster, needs):
+            answers = roster.ask(grid, REPLACE, contents, self.group)
+            for arrivals in roster.arrivals(answers, asked):
+                account.charge_reports(arrivals)
+                sent[arrivals.senders] = True
+                valid, egos = codec.decode(arrivals.in_time())
+                accepted[arrivals.punctual_users] = valid
+                sizes[arrivals.punctual_users] = np.diff(egos.indptr)
+                targets.append(egos.targets)
+                values.append(egos.values)
+        egos = AlterEgos(offsets(sizes), np.concatenate(targets), np.concatenate(values))
+        record = account.record(REPLACEMENT_ROUND, asked=int(asked.sum()), accepted=int(accepted.sum()))
+        return Exchanged(egos, needs.counts, sent, accepted, record)
+
+    def _needs(self, observed: Observations, n_users: int) -> _Needs:
+        places, known = find(self.candidates.items, observed.items)
+        counts = np.bincount(observed.users[known], minlength=n_users)
+        return _Needs(counts, offsets(counts), places[known], self.rows.rows(self.candidates))
+
+    def _charge_requests(self, account: RoundAccount, needs: _Needs) -> None:
+        row_sizes = sizes_of(needs.rows)[needs.places]
+        payloads = self.rows.packed_sizes(needs.indptr, self.candidates.items[needs.places], row_sizes)
+        asked = np.flatnonzero(needs.counts)
+        account.charge_requests(asked, payloads[asked], self._content)
+
+    def _contents(self, roster: Roster, needs: _Needs) -> Iterator[dict[int, RecordDict]]:
+        """Yield the contents of the requests by partition, in batches, in the order of the partitions."""
+        codes = self.ratings.encode(self.means)
+        batch: dict[int, RecordDict] = {}
+        waiting = 0
+        for partition_id in range(len(roster.node_ids)):
+            partition = roster.partition(partition_id)
+            asked = needs.counts[partition.start : partition.stop] > 0
+            if not asked.any():
+                continue
+            cells = slice(needs.indptr[partition.start], needs.indptr[partition.stop])
+            needed = np.unique(needs.places[cells])
+            items = self.candidates.items[needed]
+            packed = self.rows.pack(items, [needs.rows[place] for place in needed.tolist()], codes[items])
+            if batch and waiting + len(packed) > _BYTES_AT_ONCE:
+                yield batch
+                batch, waiting = {}, 0
+            batch[partition_id] = self._content(packed, asked)
+            waiting += len(packed)
+        yield batch
+
+    def _content(self, rows: bytes, asked: Bools | None = None) -> RecordDict:
+        """Return the content of a request; with a bitmap if only some of a partition are asked."""
+        start, stop = self.target
+        bitmap = None if asked is None else bitmap_of(asked)
+        return request_content(ReplacementRequest(REPLACEMENT_ROUND, start, stop, rows, bitmap))
+
+
+@dataclass(frozen=True, eq=False)
+class _Needs:
+    """Which candidates each user is to be sent."""
+
+    counts: Ints
+    """Shape (users,)."""
+    indptr: Ints
+    """Shape (users + 1,)."""
+    places: Ints
+    """Rows that the users need, by user; shape (needs,)."""
+    rows: list[bytes]
+    """Every row, encoded."""

@@ -22,9 +22,9 @@ PURPOSE_AT = {
 
 SOURCES = {
     "Philox": {"dprec/randomness/counters.py"},
-    "threefry": {"dprec/randomness/__init__.py", "dprec/randomness/devices.py", "dprec/predictions.py"},
+    "threefry": {"dprec/randomness/__init__.py", "dprec/randomness/keys.py", "dprec/predictions.py"},
     "Cipher": {"dprec/secure_aggregation/secrets.py"},
-    "shake_256": {"dprec/randomness/devices.py"},
+    "shake_256": {"dprec/randomness/keys.py"},
     "urandom": {
         "clients/device/folder.py",
         "simulation/deployment/preparing.py",

@@ -8,7 +8,7 @@ The handlers compute an answer. It leaves only after
 
 - the request has been found to be for this user and protocol;
 - what it costs keeps to the limits of the user, or was charged for the same answer before;
-- its memory (`clients.device.durable`) and then its ledger (`clients.device.ledger`) are on disk.
+- its memory (`clients.device.profile`) and then its ledger (`clients.device.ledger`) are on disk.
 
 A run is answered to its end from the profile with which it began. The handlers refuse another question in a
 round that was answered, and draw the same noise for the same one. So one charge for each run, type of message
@@ -25,11 +25,18 @@ from flwr.app import ConfigRecord, Context, Error, Message, Metadata, RecordDict
 from flwr.clientapp import ClientApp
 
 from clients.app import answering
-from clients.device.durable import State, as_bytes, kept, read_state, write_state
 from clients.device.folder import DeviceFolder, SecretKeys
-from clients.device.ledger import Charge, Ledger, Price
-from clients.device.losses import CHARGED_WITH, DELIVERIES, FREE, PRICES, price_of
-from clients.device.profile import Profile, emptied, write_predictions
+from clients.device.ledger import CHARGED_WITH, DELIVERIES, FREE, PRICES, Charge, Ledger, Price, price_of
+from clients.device.profile import (
+    Profile,
+    State,
+    as_bytes,
+    emptied,
+    kept,
+    read_state,
+    write_predictions,
+    write_state,
+)
 from clients.faults import FaultOptions
 from clients.memory import deliver_once
 from clients.population import Partition, Population, Received

@@ -18,9 +18,18 @@ from typing import Self
 
 import numpy as np
 
-from clients.device.durable import OWNER_ONLY, PART, State, sync_folder, write_durably, write_state
 from clients.device.ledger import DeviceOptions, Limits
-from clients.device.profile import Profile, profile_text, read_profile
+from clients.device.profile import (
+    OWNER_ONLY,
+    PART,
+    Profile,
+    State,
+    profile_text,
+    read_profile,
+    sync_folder,
+    write_durably,
+    write_state,
+)
 from dprec import components
 from dprec.arrays import AnyInts, Floats, Ints
 from dprec.errors import InputError
@@ -217,7 +226,7 @@ class DeviceFolder:
 
     @property
     def state_file(self) -> Path:
-        """What the device remembers; see `clients.device.durable`."""
+        """What the device remembers; see `clients.device.profile`."""
         return self.path / "state"
 
     def kept_profile_file(self, digest: str) -> Path:

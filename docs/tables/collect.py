@@ -21,10 +21,10 @@ from simulation.analysis.comparison_files import ComparisonFiles, read_compariso
 from simulation.analysis.gains import AGAINST, gain_columns
 from simulation.analysis.protocol_results import ProtocolResult
 from simulation.analysis.vocabulary import Metric
-from simulation.console.exit_codes import exit_code
+from simulation.console.terminal import exit_code
 from simulation.storage.columns import column
 from simulation.storage.directories import TABLE, cell_key
-from simulation.storage.tables import Row, csv_of_rows
+from simulation.storage.files import Row, csv_of_rows
 
 _FIGURES = (
     *("status", "trust", "hides_rated_items", "unlinked", "epsilon_per_rating", "epsilon_per_user_max"),

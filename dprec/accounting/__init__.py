@@ -2,9 +2,7 @@
 
 from dprec.accounting.accountant import *
 from dprec.accounting.events import *
-from dprec.accounting.noisy_sums import *
 from dprec.accounting.pld import *
-from dprec.accounting.promises import *
 from dprec.accounting.shuffling import *
 
 __all__ = [

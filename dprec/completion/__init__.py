@@ -1,11 +1,17 @@
 """Completion of the rating matrix from what the server received."""
 
-from dprec.completion.averages import Averages, ItemAverage, UserAverage, one_mean_per_user, own_averages
-from dprec.completion.base import Completed, Completion
+from dprec.completion.base import (
+    Averages,
+    Completed,
+    Completion,
+    ItemAverage,
+    UserAverage,
+    one_mean_per_user,
+    own_averages,
+)
+from dprec.completion.calibrated.biases import ItemBiases, ItemBiasesModel, SymbolTables
 from dprec.completion.calibrated.completion import Calibrated, CalibratedModel
-from dprec.completion.calibrated.embedding import embedded
-from dprec.completion.calibrated.features import prior_biases
-from dprec.completion.calibrated.item_biases import ItemBiases, ItemBiasesModel, SymbolTables
+from dprec.completion.calibrated.embedding import embedded, prior_biases
 from dprec.completion.calibrated.regressions import Regressed
 from dprec.completion.factors import Profiles, inner_products, packed_outer, solve_user_factors, unpack
 from dprec.completion.gradient_descent import (
@@ -15,9 +21,8 @@ from dprec.completion.gradient_descent import (
     initial_item_factors,
     step_item_factors,
 )
-from dprec.completion.matrix_factorization import MatrixFactorization
+from dprec.completion.matrix_factorization import MatrixFactorization, check_rank
 from dprec.completion.mixtures import MogMatrixFactorization, VariationalMogMatrixFactorization
-from dprec.completion.nuclear_norm import NuclearNorm
 from dprec.completion.one_bit.completion import Biases, HiddenMatrix, OneBit, cold_notes
 from dprec.completion.one_bit.perturbation import (
     PERTURBATIONS,
@@ -27,8 +32,7 @@ from dprec.completion.one_bit.perturbation import (
 )
 from dprec.completion.one_bit.projections import Domain
 from dprec.completion.one_bit.solver import Link, LinkKind, SignLikelihood, levels_of, link_of, slope_channel
-from dprec.completion.spectral import TruncatedSvd
-from dprec.completion.variational import check_rank
+from dprec.completion.spectral import NuclearNorm, TruncatedSvd
 from dprec.components import Registry
 from dprec.observations import AS_THEY_ARE, EmbeddingRelease, Observations
 

@@ -25,7 +25,7 @@ import scipy.sparse as sp
 from dprec.arrays import AnyInts, Bools, Floats, Ints, offsets
 from dprec.completion.base import Completed, Completion
 from dprec.completion.factors import BLOCK, inner_products, map_blocks, packed_outer, unpack
-from dprec.completion.variational import check_rank
+from dprec.completion.matrix_factorization import check_rank
 from dprec.components import Options, option
 from dprec.errors import RunError
 from dprec.observations import Observations

@@ -13,8 +13,9 @@ ridge the likelihood has no bound: from some starts, a component shrinks onto ce
 MoG-MF with user and item biases, learned priors and uncertain factors: our form of it.
 
 The steps are those of Neera et al. [neera2023], Section 4.3 (`dprec.completion.mixtures`),
-but the factors are solved as in `dprec.completion.variational`, so that residuals include the uncertainty
-of the factors; otherwise the smallest component would shrink onto cells that the factors have overfitted.
+but the factors are solved as in `dprec.completion.matrix_factorization`, so that residuals include the
+uncertainty of the factors; otherwise the smallest component would shrink onto cells that the factors have
+overfitted.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from dprec.arrays import Floats
 from dprec.completion.base import Completion
 from dprec.completion.factors import BLOCK, BiasedFactors, inner_products, map_blocks
 from dprec.completion.gradient_descent import PlainFactors, initial_factors, solve_weighted
-from dprec.completion.variational import (
+from dprec.completion.matrix_factorization import (
     Side,
     WeightedCells,
     check_rank,

@@ -1,7 +1,6 @@
 """The settings of components: options, registries, and user-defined classes."""
 
 from dprec.components.options import *
-from dprec.components.registry import *
 from dprec.components.settings import *
 from dprec.components.user_defined import *
 

@@ -35,8 +35,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticKnownError, core_schema
 
-from dprec.components.options import Options, as_values, published_of
-from dprec.components.registry import ELSEWHERE, Registry, kind_of
+from dprec.components.options import ELSEWHERE, Options, Registry, as_values, kind_of, published_of
 from dprec.components.user_defined import check_class, reference_of
 from dprec.errors import InputError, SettingError, accepted_by, listed, shown
 

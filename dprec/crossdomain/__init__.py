@@ -3,7 +3,6 @@
 from dprec.crossdomain.alter_egos import *
 from dprec.crossdomain.domains import *
 from dprec.crossdomain.recommender import *
-from dprec.crossdomain.replacement import *
 from dprec.crossdomain.similarity import *
 
 __all__ = [

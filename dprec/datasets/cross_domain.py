@@ -9,7 +9,7 @@ from dprec.arrays import Bools
 from dprec.components import option
 from dprec.crossdomain import CrossDomainRatings, joined
 from dprec.datasets.base import Dataset, FileDataset, locate
-from dprec.datasets.movielens import MovieLens100K, film_genres
+from dprec.datasets.published import MovieLens100K, film_genres
 from dprec.datasets.synthetic import Synthetic
 from dprec.datasets.table import DelimitedColumns
 from dprec.errors import InputError

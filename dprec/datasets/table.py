@@ -24,8 +24,7 @@ from dprec.datasets.columns import (
     no_ratings,
     split_line,
 )
-from dprec.datasets.delimited import Cells, first_lines, read_columns, read_rows
-from dprec.datasets.files import is_parquet
+from dprec.datasets.delimited import Cells, first_lines, is_parquet, read_columns, read_rows
 from dprec.datasets.held import as_texts, table_rows
 from dprec.errors import InputError, SettingError, within
 from dprec.ratings import RatingRows, Ratings, RatingScale

@@ -4,13 +4,22 @@ from dprec.channel import Channel
 from dprec.components import Registry
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.fisher_optimal import FisherOptimal
-from dprec.mechanisms.laplace import BoundedLaplace, ClampedLaplace, Laplace
-from dprec.mechanisms.randomized_response import BinaryFlip, RandomizedResponse
+from dprec.mechanisms.laplace import (
+    BoundedLaplace,
+    ClampedLaplace,
+    Laplace,
+    ZhengLaplace,
+    ZhengRandomizedResponse,
+)
+from dprec.mechanisms.randomized_response import BinaryFlip, RandomizedResponse, Raw, SetOnly
 from dprec.mechanisms.steps import Duchi, Hybrid, Piecewise, SquareWave, Staircase
-from dprec.mechanisms.thresholds import BitsAndCounts, HiddenThreshold, ThresholdBit
-from dprec.mechanisms.unprotected import Raw, SetOnly
-from dprec.mechanisms.whole_profiles import ResidualBits, UserLevelBit
-from dprec.mechanisms.zheng import ZhengLaplace, ZhengRandomizedResponse
+from dprec.mechanisms.thresholds import (
+    BitsAndCounts,
+    HiddenThreshold,
+    ResidualBits,
+    ThresholdBit,
+    UserLevelBit,
+)
 
 MECHANISMS: Registry[Mechanism] = Registry(
     "mechanism",

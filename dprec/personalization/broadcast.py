@@ -4,16 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dprec import completion
 from dprec.arrays import Bools, Floats, Int32s
 from dprec.catalogue import Catalogue
-from dprec.completion import (
-    CalibratedModel,
-    Completed,
-    ItemBiasesModel,
-    Regressed,
-    embedded,
-    prior_biases,
-)
 from dprec.components import Options, option
 from dprec.observations import Observations
 from dprec.ordinal import Histogram, cut_points, expected_rating, level_shares
@@ -60,7 +53,7 @@ class Broadcast:
 
 
 def derived_broadcast(
-    completed: Completed, observations: Observations, options: TableOptions, seed: int
+    completed: completion.Completed, observations: Observations, options: TableOptions, seed: int
 ) -> Broadcast:
     """Return what a completion's predictions of the reported cells say about items.
 
@@ -82,8 +75,10 @@ def derived_broadcast(
     """
     seen, cuts = observations, options.cuts(observations.scale)
     latent, weight = _latent_predictions(completed.predict(seen.users, seen.items), seen, cuts)
-    embedding = embedded(seen.users, seen.items, seen.shape, seen.embedding_release, options.dimensions, seed)
-    users, items = prior_biases(embedding, seen.catalogue, options.features)
+    embedding = completion.embedded(
+        seen.users, seen.items, seen.shape, seen.embedding_release, options.dimensions, seed
+    )
+    users, items = completion.prior_biases(embedding, seen.catalogue, options.features)
     for _ in range(_SWEEPS):
         items = _solved(items, seen.items, weight, latent - users.biases[seen.users])
         users = _solved(users, seen.users, weight, latent - items.biases[seen.items])
@@ -115,14 +110,14 @@ def _latent_predictions(predictions: Floats, seen: Observations, cuts: Floats) -
     return latent, float(slope**2 / spread) if spread > 0 else 0.0
 
 
-def _solved(side: Regressed, owners: Int32s, weight: float, own: Floats) -> Regressed:
+def _solved(side: completion.Regressed, owners: Int32s, weight: float, own: Floats) -> completion.Regressed:
     """Solve one side given each cell's observation of its bias."""
     counts = np.bincount(owners, minlength=len(side.means)).astype(np.float64)
     sums = np.bincount(owners, weights=own, minlength=len(side.means)).astype(np.float64)
     return side.solved((weight * counts)[:, None, None], (weight * sums)[:, None])
 
 
-def calibrated_broadcast(model: CalibratedModel) -> Broadcast:
+def calibrated_broadcast(model: completion.CalibratedModel) -> Broadcast:
     """Return what a calibrated model knows that devices need.
 
     Users' factors are brought to variance 1 around their priors; what is not known of an item's factors is
@@ -144,7 +139,7 @@ def calibrated_broadcast(model: CalibratedModel) -> Broadcast:
     return Broadcast(table, priors)
 
 
-def _item_biases_broadcast(model: ItemBiasesModel, n_users: int) -> Broadcast:
+def _item_biases_broadcast(model: completion.ItemBiasesModel, n_users: int) -> Broadcast:
     """Return what is known of the items; of no user anything is, so that everybody has the same prior."""
     biases = model.biases
     table = ItemTable(
@@ -159,11 +154,11 @@ def _item_biases_broadcast(model: ItemBiasesModel, n_users: int) -> Broadcast:
 
 
 def broadcast_of(
-    completed: Completed, observations: Observations, options: TableOptions, seed: int
+    completed: completion.Completed, observations: Observations, options: TableOptions, seed: int
 ) -> Broadcast:
     """Return what devices are sent: a model's own biases, or what predictions say of them."""
-    if isinstance(completed, CalibratedModel):
+    if isinstance(completed, completion.CalibratedModel):
         return calibrated_broadcast(completed)
-    if isinstance(completed, ItemBiasesModel):
+    if isinstance(completed, completion.ItemBiasesModel):
         return _item_biases_broadcast(completed, observations.shape[0])
     return derived_broadcast(completed, observations, options, seed)

@@ -1,11 +1,19 @@
 """Private alternating least squares: from sums over users, with noise, the server solves for the items."""
 
 from dprec.components import Registry
-from dprec.private_als.aggregation import Aggregation, TrustedAggregation
-from dprec.private_als.device import FactorizationOptions, ItemModel, contributions_of, with_level
+from dprec.private_als.aggregation import Aggregation, SecureAggregation, TrustedAggregation
+from dprec.private_als.device import (
+    TARGET_BITS,
+    UNIT,
+    UNIT_WEIGHT,
+    Contributions,
+    FactorizationOptions,
+    ItemModel,
+    StatisticsLayout,
+    contributions_of,
+    with_level,
+)
 from dprec.private_als.learner import ItemLearner
-from dprec.private_als.secure import SecureAggregation
-from dprec.private_als.statistics import TARGET_BITS, UNIT, UNIT_WEIGHT, Contributions, StatisticsLayout
 
 AGGREGATIONS: Registry[Aggregation] = Registry(
     "aggregation", Aggregation, [TrustedAggregation, SecureAggregation]

@@ -7,20 +7,30 @@ a multiplier: its standard deviation where contributions have a norm of 1 at mos
 The noise is a normal deviate rounded to an integer of units. As sums are integers, that is the Gaussian
 mechanism, rounded afterwards: rounding costs nothing, and hides the deviate's last bits, by which sums
 in floating point can be distinguished.
+
+Secure aggregation: the server sees the total of all devices only, and these add the noise.
+
+Devices round their contributions to whole steps of a grid, add a share of Skellam noise each, and mask the
+sum (`dprec.secure_aggregation`). What a report holds here are the numbers below its masks: those that two
+devices share cancel in the total, and their own are taken off it, so that the total is the same to the last
+bit with them left out.
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from dprec.accounting import NoisySum, Trust, gaussian_epsilon, largest_mu
-from dprec.arrays import Bools, Floats, Ints
-from dprec.components import Options
+from dprec import accounting
+from dprec.arrays import Bools, Floats, Int32s, Ints, rows_of
+from dprec.components import Options, option
+from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
-from dprec.private_als.statistics import (
+from dprec.private_als.device import (
     UNIT,
     Contributions,
     StatisticsLayout,
@@ -30,7 +40,29 @@ from dprec.private_als.statistics import (
     report_bits,
     sum_of_contributions,
 )
-from dprec.randomness import ReleaseDraws
+from dprec.randomness import ReleaseDraws, generator
+from dprec.secure_aggregation import (
+    MOST_VARIANCE,
+    CountSketch,
+    GraphSize,
+    MaskGraph,
+    MessageSizes,
+    Rotation,
+    centred,
+    check_modulus,
+    device_keys,
+    graph_size,
+    honest_shares,
+    largest_number,
+    modulus_bits,
+    noise_rows,
+    pack_vector,
+    padded_size,
+    reduced,
+    rounded_rows,
+    steps_of_unit,
+    unpack_vector,
+)
 
 
 @dataclass(frozen=True)
@@ -51,7 +83,7 @@ class Aggregation(Options):
 
     kind: str = ""
     without_loss: ClassVar[frozenset[str] | None] = frozenset({"papers"})
-    trust: ClassVar[Trust] = "central"
+    trust: ClassVar[accounting.Trust] = "central"
     reason: ClassVar[str] = ""
     """Why the loss is proved, for the guarantee: what follows a colon, to its full stop."""
     devices_add_noise: ClassVar[bool] = False
@@ -97,9 +129,9 @@ class Aggregation(Options):
     def epsilon(self, multiplier: float, delta: float) -> float:
         """Return what one release costs a user; infinite without noise. The inverse of `multiplier`."""
 
-    def noisy_sum(self, multiplier: float) -> NoisySum | None:
+    def noisy_sum(self, multiplier: float) -> accounting.NoisySum | None:
         """Return what a release is for an accountant; None without noise."""
-        return NoisySum(1 / multiplier, self._cost) if multiplier else None
+        return accounting.NoisySum(1 / multiplier, self._cost) if multiplier else None
 
     def _cost(self, distance: float, delta: float) -> float:
         return self.epsilon(1 / distance, delta)
@@ -152,7 +184,7 @@ class TrustedAggregation(Aggregation):
 
     kind: Literal["trusted"] = "trusted"
     papers: ClassVar[tuple[str, ...]] = ("chien2021",)
-    trust: ClassVar[Trust] = "central"
+    trust: ClassVar[accounting.Trust] = "central"
     reason: ClassVar[str] = (
         "every release is a sum of contributions of bounded norm, with Gaussian noise, and releases compose "
         "exactly. The noise is drawn in double precision and rounded to the integers of the sums"
@@ -160,11 +192,11 @@ class TrustedAggregation(Aggregation):
 
     def multiplier(self, epsilon: float, delta: float) -> float:
         """Return the noise of the analytic Gaussian mechanism."""
-        return _MARGIN / largest_mu(epsilon, delta)
+        return _MARGIN / accounting.largest_mu(epsilon, delta)
 
     def epsilon(self, multiplier: float, delta: float) -> float:
         """Return the cost by the analytic Gaussian mechanism."""
-        return gaussian_epsilon(_MARGIN / multiplier if multiplier > 0 else np.inf, delta)
+        return accounting.gaussian_epsilon(_MARGIN / multiplier if multiplier > 0 else np.inf, delta)
 
     def encode(
         self, contributions: Contributions, layout: StatisticsLayout, multiplier: float, draws: RoundDraws
@@ -201,3 +233,297 @@ class TrustedAggregation(Aggregation):
     def report_bits(self, layout: StatisticsLayout, ratings: int, multiplier: float) -> int:
         """Return the bits of the item set, the targets and the factors."""
         return report_bits(layout, ratings)
+
+
+_PUBLIC_SEED = 0
+"""Seed of buckets and signs, which are the same in all runs."""
+
+_BEYOND = 2.0**-72
+"""Probability that a number of a turned total is larger than assumed: 2**-40 over 2**32 numbers of a run."""
+
+
+@dataclass(frozen=True)
+class VectorPlan:
+    """What becomes of the numbers of a layout before they are added up."""
+
+    items: int
+    width: int
+    """Items, and numbers of each."""
+    limit: int | None
+    """Most items of a user; see `StatisticsLayout.limit`."""
+    norm: int
+    """Longest rounded vector, in steps."""
+    sketch: float | None
+    """Buckets of a count sketch as a share of the items; none for no sketch."""
+    rotation: bool
+    """Whether vectors are turned."""
+
+    @classmethod
+    def of(cls, layout: StatisticsLayout, norm: int, sketch: float | None, rotation: bool) -> Self:
+        """Return the plan for a layout."""
+        return cls(layout.n_items, layout.width, layout.limit, norm, sketch, rotation)
+
+    @property
+    def buckets(self) -> int:
+        """Buckets that hold the numbers of an item, or of several."""
+        return self.items if self.sketch is None else math.ceil(self.sketch * self.items)
+
+    @property
+    def size(self) -> int:
+        """Numbers of a vector."""
+        numbers = self.buckets * self.width
+        return padded_size(numbers) if self.rotation else numbers
+
+    @property
+    def most_numbers(self) -> int:
+        """Most numbers of a vector that are not 0, and so are rounded."""
+        return self.size if self.rotation else self.width * min(self.limit or self.buckets, self.buckets)
+
+    @property
+    def steps(self) -> float:
+        """Steps of a unit, the largest norm of a contribution; see `steps_of_unit`."""
+        return steps_of_unit(self.norm, self.most_numbers)
+
+    def largest_sum(self, users: int) -> int:
+        """Return what no number of a total of so many users exceeds, whatever they have rated."""
+        if self.rotation:
+            turned = largest_number(users * self.norm, self.size, _BEYOND)
+            return math.ceil(turned) + users
+        sharing = 1 if self.sketch is None else min(_sketch(self).most_items, self.limit or self.items)
+        of_item = 1.0 if self.limit is None else min(1.0, sharing / math.sqrt(self.limit))
+        return users * math.ceil(self.norm * of_item)
+
+    def vectors(
+        self, contributions: Contributions, layout: StatisticsLayout, keys: Sequence[bytes]
+    ) -> Int32s:
+        """Return each device's contribution in whole steps, shape (users, size)."""
+        cells, values = self._numbers(contributions, layout)
+        rows = np.zeros((contributions.n_users, self.size), dtype=np.int32)
+        if self.rotation:
+            dense = np.zeros((contributions.n_users, self.buckets * self.width))
+            dense.ravel()[cells] = values
+            turned = _rotation(self).turned(dense) * self.steps
+            counts = np.full(len(rows), self.size)
+            rows[:] = rounded_rows(turned.ravel(), counts, self.norm, keys).reshape(rows.shape)
+            return rows
+        counts = np.bincount(cells // self.size, minlength=len(rows))
+        rows.ravel()[cells] = rounded_rows(values * self.steps, counts, self.norm, keys)
+        return rows
+
+    def statistics(self, total: Ints) -> Floats:
+        """Return the numbers of every item, in units, from a total in steps; shape (items, width)."""
+        values = total / self.steps
+        if self.rotation:
+            values = _rotation(self).turned_back(values[None])[0]
+        of_buckets = values.reshape(self.buckets, self.width)
+        return of_buckets if self.sketch is None else _sketch(self).estimates(of_buckets)
+
+    def _numbers(self, contributions: Contributions, layout: StatisticsLayout) -> tuple[Ints, Floats]:
+        values = contributions.numbers(layout).astype(np.float64) * UNIT
+        buckets, users = contributions.items.astype(np.int64), rows_of(np.diff(contributions.indptr))
+        if self.sketch is not None:
+            values *= _sketch(self).signs[buckets][:, None]
+            of_user = users * self.buckets + _sketch(self).buckets[buckets]
+            shared, bucket_of = np.unique(of_user, return_inverse=True)
+            sums = np.zeros((shared.size, self.width))
+            np.add.at(sums, bucket_of, values)
+            users, buckets = np.divmod(shared, self.buckets)
+            # Items that share a bucket may make a contribution longer than a unit.
+            norms = np.sqrt(np.bincount(users, (sums**2).sum(axis=1), minlength=contributions.n_users))
+            values = sums / np.maximum(norms, 1.0)[users][:, None]
+        cells = ((users * self.buckets + buckets) * self.width)[:, None] + np.arange(self.width)
+        return cells.ravel(), values.ravel()
+
+
+@lru_cache(maxsize=4)
+def _sketch(plan: VectorPlan) -> CountSketch:
+    return CountSketch.of(plan.items, plan.buckets, _PUBLIC_SEED, "count sketch of items")
+
+
+@lru_cache(maxsize=4)
+def _rotation(plan: VectorPlan) -> Rotation:
+    return Rotation.of(plan.buckets * plan.width, _PUBLIC_SEED, "rotation of contributions")
+
+
+_TOTALS = 1 << 32
+"""More numbers than all releases of a run have, for the bound on overflows."""
+
+_ROWS = 256
+"""Devices whose vectors are made together."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecureAggregation(Aggregation):
+    """Devices mask what they send, so the server sees its total only, and add the noise themselves."""
+
+    kind: Literal["secure"] = "secure"
+    papers: ClassVar[tuple[str, ...]] = ("bonawitz2017", "bell2020", "agarwal2021", "kairouz2021")
+    trust: ClassVar[accounting.Trust] = "secure-aggregation"
+    reason: ClassVar[str] = (
+        "every release is a sum of integers of bounded norm, with Skellam noise of which every device "
+        "adds a share, and releases compose by Renyi divergences. The server follows the protocol"
+    )
+
+    devices_add_noise: ClassVar[bool] = True
+    deploys: ClassVar[bool] = False
+
+    dropouts: float = option("Largest share of the devices that may drop out.", 0.1, ge=0, lt=0.5)
+    colluders: int = option("Devices that may tell the server all they know.", 5, ge=0)
+    norm: int = option("Longest contribution, in steps of the grid.", 256, ge=2, le=1 << 16)
+    modulus_bits: int | None = option("Bits of a number that is sent; as needed if none.", None, ge=2, le=62)
+    sketch: float | None = option(
+        "Buckets of a count sketch, as a share of the items; none for no sketch.", None, gt=0, lt=1
+    )
+    rotation: bool = option("Whether contributions are turned at random before they are rounded.", False)
+    users: int | None = option("Devices of a release; all of the run if none.", None, ge=2)
+
+    def among(self, users: int) -> Self:
+        """Fix the number of devices, and refuse too few for a graph of masks."""
+        if self.users is not None and self.users != users:
+            raise SettingError("users", str(self.users), f"the {users} users of the run, or none")
+        graph_size(users, self.dropouts, self.colluders)
+        return replace(self, users=users)
+
+    def check(self, layout: StatisticsLayout, multiplier: float) -> None:
+        """Refuse a grid too coarse for so many numbers, and a modulus that a sum can exceed."""
+        plan = self._plan(layout)
+        if plan.steps < 1:
+            numbers = plan.most_numbers
+            found = f"{self.norm}, for contributions of up to {numbers} numbers"
+            least = math.ceil(math.sqrt(numbers / 4 + math.sqrt(numbers) / 2 + 2))
+            raise SettingError("norm", found, f"at least {least}")
+        if self._share(multiplier) > MOST_VARIANCE:
+            found = (
+                f"{self.norm}, for which a share of the noise has a variance of {self._share(multiplier):.2g}"
+            )
+            raise SettingError("norm", found, f"fewer steps, or more epsilon: at most {MOST_VARIANCE:.2g}")
+        self._bits(layout, multiplier)
+
+    def notes(self) -> tuple[str, ...]:
+        """Say against whom epsilon holds, and what is simulated."""
+        return (
+            f"It holds against the server and {self.colluders} devices that collude with it, while at most "
+            f"{self.dropouts:.0%} of all devices drop out; with more, a release fails, and its budget is "
+            "spent.",
+            "Masks that cancel in the total are left out: the total is the same to the last bit, and the "
+            "bytes of keys, shares and masked vectors are charged in full.",
+        )
+
+    def further_messages(self) -> FurtherMessages:
+        """Return the bytes of keys, of shares and of what is revealed; who drops out does not report."""
+        sizes = MessageSizes(self._graph_size().degree, 0, 1)
+        keys, sealed, _, revealed = sizes.uplink
+        keys_of_neighbours, sealed_for_it, presence = sizes.downlink
+        return FurtherMessages(
+            (0, keys_of_neighbours, sealed_for_it), (keys, sealed), (presence,), (revealed,)
+        )
+
+    def whole(self, sizes: Ints, layout: StatisticsLayout, multiplier: float) -> Bools:
+        """Return which masked vectors have the size that all have."""
+        whole: Bools = sizes * 8 == self.report_bits(layout, 0, multiplier)
+        return whole
+
+    def can_release(self, present: Bools, added_up: int, round_index: int, public_seed: int) -> bool:
+        """Return whether enough devices, and enough neighbours of each, are left to unmask the total.
+
+        A report that is not in the total, whatever was wrong with it, took its share of the noise along.
+        """
+        left = np.count_nonzero(present)
+        if added_up != left or present.size - left > math.floor(self.dropouts * present.size):
+            return False
+        size = self._graph_size()
+        graph = self.graph(round_index, public_seed)
+        return bool((graph.answers(present) >= size.threshold).all())
+
+    def graph(self, round_index: int, public_seed: int) -> MaskGraph:
+        """Return who shares masks with whom in a release, which everybody knows."""
+        order = generator(public_seed, f"order of secure sum {round_index}").permutation(self._n_users)
+        return MaskGraph.of(order, self._graph_size().degree)
+
+    def multiplier(self, epsilon: float, delta: float) -> float:
+        """Return the noise by the Renyi divergences of Skellam noise."""
+        if delta < accounting.LEAST_DELTA:
+            raise SettingError("privacy.delta", f"{delta:g}", f"at least {accounting.LEAST_DELTA:g}")
+        return accounting.skellam_multiplier(epsilon, self.norm, delta)
+
+    def epsilon(self, multiplier: float, delta: float) -> float:
+        """Return the cost by the Renyi divergences of Skellam noise."""
+        return accounting.skellam_epsilon(multiplier, self.norm, delta)
+
+    def encode(
+        self, contributions: Contributions, layout: StatisticsLayout, multiplier: float, draws: RoundDraws
+    ) -> list[bytes]:
+        """Round contributions to whole steps, add each device's share of the noise, and reduce them."""
+        keys = device_keys(draws.devices, draws.round_index)
+        plan = self._plan(layout)
+        bits, variance = self._bits(layout, multiplier), self._share(multiplier)
+        reports = []
+        for first in range(0, len(keys), _ROWS):
+            some = slice(first, min(first + _ROWS, len(keys)))
+            vectors = plan.vectors(contributions.of_users(some), layout, keys[some])
+            vectors += noise_rows(keys[some], plan.size, variance)
+            reports += [pack_vector(vector, bits) for vector in vectors]
+        return reports
+
+    def decode(
+        self, reports: Sequence[bytes], layout: StatisticsLayout, multiplier: float
+    ) -> tuple[Bools, Aggregate]:
+        """Reject reports of another size, and add up the rest modulo the modulus."""
+        bits, size = self._bits(layout, multiplier), self._plan(layout).size
+        valid = np.ones(len(reports), dtype=np.bool_)
+        total = np.zeros(size, dtype=np.uint64)
+        for number, report in enumerate(reports):
+            try:
+                total += unpack_vector(report, size, bits)
+            except ValueError:
+                valid[number] = False
+        return valid, Aggregate(reduced(total, bits).astype(np.int64), None, int(valid.sum()))
+
+    def sum_shape(self, layout: StatisticsLayout) -> tuple[int, ...]:
+        """Return the numbers of a vector."""
+        return (self._plan(layout).size,)
+
+    def possible(self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float) -> bool:
+        """Return whether the numbers are of the modulus, of which every one is possible."""
+        largest = 1 << self._bits(layout, multiplier)
+        return bool(((aggregate.total >= 0) & (aggregate.total < largest)).all())
+
+    def length(self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float) -> float:
+        """Return the norm of the steps of a total, sketched, turned and rounded as they are."""
+        bits = self._bits(layout, multiplier)
+        return float(np.linalg.norm(centred(reduced(aggregate.total, bits), bits))) / self.norm
+
+    def release(
+        self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float, draws: ReleaseDraws
+    ) -> Floats:
+        """Return the total, in which the devices' noise is; see `Aggregation.release`."""
+        bits = self._bits(layout, multiplier)
+        total = centred(reduced(aggregate.total, bits), bits)
+        released: Floats = self._plan(layout).statistics(total) * layout.scales
+        return released
+
+    def report_bits(self, layout: StatisticsLayout, ratings: int, multiplier: float) -> int:
+        """Return the bits of a masked vector, which are the same for everybody."""
+        return MessageSizes(0, self._plan(layout).size, self._bits(layout, multiplier)).vector * 8
+
+    @property
+    def _n_users(self) -> int:
+        if self.users is None:
+            raise ValueError("an aggregation for no number of users; see `among`")
+        return self.users
+
+    def _graph_size(self) -> GraphSize:
+        return graph_size(self._n_users, self.dropouts, self.colluders)
+
+    def _plan(self, layout: StatisticsLayout) -> VectorPlan:
+        return VectorPlan.of(layout, self.norm, self.sketch, self.rotation)
+
+    def _share(self, multiplier: float) -> float:
+        """Return the variance of a device's share, so that those that count add up to the multiplier's."""
+        shares = honest_shares(self._n_users, self.dropouts, self.colluders)
+        return (multiplier * self.norm) ** 2 / shares
+
+    def _bits(self, layout: StatisticsLayout, multiplier: float) -> int:
+        largest = self._plan(layout).largest_sum(self._n_users)
+        variance = self._share(multiplier) * self._n_users
+        return check_modulus(self.modulus_bits, modulus_bits(largest, variance, _TOTALS))

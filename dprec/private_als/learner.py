@@ -6,8 +6,7 @@ import numpy as np
 
 from dprec.arrays import Floats
 from dprec.completion import unpack
-from dprec.private_als.device import FactorizationOptions, ItemModel
-from dprec.private_als.statistics import UNIT_WEIGHT, StatisticsLayout
+from dprec.private_als.device import UNIT_WEIGHT, FactorizationOptions, ItemModel, StatisticsLayout
 from dprec.randomness import generator
 from dprec.ratings import RatingScale
 

@@ -3,6 +3,7 @@
 from dprec.randomness.counters import (
     DRAW_BITS,
     DRAWS,
+    NoiseGrid,
     categories,
     coins,
     even_share,
@@ -17,9 +18,20 @@ from dprec.randomness.counters import (
     uniforms,
     words,
 )
-from dprec.randomness.devices import SECRET_BYTES, DeviceDraws, Draws, SecretDraws, threefry
-from dprec.randomness.discrete_laplace import NoiseGrid
-from dprec.randomness.keys import ENTROPY_BYTES, InstalledKeys, Key, Keys, ReleaseDraws, RunKeys, seed_for
+from dprec.randomness.keys import (
+    ENTROPY_BYTES,
+    SECRET_BYTES,
+    DeviceDraws,
+    Draws,
+    InstalledKeys,
+    Key,
+    Keys,
+    ReleaseDraws,
+    RunKeys,
+    SecretDraws,
+    seed_for,
+    threefry,
+)
 
 __all__ = [
     "DRAWS",

@@ -3,7 +3,6 @@
 from dprec.reports.base import *
 from dprec.reports.cells import *
 from dprec.reports.counts import *
-from dprec.reports.hidden_rows import *
 from dprec.reports.profiles import *
 from dprec.reports.residual_bits import *
 

@@ -12,8 +12,14 @@ from dprec.secure_aggregation.encoding import (
     rounded_rows,
     steps_of_unit,
 )
-from dprec.secure_aggregation.graph import GraphSize, MaskGraph, graph_size
-from dprec.secure_aggregation.masking import MessageSizes, pack_vector, unpack_vector
+from dprec.secure_aggregation.masking import (
+    GraphSize,
+    MaskGraph,
+    MessageSizes,
+    graph_size,
+    pack_vector,
+    unpack_vector,
+)
 from dprec.secure_aggregation.noise import DISTANCE, MOST_VARIANCE, honest_shares, noise_rows
 from dprec.secure_aggregation.secrets import device_keys
 

@@ -6,19 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dprec.arrays import AnyInts, Bools, Ints
-from dprec.secure_aggregation import masking
+from dprec.secure_aggregation import masking, secrets
 from dprec.secure_aggregation import secrets as shamir
 from dprec.secure_aggregation.encoding import reduced, word_type
-from dprec.secure_aggregation.graph import GraphSize, MaskGraph
-from dprec.secure_aggregation.secrets import (
-    PUBLIC_BYTES,
-    SECRET_BYTES,
-    SharedSecrets,
-    agreed_key,
-    channel_private_key,
-    public_key,
-    public_keys,
-)
+from dprec.secure_aggregation.masking import GraphSize, MaskGraph
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
@@ -38,8 +29,8 @@ class MaskingDevice:
     ) -> None:
         self._user, self._neighbours = user, neighbours
         self._size, self._context = graph_size, context
-        self._channel = channel_private_key(key)
-        self._secrets = SharedSecrets.of([key], graph_size.threshold)
+        self._channel = secrets.channel_private_key(key)
+        self._secrets = secrets.SharedSecrets.of([key], graph_size.threshold)
         self._private = self._secrets.private_keys()[0]
         self._public: list[tuple[bytes, bytes]] = []
         self._held: list[bytes] = []
@@ -47,12 +38,12 @@ class MaskingDevice:
 
     def advertise(self) -> bytes:
         """Return the public keys: of its masks, and of its channel."""
-        return public_key(self._private) + public_key(self._channel)
+        return secrets.public_key(self._private) + secrets.public_key(self._channel)
 
     def share(self, keys_of_neighbours: bytes) -> bytes:
         """Return shares of its two secrets for every neighbour, encrypted for it."""
         keys = masking.pieces(keys_of_neighbours, self._size.degree, masking.KEYS_BYTES)
-        self._public = [(key[:PUBLIC_BYTES], key[PUBLIC_BYTES:]) for key in keys]
+        self._public = [(key[: secrets.PUBLIC_BYTES], key[secrets.PUBLIC_BYTES :]) for key in keys]
         given = [
             shamir.as_bytes(shamir.shares(polynomials, self._size.degree)[0])
             for polynomials in (self._secrets.mask_keys, self._secrets.self_seeds)
@@ -87,7 +78,7 @@ class MaskingDevice:
             raise ValueError(f"{present.sum()} neighbours present, of whom {self._size.threshold} must be")
         self._answered = True
         return b"".join(
-            held[SECRET_BYTES:] if is_present else held[:SECRET_BYTES]
+            held[secrets.SECRET_BYTES :] if is_present else held[: secrets.SECRET_BYTES]
             for held, is_present in zip(self._held, present.tolist(), strict=True)
         )
 
@@ -97,7 +88,9 @@ class MaskingDevice:
 
         identity = self._context.identity + sender.to_bytes(8, "little")
         # A key of its own for either direction and every sum: the nonce need not change.
-        return ChaCha20Poly1305(agreed_key(self._channel, self._public[column][1], "share channel", identity))
+        return ChaCha20Poly1305(
+            secrets.agreed_key(self._channel, self._public[column][1], "share channel", identity)
+        )
 
 
 class MaskedSum:
@@ -108,9 +101,9 @@ class MaskedSum:
     ) -> None:
         self.graph = MaskGraph.of(order, graph_size.degree)
         self._threshold, self._context = graph_size.threshold, context
-        self._secrets = SharedSecrets.of(keys, graph_size.threshold)
+        self._secrets = secrets.SharedSecrets.of(keys, graph_size.threshold)
         self._private, self._seeds = self._secrets.private_keys(), self._secrets.seeds()
-        self._public = public_keys(self._private)
+        self._public = secrets.public_keys(self._private)
 
     def masked(self, user: int, vector: AnyInts) -> masking.Words:
         """Return what a device sends in place of its vector, modulo the modulus, shape (size,)."""

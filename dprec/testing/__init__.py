@@ -33,11 +33,9 @@ pytest.register_assert_rewrite(
     *(f"{__name__}.{module}" for module in ("completions", "datasets", "gradients", "mechanisms", "reports"))
 )
 
-from dprec.testing.completions import CompletionContract  # noqa: E402
+from dprec.testing.completions import CompletionContract, GradientContract  # noqa: E402
 from dprec.testing.datasets import DatasetContract, FileDatasetContract, Sample  # noqa: E402
-from dprec.testing.gradients import GradientContract  # noqa: E402
-from dprec.testing.mechanisms import MechanismContract  # noqa: E402
-from dprec.testing.reports import FamilyContract  # noqa: E402
+from dprec.testing.reports import FamilyContract, MechanismContract  # noqa: E402
 
 __all__ = [
     "CompletionContract",

@@ -1,8 +1,6 @@
 """What crosses the network, bit by bit: encoders for partitions, and decoders that trust nothing."""
 
-from dprec.wire.bits import *
 from dprec.wire.downlink import *
-from dprec.wire.item_sets import *
 from dprec.wire.report import *
 from dprec.wire.symbols import *
 from dprec.wire.traffic import *

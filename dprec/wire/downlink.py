@@ -19,8 +19,7 @@ from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, sizes_of
 from dprec.components import Options, option
 from dprec.errors import InputError
 from dprec.predictions import NO_ITEM
-from dprec.wire.bits import MAX_FIELD_BITS, BitStream, FixedFields
-from dprec.wire.item_sets import ItemSets, read_item_sets
+from dprec.wire.symbols import MAX_FIELD_BITS, BitStream, FixedFields, ItemSets, read_item_sets
 
 _WHOLE, _CHANGES = b"\x00", b"\x01"
 

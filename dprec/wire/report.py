@@ -15,9 +15,14 @@ import numpy as np
 from dprec.arrays import AnyInts, Bools, Int32s, Ints, Uint16s, blocks, cut, offsets, rows_of, sizes_of
 from dprec.channel import Channel
 from dprec.errors import InputError
-from dprec.wire.bits import MAX_FIELD_BITS, BitStream
-from dprec.wire.item_sets import ItemSets, longest_item_set, read_item_sets
-from dprec.wire.symbols import PrefixCode
+from dprec.wire.symbols import (
+    MAX_FIELD_BITS,
+    BitStream,
+    ItemSets,
+    PrefixCode,
+    longest_item_set,
+    read_item_sets,
+)
 
 _LEAST_RATE = 1e-9
 

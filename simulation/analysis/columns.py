@@ -31,7 +31,7 @@ from simulation.analysis.vocabulary import (
 )
 from simulation.storage.columns import ACROSS, FIGURES, figures_of
 from simulation.storage.columns import column as declared_as
-from simulation.storage.tables import Row
+from simulation.storage.files import Row
 
 Line = TypeVar("Line")
 Other = TypeVar("Other")

@@ -18,9 +18,8 @@ from dprec.ratings import RatingScale
 from simulation.analysis.vocabulary import server_sees
 from simulation.configuration.models import RunConfig
 from simulation.protocols import PROTOCOLS
+from simulation.protocols.base import Example, Sent, guarantee_of
 from simulation.protocols.components import COMPONENT_REGISTRIES
-from simulation.protocols.declared import guarantee_of
-from simulation.protocols.sent import Example, Sent
 
 _STARS = RatingScale.evenly(1, 5, 1)
 _USERS, _ITEMS, _RATINGS = 943, 1682, 106

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from dprec.accounting import Trust
 from simulation.analysis.protocol_results import result_of
 from simulation.analysis.vocabulary import plural, size
-from simulation.storage.messages import MessagesOfKind, UserMessages
-from simulation.storage.run_files import RunFiles
+from simulation.storage.run_files import MessagesOfKind, RunFiles, UserMessages
 
 _TITLES = {
     "query.report": ("request", "report"),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from simulation.analysis.protocol_results import ProtocolResult, by_accuracy, by_protocol
 from simulation.analysis.vocabulary import Metric, grouped_by, listed, loss, number
-from simulation.storage.tables import Row
+from simulation.storage.files import Row
 
 NOTHING_SENT = "nothing-sent"
 """The baseline that everything else is compared with: no bytes, no privacy loss."""

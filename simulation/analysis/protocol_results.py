@@ -24,8 +24,8 @@ from simulation.analysis.vocabulary import (
 )
 from simulation.storage.columns import column, figures_of, read_rows
 from simulation.storage.directories import check_table
+from simulation.storage.files import Row
 from simulation.storage.summary import NEARLY_ALL, Summary
-from simulation.storage.tables import Row
 
 _CELL = ("name", "epsilon", "fold", "seed", "panel", "population", "dataset", "users", "items")
 """What tells the runs of a comparison apart."""

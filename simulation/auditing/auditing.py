@@ -25,22 +25,16 @@ from dprec.private_als import Aggregation, FactorizationOptions
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings, RatingScale
 from dprec.sent_symbols import SentSymbols
-from simulation.auditing import experiments
-from simulation.auditing.experiments import Experiment, Profile, Question
-from simulation.auditing.listening import Overheard, findings_of_questions, overhear, reduced
+from simulation.auditing import experiments, listening
+from simulation.auditing.experiments import SCHEMA, Audit, Experiment, Profile, Question
 from simulation.auditing.outputs import CrossDomainOutputs, output_findings, release_findings
-from simulation.auditing.result import SCHEMA, Audit
-from simulation.auditing.reuse import RUNS, suspicions
 from simulation.auditing.sums import NoisySums, sum_findings
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
-from simulation.configuration.presets import presets
-from simulation.configuration.strict_yaml import parse_yaml
+from simulation.configuration.strict_yaml import parse_yaml, presets
 from simulation.execution import load_ratings
 from simulation.pages.audit_page import audit_page, presets_page
-from simulation.protocols.audited import Complete, Finding, Promise, Sample
-from simulation.protocols.base import Protocol
-from simulation.protocols.declared import declaring
+from simulation.protocols.base import Complete, Finding, Promise, Protocol, Sample, declaring
 from simulation.storage.directories import AUDIT, CONFIG, REPORT, check_unused
 from simulation.storage.files import write_files
 
@@ -130,7 +124,7 @@ class Auditor:
     def of(cls, config: RunConfig, trials: int, confidence: float) -> Auditor:
         """Check a configuration as a run would, and reduce it."""
         with within("protocol"):
-            small = reduced(config)
+            small = listening.reduced(config)
         train, _ = load_ratings(config)
         with within("protocol"):
             config.protocol.check(train)
@@ -152,7 +146,7 @@ class Auditor:
 
 @dataclass(frozen=True)
 class _Tests:
-    """The tests that a protocol can ask for; see `simulation.protocols.audited.Auditor`."""
+    """The tests that a protocol can ask for; see `simulation.protocols.base.Auditor`."""
 
     auditor: Auditor
     progress: Progress
@@ -205,7 +199,7 @@ class _Tests:
         for done, experiment in enumerate(planned):
             self.progress("auditing", done, runs)
             people = self._people(experiment, self.auditor.trials)
-            overheard = overhear(self._config, people, separating=experiment.separating)
+            overheard = listening.overhear(self._config, people, separating=experiment.separating)
             sent = overheard.by_profile(len(experiment.profiles))
             for question in experiment.questions:
                 pairs = [(sent[one], sent[other]) for one, other in question.pairs]
@@ -226,9 +220,9 @@ class _Tests:
         symbols = self._symbols
         drawn = symbols is not None and symbols.drawn
         linked = symbols is not None and symbols.linked
-        suspected = suspicions(*self._same_people(), alike=alike, drawn=drawn, linked=linked)
+        suspected = listening.suspicions(*self._same_people(), alike=alike, drawn=drawn, linked=linked)
         yield from (suspicion.finding(failure) for suspicion in suspected)
-        yield from findings_of_questions(self._config, promise, self._people(planned[1], 1))
+        yield from listening.findings_of_questions(self._config, promise, self._people(planned[1], 1))
         self.progress("auditing", runs, runs)
 
     @property
@@ -265,7 +259,7 @@ class _Tests:
             promised, unit = promise.loss(entries), promise.unit_of(entries)
             yield Finding(test, unit, promised, loss, None, exact=True, power=1.0)
 
-    def _charged(self, overheard: Overheard, question: Question) -> float | None:
+    def _charged(self, overheard: listening.Overheard, question: Question) -> float | None:
         """Return what the ledger charges for a difference; its sums are no bound on composed budgets."""
         if self.auditor.promise.delta:
             return None
@@ -288,21 +282,21 @@ class _Tests:
     def _people(self, experiment: Experiment, people: int) -> Ratings:
         return experiment.population(people, self.auditor.scale, self.auditor.fewest_items)
 
-    def _same_people(self) -> tuple[list[Overheard], dict[str, Overheard]]:
+    def _same_people(self) -> tuple[list[listening.Overheard], dict[str, listening.Overheard]]:
         """Run people who all have one profile: with several seeds, another budget, and another rating."""
         config, levels = self._config, self.auditor.scale.levels
         own = (levels, 1) if self._protocol.learns_parameters else (levels, levels, 1)
         profile, changed = own, (*own[:-1], levels)
         people, others = (
-            self._people(Experiment((Profile(each),), ()), max(8, self.auditor.trials // RUNS))
+            self._people(Experiment((Profile(each),), ()), max(8, self.auditor.trials // listening.RUNS))
             for each in (profile, changed)
         )
-        seeds = [config.model_copy(update={"seed": config.seed + run}) for run in range(RUNS)]
+        seeds = [config.model_copy(update={"seed": config.seed + run}) for run in range(listening.RUNS)]
         variants = {
-            "noise at two budgets": overhear(self._at_less_budget(), people),
-            "noise before and after a changed rating": overhear(config, others),
+            "noise at two budgets": listening.overhear(self._at_less_budget(), people),
+            "noise before and after a changed rating": listening.overhear(config, others),
         }
-        return [overhear(each, people) for each in seeds], variants
+        return [listening.overhear(each, people) for each in seeds], variants
 
     def _at_less_budget(self) -> RunConfig:
         protocol = self._protocol

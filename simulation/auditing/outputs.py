@@ -9,30 +9,17 @@ import scipy.sparse as sp
 from flwr.app import Message
 
 from clients.faults import FaultOptions
+from dprec import crossdomain
 from dprec.arrays import Floats
 from dprec.auditing import Sent, class_edges, learning, measured
 from dprec.completion import Observations
-from dprec.crossdomain import (
-    LOWEST,
-    STEPS,
-    Candidates,
-    ItemBasedRecommender,
-    RatedItems,
-    RecommendationOptions,
-    ReplacementDraws,
-    ReplacementOptions,
-    RowCodec,
-    SimilarityKind,
-    SimilarityNoise,
-)
 from dprec.exchange import REPLACE, REPLACEMENT_ROUND, ReplacementRequest, XMapSetup
 from dprec.randomness import RunKeys
 from dprec.ratings import RatingScale
 from simulation.auditing.experiments import Experiment, Profile
-from simulation.auditing.listening import numbered
-from simulation.auditing.reuse import Column, Suspicion, of_neighbors, of_one_origin
+from simulation.auditing.listening import Column, Suspicion, numbered, of_neighbors, of_one_origin
 from simulation.engine.session import open_overheard_session
-from simulation.protocols.audited import Complete, Finding, Promise
+from simulation.protocols.base import Complete, Finding, Promise
 from strategies.roster import arrivals_of
 from strategies.rounds import request_content
 
@@ -53,9 +40,9 @@ class CrossDomainOutputs:
     """What is let out; see `simulation.protocols.x_map.XMapProtocol` for the fields."""
 
     setup: XMapSetup
-    replacement: ReplacementOptions
-    recommendation: RecommendationOptions
-    similarity: SimilarityKind
+    replacement: crossdomain.ReplacementOptions
+    recommendation: crossdomain.RecommendationOptions
+    similarity: crossdomain.SimilarityKind
 
 
 def output_findings(
@@ -81,7 +68,7 @@ def _of_replacements(
     assert epsilon is not None, "private replacement without a budget"
     tables = [_table(given, first=first) for first in (0, 1)]
     draws = [
-        ReplacementDraws.prepare(
+        crossdomain.ReplacementDraws.prepare(
             table, epsilon, setup.sensitivity, _TARGETS, whole_catalogue=setup.whole_catalogue
         )
         for table in tables
@@ -100,24 +87,30 @@ def _of_replacements(
     yield from (suspicion.finding(failure) for suspicion in suspected)
 
 
-def _table(given: CrossDomainOutputs, *, first: int) -> Candidates:
+def _table(given: CrossDomainOutputs, *, first: int) -> crossdomain.Candidates:
     """Return X-Sim of one source item: a target as high as can be, the others as low, or the reverse.
 
     From one table to the other, every value moves as far as one user can move it.
     """
-    low = -STEPS if LOWEST[given.similarity] < 0 else 0
-    steps = np.full(_TARGETS, low if first == 0 else STEPS, dtype=np.int64)
-    steps[0] = STEPS if first == 0 else low
+    low = -crossdomain.STEPS if crossdomain.LOWEST[given.similarity] < 0 else 0
+    steps = np.full(_TARGETS, low if first == 0 else crossdomain.STEPS, dtype=np.int64)
+    steps[0] = crossdomain.STEPS if first == 0 else low
     targets = np.arange(_TARGETS, dtype=np.int64)
-    return Candidates(np.zeros(1, dtype=np.int64), np.array([0, _TARGETS]), targets, steps)
+    return crossdomain.Candidates(np.zeros(1, dtype=np.int64), np.array([0, _TARGETS]), targets, steps)
 
 
 def _replaced(
-    given: CrossDomainOutputs, scale: RatingScale, tables: list[Candidates], people: int, seed: int
+    given: CrossDomainOutputs,
+    scale: RatingScale,
+    tables: list[crossdomain.Candidates],
+    people: int,
+    seed: int,
 ) -> list[Column]:
     profile = Profile((scale.levels, *[0] * _TARGETS))
     population = Experiment((profile,), ()).population(people, scale)
-    codec = RowCodec(1 + _TARGETS, _TARGETS, with_steps=True, with_means=given.replacement.deviations)
+    codec = crossdomain.RowCodec(
+        1 + _TARGETS, _TARGETS, with_steps=True, with_means=given.replacement.deviations
+    )
     numbers: dict[bytes, int] = {}
     columns = []
     with open_overheard_session() as heard:
@@ -165,7 +158,7 @@ def _of_neighbors(given: CrossDomainOutputs, trials: int, seed: int, failure: fl
 class _Server:
     """A server that predicts as many items as there are trials, from similarities that are given to it."""
 
-    recommender: ItemBasedRecommender
+    recommender: crossdomain.ItemBasedRecommender
     epsilon: float
     """Of a prediction."""
 
@@ -174,7 +167,9 @@ class _Server:
         options, kind = given.recommendation, given.similarity
         assert options.epsilon is not None, "predictions without a budget"
         nobody = sp.csr_array((1, items))
-        recommender = ItemBasedRecommender(options, kind, RatedItems.of(nobody, kind), nobody, seed)
+        recommender = crossdomain.ItemBasedRecommender(
+            options, kind, crossdomain.RatedItems.of(nobody, kind), nobody, seed
+        )
         return cls(recommender, options.epsilon)
 
     def in_another_run(self) -> Self:
@@ -191,7 +186,7 @@ class _Server:
         # Other neighbours have other noise, as those of another data set have.
         user = 2 * user + int(similarities[0] != _MIDDLE)
         chosen, weights = recommender.private_neighbors(user, items, rows, moved)
-        width = SimilarityNoise.of(self.epsilon).unit.scale * _SENSITIVITY / _PER_SCALE
+        width = crossdomain.SimilarityNoise.of(self.epsilon).unit.scale * _SENSITIVITY / _PER_SCALE
         binned = np.clip(np.floor((weights[:, 0] - _MIDDLE) / width) + _BINS // 2, 0, _BINS).astype(np.int64)
         return chosen @ (len(similarities) ** np.arange(chosen.shape[1])), binned
 

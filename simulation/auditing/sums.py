@@ -18,8 +18,8 @@ from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.randomness import DeviceDraws, ReleaseDraws, uniform_below, uniforms, words
 from dprec.secure_aggregation import honest_shares
-from simulation.auditing.reuse import Column, Suspicion, of_neighbors, of_one_origin
-from simulation.protocols.audited import Finding, Promise
+from simulation.auditing.listening import Column, Suspicion, of_neighbors, of_one_origin
+from simulation.protocols.base import Finding, Promise
 
 _BINS = 40
 _LARGER_DELTA = 0.01

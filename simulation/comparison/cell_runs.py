@@ -1,27 +1,356 @@
-"""Runs the cells of a comparison, many at a time, each into its own run directory."""
+"""Runs the cells of a comparison, many at a time: what workers are given, and a run directory for each."""
+
+from __future__ import annotations
 
 import os
+import time
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Generator, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from statistics import median
+from time import perf_counter
 from typing import Any
 
+import numpy as np
+
+from dprec.binarization import Binarization
+from dprec.completion.one_bit import OneBit
+from dprec.components import packed, reference_of, unpacked
+from dprec.datasets import Dataset
 from dprec.errors import InputError, RunError, one_line
-from simulation.comparison.cell_work import (
-    CellEnd,
-    RatingsKey,
-    SharedRatings,
-    packed_config,
-    ratings_key,
-    run_cell,
-)
-from simulation.comparison.schedule import Schedule
-from simulation.comparison.templates import Cell
+from dprec.ratings import Ratings
+from dprec.splits import Predefined, Split
+from simulation.analysis.vocabulary import plural
+from simulation.comparison.templates import Cell, middle
+from simulation.configuration.models import RunConfig
 from simulation.engine.ray_cluster import cluster_address, connected_to_ray
-from simulation.storage.directories import SUMMARY
+from simulation.execution import SideData, prepared_ratings, run_prepared
+from simulation.storage.directories import CONFIG, SUMMARY
 from simulation.storage.run_directory import RunDirectory
+from simulation.storage.run_files import RunRecord
+
+_SECONDS = {"nuclear-norm": 15.0, "mf": 1.0, "sgd-mf": 4.0, "mog-mf": 2.0, "calibrated": 2.5, "one-bit": 2.5}
+"""Seconds of a cell on the first fold of MovieLens 100K, by its completion."""
+
+_BOUNDED, _ROUNDS, _OTHER = 45.0, 6.0, 0.5
+"""The same with bounded entries, of a protocol with many rounds, and of any other."""
+
+
+def typical_seconds(cell: Cell) -> float:
+    """Return what a cell of this kind took on MovieLens 100K."""
+    protocol = cell.config.protocol
+    completion = getattr(protocol, "completion", None)
+    if isinstance(completion, OneBit) and completion.bounded:
+        return _BOUNDED
+    if getattr(protocol, "rounds", 1) > 1:
+        return _ROUNDS
+    return _SECONDS.get(protocol.completion_name, _OTHER)
+
+
+class Schedule:
+    """The cells that wait, and what is known of their costs.
+
+    ``cells``: of equal cost, the earlier one runs first.
+    """
+
+    def __init__(self, cells: Sequence[Cell]) -> None:
+        self._waiting = list(cells)
+        self._seconds: dict[tuple[str, float | None, str | None], float] = {}
+        self._ratios: list[float] = []
+        self._last_fit: dict[Hashable, Hashable] = {}
+        self._first = _middle_cells(cells)
+        self._ended: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def next_for(self, worker: Hashable) -> Cell:
+        """Return the cell that a worker should run, which no longer waits.
+
+        Raises ValueError when no cell waits.
+        """
+        held = self._last_fit.get(worker)
+        others = {fit for owner, fit in self._last_fit.items() if owner != worker}
+        usual = median(self._ratios) if self._ratios else 1.0
+
+        def preference(cell: Cell) -> tuple[bool, bool, bool, bool, float]:
+            fit = _fit_key(cell)
+            continues, elsewhere = fit is not None and fit == held, fit is not None and fit in others
+            # One run of each baseline and then of each protocol, the cheapest first, so that an interrupted
+            # comparison has an answer; then the costliest, so that the workers end together.
+            first = cell.key in self._first and cell.protocol not in self._ended
+            seconds = self._expected(cell, usual)
+            baseline = first and cell.baseline is not None
+            return baseline, first, continues, not elsewhere, -seconds if first else seconds
+
+        chosen = max(self._waiting, key=preference)
+        self._waiting.remove(chosen)
+        if (fit := _fit_key(chosen)) is not None:
+            self._last_fit[worker] = fit
+        return chosen
+
+    def ended(self, cell: Cell, seconds: float) -> None:
+        """Note how long a cell took."""
+        # The first of those that share a fit takes longest, and it is the first of which costs are known.
+        self._seconds.setdefault((cell.protocol, cell.epsilon, cell.population), seconds)
+        self._ended.add(cell.protocol)
+        self._ratios.append(seconds / typical_seconds(cell))
+
+    def again(self, cell: Cell, worker: Hashable) -> None:
+        """Let a cell wait again after the worker that ran it was lost."""
+        self._last_fit.pop(worker, None)
+        self._waiting.append(cell)
+
+    def _expected(self, cell: Cell, usual: float) -> float:
+        known = self._seconds.get((cell.protocol, cell.epsilon, cell.population))
+        return typical_seconds(cell) * usual if known is None else known
+
+
+def _middle_cells(cells: Sequence[Cell]) -> set[str]:
+    """Return the keys of one cell per protocol and population: the first at the middle one of its budgets."""
+    own: dict[tuple[str, str | None], list[Cell]] = {}
+    for cell in cells:
+        own.setdefault((cell.protocol, cell.population), []).append(cell)
+    keys = set()
+    for group in own.values():
+        budget = middle([*{cell.epsilon for cell in group}])
+        keys.add(next(cell.key for cell in group if cell.epsilon == budget))
+    return keys
+
+
+def _fit_key(cell: Cell) -> Hashable:
+    """Return what identifies a fit that does not depend on the cell's seed; None without one."""
+    fit = cell.config.protocol.shared_fit
+    return None if fit is None else (ratings_key(cell.config), fit)
+
+
+Contender = tuple[str, str | None]
+"""A protocol and its population."""
+
+_TYPICAL_SIZE = 943, 1682, 80_000
+"""Users, items and train ratings of the first fold of MovieLens 100K."""
+
+_SAID_FROM = 60.0
+"""Seconds from which on an estimate is worth a line."""
+
+_SAMPLED_FROM, _SAMPLE_RATINGS = 300.0, 10_000
+"""Seconds from which on protocols are tried, and on users with how many ratings together."""
+
+_COSTLY = 0.04
+"""Share of the whole time from which on a protocol is tried."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What some cells will take."""
+
+    runs: int
+    seconds: float
+    """On the given number of workers."""
+    workers: int
+    tried: int
+    """Protocols that were timed on a sample; of the others, only what is typical of their kind is known."""
+
+    @property
+    def words(self) -> str:
+        """The estimate in a sentence, and what it rests on."""
+        basis = (
+            f"each of {plural(self.tried, 'protocol')} timed on a few users"
+            if self.tried
+            else "what such runs took on MovieLens 100K"
+        )
+        return (
+            f"{plural(self.runs, 'run')} on {plural(self.workers, 'worker')} may take about "
+            f"{self._minutes}: an estimate, from {basis}"
+        )
+
+    @property
+    def _minutes(self) -> str:
+        minutes = max(round(self.seconds / 60), 1)
+        return plural(minutes, "minute") if minutes < 120 else f"{minutes / 60:.1f} hours"
+
+    @property
+    def is_worth_a_line(self) -> bool:
+        """Whether anybody wants to know."""
+        return self.seconds >= _SAID_FROM
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """How many ratings there are, and those of a few users."""
+
+    users: int
+    items: int
+    ratings: int
+    """Of the train part."""
+    train: Ratings
+    test: Ratings
+    """Of the few users."""
+
+    @classmethod
+    def of(cls, train: Ratings, test: Ratings) -> Sample:
+        """Take the first users of some ratings."""
+        few = min(int(np.searchsorted(train.indptr, _SAMPLE_RATINGS)), train.n_users)
+        return cls(train.n_users, train.n_items, train.count, _first(train, few), _first(test, few))
+
+
+def _first(ratings: Ratings, users: int) -> Ratings:
+    end = int(ratings.indptr[users])
+    return replace(
+        ratings,
+        indptr=ratings.indptr[: users + 1],
+        items=ratings.items[:end],
+        levels=ratings.levels[:end],
+        user_ids=ratings.user_ids[:users],
+        exact=None if ratings.exact is None else ratings.exact[:end],
+        times=None if ratings.times is None else ratings.times[:end],
+    )
+
+
+def estimate(cells: Sequence[Cell], samples: Mapping[Contender, Sample], workers: int) -> Estimate:
+    """Return what cells will take.
+
+    ``cells``: those that are not finished.
+    ``samples``: of the ratings of every protocol's first cell, by protocol and population.
+    ``workers``: cells that run at a time.
+    """
+    expected: dict[Contender, float] = {}
+    for cell in cells:
+        of_all = samples[_source(cell)]
+        seconds = _seconds(cell, of_all.users, of_all.items, of_all.ratings)
+        expected[_source(cell)] = expected.get(_source(cell), 0.0) + seconds
+    whole = sum(expected.values())
+    tried: set[Contender] = set()
+    if whole / workers >= _SAMPLED_FROM:
+        for source, seconds in expected.items():
+            cell = next(cell for cell in cells if _source(cell) == source)
+            if seconds >= _COSTLY * whole and (ratio := _tried(cell, samples[source])) is not None:
+                expected[source] = seconds * ratio
+                tried.add(source)
+    return Estimate(len(cells), sum(expected.values()) / workers, workers, len(tried))
+
+
+def _source(cell: Cell) -> Contender:
+    return cell.protocol, cell.population
+
+
+def _seconds(cell: Cell, users: int, items: int, ratings: int) -> float:
+    """Return what a cell of this kind takes on such ratings, if time grows with what is reported."""
+    protocol = cell.config.protocol.picked
+    return (
+        typical_seconds(cell)
+        * protocol.seen_cells(users, items, ratings)
+        / protocol.seen_cells(*_TYPICAL_SIZE)
+    )
+
+
+def _tried(cell: Cell, sample: Sample) -> float | None:
+    """Run a cell on a few users; return how many times as long as expected it took, or None if it failed."""
+    train = sample.train
+    simulation = replace(cell.config.simulation, backend="local", population_dir=None)
+    config = cell.config.model_copy(update={"simulation": simulation})
+    began = perf_counter()
+    try:
+        run_prepared(config, train, sample.test, None)
+    except (InputError, RunError):
+        return None  # the cell itself says why
+    return (perf_counter() - began) / _seconds(cell, train.n_users, train.n_items, train.count)
+
+
+RatingsKey = tuple[Dataset, Split, Binarization | None, int]
+"""Data set, split, binarization and seed."""
+
+
+def ratings_key(config: RunConfig) -> RatingsKey:
+    """Return what the ratings of a run are made from; runs with the same key have the same ratings."""
+    seed = 0 if isinstance(config.split, Predefined) else config.seed
+    return config.with_absolute_paths().dataset, config.split, config.binarization, seed
+
+
+@dataclass(frozen=True, eq=False)
+class SharedRatings:
+    """What cells with the same `ratings_key` are given."""
+
+    dataset: bytes
+    """The data set, packed; its class may be user-defined."""
+    train: Ratings
+    test: Ratings
+    side: SideData
+
+    @classmethod
+    def load(
+        cls, dataset: Dataset, split: Split, binarization: Binarization | None, seed: int
+    ) -> SharedRatings:
+        """Load ratings, given their `ratings_key`; raises InputError when they cannot be read."""
+        train, test = prepared_ratings(dataset, split, binarization, seed)
+        return cls(packed(dataset, "dataset"), train, test, SideData.of(dataset, train))
+
+    def joined(self, config: RunConfig) -> RunConfig:
+        """Return a configuration with the data set that `_without_dataset` took from it."""
+        return config.model_copy(update={"dataset": unpacked(self.dataset, "dataset")})
+
+
+def _without_dataset(config: RunConfig) -> RunConfig:
+    """Return a configuration without its data set, which may hold ratings; see `SharedRatings.joined`."""
+    return config.model_copy(update={"dataset": None})
+
+
+def packed_config(config: RunConfig) -> bytes:
+    """Return a configuration without its data set as bytes.
+
+    Raises InputError when a user-defined component cannot travel.
+    """
+    own = [reference_of(component) for component in config.user_defined_classes()]
+    return packed(_without_dataset(config), " and ".join(own) or config.name)
+
+
+@dataclass(frozen=True, eq=False)
+class CellEnd:
+    """How a cell ended."""
+
+    failure: str | None
+    """Why it failed, in one line."""
+    seconds: float
+    """How long it took."""
+    record: RunRecord | None = None
+    """The result, without the data set, if the worker does not see the cell's directory; otherwise it is
+    there.
+    """
+
+
+def run_cell(shared: SharedRatings, config: bytes, place: str) -> CellEnd:
+    """Run a cell in this process.
+
+    ``config``: as from `packed_config`.
+    ``place``: the cell's directory, which a node of a cluster may not see. Where it is seen, rounds are kept
+    there.
+    """
+    started = time.perf_counter()
+    path = Path(place)
+    directory = RunDirectory(path) if (path / CONFIG).exists() else None
+    failure, record = None, None
+    try:
+        joined = _one_process(shared.joined(unpacked(config, place)), path.name)
+        record = run_prepared(joined, shared.train, shared.test, directory, side=shared.side)
+    except (InputError, RunError) as error:
+        failure = str(error)
+    except Exception as error:  # a defect in one cell must not end the others
+        failure = f"{type(error).__name__}: {error}"
+    seconds = time.perf_counter() - started
+    if record is None or directory is not None:
+        return CellEnd(failure, seconds)
+    return CellEnd(None, seconds, replace(record, config=_without_dataset(record.config)))
+
+
+def _one_process(config: RunConfig, key: str) -> RunConfig:
+    """Return a configuration for one process; the cells of a comparison hold different ratings."""
+    place = config.simulation.population_dir
+    own = None if place is None else f"{place}/{key}"
+    options = replace(config.simulation, backend="local", population_dir=own)
+    return config.model_copy(update={"simulation": options})
+
 
 _ATTEMPTS = 3
 """How often a cell is begun; one that needs more memory than there is loses every worker."""
@@ -153,19 +482,10 @@ def run_cells(
 ) -> Generator[tuple[Cell, Failure | None], None, None]:
     """Run the unfinished cells, and yield every cell as it ends; finished ones at once.
 
-    Parameters
-    ----------
-    folder : Path
-        Holds one run directory per cell.
-    jobs : int or None
-        Number of cells to run at a time; by default one per core, of a cluster all that are free.
-    backend : {"ray", "local"}
-
-    Yields
-    ------
-    cell : Cell
-    failure : str or None
-        Why it failed; the other cells go on.
+    ``folder``: holds one run directory per cell.
+    ``jobs``: number of cells to run at a time; by default one per core, of a cluster all that are free.
+    ``backend``, {"ray", "local"}.
+    ``failure``: why it failed; the other cells go on.
     """
     waiting = []
     for cell in cells:

@@ -19,27 +19,23 @@ from dprec.datasets import Synthetic
 from dprec.errors import InputError
 from dprec.splits import fitting_split
 from simulation.analysis.gains import NOTHING_SENT
-from simulation.comparison.definition import ComparisonConfig, Entry, PopulationOptions
 from simulation.comparison.templates import (
     COMPOSITION,
     SHARED,
     Cell,
+    ComparisonConfig,
+    Entry,
     LeftOut,
+    PopulationOptions,
     Source,
     Template,
     middle,
     suited,
     with_fitting_split,
 )
+from simulation.configuration import strict_yaml
 from simulation.configuration.loading import changed, needs_fitting_split, replaces_dataset
 from simulation.configuration.models import SOURCES, RunConfig, parse_config, validated, with_sources
-from simulation.configuration.presets import find_configuration, presets
-from simulation.configuration.strict_yaml import (
-    check_overrides,
-    dump_yaml,
-    flatten,
-    read_yaml,
-)
 from simulation.protocols.base import BASELINES
 
 _LONGEST_PANEL = 40
@@ -113,7 +109,7 @@ def _names_of_baseline(baseline: str, words: Sequence[str], kind: str) -> Iterat
 def _baseline(baseline: str, name: str, like: Template) -> Template:
     """Return a baseline that predicts what another entry does."""
     shared = {key: like.values[key] for key in SHARED if key in like.values}
-    values = {**read_yaml(presets()[baseline]), **copy.deepcopy(shared), "name": name}
+    values = {**strict_yaml.read_yaml(strict_yaml.presets()[baseline]), **copy.deepcopy(shared), "name": name}
     entry = Entry(name=name, preset=baseline, panel=like.entry.panel)
     return Template(entry, values, parse_config(values, like.where), like.where, like.population)
 
@@ -234,7 +230,7 @@ class Comparison:
             values["left_out"] = {each.name: each.reason for each in self.left_out}
         values["cells"] = {cell.key: cell.config.plain_values() for cell in self.cells}
         sources = {name: digest for cell in self.cells for name, digest in cell.config.sources.items()}
-        return dump_yaml(with_sources(values, sources))
+        return strict_yaml.dump_yaml(with_sources(values, sources))
 
 
 def load_comparison(
@@ -259,7 +255,7 @@ def load_comparison(
     InputError
         Naming the file and key.
     """
-    check_overrides(overrides)
+    strict_yaml.check_overrides(overrides)
     values, source, replaced = _read(config)
     replaced += changed(values, overrides, parts)
     entries = values.get("protocols")
@@ -286,14 +282,14 @@ def _read(config: str | Path | Mapping[str, Any]) -> tuple[dict[str, Any], Sourc
     if isinstance(config, Mapping):
         source, values, replaced = Source(Path("comparison"), "comparison"), copy.deepcopy(dict(config)), []
     elif Path(config).suffix.lower() not in _CONFIGURATIONS and Path(config).is_file():
-        source = Source(find_configuration(_ON_ANY_RATINGS), str(config))
-        values, file = read_yaml(source.file), Path(config).name
+        source = Source(strict_yaml.find_configuration(_ON_ANY_RATINGS), str(config))
+        values, file = strict_yaml.read_yaml(source.file), Path(config).name
         own = {"dataset": {"kind": "csv", "path": str(config)}, "name": _slug(file)}
         values |= {**own, "title": f"{values['title']} on {file}"}
         replaced = list(own)
     else:
-        found, replaced = find_configuration(config), list[str]()
-        source, values = Source(found, str(found)), read_yaml(found)
+        found, replaced = strict_yaml.find_configuration(config), list[str]()
+        source, values = Source(found, str(found)), strict_yaml.read_yaml(found)
     if "protocol" in values and "protocols" not in values:
         named = source if isinstance(config, Mapping) else config
         raise InputError(str(named), "the configuration of a run", f"a comparison's, or: dprec run {named}")
@@ -393,6 +389,6 @@ def _check_changes(entry: Entry, config: ComparisonConfig, private: bool, where:
         # A change of the whole protocol may need a budget; there it is replaced without an error.
         raise InputError(f"{where}.set.{budgets[0]}", "a value that would be replaced", "epsilons, and match")
     for key, place in axes.items():
-        for own in flatten(entry.changes):
+        for own in strict_yaml.flatten(entry.changes):
             if f"{own}.".startswith(f"{key}."):
                 raise InputError(f"{where}.set.{own}", "a value that would be replaced", place)

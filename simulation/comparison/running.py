@@ -1,4 +1,9 @@
-"""Runs a comparison, from its configuration to its table."""
+"""Runs a comparison, from its configuration to its table.
+
+The noise of a comparison's mechanisms, sampled and in theory, as in Fig. 2 of Neera et al. [neera2023].
+
+Noise is n = r* - r, what is sent minus the true rating, over all ratings of the train set.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +14,159 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.channel import Channel
 from dprec.errors import InputError, within
+from dprec.mechanisms.base import Mechanism
 from dprec.progress import Announce, Progress, silent, unheard
-from dprec.ratings import Ratings
-from simulation.comparison.cell_runs import Failure, finished, processors, run_cells
-from simulation.comparison.mechanism_noise import sampled_noise
+from dprec.randomness import categories, uniforms, words
+from dprec.ratings import Ratings, RatingScale
+from simulation.comparison import cell_runs
 from simulation.comparison.planning import Comparison
-from simulation.comparison.schedule import Contender, Sample, estimate
 from simulation.comparison.tabulation import Pauses, Tabulation
 from simulation.comparison.templates import Cell, LeftOut, of_entry
 from simulation.execution import load_ratings, prepared_ratings
 from simulation.storage.columns import typed_frame, write_parquet
 from simulation.storage.directories import CELLS, SUMMARY, ComparisonDirectory, fingerprint
+from simulation.storage.files import Row
 from simulation.storage.summarise import of_all_protocols
 from simulation.storage.summary import read_summary
-from simulation.storage.tables import Row
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+_SYMBOLS_PER_INTERVAL = 16
+"""With fewer, intervals would differ by how many symbols happen to lie in them."""
+
+_FEWEST_INTERVALS = 16
+
+
+def sampled_noise(comparison: Comparison) -> list[Row]:
+    """Sample the noise of every private one-shot protocol that reveals the item set, at every epsilon.
+
+    Ratings and seed are those of the first fold and seed. A budget per user is calibrated to a user with
+    the median number of ratings.
+
+    The lines of noise.csv, one per protocol, epsilon and interval: the share of the samples in the interval,
+    and its probability. Empty if the configuration asks for no samples. Raises InputError when no protocol of
+    the comparison qualifies.
+    """
+    count = comparison.config.noise_samples
+    if count is None:
+        return []
+    cells = _first_cells(comparison)
+    if not cells:
+        raise InputError(
+            "noise_samples",
+            f"{count}, without a mechanism to sample",
+            "a private one-shot protocol whose mechanism reveals the item set",
+        )
+    return [row for cell in cells for row in _rows(cell, count)]
+
+
+def _first_cells(comparison: Comparison) -> list[Cell]:
+    """Return one cell per qualifying protocol and epsilon."""
+    chosen: dict[tuple[str, float | None], Cell] = {}
+    for cell in comparison.cells:
+        protocol = cell.config.protocol
+        if protocol.mechanism_of_ratings is not None:
+            chosen.setdefault((cell.protocol, cell.epsilon), cell)
+    return list(chosen.values())
+
+
+def _rows(cell: Cell, count: int) -> list[Row]:
+    protocol = cell.config.protocol
+    mechanism = protocol.mechanism_of_ratings
+    assert mechanism is not None
+    train, _ = load_ratings(cell.config)
+    family = mechanism.family(protocol.privacy, train.scale, train.n_items)
+    device = family.device_channel(train.counts)
+    assert device is not None
+    edges = noise_edges(device.channel, train.scale)
+    noise = draw_noise(device.channel, train, count, cell.seed, f"{cell.protocol}/{cell.epsilon!r}")
+    sampled = np.histogram(noise, edges)[0] / count
+    theory = _theory(mechanism, device.channel, train, edges)
+    return [
+        {
+            "protocol": cell.protocol,
+            "mechanism": mechanism.kind,
+            "epsilon": cell.epsilon,
+            "low": left,
+            "high": right,
+            "sampled_share": share,
+            "theoretical_probability": probability,
+        }
+        for left, right, share, probability in zip(
+            edges[:-1].tolist(), edges[1:].tolist(), sampled.tolist(), theory.tolist(), strict=True
+        )
+    ]
+
+
+def _theory(
+    mechanism: Mechanism, channel: Channel, train: Ratings, edges: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the probability of every interval: the paper's density where it has one, or the channel's."""
+    shares = train.histogram()
+    of_paper = mechanism.noise_between(edges, train.scale, shares, channel.epsilon)
+    return exact_probabilities(edges, channel, shares) if of_paper is None else of_paper
+
+
+def draw_noise(channel: Channel, train: Ratings, count: int, seed: int, name: str) -> NDArray[np.float64]:
+    """Sample noise: draw a level from the histogram of the ratings, and what the channel sends for it.
+
+    ``count``: number of samples.
+    ``name``: samples under different names are independent.
+    The result, shape (count,), is in rating units.
+    """
+    cumulative = np.cumsum(train.histogram())
+    places = uniforms(words(seed, f"noise levels/{name}", 0, count)) * cumulative[-1]
+    levels = (categories(cumulative, places) + 1).astype(np.uint8)
+    symbols = channel.sample(levels, words(seed, f"noise/{name}", 0, count))
+    noise: NDArray[np.float64] = channel.values[symbols] - train.scale.values[levels - 1]
+    return noise
+
+
+def exact_probabilities(
+    edges: NDArray[np.float64], channel: Channel, shares: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the probability of the noise between neighbouring edges, from the channel's own matrix.
+
+    ``edges``, shape (intervals + 1,): they enclose all of the noise.
+    ``shares``, shape (levels,): how often each level occurs.
+    """
+    chances = channel.probabilities * shares[:, None]
+    probabilities: NDArray[np.float64] = np.histogram(
+        _noise_values(channel).ravel(), edges, weights=chances.ravel()
+    )[0]
+    return probabilities
+
+
+def noise_edges(channel: Channel, scale: RatingScale) -> NDArray[np.float64]:
+    """Return the edges of equal intervals that enclose all of the noise.
+
+    They are multiples of a quarter, a half, ... of the scale's mean step, as the symbols allow, so that 0 is
+    an edge; if the symbols are the levels themselves, the intervals are centred on the differences between
+    levels instead.
+    """
+    noise = _noise_values(channel)
+    low, high = float(noise.min()), float(noise.max())
+    step = (scale.high - scale.low) / (scale.levels - 1)
+    if np.isin(channel.values, scale.values).all():
+        return np.arange(np.floor(low / step), np.ceil(high / step) + 2) * step - step / 2
+    between = (float(channel.values.max()) - float(channel.values.min())) / (channel.symbols - 1)
+    width = min(_SYMBOLS_PER_INTERVAL * between, (high - low) / _FEWEST_INTERVALS)
+    width = step * 2.0 ** max(-2, np.ceil(np.log2(width / step)))
+    edges: NDArray[np.float64] = np.arange(np.floor(low / width), np.ceil(high / width) + 1) * width
+    return edges
+
+
+def _noise_values(channel: Channel) -> NDArray[np.float64]:
+    noise: NDArray[np.float64] = channel.values[None, :] - channel.inputs[:, None]
+    return noise
+
 
 _STAGE = "running"
 
@@ -89,8 +228,8 @@ class ComparisonResult:
             for cell in self.comparison.cells
             if cell.config.dataset.own and cell.population is None
         )
-        finished = (read_summary(folder) for folder in summaries if (folder / SUMMARY).is_file())
-        return next(filter(None, (of_all_protocols(each.privacy.notes) for each in finished)), [])
+        ended = (read_summary(folder) for folder in summaries if (folder / SUMMARY).is_file())
+        return next(filter(None, (of_all_protocols(each.privacy.notes) for each in ended)), [])
 
     def __repr__(self) -> str:
         ended = f"{len(self.rows)} of {len(self.comparison.cells)} runs"
@@ -153,7 +292,7 @@ def run_comparison(
 
     backend = comparison.config.simulation.backend
     try:
-        with closing(run_cells(comparison.cells, directory.cells, jobs, backend)) as ended:
+        with closing(cell_runs.run_cells(comparison.cells, directory.cells, jobs, backend)) as ended:
             _follow(ended, table, failures, progress, tabulated)
     except KeyboardInterrupt:
         raise InterruptedComparison(result()) from None
@@ -162,7 +301,7 @@ def run_comparison(
 
 def _claimed(
     comparison: Comparison, output: str | Path, resume: bool, progress: Progress
-) -> tuple[Comparison, ComparisonDirectory, dict[Contender, Sample]]:
+) -> tuple[Comparison, ComparisonDirectory, dict[cell_runs.Contender, cell_runs.Sample]]:
     """Return what of a comparison suits the ratings, its directory, and samples of the ratings."""
     comparison, fingerprints, samples = _checked(comparison, progress)
     noise = sampled_noise(comparison)
@@ -175,24 +314,26 @@ def _claimed(
 def _say_what_it_takes(
     comparison: Comparison,
     directory: ComparisonDirectory,
-    samples: Mapping[Contender, Sample],
+    samples: Mapping[cell_runs.Contender, cell_runs.Sample],
     jobs: int | None,
     announce: Announce,
     progress: Progress,
 ) -> None:
     """Announce what the unfinished cells may take, if that is long."""
-    waiting = [cell for cell in comparison.cells if not finished(cell, directory.cells)]
+    waiting = [cell for cell in comparison.cells if not cell_runs.finished(cell, directory.cells)]
     if announce is unheard or not waiting:
         return
     progress("estimating what it will take", 0, 1)
-    workers = 1 if comparison.config.simulation.backend == "local" else jobs or processors(len(waiting))
-    expected = estimate(waiting, samples, min(workers, len(waiting)))
+    workers = (
+        1 if comparison.config.simulation.backend == "local" else jobs or cell_runs.processors(len(waiting))
+    )
+    expected = cell_runs.estimate(waiting, samples, min(workers, len(waiting)))
     if expected.is_worth_a_line:
         announce(expected.words)
 
 
 def _follow(
-    ended: Iterable[tuple[Cell, Failure | None]],
+    ended: Iterable[tuple[Cell, cell_runs.Failure | None]],
     table: Tabulation,
     failures: dict[str, str],
     progress: Progress,
@@ -215,7 +356,7 @@ def _follow(
 
 def _checked(
     comparison: Comparison, progress: Progress
-) -> tuple[Comparison, dict[str, str], dict[Contender, Sample]]:
+) -> tuple[Comparison, dict[str, str], dict[cell_runs.Contender, cell_runs.Sample]]:
     """Check each protocol at each of its budgets; return what suits the ratings, with their fingerprints.
 
     Beside these come samples of the ratings, for an estimate of what the cells take.
@@ -225,7 +366,7 @@ def _checked(
     """
     fingerprints: dict[str, str] = {}
     unsuited: dict[str, LeftOut] = {}
-    samples: dict[Contender, Sample] = {}
+    samples: dict[cell_runs.Contender, cell_runs.Sample] = {}
     prepare = lru_cache(maxsize=3)(prepared_ratings)
     budgets = _at_each_budget(comparison.cells)
     for done, ((name, population), cells) in enumerate(budgets.items()):
@@ -237,7 +378,7 @@ def _checked(
                 raise InputError(error.where, error.found, error.accepted) from None
             unsuited[name] = LeftOut(name, f"{error.found}; accepted: {error.accepted}")
             continue
-        samples[name, population] = Sample.of(train, test)
+        samples[name, population] = cell_runs.Sample.of(train, test)
         key = name if population is None else f"{name} of {population}"
         config = cells[0].config
         fingerprints[key] = fingerprint(train, test, config.dataset.catalogue(train.item_ids))

@@ -1,19 +1,22 @@
-"""The tables of a comparison, from what is finished of it: at the end, and while it runs."""
+"""The tables of a comparison, from what is finished of it; and how two runs or two comparisons differ."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dprec.errors import InputError
 from dprec.metrics import interval, resampled_sums
+from simulation.analysis.comparison_files import read_comparison
 from simulation.analysis.gains import (
     AGAINST,
     BEHIND,
@@ -27,20 +30,18 @@ from simulation.analysis.gains import (
 from simulation.analysis.protocol_results import ProtocolResult, by_evaluation, results_of
 from simulation.analysis.vocabulary import METRICS, Metric
 from simulation.comparison.templates import Cell
+from simulation.configuration.strict_yaml import flatten, read_yaml
 from simulation.storage.columns import PER_DEVICE, figures_of
-from simulation.storage.directories import SUMMARY, ComparisonDirectory, cell_key
-from simulation.storage.run_files import read_predictions
+from simulation.storage.directories import CONFIG, SUMMARY, ComparisonDirectory, cell_key
+from simulation.storage.files import Columns, Row
+from simulation.storage.run_files import holds_comparison, read_predictions
 from simulation.storage.summary import Summary, read_summary
-from simulation.storage.tables import Columns, Row
 
 
 def table_rows(cell: Cell, folder: Path) -> tuple[Row, Row]:
     """Return the figures of a finished cell, and its timing.
 
-    Raises
-    ------
-    InputError
-        When its summary is damaged.
+    Raises InputError when its summary is damaged.
     """
     with _damaged(folder / cell.key):
         summary = read_summary(folder / cell.key)
@@ -131,19 +132,11 @@ _DIGITS = 10
 def with_user_intervals(rows: Sequence[Row], errors: Callable[[str], UserErrors]) -> list[Row]:
     """Return the lines of a comparison with the columns that hold them against nothing sent.
 
-    Parameters
-    ----------
-    rows : sequence of dict
-        The lines of comparison.csv.
-    errors : callable
-        Returns the errors of a line, given the key of its cell; called for lines that are compared.
-
-    Returns
-    -------
-    list of dict
-        With the columns of `gain_columns` for the metrics that are sums over users, where nothing sent was
-        run on the same ratings; and with those of `simulation.analysis.gains` for the main metric, where
-        several protocols were. Other lines are as they were.
+    ``rows``: the lines of comparison.csv.
+    ``errors``: returns the errors of a line, given the key of its cell; called for lines that are compared.
+    With the columns of `gain_columns` for the metrics that are sums over users, where nothing sent was run on
+    the same ratings; and with those of `simulation.analysis.gains` for the main metric, where several
+    protocols were. Other lines are as they were.
     """
     added: dict[str, Row] = {}
     for evaluation, results in by_evaluation(results_of(rows)).items():
@@ -195,12 +188,8 @@ class DrawnUsers:
     ) -> tuple[float, float, float]:
         """Return how much better the first run of each pair is than the second, and the interval's ends.
 
-        Parameters
-        ----------
-        pairs : sequence of (str, str)
-            Keys of runs on the same ratings.
-        weights : ndarray of float64, shape (pairs,)
-            Of the pairs in the mean.
+        ``pairs``: keys of runs on the same ratings.
+        ``weights``, shape (pairs,): of the pairs in the mean.
         """
         sign, of_totals = (1 if metric.lower_is_better else -1), METRICS_OF_USERS[metric.column]
         own, base = ([self.places[key] for key in keys] for keys in zip(*pairs, strict=True))
@@ -270,15 +259,8 @@ _SHARE = 0.02
 class Tabulation:
     """Writes comparison.csv and timing.csv; what was read of a cell is kept for the next time.
 
-    Parameters
-    ----------
-    cells : collection of Cell
-        All of the comparison, in the order of its table.
-
-    Attributes
-    ----------
-    finished : set of str
-        Keys of the cells that the tables hold.
+    ``cells``: all of the comparison, in the order of its table.
+    ``finished``: keys of the cells that the tables hold.
     """
 
     def __init__(self, cells: Collection[Cell], directory: ComparisonDirectory) -> None:
@@ -290,10 +272,7 @@ class Tabulation:
     def write(self) -> tuple[list[Row], list[Row]]:
         """Write the tables of the cells that are finished, and return their lines.
 
-        Raises
-        ------
-        InputError
-            When what a cell has stored is damaged.
+        Raises InputError when what a cell has stored is damaged.
         """
         pairs = [self._rows(cell) for cell in self.cells if cell.key in self.finished]
         rows = with_user_intervals([row for row, _ in pairs], self._errors)
@@ -306,10 +285,7 @@ class Tabulation:
 class Pauses:
     """When something is done beside a computation, so that it takes a small share of the time.
 
-    Parameters
-    ----------
-    clock : callable, optional
-        Returns seconds.
+    ``clock``: returns seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -331,3 +307,169 @@ class Pauses:
             yield
         finally:
             self._spent += self._clock() - began
+
+
+_DERIVED = "cells"
+"""Part of a comparison's configuration that follows from the others."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure that differs."""
+
+    of: str
+    """The protocol at its budget; empty for runs."""
+    name: str
+    """Its column in comparison.csv."""
+    first: float | str | bool | None
+    second: float | str | bool | None
+    """None where it does not apply, or is not there."""
+
+
+@dataclass(frozen=True)
+class Gain:
+    """By how much the second of two runs predicts better than the first."""
+
+    metric: Metric
+    better_by: float
+    """Negative if it predicts worse."""
+    low: float
+    high: float
+    """Ends of the 95 % interval over users."""
+
+    @property
+    def significant(self) -> bool:
+        """Whether the interval leaves out 0."""
+        return self.low > 0 or self.high < 0
+
+
+@dataclass(frozen=True)
+class Difference:
+    """In what two runs or comparisons differ."""
+
+    first: Path
+    second: Path
+    settings: dict[str, tuple[Any, Any]]
+    """Both values of every setting that differs, by dotted key; None where it is not set."""
+    figures: tuple[Figure, ...]
+    only_first: tuple[str, ...]
+    only_second: tuple[str, ...]
+    """Protocols at budgets that only one of two comparisons has."""
+    gains: tuple[Gain, ...]
+    """Of two runs on the same test ratings, by metric."""
+    same_ratings: bool | None
+    """Whether two runs have the same test ratings; None for comparisons."""
+
+    def values(self) -> dict[str, Any]:
+        """Return it as values of JSON."""
+        gains = {
+            gain.metric.column: {
+                "better_by": gain.better_by,
+                "low": gain.low,
+                "high": gain.high,
+                "significant": gain.significant,
+            }
+            for gain in self.gains
+        }
+        plain = {"first": str(self.first), "second": str(self.second), "gains": gains}
+        return {**asdict(self), **plain}
+
+
+def differences(first: Path, second: Path) -> Difference:
+    """Compare two directories; see `simulation.diff`."""
+    compared = holds_comparison(first)
+    if holds_comparison(second) != compared:
+        kind = "comparison" if compared else "run"
+        raise InputError(str(second), f"not a {kind}", f"a {kind}, as {first} is")
+    return _of_comparisons(first, second) if compared else _of_runs(first, second)
+
+
+def _of_runs(first: Path, second: Path) -> Difference:
+    summaries = read_summary(first), read_summary(second)
+    one, other = (figures_of(summary.as_json()) for summary in summaries)
+    gains = _gains_of_runs((first, summaries[0]), (second, summaries[1]))
+    return Difference(
+        first,
+        second,
+        _settings(read_yaml(first / CONFIG), read_yaml(second / CONFIG)),
+        tuple(Figure("", name, *both) for name, both in _unequal(one, other).items()),
+        (),
+        (),
+        gains or (),
+        gains is not None,
+    )
+
+
+def _gains_of_runs(*runs: tuple[Path, Summary]) -> tuple[Gain, ...] | None:
+    """Return by how much the second run predicts better than the first; None on other test ratings."""
+    one, other = (read_predictions(directory, summary) for directory, summary in runs)
+    if any(not np.array_equal(one[name], other[name]) for name in ("user", "item", "rating")):
+        return None
+    drawn = DrawnUsers.of({"first": UserErrors.of(one), "second": UserErrors.of(other)})
+    measured = [summary.accuracy.metrics() for _, summary in runs]
+    shared = [
+        metric
+        for metric in METRICS
+        if metric.column in METRICS_OF_USERS and all(own.get(metric.column) is not None for own in measured)
+    ]
+    return tuple(Gain(each, *drawn.better_by(each, [("second", "first")], np.ones(1))) for each in shared)
+
+
+def _of_comparisons(first: Path, second: Path) -> Difference:
+    files = read_comparison(first), read_comparison(second)
+    one, other = ({_label(each): each for each in [*own.results, *own.populations]} for own in files)
+    return Difference(
+        first,
+        second,
+        _settings(*(own.config for own in files)),
+        tuple(
+            Figure(label, name, *both)
+            for label in one
+            if label in other
+            for name, both in _unequal(_compared(one[label]), _compared(other[label])).items()
+        ),
+        tuple(label for label in one if label not in other),
+        tuple(label for label in other if label not in one),
+        (),
+        None,
+    )
+
+
+def _label(result: ProtocolResult) -> str:
+    budget = "" if result.budget is None else f", budget {result.budget:g}"
+    return f"{result.name}{budget}" + ("" if result.population is None else f", {result.population} users")
+
+
+def _compared(result: ProtocolResult) -> dict[str, float | str | bool | None]:
+    """Return the means of a result that two comparisons are compared by."""
+    evaluation = result.evaluation
+    measured = {} if evaluation is None else {evaluation.metric.column: result.mean(evaluation.metric.column)}
+    return {
+        **measured,
+        "epsilon_per_rating": result.epsilon("rating"),
+        "epsilon_per_user_max": result.epsilon("user"),
+        "epsilon_composed_max": result.composed,
+        "message_bytes_per_user": result.bytes_per_user,
+        "network_bytes_per_user": result.network_bytes_per_user,
+    }
+
+
+def _settings(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    own = ({key: value for key, value in each.items() if key != _DERIVED} for each in (one, other))
+    return _unequal(*map(flatten, own))
+
+
+def _unequal(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Return both values of what differs, by key, in the order of the first."""
+    return {
+        key: (one.get(key), other.get(key))
+        for key in {**one, **other}
+        if not _same(one.get(key), other.get(key))
+    }
+
+
+def _same(one: object, other: object) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        # Sums over users differ in their last bits with the order of their terms.
+        return math.isclose(one, other, rel_tol=1e-12, abs_tol=1e-12)
+    return one == other

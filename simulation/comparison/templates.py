@@ -1,4 +1,4 @@
-"""The entries of a comparison as configurations, on its ratings or on others, and their cells."""
+"""What a comparison is configured with, and its entries as configurations, with their cells."""
 
 from __future__ import annotations
 
@@ -7,17 +7,163 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from dprec.accounting import MatchedBudget
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from dprec.accounting import LARGEST_DELTA, SMALLEST_DELTA, ComparableUnit, MatchedBudget, unit_from_text
+from dprec.components import Options, Values, option
 from dprec.errors import InputError, SettingError, within
 from dprec.splits import fitting_split
-from simulation.comparison.definition import ComparisonConfig, Entry
 from simulation.configuration.loading import entries_of
-from simulation.configuration.models import RunConfig, parse_config
-from simulation.configuration.presets import presets
-from simulation.configuration.strict_yaml import flatten, read_yaml, replace_value
+from simulation.configuration.models import EvaluationOptions, RunConfig, SimulationOptions, parse_config
+from simulation.configuration.strict_yaml import flatten, presets, read_yaml, replace_value
+from simulation.protocols.components import AnyBinarization, AnyDataset, AnySplit
 from simulation.storage.directories import cell_key
+
+_STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchOptions(Options):
+    """What makes protocols comparable."""
+
+    epsilon: Annotated[ComparableUnit, BeforeValidator(unit_from_text)] = option(
+        "The unit in which every protocol gets the same epsilon.", "rating"
+    )
+    delta: float | None = option(
+        "With an epsilon per user: the probability beyond which it holds. Draws that compose share the "
+        "budget by their privacy loss distributions; by default, each protocol composes as configured.",
+        None,
+        ge=SMALLEST_DELTA,
+        le=LARGEST_DELTA,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.delta is not None and self.epsilon == "rating":
+            accepted = "no delta, or epsilon: user, in which draws compose"
+            raise SettingError("delta", f"{self.delta:g}, with epsilon per rating", accepted)
+
+    def budget(self, epsilon: float) -> MatchedBudget:
+        """Return what every protocol is given at an epsilon."""
+        return MatchedBudget(epsilon, self.epsilon, self.delta)
+
+
+class Entry(BaseModel):
+    """One protocol of a comparison."""
+
+    model_config = _STRICT
+
+    name: Annotated[str, Field(pattern=_NAME)] = Field(description="Its name in tables and plots.")
+    preset: str | None = Field(
+        default=None,
+        description="Name of a preset, or of a file NAME.yaml here or one folder up, or a path from here; by "
+        "default, name.",
+    )
+    protocol: Values | None = Field(default=None, description="The protocol itself, in place of a preset's.")
+    changes: Values = Field(
+        default_factory=dict, alias="set", description="Values to replace in it, by dotted key."
+    )
+    epsilons: list[Annotated[float, Field(gt=0)]] | None = Field(
+        default=None, description="Epsilons for this protocol alone, in place of the comparison's."
+    )
+    panel: str | None = Field(
+        default=None, description="Panel; only protocols of the same panel share tables and figures."
+    )
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Entry:
+        if self.preset is not None and self.protocol is not None:
+            raise SettingError("protocol", "a protocol beside a preset", "one of the two")
+        return self
+
+
+class PopulationOptions(BaseModel):
+    """Populations on which every protocol also runs."""
+
+    model_config = _STRICT
+
+    users: list[Annotated[int, Field(ge=2, le=2**31 - 1)]] = Field(
+        default_factory=list, description="Numbers of users, with as many ratings each, who are drawn."
+    )
+    datasets: list[AnyDataset] = Field(
+        default_factory=list, description="Data sets whose users are a population each, such as MovieLens 1M."
+    )
+    dataset: AnyDataset | None = Field(
+        default=None, description="What users are drawn from, synthetic; by default the comparison's own."
+    )
+    split: AnySplit | None = Field(
+        default=None,
+        description="How ratings are split; by default as the comparison's, where the data allow.",
+    )
+    epsilons: list[Annotated[float, Field(gt=0)]] | None = Field(
+        default=None, min_length=1, description="Budgets; by default the comparison's."
+    )
+    protocols: list[str] | None = Field(
+        default=None, min_length=1, description="Names of the protocols that run; by default all."
+    )
+
+
+class PublishedCost(BaseModel):
+    """What a protocol sends according to a paper, shown beside what was measured."""
+
+    model_config = _STRICT
+
+    label: str = Field(description="The protocol's name in this comparison, or in the paper.")
+    up: str = Field(description="From the user to the server, as printed.")
+    down: str = Field(description="From the server to the user, as printed.")
+    source: str = Field(description="Where it is printed.")
+
+
+class ComparisonConfig(BaseModel):
+    """Everything that a comparison depends on."""
+
+    model_config = _STRICT
+
+    name: Annotated[str, Field(pattern=_NAME)] = Field(description="Name of the comparison.")
+    title: str | None = Field(default=None, description="Title of the report.")
+    dataset: AnyDataset = Field(description="The ratings, the same for every protocol.")
+    split: AnySplit = Field(description="The split, the same for every protocol.")
+    binarization: AnyBinarization | None = Field(
+        default=None, description="How ratings are cut into +1 and -1; by default each preset's own."
+    )
+    folds: list[int] | list[str] | None = Field(
+        default=None, min_length=1, description="Values for the split's fold; by default its own."
+    )
+    seeds: list[Annotated[int, Field(ge=0)]] = Field(
+        default=[0], min_length=1, description="Seeds; every random draw is repeated for each."
+    )
+    epsilons: list[Annotated[float, Field(gt=0)]] = Field(
+        default_factory=list, description="Budgets for the protocols that take one."
+    )
+    quick: bool = Field(
+        default=False, description="Whether only the first seed and fold and the middle one of epsilons run."
+    )
+    match: MatchOptions = Field(default=MatchOptions(), description="What makes protocols comparable.")
+    protocols: list[Entry] = Field(min_length=1, description="What is compared.")
+    baselines: bool = Field(
+        default=True,
+        description="Whether it also shows what is reached without any of its protocols: nothing-sent, "
+        "global-mean, item-average and sets-only, for everything that the protocols predict.",
+    )
+    populations: PopulationOptions | None = Field(
+        default=None, description="Other numbers of users, at which every protocol runs as well."
+    )
+    published: list[PublishedCost] | None = Field(
+        default=None, description="Published costs, shown in the report beside the measured ones."
+    )
+    noise_samples: Annotated[int, Field(ge=1, le=10_000_000)] | None = Field(
+        default=None,
+        description="Samples of the noise of every one-shot mechanism that reveals the item set, at every "
+        "epsilon, shown in the report beside theory; by default none.",
+    )
+    simulation: SimulationOptions = Field(default=SimulationOptions(), description="How it is simulated.")
+    evaluation: EvaluationOptions = Field(
+        default=EvaluationOptions(), description="How accuracy is measured."
+    )
+
 
 SHARED = ("dataset", "split", "binarization", "simulation", "evaluation")
 """Keys of a comparison that replace those of every preset."""
@@ -81,10 +227,7 @@ class Template:
     def of(cls, entry: Entry, shared: Mapping[str, Any], source: Source) -> Template:
         """Take the protocol of an entry, its own or its preset's, and apply its changes.
 
-        Parameters
-        ----------
-        shared : mapping
-            What the comparison's file sets of `SHARED`.
+        ``shared``: what the comparison's file sets of `SHARED`.
         """
         if entry.protocol is not None:
             own: dict[str, Any] = {"protocol": copy.deepcopy(entry.protocol)}
@@ -179,10 +322,7 @@ def with_fitting_split(config: ComparisonConfig) -> ComparisonConfig:
 def suited(entry: Entry, shared: Mapping[str, Any], source: Source) -> Template | LeftOut:
     """Return an entry on other ratings: without what it says of the data set that it was written for.
 
-    Parameters
-    ----------
-    shared : mapping
-        What the comparison sets for every protocol, with the other data set.
+    ``shared``: what the comparison sets for every protocol, with the other data set.
     """
     changes, dataset = flatten(entry.changes), entries_of(shared[_DATASET])
     own = [key for key in changes if key.startswith(f"{_DATASET}.")]

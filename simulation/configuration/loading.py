@@ -12,9 +12,8 @@ from dprec.components import Options
 from dprec.datasets import Dataset, HeldRatings, InMemory
 from dprec.errors import InputError, SettingError
 from dprec.splits import Split, fitting_split
+from simulation.configuration import strict_yaml
 from simulation.configuration.models import EvaluationOptions, RunConfig, SimulationOptions, parse_config
-from simulation.configuration.presets import find_configuration
-from simulation.configuration.strict_yaml import apply_override, check_overrides, read_yaml
 
 _MERGED = ("simulation", "evaluation")
 """Parts of which a caller replaces single keys; of the others, which have a kind, the whole."""
@@ -111,7 +110,7 @@ def changed(values: dict[str, Any], overrides: Sequence[str], parts: Mapping[str
     if "dataset" in parts:
         values.setdefault("split", {"kind": "holdout"})
     for override in overrides:
-        apply_override(values, override)
+        strict_yaml.apply_override(values, override)
     return [*parts, *(override.partition("=")[0] for override in overrides)]
 
 
@@ -154,7 +153,7 @@ def load(
     InputError
         Naming the file, the key, what was found and what is accepted.
     """
-    check_overrides(overrides)
+    strict_yaml.check_overrides(overrides)
     if isinstance(config, RunConfig):
         if not overrides and not parts:
             return config
@@ -175,5 +174,5 @@ def _values_of(config: Mapping[str, Any] | str | Path) -> tuple[dict[str, Any], 
     if not isinstance(config, str | Path):
         accepted = "a file, the name of a preset, a mapping or a RunConfig"
         raise InputError("config", f"a value of type {type(config).__name__}", accepted)
-    path = find_configuration(config)
-    return read_yaml(path), str(path)
+    path = strict_yaml.find_configuration(config)
+    return strict_yaml.read_yaml(path), str(path)

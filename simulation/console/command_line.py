@@ -19,34 +19,9 @@ import dprec
 import simulation
 from dprec.errors import InputError
 from dprec.progress import unheard
-from simulation.console.exit_codes import exit_code, interrupts_explained
-from simulation.console.parameters import (
-    AsJson,
-    AuditSeed,
-    ConfigPath,
-    Directory,
-    Jobs,
-    OptionalConfig,
-    Output,
-    Overrides,
-    Page,
-    PlainHelp,
-    Png,
-    Population,
-    PopulationDir,
-    Quick,
-    Quiet,
-    Resume,
-    Track,
-    Trials,
-    configurations,
-    integer,
-    output_folder,
-    presets_and_kinds,
-    results_of,
-)
-from simulation.console.pilots import deploy, device
+from simulation.console import parameters
 from simulation.console.progress import progress_bar
+from simulation.console.terminal import exit_code, interrupts_explained
 
 _REGISTRIES = {
     "datasets": "dprec.datasets:DATASETS",
@@ -85,23 +60,23 @@ def options(
     """Private recommendation, simulated: how accurate, how private, how many bytes per person."""
 
 
-@app.command(cls=PlainHelp)
+@app.command(cls=parameters.PlainHelp)
 def run(
-    config: ConfigPath,
-    output: Output = None,
-    set_: Overrides = None,
-    population_dir: PopulationDir = None,
-    resume: Resume = False,
-    population: Population = None,
-    page: Page = True,
-    png: Png = False,
-    track: Track = None,
-    quiet: Quiet = False,
+    config: parameters.ConfigPath,
+    output: parameters.Output = None,
+    set_: parameters.Overrides = None,
+    population_dir: parameters.PopulationDir = None,
+    resume: parameters.Resume = False,
+    population: parameters.Population = None,
+    page: parameters.Page = True,
+    png: parameters.Png = False,
+    track: parameters.Track = None,
+    quiet: parameters.Quiet = False,
 ) -> None:
     """Run CONFIG, a YAML file or the name of a preset, and keep the result in a run directory."""
     with interrupts_explained(), progress_bar(quiet) as progress:
-        loaded = simulation.load(config, results_of(set_, population_dir))
-        folder = output_folder(output, loaded.name, resume, quiet)
+        loaded = simulation.load(config, parameters.results_of(set_, population_dir))
+        folder = parameters.output_folder(output, loaded.name, resume, quiet)
         result = simulation.run(
             loaded,
             folder,
@@ -124,14 +99,14 @@ def shown_while_running(folder: Path, watch: bool) -> Iterator[None]:
     if not watch:
         yield
         return
-    from simulation.console.watching import watched
+    from simulation.console.progress import watched
 
     with watched(folder) as address:
         typer.echo(f"dprec: the page, while it runs: {address}", err=True)
         yield
 
 
-@app.command(cls=PlainHelp)
+@app.command(cls=parameters.PlainHelp)
 def compare(
     config: Annotated[
         Path,
@@ -139,19 +114,19 @@ def compare(
             metavar="CONFIG", help="A YAML configuration, the name of a preset, or a file of ratings."
         ),
     ],
-    output: Output = None,
-    set_: Overrides = None,
-    population_dir: PopulationDir = None,
-    jobs: Jobs = None,
-    resume: Resume = False,
-    population: Population = None,
-    page: Page = True,
-    png: Png = False,
-    quick: Quick = False,
+    output: parameters.Output = None,
+    set_: parameters.Overrides = None,
+    population_dir: parameters.PopulationDir = None,
+    jobs: parameters.Jobs = None,
+    resume: parameters.Resume = False,
+    population: parameters.Population = None,
+    page: parameters.Page = True,
+    png: parameters.Png = False,
+    quick: parameters.Quick = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Show the page at an address of this machine while it runs.")
     ] = False,
-    quiet: Quiet = False,
+    quiet: parameters.Quiet = False,
 ) -> None:
     """Run protocols x epsilons x folds x seeds and put them in one table.
 
@@ -160,12 +135,12 @@ def compare(
     """
     if watch and not page:
         raise InputError("--watch", "--no-page", "one of them")
-    folder = output_folder(output, config.stem, resume, quiet)
+    folder = parameters.output_folder(output, config.stem, resume, quiet)
     with interrupts_explained(), shown_while_running(folder, watch), progress_bar(quiet) as progress:
         result = simulation.compare(
             config,
             folder,
-            overrides=[*results_of(set_, population_dir), *["quick=true"] * quick],
+            overrides=[*parameters.results_of(set_, population_dir), *["quick=true"] * quick],
             jobs=jobs,
             resume=resume,
             population=population,
@@ -181,26 +156,26 @@ def compare(
     check_complete(result)
 
 
-@app.command(cls=PlainHelp)
+@app.command(cls=parameters.PlainHelp)
 def audit(
-    config: OptionalConfig = None,
-    output: Output = None,
-    set_: Overrides = None,
-    population_dir: PopulationDir = None,
+    config: parameters.OptionalConfig = None,
+    output: parameters.Output = None,
+    set_: parameters.Overrides = None,
+    population_dir: parameters.PopulationDir = None,
     every: Annotated[bool, typer.Option("--all", help="Audit all presets, in place of CONFIG.")] = False,
-    trials: Trials = None,
-    seed: AuditSeed = None,
+    trials: parameters.Trials = None,
+    seed: parameters.AuditSeed = None,
     confidence: Annotated[
         float, typer.Option(metavar="P", help="Probability with which all bounds hold together.")
     ] = 0.99,
-    json_: AsJson = False,
-    quiet: Quiet = False,
+    json_: parameters.AsJson = False,
+    quiet: parameters.Quiet = False,
 ) -> None:
     """Measure a lower bound on the privacy loss, by comparing what is sent for two profiles.
 
     Ends with exit code 1 if the bound contradicts what the configuration promises.
     """
-    results = results_of(set_, population_dir)
+    results = parameters.results_of(set_, population_dir)
     if every == (config is not None) or (every and results):
         others = "CONFIG, --set or --population-dir"
         found = f"--all with {others}" if every else "neither CONFIG nor --all"
@@ -210,11 +185,11 @@ def audit(
         from simulation.console.results import conclude, conclude_presets
 
         if config is None:
-            folder = output_folder(output, "presets-audit", resume=False, quiet=quiet)
+            folder = parameters.output_folder(output, "presets-audit", resume=False, quiet=quiet)
             presets = audit_all(folder, trials=trials, seed=seed, confidence=confidence, progress=progress)
         else:
             loaded = simulation.load(config, results)
-            folder = output_folder(output, f"{loaded.name}-audit", resume=False, quiet=quiet)
+            folder = parameters.output_folder(output, f"{loaded.name}-audit", resume=False, quiet=quiet)
             result = simulation.audit(
                 loaded,
                 folder,
@@ -229,13 +204,13 @@ def audit(
         conclude(result, folder, as_json=json_, quiet=quiet)
 
 
-@app.command(cls=PlainHelp)
+@app.command(cls=parameters.PlainHelp)
 def report(
     directory: Annotated[
         Path, typer.Argument(metavar="DIR", help="The directory of a run, a comparison or an audit.")
     ],
-    population: Population = None,
-    png: Png = False,
+    population: parameters.Population = None,
+    png: parameters.Png = False,
     single_file: Annotated[
         bool,
         typer.Option(
@@ -243,7 +218,7 @@ def report(
             help="Write a page too that holds the pages of runs, and the table, that it links to.",
         ),
     ] = False,
-    quiet: Quiet = False,
+    quiet: parameters.Quiet = False,
 ) -> None:
     """Rebuild report.html and the figures of a run, a comparison or an audit from its files."""
     with progress_bar(quiet, "reading the files") as progress:
@@ -257,9 +232,9 @@ def report(
         typer.echo(str(page))
 
 
-@app.command(cls=PlainHelp)
+@app.command(cls=parameters.PlainHelp)
 def advise(
-    directory: Directory,
+    directory: parameters.Directory,
     epsilon: Annotated[float, typer.Option(metavar="E", help="Largest privacy loss of any user.")],
     max_bytes: Annotated[
         float | None, typer.Option(metavar="B", help="Most bytes of a user's messages, both ways.")
@@ -310,12 +285,12 @@ def advise(
     print_lines([*advice_lines(advice(directory, limits, metric)), *declared_lines(directory)])
 
 
-@app.command(cls=PlainHelp)
+@app.command(cls=parameters.PlainHelp)
 def ls(
     folder: Annotated[
         Path, typer.Argument(metavar="[DIR]", help="The folder; by default, this one.")
     ] = Path(),
-    as_json: AsJson = False,
+    as_json: parameters.AsJson = False,
 ) -> None:
     """List the runs, comparisons, audits and tunings in DIR: when, how far, and the best figure of each.
 
@@ -326,11 +301,11 @@ def ls(
     print_found(simulation.ls(folder), folder, as_json=as_json)
 
 
-@app.command(cls=PlainHelp)
+@app.command(cls=parameters.PlainHelp)
 def diff(
-    first: Directory,
+    first: parameters.Directory,
     second: Annotated[Path, typer.Argument(metavar="OTHER", help="Another of the same kind.")],
-    as_json: AsJson = False,
+    as_json: parameters.AsJson = False,
 ) -> None:
     """Say in which settings and figures two runs, or two comparisons, differ.
 
@@ -341,7 +316,7 @@ def diff(
     print_difference(simulation.diff(first, second), as_json=as_json)
 
 
-@app.command("list", cls=PlainHelp)
+@app.command("list", cls=parameters.PlainHelp)
 def list_names(
     what: Annotated[
         str,
@@ -356,18 +331,18 @@ def list_names(
     print_listing(listing(what))
 
 
-@app.command(cls=PlainHelp)
+@app.command(cls=parameters.PlainHelp)
 def describe(
     name: Annotated[
         str | None,
         typer.Argument(
             metavar="[NAME]",
             help="A YAML configuration, the name of a preset, the kind of a component, or module:Class.",
-            autocompletion=presets_and_kinds,
+            autocompletion=parameters.presets_and_kinds,
         ),
     ] = None,
-    set_: Overrides = None,
-    as_json: AsJson = False,
+    set_: parameters.Overrides = None,
+    as_json: parameters.AsJson = False,
     draw: Annotated[
         bool, typer.Option("--draw", help="Draw what one made-up user sends and is sent, in bytes.")
     ] = False,
@@ -392,32 +367,36 @@ def describe(
         describe_named(name, set_ or [], as_json=as_json)
 
 
-@app.command(cls=PlainHelp)
+@app.command(cls=parameters.PlainHelp)
 def tune(
     configs: Annotated[
         list[Path],
         typer.Argument(
             metavar="CONFIG...",
             help="YAML configurations, or names of presets.",
-            autocompletion=configurations,
+            autocompletion=parameters.configurations,
         ),
     ],
-    trials: Annotated[int, typer.Option(metavar="N", parser=integer, help="Trials of every configuration.")],
-    output: Output = None,
-    set_: Overrides = None,
+    trials: Annotated[
+        int, typer.Option(metavar="N", parser=parameters.integer, help="Trials of every configuration.")
+    ],
+    output: parameters.Output = None,
+    set_: parameters.Overrides = None,
     space: Annotated[
         Path | None, typer.Option(metavar="FILE", help="YAML file of the settings that may be chosen.")
     ] = None,
     metric: Annotated[str | None, typer.Option(help="Column of comparison.csv to choose by.")] = None,
-    seed: Annotated[int, typer.Option(metavar="N", parser=integer, help="Seed of the choice.")] = 0,
-    resume: Resume = False,
-    quiet: Quiet = False,
+    seed: Annotated[
+        int, typer.Option(metavar="N", parser=parameters.integer, help="Seed of the choice.")
+    ] = 0,
+    resume: parameters.Resume = False,
+    quiet: parameters.Quiet = False,
 ) -> None:
     """Choose settings by trials on a validation part of the training ratings.
 
     The test ratings are not used. Every trial spends its privacy budget again.
     """
-    folder = output_folder(output, "tuning", resume, quiet)
+    folder = parameters.output_folder(output, "tuning", resume, quiet)
     with interrupts_explained(), progress_bar(quiet) as progress:
         tuned = simulation.tune(
             configs,
@@ -436,11 +415,11 @@ def tune(
         print_tuning(tuned, folder)
 
 
-app.add_typer(deploy, name="deploy")
-app.command(cls=PlainHelp)(device)
+app.add_typer(parameters.deploy, name="deploy")
+app.command(cls=parameters.PlainHelp)(parameters.device)
 
 
-@app.command(cls=PlainHelp)
+@app.command(cls=parameters.PlainHelp)
 def schema(
     comparison: Annotated[bool, typer.Option("--comparison", help="That of a comparison.")] = False,
 ) -> None:
@@ -454,7 +433,7 @@ def schema(
     typer.echo(json.dumps(values, indent=2))
 
 
-@app.command(cls=PlainHelp)
+@app.command(cls=parameters.PlainHelp)
 def fetch(
     dataset: Annotated[str, typer.Argument(metavar="DATASET", help="Kind of the data set.")],
     cache: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to keep it.")] = None,
@@ -471,13 +450,10 @@ def fetch(
 def listing(what: str) -> list[tuple[str, str]]:
     """Return names and descriptions.
 
-    Parameters
-    ----------
-    what : str
-        One of `LISTINGS`.
+    ``what``: one of `LISTINGS`.
     """
     if what == "presets":
-        from simulation.configuration.presets import preset_summary, presets
+        from simulation.configuration.strict_yaml import preset_summary, presets
 
         return [(name, preset_summary(path)) for name, path in sorted(presets().items())]
     from dprec.components import kind_of, summary_of

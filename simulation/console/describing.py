@@ -19,7 +19,7 @@ from simulation.analysis import description as descriptions
 from simulation.analysis.description import REQUIRED, ComponentDescription, Description, SettingLine
 from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, plural
 from simulation.configuration.loading import load
-from simulation.configuration.presets import find_configuration, preset_summary, presets
+from simulation.configuration.strict_yaml import find_configuration, preset_summary, presets
 from simulation.console.terminal import narrow_console
 from simulation.storage.files import write_files
 

@@ -14,7 +14,7 @@ from simulation.analysis.vocabulary import DASH, number
 from simulation.console.terminal import Column, fitted, print_lines, table_console, width_of
 
 if TYPE_CHECKING:
-    from simulation.comparison.differences import Difference, Gain
+    from simulation.comparison.tabulation import Difference, Gain
     from simulation.listing import Found
 
 

@@ -33,16 +33,15 @@ from simulation.analysis.sentences import answer_sentences
 from simulation.analysis.vocabulary import QUICK_IN_WORDS, main_metric, number
 from simulation.console.terminal import Column, Fitted, console, fitted, print_lines, table_console, width_of
 from simulation.storage.directories import AUDIT, REPORT, SUMMARY, TABLE
-from simulation.storage.tables import Row
-from simulation.tuning.trials import TABLE_OF_TRIALS
+from simulation.storage.files import Row
+from simulation.tuning.running import TABLE_OF_TRIALS
 
 if TYPE_CHECKING:
     from simulation.auditing import Audit, PresetAudit
     from simulation.comparison.running import ComparisonResult
-    from simulation.protocols.audited import Finding
+    from simulation.protocols.base import Finding
     from simulation.result import RunResult
-    from simulation.tuning.running import Tuned
-    from simulation.tuning.trials import Trial
+    from simulation.tuning.running import Trial, Tuned
 
 
 def results_table(summary: Mapping[str, Any], width: int | None = None) -> Fitted:
@@ -73,14 +72,9 @@ def comparison_tables(
 ) -> list[Fitted]:
     """Return one table per evaluation, with one line per protocol and epsilon.
 
-    Parameters
-    ----------
-    rows : sequence of dict
-        The lines of comparison.csv.
-    width : int, optional
-        Characters that there are; by default, enough.
-    marked : collection of tuple, optional
-        Protocols and budgets whose lines have an asterisk.
+    ``rows``: the lines of comparison.csv.
+    ``width``: characters that there are; by default, enough.
+    ``marked``: protocols and budgets whose lines have an asterisk.
     """
     return [_of_results(table, width, marked) for table in tables_of_comparison(rows)]
 
@@ -202,12 +196,8 @@ def projection_table(
 def print_tables(make: Callable[[int | None], Sequence[Fitted]], everything: str) -> None:
     """Print tables; on a terminal they fit, and what is left out is said.
 
-    Parameters
-    ----------
-    make : callable
-        Returns the tables for a width.
-    everything : str
-        Where all columns are.
+    ``make``: returns the tables for a width.
+    ``everything``: where all columns are.
     """
     width = width_of(console())
     tables = make(width)
@@ -252,10 +242,7 @@ def print_comparison(result: ComparisonResult, population: float | None) -> None
 def check_complete(result: ComparisonResult) -> None:
     """Refuse a comparison in which runs have failed.
 
-    Raises
-    ------
-    RunError
-        With the first reason, and how to go on.
+    Raises RunError with the first reason, and how to go on.
     """
     if result.failures:
         key, reason = next(iter(result.failures.items()))
@@ -286,26 +273,14 @@ def _where(folder: Path) -> str:
 
 
 def conclude(audit: Audit, folder: Path, *, as_json: bool, quiet: bool) -> None:
-    """Print an audit.
-
-    Raises
-    ------
-    RunError
-        When the promise is broken.
-    """
+    """Print an audit; raises RunError when the promise is broken."""
     _show_audit(lambda width: _audit_table(audit, width), audit.to_json, folder, as_json, quiet)
     if not audit.holds:
         raise RunError(audit.verdict)
 
 
 def conclude_presets(presets: Sequence[PresetAudit], folder: Path, *, as_json: bool, quiet: bool) -> None:
-    """Print the audits of all presets.
-
-    Raises
-    ------
-    RunError
-        When one of the promises is broken.
-    """
+    """Print the audits of all presets; raises RunError when one of the promises is broken."""
 
     def to_json() -> str:
         return json.dumps([preset.values() for preset in presets], indent=2) + "\n"

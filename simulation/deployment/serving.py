@@ -17,9 +17,8 @@ from threadpoolctl import threadpool_limits
 from dprec.errors import InputError, within
 from simulation.deployment.server_folder import Enrolled, ServerFolder, agreement_of
 from simulation.engine.grids import DeadlineGrid
-from simulation.protocols.declared import with_declared_losses
-from simulation.protocols.outcome import ServerOutcome
-from simulation.protocols.task import ServerTask
+from simulation.protocols.base import with_declared_losses
+from simulation.protocols.task import ServerOutcome, ServerTask
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import RunRecord, traffic_columns
 from simulation.storage.summarise import summarise_deployed

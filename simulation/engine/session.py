@@ -3,25 +3,33 @@
 Everything that depends on how Flower runs a simulation is here. The simulation runtime runs in its own
 thread, with a ServerApp that only lends its grid. The caller's thread talks to the nodes, so that one
 start of Ray can serve many runs and an exception stays in the run that caused it.
+
+Folders that last as long as the process that made them; those of a killed process, the next one deletes.
+
+Each folder holds a mark, a file that its owner keeps locked. The system releases the lock when the process
+ends, however it ends, so a folder whose mark can be locked has no owner left. Unlike a process id, a lock
+cannot be reused or come from another container.
+
+Everything that depends on how Flower runs a simulation is here. The simulation runtime runs in its own
+thread, with a ServerApp that only lends its grid. The caller's thread talks to the nodes, so that one
+start of Ray can serve many runs and an exception stays in the run that caused it.
 """
 
+import fcntl
 import logging
 import os
+import shutil
+import stat
+import tempfile
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Queue
-from typing import TypeVar
-
-os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
-os.environ.setdefault("FLWR_DISABLE_UPDATE_CHECK", "1")
-os.environ.setdefault("FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION", "1")
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+from typing import BinaryIO, TypeVar
 
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
@@ -45,11 +53,70 @@ from dprec.exchange import Setup
 from dprec.randomness import InstalledKeys
 from dprec.ratings import Ratings
 from simulation.configuration.models import SimulationOptions
-from simulation.engine.actor_pool import pool_of_at_most
 from simulation.engine.grids import LocalGrid, SupervisedGrid
-from simulation.engine.ray_cluster import TURN, connected_to_ray
-from simulation.engine.temporary import temporary_folder
+from simulation.engine.ray_cluster import TURN, connected_to_ray, pool_of_at_most
 from strategies.roster import Roster, identify
+
+PREFIX = "dprec-"
+MARK = ".owner"
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Make a folder that is deleted at the end; first delete those whose owner is gone.
+
+    Its name holds the id of this process, for people who look at the folders.
+    """
+    clear_abandoned()
+    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
+    with _marked(folder):
+        try:
+            yield folder
+        finally:
+            _delete(folder)
+
+
+def clear_abandoned() -> None:
+    """Delete the folders whose owner is gone; others may do so at the same time."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        # A problem with a folder that nobody needs must not stop a run.
+        with suppress(OSError):
+            if _is_own_folder(folder):
+                with (folder / MARK).open("rb") as mark:
+                    fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    _delete(folder)
+
+
+def _marked(folder: Path) -> BinaryIO:
+    """Mark a folder as owned by this process, for as long as the file that is returned is open."""
+    # Locked before it gets its name, so that a visible mark is always locked.
+    mark = (folder / f"{MARK}.new").open("wb")
+    fcntl.flock(mark, fcntl.LOCK_EX)
+    Path(mark.name).rename(folder / MARK)
+    return mark
+
+
+def _is_own_folder(folder: Path) -> bool:
+    status = folder.lstat()
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+
+
+def _delete(folder: Path) -> None:
+    """Delete a folder, its mark last, so that the next process can finish an interrupted deletion."""
+    for entry in folder.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        elif entry.name != MARK:
+            entry.unlink()
+    shutil.rmtree(folder)
+
+
+os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
+os.environ.setdefault("FLWR_DISABLE_UPDATE_CHECK", "1")
+os.environ.setdefault("FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION", "1")
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+
 
 _POLL_SECONDS = 0.05
 

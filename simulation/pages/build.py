@@ -28,11 +28,18 @@ from simulation.pages.figures.users import draw_summary
 from simulation.pages.page import table
 from simulation.pages.run_page import run_page
 from simulation.pages.single_file import in_one_file
-from simulation.storage.audits import PresetsRecord, parse_audit
-from simulation.storage.directories import AUDIT, CONFIG, FIGURES, REPORT, SINGLE_FILE, TABLE
-from simulation.storage.files import read_text, unusable, write_atomically
+from simulation.storage.directories import (
+    AUDIT,
+    CONFIG,
+    FIGURES,
+    REPORT,
+    SINGLE_FILE,
+    TABLE,
+    PresetsRecord,
+    parse_audit,
+)
+from simulation.storage.files import Row, read_text, unusable, write_atomically
 from simulation.storage.run_files import RunFiles, RunRecord, holds_comparison, read_run
-from simulation.storage.tables import Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

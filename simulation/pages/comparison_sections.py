@@ -21,8 +21,8 @@ from simulation.pages.page import Section, dashed, figures, paragraph
 from simulation.pages.words import label_of
 from simulation.storage.columns import read_rows
 from simulation.storage.directories import NOISE
+from simulation.storage.files import Columns
 from simulation.storage.run_files import bytes_per_user, read_device_channel
-from simulation.storage.tables import Columns
 
 
 def population_section(

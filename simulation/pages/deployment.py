@@ -11,8 +11,8 @@ from simulation.analysis.protocol_results import ProtocolResult, at_reference, r
 from simulation.analysis.vocabulary import size
 from simulation.pages.page import Section, paragraph, table
 from simulation.pages.words import label_of
+from simulation.storage.files import Columns
 from simulation.storage.run_files import RunFiles, network_bytes_per_user, read_traffic
-from simulation.storage.tables import Columns
 
 _NETWORK = (
     "“Network” is what a network would carry for the same messages in a deployment: HTTP, TLS, object trees, "

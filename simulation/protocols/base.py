@@ -1,25 +1,203 @@
-"""What a protocol is, and what it answers about itself: all that others ask of one is a method here."""
+"""What a protocol is, and what it answers about itself: all that others ask of one is a method here.
+
+Losses that a class from outside this distribution declares: nothing here follows from its code.
+
+A mechanism of one's own is a matrix, from which its loss follows whoever made it. A gradient report, an
+aggregation, a perturbation or a protocol of one's own sends what its code sends, and its loss is its word.
+"""
 
 from __future__ import annotations
 
 import json
+import typing
 from abc import abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self, TypeVar
 
-from dprec.accounting import DELTA, Guarantee, MatchedBudget, PrivacyBudget
-from dprec.components import Options, as_values, is_ours, option
-from dprec.errors import SettingError
-from dprec.exchange import Setup
+import numpy as np
+
+from dprec.accounting import DELTA, Guarantee, MatchedBudget, PrivacyAccountant, PrivacyBudget, PrivacyUnit
+from dprec.arrays import Floats, Ints
+from dprec.channel import Channel
+from dprec.completion import Observations
+from dprec.components import Options, as_values, is_ours, option, reference_of, user_defined_classes
+from dprec.crossdomain import RecommendationOptions, ReplacementOptions, SimilarityKind
+from dprec.errors import InputError, SettingError
+from dprec.exchange import Setup, XMapSetup
 from dprec.mechanisms import Mechanism
 from dprec.personalization import OrdinalProcess
-from dprec.ratings import Ratings
+from dprec.private_als import Aggregation, FactorizationOptions
+from dprec.ratings import Ratings, RatingScale
 from dprec.renamed import first_names
-from simulation.protocols.audited import Auditor, Finding, Promise
-from simulation.protocols.outcome import Outcome, ServerOutcome
-from simulation.protocols.sent import Example, Sent
-from simulation.protocols.task import Grid, ServerTask, Task
+from dprec.reports import ReportFamily
+from dprec.wire import ReportCodec
+from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Task
+
+ROUNDING = 1e-9
+"""Relative excess over a promise that adding up floating-point numbers may cause."""
+
+Complete = Callable[[Observations, int], Floats]
+"""From ratings and a seed to all entries of what a trusted server releases, shape (users * items,)."""
+
+Sample = Callable[[bool, int, int], Ints]
+"""From whether a user takes part, a number of trials and a seed to what is seen in each, as classes."""
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What the devices of a protocol promise."""
+
+    epsilon: float
+    """For everything that is sent over all rounds."""
+    unit: PrivacyUnit
+    """What two profiles may differ in."""
+    hides_rated_items: bool
+    """Whether it holds for which items are rated, too."""
+    delta: float = 0.0
+    """Probability beyond which it holds; 0 unless the budget is for composed draws."""
+
+    def loss(self, entries: int) -> float:
+        """Return the largest loss between two profiles that differ in so many entries.
+
+        A promise per user holds for any difference; one per rating or cell adds up.
+        """
+        return self.epsilon if self.unit == "user" else self.epsilon * entries
+
+    def unit_of(self, entries: int) -> PrivacyUnit:
+        """Return the unit in which a difference in so many entries is counted."""
+        return self.unit if entries == 1 else "user"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one of the tests of an audit measured."""
+
+    test: str
+    """What was compared, in words."""
+    unit: PrivacyUnit
+    """Unit of the promise."""
+    promised: float
+    """Largest epsilon that the configuration allows; 0 for reports that must not depend on each other."""
+    at_least: float
+    """Lower bound on the true epsilon; the loss itself if it is exact."""
+    charged: float | None
+    """Epsilon that the run's ledger charges; None if the ledger does not state it."""
+    exact: bool
+    """Whether the loss was computed from a matrix rather than bounded by samples."""
+    power: float
+    """Probability that a leak of twice the promise would have been detected, or noise that is reused."""
+
+    @property
+    def defect(self) -> str | None:
+        """What contradicts the promise, in words; None if nothing does."""
+        allowed = self.promised * (1 + ROUNDING)
+        if self.at_least > (allowed if self.exact else self.promised):
+            return f"epsilon is at least {self.at_least:.4g}"
+        if self.charged is not None and self.charged > allowed:
+            return f"the ledger charges {self.charged:.4g}"
+        if self.charged is not None and self.at_least > self.charged * (1 + ROUNDING):
+            return f"epsilon is at least {self.at_least:.4g}, and the ledger charges {self.charged:.4g}"
+        return None
+
+    @property
+    def holds(self) -> bool:
+        """Whether there is no evidence against the promise."""
+        return self.defect is None
+
+    @property
+    def strength(self) -> str:
+        """How strong the test was, in words."""
+        if self.exact:
+            return "exact"
+        leak = "a twofold leak" if self.promised else "noise that is reused"
+        return f"{leak} would be seen with probability {self.power:.2f} or more"
+
+
+class Auditor(typing.Protocol):
+    """What performs an audit: a protocol says which of its tests there are to do."""
+
+    def of_devices(self) -> Iterator[Finding]:
+        """Compare what the devices of people send whose profiles differ, in runs of the protocol."""
+
+    def of_releases(self, complete: Complete) -> Iterator[Finding]:
+        """Compare what a trusted server releases of two small data sets, many times."""
+
+    def of_samples(self, test: str, sample: Sample) -> Iterator[Finding]:
+        """Compare what is seen with a user and without, where a protocol knows the worst of users itself."""
+
+    def of_sums(
+        self,
+        factorization: FactorizationOptions,
+        aggregation: Aggregation,
+        multipliers: tuple[float, ...],
+        sensitivity: float,
+        accountant: Callable[[float], PrivacyAccountant],
+    ) -> Iterator[Finding]:
+        """Compare sums of contributions with noise; see `PrivateAlsProtocol` for the parameters."""
+
+    def of_outputs(
+        self,
+        setup: XMapSetup,
+        replacement: ReplacementOptions,
+        recommendation: RecommendationOptions,
+        similarity: SimilarityKind,
+    ) -> Iterator[Finding]:
+        """Compare replacements, and the neighbours and similarities of predictions; see `XMapProtocol`."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """The population and the user for whom reports are described."""
+
+    scale: RatingScale
+    users: int
+    items: int
+    """Sizes of the population and of the catalogue."""
+    ratings: int
+    """Ratings of the user, at least 1."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Users and items."""
+        return self.users, self.items
+
+
+@dataclass(frozen=True)
+class Sent:
+    """The reports of one device."""
+
+    reports: int
+    """Reports that a device sends, at most."""
+    symbols: int | None
+    """Size of the alphabet of one answer; None for a number in floating point."""
+    answers: int
+    """Answers in one report."""
+    bits: float
+    """Mean size of one report, before it is padded to whole bytes."""
+    epsilon: float | None
+    """Exact loss of one answer, in natural logarithms; None if it is not protected."""
+    per: PrivacyUnit
+    """What this loss is for."""
+
+
+def sent_through(channel: Channel, example: Example, *, protected: bool, reports: int = 1) -> Sent:
+    """Return reports on the rated items, each through a channel."""
+    return Sent(
+        reports=reports,
+        symbols=channel.symbols,
+        answers=example.ratings,
+        bits=ReportCodec(channel, example.items).expected_bits(example.ratings),
+        epsilon=channel.epsilon if protected else None,
+        per="rating",
+    )
+
+
+def sent_ratings(family: ReportFamily, example: Example) -> Sent:
+    """Return the one report of a family."""
+    size = family.size(example.ratings)
+    return Sent(1, size.symbols, size.answers, size.bits, size.epsilon, size.per)
+
 
 BASELINES = ("nothing-sent", "global-mean", "item-average", "sets-only")
 """Presets that a protocol has to beat to be worth any privacy or bytes; see `Protocol.baseline`."""
@@ -186,3 +364,59 @@ def _deploying(base: type[Protocol]) -> list[str]:
     """Return the kinds of ours, derived from a class, that deploy."""
     own = [base.kind] if is_ours(base) and not base.not_deployed else []
     return [*own, *(kind for each in base.__subclasses__() for kind in _deploying(each))]
+
+
+OutcomeT = TypeVar("OutcomeT", bound=ServerOutcome)
+
+
+def declaring(protocol: Protocol) -> tuple[type[Options], ...]:
+    """Return the classes from outside on whose word alone the losses of a protocol rest."""
+    own = dict.fromkeys([*user_defined_classes(protocol), *user_defined_classes(protocol.picked)])
+    return tuple(each for each in own if each.declares_loss())
+
+
+def guarantee_of(protocol: Protocol, shape: tuple[int, int]) -> Guarantee:
+    """Return what a protocol promises, which is declared if it rests on code from outside."""
+    return _as_declared(protocol.guarantee(shape), declaring(protocol))
+
+
+def with_declared_losses(outcome: OutcomeT, protocol: Protocol) -> OutcomeT:
+    """Return an outcome whose accountant holds what is proved: losses only declared stand as claims."""
+    own = declaring(protocol)
+    if type(protocol) in own:
+        _check_charged(outcome, protocol)
+    guarantee = _as_declared(outcome.guarantee, own)
+    if guarantee.status != "declared":
+        return outcome
+    return replace(
+        outcome,
+        guarantee=guarantee,
+        accountant=outcome.accountant.declared(),
+    )
+
+
+def _as_declared(guarantee: Guarantee, own: tuple[type[Options], ...]) -> Guarantee:
+    if guarantee.status == "none" or not own:
+        return guarantee
+    names = " and ".join(map(reference_of, own))
+    reason = (
+        f"the loss, what is hidden and who is trusted are the word of {names}, and nothing here follows from "
+        "its code. dprec audit measures what is sent."
+    )
+    notes = tuple(f"By the word of {names}: {note}" for note in guarantee.notes)
+    return replace(guarantee, status="declared", reason=reason, notes=notes)
+
+
+def _check_charged(outcome: ServerOutcome, protocol: Protocol) -> None:
+    """Refuse a ledger in which what was sent costs nothing; only which items are rated can cost nothing."""
+    if not protocol.picked.setup().sends_values:
+        return
+    proved = outcome.accountant
+    claimed = proved if proved.claimed is None else proved.claimed
+    charged = np.maximum(proved.get_epsilon(), claimed.get_epsilon()) > 0
+    free = (outcome.traffic.uplink_message > 0) & ~charged
+    if free.any():
+        size = int(outcome.traffic.uplink_message[free].sum())
+        found = f"{size:,} bytes from {int(free.sum()):,} users, for which its privacy ledger charges nothing"
+        accepted = "a charge to everybody who sends: infinite where nothing is protected"
+        raise InputError(reference_of(type(protocol)), found, accepted)

@@ -10,31 +10,21 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
+from dprec import mechanisms
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyBudget
 from dprec.arrays import AnyInts, Floats
 from dprec.completion import Calibrated
 from dprec.components import option
 from dprec.errors import SettingError
 from dprec.exchange import Setup
-from dprec.mechanisms import (
-    BitsAndCounts,
-    FisherOptimal,
-    HiddenThreshold,
-    Mechanism,
-    ResidualBits,
-    ThresholdBit,
-    UserLevelBit,
-)
 from dprec.mechanisms.fisher_optimal import information
 from dprec.observations import EmbeddingRelease
 from dprec.ordinal import level_shares
 from dprec.ratings import Ratings, RatingScale
-from simulation.protocols.accounting import budget_at
-from simulation.protocols.base import Protocol
+from simulation.protocols.base import Example, Protocol, Sent
 from simulation.protocols.one_shot import OneShotProtocol
-from simulation.protocols.outcome import Outcome
-from simulation.protocols.sent import Example, Sent
-from simulation.protocols.task import Grid, Task
+from simulation.protocols.sharing import budget_at
+from simulation.protocols.task import Grid, Outcome, Task
 
 PUBLIC: Literal["netflix"] = "netflix"
 """The public shares of the levels, of five stars."""
@@ -84,19 +74,19 @@ class Sizes:
         per_item = np.bincount(train.items, minlength=train.n_items)
         return cls(_of_a_rating(train.counts), _of_a_rating(per_item), train.scale)
 
-    def information(self, mechanism: Mechanism, epsilon: float) -> float:
+    def information(self, mechanism: mechanisms.Mechanism, epsilon: float) -> float:
         """Return what a symbol tells about a latent rating; levels without public shares count equally."""
         shares = level_shares(PUBLIC if self.scale.levels == _STARS else None, self.scale.levels)
         columns = mechanism.channel(self.scale, epsilon).probabilities
         return float(information(columns, shares, _LATENT_VARIANCE).sum())
 
-    def error_of_symbols(self, mechanism: Mechanism, epsilon: float) -> float:
+    def error_of_symbols(self, mechanism: mechanisms.Mechanism, epsilon: float) -> float:
         """Return the variance that is left when every rating is reported by a symbol."""
         return self._error(self.information(mechanism, epsilon), np.zeros_like(self.of_users))
 
-    def error_of_counts(self, mechanism: BitsAndCounts, epsilon: float) -> float:
+    def error_of_counts(self, mechanism: mechanisms.BitsAndCounts, epsilon: float) -> float:
         """Return the variance that is left by bits about some ratings and counts of the others."""
-        bit = ThresholdBit(threshold=mechanism.threshold)
+        bit = mechanisms.ThresholdBit(threshold=mechanism.threshold)
         counted = (1 - mechanism.bits) * self.of_users / mechanism.groups
         noise = 2 * np.exp(-epsilon) / np.expm1(-epsilon) ** 2
         moved = counted**2 * self.information(bit, _NO_NOISE) * _COUNTED_VARIANCE
@@ -162,30 +152,34 @@ class BestProtocol(Protocol):
         return suited
 
     @property
-    def mechanism(self) -> Mechanism:
+    def mechanism(self) -> mechanisms.Mechanism:
         """The mechanism that is picked."""
         if self.item_set == "hidden":
-            return UserLevelBit() if self.privacy.per == "user" else HiddenThreshold()
+            return mechanisms.UserLevelBit() if self.privacy.per == "user" else mechanisms.HiddenThreshold()
         if self.privacy.per == "user":
-            return ResidualBits()
+            return mechanisms.ResidualBits()
         symbols = self._symbols()
-        return BitsAndCounts() if self._counts_are_better(symbols) else symbols
+        return mechanisms.BitsAndCounts() if self._counts_are_better(symbols) else symbols
 
-    def _symbols(self) -> Mechanism:
+    def _symbols(self) -> mechanisms.Mechanism:
         """Return the most informative symbols, or a bit if it tells more where no shares are public."""
-        symbols, bit, epsilon = FisherOptimal(histogram=PUBLIC), ThresholdBit(), self.privacy.epsilon
+        symbols, bit, epsilon = (
+            mechanisms.FisherOptimal(histogram=PUBLIC),
+            mechanisms.ThresholdBit(),
+            self.privacy.epsilon,
+        )
         if self._sizes is None:
             return symbols
         told = self._sizes.information(symbols, epsilon)
         return bit if self._sizes.information(bit, epsilon) > _MORE * told else symbols
 
-    def _counts_are_better(self, symbols: Mechanism) -> bool:
+    def _counts_are_better(self, symbols: mechanisms.Mechanism) -> bool:
         epsilon = self.privacy.epsilon
         if epsilon <= COUNTS_UP_TO[self.predicts]:
             return True
         if self._sizes is None or self.predicts == "device":
             return False  # a device knows its user's level
-        counts = self._sizes.error_of_counts(BitsAndCounts(), epsilon)
+        counts = self._sizes.error_of_counts(mechanisms.BitsAndCounts(), epsilon)
         return counts < self._sizes.error_of_symbols(symbols, epsilon)
 
     @property

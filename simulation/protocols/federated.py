@@ -12,15 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from dprec.accounting import (
-    Adjacency,
-    Guarantee,
-    MatchedBudget,
-    NoisySum,
-    PrivacyBudget,
-    gaussian_epsilon,
-    largest_mu,
-)
+from dprec import accounting
 from dprec.arrays import Floats, Ints
 from dprec.completion import Profiles
 from dprec.components import naming, option
@@ -30,16 +22,13 @@ from dprec.federated import STEPS, Parameters, UpdateCode, code_of
 from dprec.predictions import Predict
 from dprec.randomness import ReleaseDraws, generator
 from dprec.ratings import Ratings, RatingScale
-from simulation.protocols.accounting import budget_at, check_unit, notes_on_failures
-from simulation.protocols.audited import Auditor, Finding
-from simulation.protocols.base import Protocol
+from simulation.protocols.base import Auditor, Example, Finding, Protocol, Sent
 from simulation.protocols.components import AnyModel
-from simulation.protocols.outcome import Outcome, ServerOutcome
-from simulation.protocols.sent import Example, Sent
-from simulation.protocols.task import Grid, ServerTask, Sizes, Task
+from simulation.protocols.sharing import budget_at, check_unit, notes_on_failures
+from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
 
 if TYPE_CHECKING:
-    from strategies.federated import FederatedRounds
+    from strategies.iterative import FederatedRounds
 
 LARGEST_DEVIATION = 1e4
 """Largest noise, in clips: with it, a noisy number fits into 32 bits, and sums of a billion into 64."""
@@ -62,7 +51,7 @@ class FederatedProtocol(Protocol):
     not_deployed: ClassVar[str] = "whose model is code that devices which stand by themselves do not have"
     mechanism_name: ClassVar[str] = "clipped-updates"
     completion_name: ClassVar[str] = "federated-model"
-    privacy: PrivacyBudget | None = option(
+    privacy: accounting.PrivacyBudget | None = option(
         "What is promised for all rounds together, per user and by composition.", None
     )
     model: AnyModel = option("What devices compute, how the server learns, how predictions follow.")
@@ -89,7 +78,7 @@ class FederatedProtocol(Protocol):
         return 2.0 if self._compares == "replace-one" else 1.0
 
     @property
-    def _compares(self) -> Adjacency:
+    def _compares(self) -> accounting.Adjacency:
         """What epsilon compares: who takes part is known of everybody, if devices add the noise."""
         return "replace-one" if self.trust == "local" else self.adjacency
 
@@ -98,10 +87,10 @@ class FederatedProtocol(Protocol):
         """Noise of each round, in clips; 0 without a budget. The rounds have even shares of the budget."""
         if self.privacy is None:
             return 0.0
-        mu = largest_mu(self.privacy.epsilon, self.privacy.delta)
+        mu = accounting.largest_mu(self.privacy.epsilon, self.privacy.delta)
         return _MARGIN * self.sensitivity * float(np.sqrt(self.rounds)) / mu
 
-    def at_budget(self, budget: MatchedBudget) -> Self:
+    def at_budget(self, budget: accounting.MatchedBudget) -> Self:
         """Return the protocol at a budget; a promise per user holds per rating as well."""
         return replace(self, privacy=replace(budget_at(self.privacy, budget, "user"), composition="pld"))
 
@@ -166,7 +155,7 @@ class FederatedProtocol(Protocol):
 
     def serve(self, grid: Grid, task: ServerTask, evaluate: Evaluate | None = None) -> FederatedRounds:
         """Run the rounds and deliver the result; ``evaluate`` is what only a simulation can do."""
-        from strategies.federated import FederatedRounds
+        from strategies.iterative import FederatedRounds
 
         strategy = FederatedRounds(
             model=self.model,
@@ -220,9 +209,9 @@ class FederatedProtocol(Protocol):
         }
 
     @property
-    def _noisy_sum(self) -> NoisySum | None:
+    def _noisy_sum(self) -> accounting.NoisySum | None:
         """What a round costs; None without noise."""
-        return NoisySum(_MARGIN / self.deviation) if self.private else None
+        return accounting.NoisySum(_MARGIN / self.deviation) if self.private else None
 
     def sent(self, example: Example) -> Sent:
         """Return the updates, one in each round, all of one size."""
@@ -231,14 +220,18 @@ class FederatedProtocol(Protocol):
         bits = 8.0 * code.report_bytes
         return Sent(reports=self.rounds, symbols=None, answers=code.size, bits=bits, epsilon=None, per="user")
 
-    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
+    def guarantee(self, shape: tuple[int, int]) -> accounting.Guarantee:
         """Promise the composed loss of all rounds, if there is a budget."""
         if self.privacy is None:
-            return Guarantee("none", "central", False, "the updates are sent, and added up, without noise.")
+            return accounting.Guarantee(
+                "none", "central", False, "the updates are sent, and added up, without noise."
+            )
         epsilon, delta = self.privacy.epsilon, self.privacy.delta
         compared = "Epsilon compares any two profiles of a user."
         if self.sensitivity == 1:
-            twice = gaussian_epsilon(2 * _MARGIN * float(np.sqrt(self.rounds)) / self.deviation, delta)
+            twice = accounting.gaussian_epsilon(
+                2 * _MARGIN * float(np.sqrt(self.rounds)) / self.deviation, delta
+            )
             compared = (
                 f"Epsilon compares a user's profile with none; between any two profiles it is {twice:.4g}."
             )
@@ -252,7 +245,7 @@ class FederatedProtocol(Protocol):
             "rounded to the steps of an update."
         )
         trust: Literal["local", "central"] = "local" if self.trust == "local" else "central"
-        return Guarantee("proved", trust, True, reason, (promised,))
+        return accounting.Guarantee("proved", trust, True, reason, (promised,))
 
 
 def _check_shapes(method: str, found: Sequence[Floats], expected: Sequence[tuple[int, ...]]) -> None:

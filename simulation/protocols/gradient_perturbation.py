@@ -3,12 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
-from dprec.accounting import (
-    LARGEST_CELL_EPSILON,
-    Guarantee,
-    MatchedBudget,
-    PrivacyBudget,
-)
+from dprec import accounting
 from dprec.channel import Channel
 from dprec.completion import OneBit, cold_notes
 from dprec.components import option
@@ -17,17 +12,9 @@ from dprec.exchange import GradientPerturbationSetup
 from dprec.randomness import even_share
 from dprec.ratings import Ratings
 from dprec.wire import ReportCodec
-from simulation.protocols.accounting import (
-    EXACT_CHANNEL,
-    budget_at,
-    check_unit,
-    notes_on_failures,
-)
-from simulation.protocols.base import Protocol
-from simulation.protocols.delivery import DELIVERY, TopN
-from simulation.protocols.outcome import Outcome
-from simulation.protocols.sent import Example, Sent, sent_through
-from simulation.protocols.task import Grid, Task
+from simulation.protocols import sharing
+from simulation.protocols.base import Example, Protocol, Sent, sent_through
+from simulation.protocols.task import Grid, Outcome, Task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +25,7 @@ class GradientPerturbationProtocol(Protocol):
     papers: ClassVar[tuple[str, ...]] = ("li2021",)
     private: ClassVar[bool] = True
     mechanism_name: ClassVar[str] = "gradient-perturbation"
-    privacy: PrivacyBudget = option("What is promised for all rounds together, per rating.")
+    privacy: accounting.PrivacyBudget = option("What is promised for all rounds together, per rating.")
     completion: OneBit = option("The model; the rounds do not use the settings of its solver.", OneBit())
     rounds: int = option(
         "Number of rounds K; each spends 1/K of the budget. The paper leaves K open, but takes spectral step "
@@ -64,11 +51,11 @@ class GradientPerturbationProtocol(Protocol):
         gt=0,
         le=1e9,
     )
-    delivery: TopN | None = option(DELIVERY, TopN())
+    delivery: sharing.TopN | None = option(sharing.DELIVERY, sharing.TopN())
 
-    def at_budget(self, budget: MatchedBudget) -> Self:
+    def at_budget(self, budget: accounting.MatchedBudget) -> Self:
         """Return the protocol at a budget; `check` refuses a budget per user."""
-        return replace(self, privacy=budget_at(self.privacy, budget, budget.unit))
+        return replace(self, privacy=sharing.budget_at(self.privacy, budget, budget.unit))
 
     @property
     def completion_name(self) -> str:
@@ -89,10 +76,12 @@ class GradientPerturbationProtocol(Protocol):
         with within("completion"):
             self.completion.check_scale(train.scale)
             self.completion.check((train.n_users, train.n_items))
-        check_unit(self.privacy, "rating", "the noise is calibrated to one sign")
+        sharing.check_unit(self.privacy, "rating", "the noise is calibrated to one sign")
         shares = f"{self.privacy.epsilon:g} in {self.rounds} rounds"
-        if self.epsilon_per_round > LARGEST_CELL_EPSILON:
-            raise SettingError("privacy.epsilon", shares, f"at most {LARGEST_CELL_EPSILON:g} per round")
+        if self.epsilon_per_round > accounting.LARGEST_CELL_EPSILON:
+            raise SettingError(
+                "privacy.epsilon", shares, f"at most {accounting.LARGEST_CELL_EPSILON:g} per round"
+            )
         try:
             channel = self._channel()
         except ValueError:
@@ -151,7 +140,8 @@ class GradientPerturbationProtocol(Protocol):
             accountant=strategy.accountant,
             guarantee=self.guarantee(strategy.shape),
             rounds=tuple(strategy.records),
-            notes=cold_notes(*strategy.observed, strategy.shape) + notes_on_failures(strategy.records),
+            notes=cold_notes(*strategy.observed, strategy.shape)
+            + sharing.notes_on_failures(strategy.records),
             diagnostics={"tau": self.completion.radius(strategy.shape), "rounds": self.rounds},
             hidden=strategy.matrix.hidden,
         )
@@ -163,13 +153,13 @@ class GradientPerturbationProtocol(Protocol):
     def _channel(self) -> Channel:
         return self.setup().channel
 
-    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
+    def guarantee(self, shape: tuple[int, int]) -> accounting.Guarantee:
         """Promise the loss of the channel, once for each round."""
-        return Guarantee(
+        return accounting.Guarantee(
             status="proved",
             trust="local",
             hides_rated_items=False,
-            reason=f"{EXACT_CHANNEL}, and the rounds add up.",
+            reason=f"{sharing.EXACT_CHANNEL}, and the rounds add up.",
             notes=(
                 f"Epsilon holds per rating over all rounds, {self.epsilon_per_round:.4g} in each, against "
                 "any server; which items a user rated is not hidden.",

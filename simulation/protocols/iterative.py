@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from dprec.accounting import (
-    Guarantee,
-    MatchedBudget,
-    PrivacyAccountant,
-    PrivacyBudget,
-    dominating_channel,
-)
+from dprec import accounting
 from dprec.arrays import AnyInts, Bools, Floats, offsets, segments
 from dprec.channel import Channel
 from dprec.completion import Profiles, StepOptions, check_rank, inner_products, solve_user_factors
@@ -26,12 +20,10 @@ from dprec.predictions import Predict
 from dprec.randomness import uniforms, words
 from dprec.ratings import Ratings
 from dprec.wire import BroadcastOptions
-from simulation.protocols.accounting import budget_at, check_unit, notes_on_failures
-from simulation.protocols.base import Protocol
+from simulation.protocols.base import Example, Protocol, Sent
 from simulation.protocols.components import AnyGradient
-from simulation.protocols.outcome import Outcome, ServerOutcome
-from simulation.protocols.sent import Example, Sent
-from simulation.protocols.task import Grid, ServerTask, Sizes, Task
+from simulation.protocols.sharing import budget_at, check_unit, notes_on_failures
+from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
 from strategies.participation import SamplingOptions
 
 if TYPE_CHECKING:
@@ -96,7 +88,9 @@ class IterativeProtocol(Protocol):
     papers: ClassVar[tuple[str, ...]] = ("shin2018", "minto2021")
     learns_parameters: ClassVar[bool] = True
     completion_name: ClassVar[str] = "federated-factorization"
-    privacy: PrivacyBudget | None = option("What is promised for all rounds together, per user.", None)
+    privacy: accounting.PrivacyBudget | None = option(
+        "What is promised for all rounds together, per user.", None
+    )
     gradient: AnyGradient = option("What a device reports about its gradient.")
     rounds: int = option("Largest number of rounds.", ge=1)
     rank: int = option("Number of factors.", 5, ge=1)
@@ -115,7 +109,7 @@ class IterativeProtocol(Protocol):
         """Whether the reports are protected."""
         return self.gradient.private
 
-    def at_budget(self, budget: MatchedBudget) -> Self:
+    def at_budget(self, budget: accounting.MatchedBudget) -> Self:
         """Return the protocol at a budget; a promise per user holds per rating as well."""
         return replace(self, privacy=budget_at(self.privacy, budget, "user"))
 
@@ -131,7 +125,7 @@ class IterativeProtocol(Protocol):
 
     def _channel_at(self, epsilon: float) -> Channel:
         """Return a channel that is no more private than a report at a budget."""
-        return dominating_channel(self.gradient.exact_epsilon(epsilon))
+        return accounting.dominating_channel(self.gradient.exact_epsilon(epsilon))
 
     def check(self, train: Sizes) -> None:
         """Refuse a budget, gradient, sampling and catalogue that do not fit together."""
@@ -275,14 +269,14 @@ class IterativeProtocol(Protocol):
             per="user",
         )
 
-    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
+    def guarantee(self, shape: tuple[int, int]) -> accounting.Guarantee:
         """Promise the loss of a bit, once for each round, if there is a budget."""
         if self.privacy is None:
             why = "gradients at the rated items let the server compute the ratings."
-            return Guarantee("none", "central", False, why)
+            return accounting.Guarantee("none", "central", False, why)
         composed = self.privacy.composition == "pld"
         together = f"compose, beyond a probability of {self.privacy.delta:g}" if composed else "add up"
-        return Guarantee(
+        return accounting.Guarantee(
             status="proved",
             trust="local",
             hides_rated_items=self.gradient.hides_rated_items,
@@ -331,7 +325,7 @@ class EvaluatedRounds(BetweenRounds):
         """Return the state before the first round, or after the last one of an interrupted run."""
         from clients.population import HeldFactors
 
-        state = replace(state, accountant=PrivacyAccountant(self.fit.counts > 0))
+        state = replace(state, accountant=accounting.PrivacyAccountant(self.fit.counts > 0))
         if self.task.checkpoints is not None:
             state = self.task.checkpoints.load(state)
         if state.broadcast is not None:

@@ -21,14 +21,11 @@ from dprec.personalization import Devices, OrdinalProcess, TableOptions, broadca
 from dprec.predictions import PredictRows
 from dprec.reports import ReportFamily, Wanted
 from dprec.wire import ItemTable
-from simulation.protocols.accounting import EXACT_CHANNEL, check_private, mechanism_budget, notes_on_failures
-from simulation.protocols.base import Protocol
+from simulation.protocols import sharing
+from simulation.protocols.base import Example, Protocol, Sent, sent_ratings
 from simulation.protocols.components import AnyCompletion, AnyMechanism
-from simulation.protocols.delivery import DELIVERY, NOT_DELIVERED, TopN
-from simulation.protocols.outcome import Outcome, ServerOutcome
-from simulation.protocols.sent import Example, Sent, sent_ratings
 from simulation.protocols.shuffler import Shuffler, notes_on_ratings
-from simulation.protocols.task import Grid, ServerTask, Sizes, Task
+from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
 from strategies.participation import RoundRecord
 
 if TYPE_CHECKING:
@@ -118,7 +115,7 @@ class AfterReports:
         if follow_up is None:
             return cls(collected.observations)
         further = FollowUpCollection(follow_up, task.group).collect(grid, task.roster, collected)
-        notes = notes_on_failures([further.record], follow_up.answers_called)
+        notes = sharing.notes_on_failures([further.record], follow_up.answers_called)
         return cls(further.observations, further.asked, (further.record,), notes)
 
 
@@ -152,7 +149,7 @@ class ServedReports:
         accountant = self.family.accountant(counts, sent, self.after.asked)
         if embedding_release.epsilon is not None:
             accountant.step(1, sent, 0.0, embedding_release.epsilon, embedding_release.released)
-        notes = self.completed.notes + notes_on_failures([self.record]) + self.after.notes
+        notes = self.completed.notes + sharing.notes_on_failures([self.record]) + self.after.notes
         notes += notes_on_catalogue(self.completed.public_data)
         return {
             "traffic": self.collected.traffic,
@@ -186,7 +183,7 @@ class OneShotProtocol(Protocol):
     item_embeddings: EmbeddingRelease = option(
         "What devices that predict are sent of everybody's item sets.", EmbeddingRelease()
     )
-    delivery: TopN | None = option(DELIVERY, TopN())
+    delivery: sharing.TopN | None = option(sharing.DELIVERY, sharing.TopN())
     max_symbols: int = option(
         "Most symbols, users times items, for a mechanism that reports every item.",
         2_000_000_000,
@@ -205,7 +202,7 @@ class OneShotProtocol(Protocol):
 
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; if the item set is hidden, per rating means per cell."""
-        return replace(self, privacy=mechanism_budget(self.mechanism, self.privacy, budget))
+        return replace(self, privacy=sharing.mechanism_budget(self.mechanism, self.privacy, budget))
 
     @property
     def mechanism_name(self) -> str:
@@ -276,7 +273,7 @@ class OneShotProtocol(Protocol):
 
     def audited(self) -> Self:
         """Return the protocol without a costly completion; see `Protocol.audited`."""
-        check_private(self.mechanism)
+        sharing.check_private(self.mechanism)
         return replace(
             self, completion=ItemAverage(), delivery=None, shuffler=None, item_embeddings=EmbeddingRelease()
         )
@@ -355,7 +352,7 @@ class OneShotProtocol(Protocol):
             facts["accountant"] = facts["accountant"].shuffled(hidden)
             facts["notes"] += notes_on_ratings(facts["accountant"], held.family, self.delta)
             if held.sent_table is None:
-                facts["notes"] += (NOT_DELIVERED,)
+                facts["notes"] += (sharing.NOT_DELIVERED,)
         return Outcome(
             predict=predict,
             predict_rows=rows,
@@ -407,7 +404,7 @@ class OneShotProtocol(Protocol):
         if self.privacy is None and sends:
             return Guarantee("none", "central", False, "the server receives the true ratings.")
         if reports.hides_items:
-            return Guarantee("proved", "local", True, f"{EXACT_CHANNEL}.", notes=(reports.on_items,))
+            return Guarantee("proved", "local", True, f"{sharing.EXACT_CHANNEL}.", notes=(reports.on_items,))
         seen = [reports.on_items]
         if on_device or reads_sets:
             seen.append(note_on_reading(on_device=on_device, sends_values=sends))
@@ -418,4 +415,4 @@ class OneShotProtocol(Protocol):
             why = "devices send which items were rated, and nothing that depends on how."
             return Guarantee("proved", "local", False, why, notes=tuple(seen))
         seen += reports.further_notes
-        return Guarantee("proved", "local", False, f"{EXACT_CHANNEL}.", notes=tuple(seen))
+        return Guarantee("proved", "local", False, f"{sharing.EXACT_CHANNEL}.", notes=tuple(seen))

@@ -15,17 +15,14 @@ from dprec.errors import RunError, SettingError, within
 from dprec.exchange import PrivateAlsSetup
 from dprec.private_als import FactorizationOptions, ItemModel, TrustedAggregation, with_level
 from dprec.ratings import Ratings
-from simulation.protocols.accounting import budget_at, check_unit, notes_on_failures
-from simulation.protocols.audited import Auditor, Finding
-from simulation.protocols.base import Protocol
+from simulation.protocols.base import Auditor, Example, Finding, Protocol, Sent
 from simulation.protocols.components import AnyAggregation
 from simulation.protocols.iterative import OwnFactors
-from simulation.protocols.outcome import Outcome, ServerOutcome
-from simulation.protocols.sent import Example, Sent
-from simulation.protocols.task import Grid, ServerTask, Sizes, Task
+from simulation.protocols.sharing import budget_at, check_unit, notes_on_failures
+from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
 
 if TYPE_CHECKING:
-    from strategies.private_als import PrivateAls
+    from strategies.iterative import PrivateAls
 
 LARGEST_MULTIPLIER = 1e6
 """Largest noise of a release: with it, the sums of 50 million users stay within 64 bits."""
@@ -139,7 +136,7 @@ class PrivateAlsProtocol(Protocol):
     def serve(self, grid: Grid, task: ServerTask, evaluate: Evaluate | None = None) -> PrivateAls:
         """Run the rounds and deliver the result; ``evaluate`` knows the accuracy in a simulation."""
         from dprec.private_als import ItemLearner
-        from strategies.private_als import PrivateAls
+        from strategies.iterative import PrivateAls
 
         strategy = PrivateAls(
             learner=ItemLearner(self.factorization, task.scale, task.n_items, task.server_seed),

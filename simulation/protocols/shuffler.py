@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from dprec.accounting import (
-    Guarantee,
-    PrivacyAccountant,
-    PrivacyBudget,
-    ShuffledProfiles,
-    ShuffledReports,
-    with_the_same_items,
-)
+from dprec import accounting
 from dprec.arrays import Floats, Ints, offsets
 from dprec.completion import Completion, ItemAverage, ItemBiases
 from dprec.components import Options, option
@@ -85,7 +78,7 @@ class Shuffler(Options):
         """Whether users say apart from their reports which items they rated."""
         return self.unlinks and self.item_sets == "linked"
 
-    def guaranteed(self, local: Guarantee) -> Guarantee:
+    def guaranteed(self, local: accounting.Guarantee) -> accounting.Guarantee:
         """Return what is promised, given what would be without a shuffler."""
         about_sets = local.notes if self.says_sets or not self.unlinks else (_SETS_UNSENT,)
         about_links = _UNLINKED if self.unlinks else _LINKED
@@ -93,7 +86,11 @@ class Shuffler(Options):
         return replace(local, trust="shuffle", notes=(_ALONE, about_links, *about_sets), unlinked=unlinked)
 
     def check(
-        self, mechanism: Mechanism, privacy: PrivacyBudget | None, completion: Completion, on_device: bool
+        self,
+        mechanism: Mechanism,
+        privacy: accounting.PrivacyBudget | None,
+        completion: Completion,
+        on_device: bool,
     ) -> None:
         """Refuse what no shuffler makes more private, or what needs each user's reports together."""
         name = mechanism.kind
@@ -107,7 +104,7 @@ class Shuffler(Options):
             self._check_unlinked(mechanism, privacy, completion, on_device)
 
     def _check_unlinked(
-        self, mechanism: Mechanism, privacy: PrivacyBudget, completion: Completion, on_device: bool
+        self, mechanism: Mechanism, privacy: accounting.PrivacyBudget, completion: Completion, on_device: bool
     ) -> None:
         """Refuse what needs to know which reports are of one user; see `check`."""
         name = mechanism.kind
@@ -133,22 +130,22 @@ class Shuffler(Options):
 
     def shuffled(
         self, family: ReportFamily, collected: Collected, losses: Floats
-    ) -> ShuffledReports | ShuffledProfiles:
+    ) -> accounting.ShuffledReports | accounting.ShuffledProfiles:
         """Return the accepted reports with those that they are hidden among."""
         observed = collected.observations
         n_users, n_items = observed.shape
         if self.unlinks:
             raters = np.bincount(observed.items, minlength=n_items)
             mixed = self._hiding(raters)[observed.items]
-            return ShuffledReports(family.channel(1), observed.users, mixed, n_users)
+            return accounting.ShuffledReports(family.channel(1), observed.users, mixed, n_users)
         accepted = collected.accepted
         if family.hides_items:
             alike = np.full(n_users, np.count_nonzero(accepted))
         else:
             shown = np.bincount(observed.users, minlength=n_users)
             alike = np.zeros(n_users, dtype=np.int64)
-            alike[accepted] = with_the_same_items(shown[accepted], observed.items)
-        return ShuffledProfiles(losses, np.where(accepted, self._hiding(alike), 0))
+            alike[accepted] = accounting.with_the_same_items(shown[accepted], observed.items)
+        return accounting.ShuffledProfiles(losses, np.where(accepted, self._hiding(alike), 0))
 
     def _hiding(self, messages: Ints) -> Ints:
         """Return how many of so many messages hide one of them, itself included; none of none."""
@@ -187,7 +184,9 @@ class Shuffler(Options):
         return {name: after[name] - before[name] for name in after}
 
 
-def notes_on_ratings(accountant: PrivacyAccountant, family: ReportFamily, delta: float) -> tuple[str, ...]:
+def notes_on_ratings(
+    accountant: accounting.PrivacyAccountant, family: ReportFamily, delta: float
+) -> tuple[str, ...]:
     """Say what a rating loses among the reports on its item, if they are messages of their own."""
     losses = accountant.per_report(delta)
     if losses is None or not losses.size:

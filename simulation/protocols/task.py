@@ -1,25 +1,29 @@
-"""What a protocol is given: what a server knows; in a simulation, also the ratings and callbacks."""
+"""What a protocol is given, and what it produces: predictions, and their cost in bytes and privacy."""
 
 from __future__ import annotations
 
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from dprec.accounting import Guarantee, PrivacyAccountant
 from dprec.catalogue import Catalogue
-from dprec.predictions import Predict
+from dprec.predictions import Predict, PredictRows
 from dprec.progress import Progress
 from dprec.ratings import Ratings, RatingScale
+from dprec.reports import DeviceChannel
+from dprec.wire import TrafficLedger
+from strategies.participation import RoundRecord
 
 if TYPE_CHECKING:
     import flwr.serverapp
 
     from clients.population import HeldFactors
     from strategies.iterative import State
-    from strategies.participation import RoundRecord
     from strategies.roster import Roster
 
+if TYPE_CHECKING:
     Grid: TypeAlias = flwr.serverapp.Grid
 else:
     # Commands that run nothing do not wait for Flower.
@@ -108,3 +112,53 @@ class Task(ServerTask):
     def for_server(self) -> ServerTask:
         """Return what the server knows of it."""
         return ServerTask(**{field.name: getattr(self, field.name) for field in fields(ServerTask)})
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ServerOutcome:
+    """What a server knows of a protocol that has ended."""
+
+    traffic: TrafficLedger
+    accountant: PrivacyAccountant
+    """What was released about the users, and what is proved of their losses."""
+    guarantee: Guarantee
+    rounds: tuple[RoundRecord, ...]
+    """Empty where nothing is sent."""
+    channel: DeviceChannel | None = None
+    """The channel that the devices applied to their ratings; None if it adds no noise."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the figures must know."""
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+    """What the completion learned; JSON values only."""
+    distance: dict[str, float | None] = field(default_factory=dict)
+    """Root mean square difference between the reports and the ratings, and a bound on it, if a paper gives
+    one.
+    """
+    seconds: float = 0.0
+    """How long the protocol took in this process, measured by the caller."""
+
+    @property
+    def clients_seconds(self) -> float:
+        """Seconds of the rounds, in which the devices work, including rounds before an interruption."""
+        return sum(record.seconds for record in self.rounds)
+
+    @property
+    def server_seconds(self) -> float:
+        """Seconds outside the rounds; 0 if rounds before an interruption outweigh them."""
+        return max(0.0, self.seconds - self.clients_seconds)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Outcome(ServerOutcome):
+    """What a protocol produces in a simulation, which knows what every device predicts."""
+
+    predict: Predict
+    """From arrays of users and items to predicted ratings, not clipped."""
+    predict_rows: PredictRows | None = None
+    """From users and the number of items to predicted ratings of all items, where that is cheaper than cell
+    by cell.
+    """
+    hidden: Predict | None = None
+    """From arrays of users and items to the entries of the hidden matrix behind the ratings, if the
+    completion models one.
+    """

@@ -39,25 +39,14 @@ from dprec.progress import Progress
 from dprec.randomness import seed_for, words
 from dprec.ratings import Ratings
 from dprec.reports import ReportFamily
-from simulation.protocols.accounting import (
-    EXACT_CHANNEL,
-    cell_reports,
-    check_private,
-    mechanism_budget,
-    notes_on_failures,
-)
-from simulation.protocols.audited import Auditor, Finding, Promise
-from simulation.protocols.base import Protocol
+from simulation.protocols import sharing
+from simulation.protocols.base import Auditor, Example, Finding, Promise, Protocol, Sent, sent_ratings
 from simulation.protocols.components import AnyMechanism
-from simulation.protocols.delivery import NOT_DELIVERED
 from simulation.protocols.one_shot import OneShotProtocol
-from simulation.protocols.outcome import Outcome
-from simulation.protocols.sent import Example, Sent, sent_ratings
-from simulation.protocols.task import Grid, Task
+from simulation.protocols.task import Grid, Outcome, Task
 
 if TYPE_CHECKING:
-    from strategies.replacement import Exchanged
-    from strategies.report_collection import Collected
+    from strategies.report_collection import Collected, Exchanged
 
 
 _STAGE = "comparing items"
@@ -93,7 +82,7 @@ class XMapProtocol(Protocol):
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget: for the mechanism, or for each replacement and prediction."""
         if self.mechanism.private:
-            return replace(self, privacy=mechanism_budget(self.mechanism, self.privacy, budget))
+            return replace(self, privacy=sharing.mechanism_budget(self.mechanism, self.privacy, budget))
         replacement, recommendation = self.replacement, self.recommendation
         if self.replacement.private:
             with within("replacement"):
@@ -152,7 +141,7 @@ class XMapProtocol(Protocol):
         """Return the protocol if it draws what it lets out, else the uploads; see `Protocol.audited`."""
         if self.replacement.private or self.recommendation.epsilon is not None:
             return self
-        check_private(self.mechanism)
+        sharing.check_private(self.mechanism)
         return OneShotProtocol(privacy=self.privacy, mechanism=self.mechanism, completion=ItemAverage())
 
     def audit(self, auditor: Auditor) -> Iterator[Finding]:
@@ -219,7 +208,12 @@ class XMapProtocol(Protocol):
             guarantee=self.guarantee((train.n_users, train.n_items)),
             rounds=rounds,
             channel=family.device_channel(train.counts),
-            notes=(*_failures(collected, exchanged), *notes, NOT_DELIVERED, *_note_on_profiles(recommender)),
+            notes=(
+                *_failures(collected, exchanged),
+                *notes,
+                sharing.NOT_DELIVERED,
+                *_note_on_profiles(recommender),
+            ),
             diagnostics=_diagnostics_of(train, comparison, egos, recommender, deviations=deviations),
         )
 
@@ -245,11 +239,11 @@ class XMapProtocol(Protocol):
 
     def sent(self, example: Example) -> Sent:
         """Return the report of the ratings; AlterEgos follow it in a second round."""
-        family = cell_reports(self.mechanism, self.privacy, example.scale, example.items)
+        family = sharing.cell_reports(self.mechanism, self.privacy, example.scale, example.items)
         return sent_ratings(family, example)
 
     def _family(self, train: Ratings) -> ReportFamily:
-        return cell_reports(self.mechanism, self.privacy, train.scale, train.n_items)
+        return sharing.cell_reports(self.mechanism, self.privacy, train.scale, train.n_items)
 
     def _alter_egos(
         self,
@@ -267,7 +261,7 @@ class XMapProtocol(Protocol):
         if self.mechanism.private:
             seed = task.server_seed
             return _replaced_on_server(self.replacement, candidates, means, observed, train, seed), None
-        from strategies.replacement import ReplacementExchange
+        from strategies.report_collection import ReplacementExchange
 
         options, sizes = self.replacement, (train.n_items, train.n_targets)
         asking = ReplacementExchange(
@@ -312,8 +306,8 @@ def _two_domains(train: Ratings) -> CrossDomainRatings:
 
 
 def _failures(collected: Collected, exchanged: Exchanged | None) -> tuple[str, ...]:
-    notes = notes_on_failures([collected.record])
-    return notes if exchanged is None else notes + notes_on_failures([exchanged.record], "AlterEgos")
+    notes = sharing.notes_on_failures([collected.record])
+    return notes if exchanged is None else notes + sharing.notes_on_failures([exchanged.record], "AlterEgos")
 
 
 def _replaced_on_server(
@@ -438,7 +432,7 @@ def _guarantee_of_uploads(mechanism: Mechanism) -> Guarantee:
         f"{which}; X-Sim, AlterEgos and predictions follow from the reports: they tell no more of the values "
         f"than these do{told}."
     )
-    return Guarantee("proved", "local", hides, f"{EXACT_CHANNEL}.", (note,))
+    return Guarantee("proved", "local", hides, f"{sharing.EXACT_CHANNEL}.", (note,))
 
 
 def _missing(replacement: ReplacementOptions, recommendation: RecommendationOptions) -> str:

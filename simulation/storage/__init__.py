@@ -1,10 +1,10 @@
 """What is stored on disk: the files of runs and comparisons, their contents and their checks."""
 
 from simulation.storage.directories import ComparisonDirectory
+from simulation.storage.files import Columns, Row
 from simulation.storage.run_directory import Checkpoints, RunDirectory
 from simulation.storage.run_files import RunFiles, RunRecord, holds_comparison, read_run
 from simulation.storage.summary import Summary, read_summary
-from simulation.storage.tables import Columns, Row
 
 __all__ = [
     "Checkpoints",

@@ -22,10 +22,8 @@ from dprec.errors import InputError, accepted_by, listed
 from dprec.renamed import COLUMNS as RENAMED
 from simulation.configuration.strict_yaml import flatten
 from simulation.protocols.base import BASELINES
-from simulation.storage.files import Count, Document, unusable, write_atomically
-from simulation.storage.shown import IN_FILES, TIMED, Amount, Shown
-from simulation.storage.summary import Summary
-from simulation.storage.tables import Row, read_lines
+from simulation.storage.files import Count, Document, Row, read_lines, unusable, write_atomically
+from simulation.storage.summary import IN_FILES, TIMED, Amount, Shown, Summary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,12 +80,7 @@ class Column:
         return _KINDS[self.schema["type"]]
 
     def read(self, text: str, where: str) -> Any:
-        """Return the value of a cell that is not empty.
-
-        Raises
-        ------
-        InputError
-        """
+        """Return the value of a cell that is not empty; raises InputError."""
         try:
             value = self._adapter.validate_strings(text)
         except ValidationError as error:
@@ -225,10 +218,7 @@ def column(name: str) -> Column:
 def figures_of(summary: Mapping[str, Any], *, timing: bool = False) -> Row:
     """Return the figures of a run by column, or how long it took; those that were not set are left out.
 
-    Parameters
-    ----------
-    summary : mapping
-        The contents of summary.json.
+    ``summary``: the contents of summary.json.
     """
     row, values = Row(), flatten(summary)
     for each in FIGURES:
@@ -241,15 +231,8 @@ def figures_of(summary: Mapping[str, Any], *, timing: bool = False) -> Row:
 def read_rows(path: Path, needed: Sequence[str] = ()) -> list[Row]:
     """Read a table of a comparison; empty cells are None.
 
-    Parameters
-    ----------
-    needed : sequence of str
-        Columns that the table must have.
-
-    Raises
-    ------
-    InputError
-        Naming the first line and column that cannot be.
+    ``needed``: columns that the table must have.
+    Raises InputError naming the first line and column that cannot be.
     """
     lines = read_lines(path, needed, "a table that `dprec compare` wrote")
     where, header = next(lines)
@@ -278,10 +261,7 @@ def _cell(name: str, column: Column, text: str, where: str) -> Any:
 def typed_frame(rows: Sequence[Row]) -> pd.DataFrame:
     """Return rows as a data frame with the columns' types, and their meanings and units in ``attrs``.
 
-    Raises
-    ------
-    ModuleNotFoundError
-        When pandas is not installed.
+    Raises ModuleNotFoundError when pandas is not installed.
     """
     frame = data_frame(list(rows), "rows")
     known = {name: column(name) for name in frame.columns}
@@ -293,10 +273,7 @@ def typed_frame(rows: Sequence[Row]) -> pd.DataFrame:
 def write_parquet(path: Path, rows: Sequence[Row]) -> None:
     """Write rows as a Parquet file with the columns' types; a column's metadata has its meaning and unit.
 
-    Raises
-    ------
-    InputError
-        When pyarrow is not installed, or the file cannot be written.
+    Raises InputError when pyarrow is not installed, or the file cannot be written.
     """
     try:
         import pyarrow

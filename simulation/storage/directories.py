@@ -1,30 +1,34 @@
 """Directories of results: the names of their files, and claims, so that nothing is ever overwritten."""
 
 import hashlib
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dprec.accounting import PrivacyUnit
 from dprec.catalogue import Catalogue
 from dprec.errors import InputError
 from dprec.ratings import Ratings
 from simulation.configuration.strict_yaml import flatten, parse_yaml, read_yaml
 from simulation.storage.files import (
+    Count,
     Document,
     FileSummary,
+    Row,
     check_recorded,
+    csv_of_rows,
     parse_document,
     read_text,
     unusable,
     write_atomically,
     write_recorded,
 )
-from simulation.storage.tables import Row, csv_of_rows
 
 # A run.
 CONFIG, SUMMARY, ROUNDS = "config.yaml", "summary.json", "rounds.jsonl"
@@ -84,19 +88,10 @@ class ClaimedDirectory:
     ) -> Self:
         """Create a directory and write a configuration to it, or take over one that has the same.
 
-        Parameters
-        ----------
-        configuration : str
-            The contents of its file.
-        resume : bool
-            Whether a directory in which the same was interrupted, or finished, may be taken over.
-        others : sequence of str
-            More files that nothing interrupted leaves in a directory without a configuration.
-
-        Raises
-        ------
-        InputError
-            When the directory cannot be written to, or holds something else.
+        ``configuration``: the contents of its file.
+        ``resume``: whether a directory in which the same was interrupted, or finished, may be taken over.
+        ``others``: more files that nothing interrupted leaves in a directory without a configuration.
+        Raises InputError when the directory cannot be written to, or holds something else.
         """
         folder = Path(path)
         own = folder / cls.claimed_by
@@ -121,9 +116,7 @@ class ClaimedDirectory:
 def check_unused(folder: Path) -> None:
     """Refuse a directory that holds anything, for what is written at once and cannot be resumed.
 
-    Raises
-    ------
-    InputError
+    Raises InputError.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(str(folder), "something else", "a new or empty directory")
@@ -132,10 +125,7 @@ def check_unused(folder: Path) -> None:
 def check_same_config(path: Path, text: str) -> None:
     """Refuse to continue what another configuration began.
 
-    Raises
-    ------
-    InputError
-        Naming the first key that differs.
+    Raises InputError naming the first key that differs.
     """
     before, now = flatten(read_yaml(path)), flatten(parse_yaml(text, "configuration"))
     for key in {**now, **before}:
@@ -211,10 +201,8 @@ def check_table(path: Path) -> None:
 
     A table without a record is accepted: it may come from anywhere.
 
-    Raises
-    ------
-    InputError
-        Naming the table, and its number of rows if that differs, or the record if that is damaged.
+    Raises InputError naming the table, and its number of rows if that differs, or the record if that is
+    damaged.
     """
     record = path.parent / TABLES
     if not record.is_file():
@@ -227,3 +215,93 @@ def check_table(path: Path) -> None:
     except InputError as error:
         accepted = f"the table that `dprec compare` wrote; --resume writes it again; or no {TABLES} beside it"
         raise InputError(error.where, error.found, accepted) from None
+
+
+_Loss = Annotated[float, Field(ge=0, allow_inf_nan=True)]
+"""A loss that was computed may be infinite."""
+
+_Probability = Annotated[float, Field(ge=0, le=1)]
+
+_Schema = Annotated[Literal[2], Field(alias="schema")]
+
+
+class _FindingRecord(Document):
+    test: str
+    unit: PrivacyUnit
+    promised: _Loss
+    at_least: _Loss
+    charged: _Loss | None
+    exact: bool
+    power: _Probability
+    holds: bool
+    defect: str | None
+    strength: str
+
+
+class AuditRecord(Document):
+    """The audit of one configuration."""
+
+    schema_version: _Schema
+    name: str
+    protocol: str
+    mechanism: str
+    trials: Count
+    confidence: _Probability
+    findings: tuple[_FindingRecord, ...] = Field(min_length=1)
+    declared_by: dict[str, str]
+    holds: bool
+    promised: _Loss
+    lower_bound: _Loss
+    power: _Probability
+    verdict: str
+
+
+class PresetRecord(Document):
+    """What became of the audit of one preset."""
+
+    name: str
+    audit: AuditRecord | None
+    reason: str
+    same_as: str | None
+
+
+class PresetsRecord(Document):
+    """The audits of all presets."""
+
+    schema_version: _Schema
+    presets: tuple[PresetRecord, ...] = Field(min_length=1)
+
+    @property
+    def audits(self) -> Sequence[AuditRecord]:
+        """Those that there are."""
+        return [preset.audit for preset in self.presets if preset.audit is not None]
+
+
+def parse_audit(text: str, where: str) -> AuditRecord | PresetsRecord:
+    """Parse the contents of audit.json.
+
+    Raises InputError naming the first key that is missing, unknown or of another type, or that contradicts
+    the others.
+    """
+    try:
+        values: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        values = None  # what is wrong with it is said below
+    if isinstance(values, dict) and "presets" in values:
+        presets = parse_document(PresetsRecord, text, where)
+        for audit in presets.audits:
+            _check_consistent(audit, where)
+        return presets
+    audit = parse_document(AuditRecord, text, where)
+    _check_consistent(audit, where)
+    return audit
+
+
+def _check_consistent(audit: AuditRecord, where: str) -> None:
+    """Refuse a conclusion that the findings do not have."""
+    found = [(each.promised, each.at_least) for each in audit.findings]
+    if (audit.promised, audit.lower_bound) not in found:
+        concluded = f"{audit.lower_bound:g} of {audit.promised:g}"
+        raise InputError(f"{where}: lower_bound", concluded, "what one of the findings measured")
+    if audit.holds != all(each.holds for each in audit.findings):
+        raise InputError(f"{where}: holds", str(audit.holds).lower(), "what the findings say together")

@@ -25,39 +25,9 @@ from dprec.ratings import Ratings
 from dprec.wire import Exchanged
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import flatten
-from simulation.storage.directories import (
-    AUDIT,
-    CHANNEL,
-    COMPARISON,
-    CONFIG,
-    ENTROPY,
-    FIGURES,
-    LEDGER,
-    MESSAGES,
-    PREDICTIONS,
-    REPORT,
-    ROUNDS,
-    SUMMARY,
-    TABLE,
-    TRAFFIC,
-    ClaimedDirectory,
-    fingerprint,
-    matters,
-)
-from simulation.storage.files import FileSummary, write_atomically, write_recorded
-from simulation.storage.run_files import (
-    RunFiles,
-    RunRecord,
-    checked,
-    prediction_columns,
-    read_ledger,
-    read_run,
-    write_channel,
-    write_ledger,
-    written_rounds,
-)
+from simulation.storage import directories, run_files
+from simulation.storage.files import FileSummary, csv_of_columns, gzipped, write_atomically, write_recorded
 from simulation.storage.summary import write_summary
-from simulation.storage.tables import csv_of_columns, gzipped
 from strategies.participation import RoundRecord
 
 if TYPE_CHECKING:
@@ -175,22 +145,22 @@ class Checkpoints:
         }
 
 
-class RunDirectory(ClaimedDirectory):
+class RunDirectory(directories.ClaimedDirectory):
     """A directory that a run writes to."""
 
-    claimed_by, final, held = CONFIG, SUMMARY, "an unfinished run"
+    claimed_by, final, held = directories.CONFIG, directories.SUMMARY, "an unfinished run"
     others = (
-        TRAFFIC,
-        PREDICTIONS,
-        ROUNDS,
-        CHANNEL,
-        LEDGER,
-        MESSAGES,
-        REPORT,
-        FIGURES,
-        COMPARISON,
-        TABLE,
-        AUDIT,
+        directories.TRAFFIC,
+        directories.PREDICTIONS,
+        directories.ROUNDS,
+        directories.CHANNEL,
+        directories.LEDGER,
+        directories.MESSAGES,
+        directories.REPORT,
+        directories.FIGURES,
+        directories.COMPARISON,
+        directories.TABLE,
+        directories.AUDIT,
     )
 
     @classmethod
@@ -203,8 +173,8 @@ class RunDirectory(ClaimedDirectory):
     def checkpoints(self, config: RunConfig, train: Ratings, test: Ratings) -> Checkpoints:
         """Return the checkpoints of a run on these ratings."""
         settings = flatten(config.written_values())
-        depends = {key: value for key, value in settings.items() if matters(key)}
-        depends["digest of the ratings"] = fingerprint(train, test)
+        depends = {key: value for key, value in settings.items() if directories.matters(key)}
+        depends["digest of the ratings"] = directories.fingerprint(train, test)
         return Checkpoints(self.path / CHECKPOINT, depends)
 
     def entropy(self) -> bytes:
@@ -219,7 +189,7 @@ class RunDirectory(ClaimedDirectory):
         InputError
             When the file is damaged.
         """
-        path = self.path / ENTROPY
+        path = self.path / directories.ENTROPY
         if not path.exists():
             write_atomically(path, os.urandom(ENTROPY_BYTES).hex(), mode=0o600)
         text = path.read_text(encoding="ascii", errors="replace")
@@ -230,9 +200,9 @@ class RunDirectory(ClaimedDirectory):
     @property
     def finished(self) -> bool:
         """Whether the directory holds a result."""
-        return (self.path / SUMMARY).exists()
+        return (self.path / directories.SUMMARY).exists()
 
-    def read(self, config: RunConfig, train: Ratings, test: Ratings) -> RunRecord:
+    def read(self, config: RunConfig, train: Ratings, test: Ratings) -> run_files.RunRecord:
         """Read the result, given the ratings that it was made from.
 
         Raises
@@ -241,16 +211,18 @@ class RunDirectory(ClaimedDirectory):
             When a file cannot be read or does not fit these ratings.
         """
         try:
-            files = read_run(self.path)
+            files = run_files.read_run(self.path)
             self._check_lengths(files, train, test)
-            ledger = read_ledger(checked(self.path, files.summary, LEDGER).parent)
+            ledger = run_files.read_ledger(
+                run_files.checked(self.path, files.summary, directories.LEDGER).parent
+            )
         except InputError as error:
-            again = f"{error.accepted}; without {SUMMARY}, --resume runs it again"
+            again = f"{error.accepted}; without {directories.SUMMARY}, --resume runs it again"
             raise InputError(error.where, error.found, again) from None
-        return RunRecord(
+        return run_files.RunRecord(
             config=config,
             summary=files.summary,
-            predictions=prediction_columns(test, files.predictions["prediction"]),
+            predictions=run_files.prediction_columns(test, files.predictions["prediction"]),
             traffic={"user": train.user_ids, **files.traffic, "ratings": train.counts},
             rounds=files.rounds,
             channel=files.channel,
@@ -258,11 +230,11 @@ class RunDirectory(ClaimedDirectory):
             messages=files.messages,
         )
 
-    def _check_lengths(self, files: RunFiles, train: Ratings, test: Ratings) -> None:
+    def _check_lengths(self, files: run_files.RunFiles, train: Ratings, test: Ratings) -> None:
         expected = (
-            (TRAFFIC, files.traffic["ratings"].size, train.n_users, "users"),
-            (PREDICTIONS, files.predictions["prediction"].size, test.count, "test ratings"),
-            (ROUNDS, len(files.rounds), files.summary.traffic.rounds, "rounds"),
+            (directories.TRAFFIC, files.traffic["ratings"].size, train.n_users, "users"),
+            (directories.PREDICTIONS, files.predictions["prediction"].size, test.count, "test ratings"),
+            (directories.ROUNDS, len(files.rounds), files.summary.traffic.rounds, "rounds"),
         )
         for name, rows, planned, what in expected:
             if rows != planned:
@@ -270,7 +242,7 @@ class RunDirectory(ClaimedDirectory):
                     str(self.path / name), f"{rows} rows", f"{planned}, one for each of the {what}"
                 )
 
-    def write(self, record: RunRecord) -> RunRecord:
+    def write(self, record: run_files.RunRecord) -> run_files.RunRecord:
         """Write the result; the summary comes last, so that its presence means a finished run.
 
         Returns
@@ -292,36 +264,46 @@ class RunDirectory(ClaimedDirectory):
             raise RunError(f"{self.path}: the result cannot be written ({error.strerror})") from None
         return replace(record, summary=summary)
 
-    def _write_files(self, record: RunRecord) -> dict[str, FileSummary]:
+    def _write_files(self, record: run_files.RunRecord) -> dict[str, FileSummary]:
         traffic, predictions = csv_of_columns(record.traffic), csv_of_columns(record.predictions)
         files = {
-            TRAFFIC: write_recorded(self.path / TRAFFIC, traffic, len(record.traffic["user"])),
-            PREDICTIONS: write_recorded(
-                self.path / PREDICTIONS, gzipped(predictions), len(record.predictions["user"])
+            directories.TRAFFIC: write_recorded(
+                self.path / directories.TRAFFIC, traffic, len(record.traffic["user"])
+            ),
+            directories.PREDICTIONS: write_recorded(
+                self.path / directories.PREDICTIONS, gzipped(predictions), len(record.predictions["user"])
             ),
         }
-        lines = written_rounds(record.rounds)
-        files[ROUNDS] = write_recorded(self.path / ROUNDS, lines, len(record.rounds))
+        lines = run_files.written_rounds(record.rounds)
+        files[directories.ROUNDS] = write_recorded(self.path / directories.ROUNDS, lines, len(record.rounds))
         if record.channel is not None:
-            files[CHANNEL] = write_channel(self.path, record.channel)
-        files[LEDGER] = write_ledger(self.path, record.privacy)
+            files[directories.CHANNEL] = run_files.write_channel(self.path, record.channel)
+        files[directories.LEDGER] = run_files.write_ledger(self.path, record.privacy)
         if record.messages is not None:
             told = record.messages.model_dump_json(indent=2) + "\n"
-            files[MESSAGES] = write_recorded(self.path / MESSAGES, (told,), None)
+            files[directories.MESSAGES] = write_recorded(self.path / directories.MESSAGES, (told,), None)
         return files
 
     def _remove_leftovers(self) -> None:
         """Remove what a run left behind if it was killed while it wrote a file, or at its very end."""
         if self.finished:
             self._remove_state()
-        written = (SUMMARY, ROUNDS, TRAFFIC, PREDICTIONS, CHANNEL, LEDGER, MESSAGES)
-        for name in (CONFIG, *written, CHECKPOINT, ENTROPY):
+        written = (
+            directories.SUMMARY,
+            directories.ROUNDS,
+            directories.TRAFFIC,
+            directories.PREDICTIONS,
+            directories.CHANNEL,
+            directories.LEDGER,
+            directories.MESSAGES,
+        )
+        for name in (directories.CONFIG, *written, CHECKPOINT, directories.ENTROPY):
             for temporary in self.path.glob(f".{name}-*"):
                 temporary.unlink(missing_ok=True)
 
     def _remove_state(self) -> None:
         """Remove what only an unfinished run needs."""
-        for name in (CHECKPOINT, ENTROPY):
+        for name in (CHECKPOINT, directories.ENTROPY):
             (self.path / name).unlink(missing_ok=True)
 
 

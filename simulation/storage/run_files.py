@@ -16,39 +16,80 @@ from pydantic import Field
 from dprec.accounting import PrivacyAccountant
 from dprec.channel import Channel
 from dprec.errors import InputError
+from dprec.exchange import REPORT
 from dprec.randomness import DRAW_BITS, DRAWS
 from dprec.ratings import Ratings
-from dprec.reports import DeviceChannel
-from dprec.wire import NetworkOptions, network_bytes
+from dprec.reports import DeviceChannel, ReportFamily
+from dprec.wire import NetworkOptions, TrafficLedger, network_bytes
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import read_yaml
-from simulation.protocols.outcome import ServerOutcome
-from simulation.storage.directories import (
-    CHANNEL,
-    COMPARISON,
-    CONFIG,
-    LEDGER,
-    MESSAGES,
-    PREDICTIONS,
-    ROUNDS,
-    SUMMARY,
-    TABLE,
-    TRAFFIC,
-)
-from simulation.storage.files import (
-    FROM_RUN,
-    Document,
-    FileSummary,
-    check_recorded,
-    parse_document,
-    read_archive,
-    read_text,
-    write_archive,
-)
-from simulation.storage.messages import UserMessages
+from simulation.protocols.base import Protocol
+from simulation.protocols.task import ServerOutcome
+from simulation.storage import directories, files
 from simulation.storage.summary import Summary, read_summary
-from simulation.storage.tables import Columns, read_columns, read_lines
 from strategies.participation import RoundRecord
+
+_BEGINNING = 16
+"""Bytes of a payload that are stored."""
+
+
+class MessagesOfKind(files.Document):
+    """Messages of one kind, one way."""
+
+    kind: str = Field(description="Type of the request, `further` or `item set`.")
+    up: bool = Field(description="Whether the device sends them.")
+    messages: Annotated[int, Field(ge=1)] = Field(description="How many there are, over all rounds.")
+    payload_bytes: files.Count = Field(description="Encoded contents of all of them.")
+    message_bytes: files.Count = Field(description="Whole messages, all of them.")
+    begins: str = Field(pattern="^([0-9a-f]{2})*$", description="First bytes of the first, in hexadecimal.")
+    bits: dict[str, files.Count] = Field(description="Parts of the first, if it has any that can be told.")
+
+
+class UserMessages(files.Document):
+    """The messages of one user."""
+
+    user: str = Field(description="The user's id: the first of traffic.csv.")
+    ratings: files.Count = Field(description="Train ratings of the user.")
+    messages: tuple[MessagesOfKind, ...] = Field(description="In the order of the first of each kind.")
+
+
+def _parts(family: ReportFamily, report: bytes) -> dict[str, int]:
+    """Return the bits of a report's parts; none where it is another kind of report than the family's."""
+    parts = family.parts(report) if report else {}
+    return parts if 0 <= 8 * len(report) - sum(parts.values()) < 8 else {}
+
+
+_MADE_UP = ("synthetic", "synthetic-domains", "one-bit-synthetic")
+"""Data sets of nobody's ratings."""
+
+
+def messages_of(
+    protocol: Protocol, train: Ratings, traffic: TrafficLedger, seed: int, dataset: str
+) -> UserMessages | None:
+    """Return the messages of the first user of a simulation with some seed; None if there are none.
+
+    Their contents only where the kind of the data set says that users are made up: a page is passed on, and
+    of a person it would tell an item set, or ratings, that no epsilon covers.
+    """
+    if not traffic.first_user:
+        return None
+    held = protocol.held_ratings(train, seed)
+    family = protocol.setup().family(held.scale, held.n_items)
+    masked = protocol.guarantee((train.n_users, train.n_items)).trust == "secure-aggregation"
+    kinds = tuple(
+        MessagesOfKind(
+            kind=kind,
+            up=up,
+            messages=own.messages,
+            payload_bytes=own.payload_bytes,
+            message_bytes=own.message_bytes,
+            # A simulation draws no masks, so what it adds up is not what would be sent.
+            begins="" if (masked and up) or dataset not in _MADE_UP else own.example[:_BEGINNING].hex(),
+            bits=_parts(family, own.example) if family and up and kind == REPORT else {},
+        )
+        for (kind, up), own in traffic.first_user.items()
+    )
+    return UserMessages(user=str(train.user_ids[0]), ratings=int(train.counts[0]), messages=kinds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +98,8 @@ class RunRecord:
 
     config: RunConfig
     summary: Summary
-    predictions: Columns
-    traffic: Columns
+    predictions: files.Columns
+    traffic: files.Columns
     """The columns of predictions.csv.gz and traffic.csv."""
     rounds: tuple[RoundRecord, ...]
     channel: DeviceChannel | None
@@ -69,7 +110,7 @@ class RunRecord:
     """Those of one simulated user; None if nothing is sent, or devices are deployed."""
 
 
-def prediction_columns(test: Ratings, predictions: NDArray[np.float64]) -> Columns:
+def prediction_columns(test: Ratings, predictions: NDArray[np.float64]) -> files.Columns:
     """Return the columns of predictions.csv.gz."""
     return {
         "user": test.user_ids[test.users],
@@ -85,15 +126,12 @@ def traffic_columns(
     outcome: ServerOutcome,
     composed: NDArray[np.float64],
     network: NetworkOptions,
-) -> Columns:
+) -> files.Columns:
     """Return the columns of traffic.csv; a number that does not apply is NaN or infinite.
 
-    Parameters
-    ----------
-    users, counts : ndarray, shape (users,)
-        The data set's own ids, and the ratings of each user; NaN where they are unknown.
-    composed : ndarray of float64, shape (users,)
-        The users' losses by composition.
+    ``users``, ``counts``, shape (users,): the data set's own ids, and the ratings of each user; NaN where
+    they are unknown.
+    ``composed``, shape (users,): the users' losses by composition.
     """
     traffic, accountant = outcome.traffic, outcome.accountant
     up, down = network_bytes(traffic, network.contacts(traffic.requests))
@@ -122,12 +160,12 @@ _TRAFFIC_TYPES: dict[str, type[np.number[Any]]] = {
 """The numeric columns of traffic.csv, as they are read."""
 
 
-class _Bytes(Document):
+class _Bytes(files.Document):
     payload_bytes: int
     message_bytes: int
 
 
-class _RoundLine(Document):
+class _RoundLine(files.Document):
     round: int
     replies: int
     failures: int
@@ -164,15 +202,9 @@ def written_rounds(records: Sequence[RoundRecord]) -> Iterator[str]:
 
 
 def parse_rounds(text: str, where: str) -> tuple[RoundRecord, ...]:
-    """Parse the lines of rounds.jsonl.
-
-    Raises
-    ------
-    InputError
-        Naming the line.
-    """
+    """Parse the lines of rounds.jsonl; raises InputError naming the line."""
     return tuple(
-        _record_of(parse_document(_RoundLine, line, f"{where}, line {position}"))
+        _record_of(files.parse_document(_RoundLine, line, f"{where}, line {position}"))
         for position, line in enumerate(text.splitlines(), start=1)
     )
 
@@ -186,7 +218,7 @@ def _record_of(line: _RoundLine) -> RoundRecord:
 _ACCEPTED_CHANNEL = "the channel that `dprec run` wrote"
 
 
-def write_channel(directory: Path, device: DeviceChannel) -> FileSummary:
+def write_channel(directory: Path, device: DeviceChannel) -> files.FileSummary:
     """Write channel.npz: the arrays of the channel, and what it is calibrated to."""
     channel = device.channel
     arrays = {
@@ -196,18 +228,12 @@ def write_channel(directory: Path, device: DeviceChannel) -> FileSummary:
         "cells": np.array(device.cells, dtype=np.int64),
         "per_user": np.array(device.per_user),
     }
-    return write_archive(directory / CHANNEL, arrays)
+    return files.write_archive(directory / directories.CHANNEL, arrays)
 
 
 def read_channel(directory: Path) -> DeviceChannel:
-    """Read channel.npz.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be read or holds no channel.
-    """
-    path = directory / CHANNEL
+    """Read channel.npz; raises InputError when the file cannot be read or holds no channel."""
+    path = directory / directories.CHANNEL
     arrays = _arrays(path)
     weights, inputs, values = arrays["weights"], arrays["inputs"], arrays["values"]
     cells = int(arrays["cells"])
@@ -240,7 +266,7 @@ _STORED = {
 
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
-    arrays = read_archive(path, _ACCEPTED_CHANNEL)
+    arrays = files.read_archive(path, _ACCEPTED_CHANNEL)
     for name, (dtype, dimensions) in _STORED.items():
         array = arrays.get(name)
         if array is None or array.dtype != dtype or array.ndim != dimensions:
@@ -252,21 +278,15 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
 _ACCEPTED_LEDGER = "the privacy ledger that `dprec run` wrote"
 
 
-def write_ledger(directory: Path, accountant: PrivacyAccountant) -> FileSummary:
+def write_ledger(directory: Path, accountant: PrivacyAccountant) -> files.FileSummary:
     """Write ledger.npz: the accountant's history, which determines its sums."""
-    return write_archive(directory / LEDGER, accountant.to_arrays())
+    return files.write_archive(directory / directories.LEDGER, accountant.to_arrays())
 
 
 def read_ledger(directory: Path) -> PrivacyAccountant:
-    """Read ledger.npz.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be read or holds no ledger.
-    """
-    path = directory / LEDGER
-    arrays = read_archive(path, _ACCEPTED_LEDGER)
+    """Read ledger.npz; raises InputError when the file cannot be read or holds no ledger."""
+    path = directory / directories.LEDGER
+    arrays = files.read_archive(path, _ACCEPTED_LEDGER)
     try:
         return PrivacyAccountant.from_arrays(arrays)
     except (KeyError, IndexError, TypeError, ValueError) as error:
@@ -288,7 +308,7 @@ class ExampleUser:
 
 def read_example(path: Path) -> ExampleUser | None:
     """Read the example from the beginning of predictions.csv.gz; None if there is no such user."""
-    lines = read_lines(path, ("user", "item", "rating", "prediction"), FROM_RUN)
+    lines = files.read_lines(path, ("user", "item", "rating", "prediction"), files.FROM_RUN)
     _, header = next(lines)
     places = [header.index(name) for name in ("user", "item", "rating", "prediction")]
     rows = ([cells[place] for place in places] for _, cells in lines)
@@ -307,12 +327,8 @@ def _number(cell: str) -> float:
 def shown_names(names: Mapping[str, str], test: Ratings, diagnostics: Mapping[str, Any]) -> dict[str, str]:
     """Return the names of the items that a page shows: those of the example and of an AlterEgo.
 
-    Parameters
-    ----------
-    names : mapping
-        Those of all items, by identifier.
-    diagnostics : mapping
-        As in summary.json.
+    ``names``: those of all items, by identifier.
+    ``diagnostics``: as in summary.json.
     """
     shown: list[str] = []
     users = np.flatnonzero(test.counts >= _LEAST_RATINGS)
@@ -336,9 +352,9 @@ class RunFiles:
     """As in config.yaml."""
     summary: Summary
     rounds: tuple[RoundRecord, ...]
-    traffic: Columns
+    traffic: files.Columns
     """The numeric columns of traffic.csv; a number that does not apply is NaN; shape (users,)."""
-    predictions: Columns
+    predictions: files.Columns
     """The columns rating and prediction; shape (test ratings,)."""
     channel: DeviceChannel | None
     """The channel that the devices applied to their ratings; None if it adds no noise."""
@@ -366,12 +382,12 @@ class RunFiles:
         return bytes_per_user(self.traffic)
 
 
-def bytes_per_user(traffic: Columns) -> NDArray[np.float64]:
+def bytes_per_user(traffic: files.Columns) -> NDArray[np.float64]:
     """Return the bytes of every user's messages, both directions together."""
     return (traffic["uplink_message_bytes"] + traffic["downlink_message_bytes"]).astype(np.float64)
 
 
-def network_bytes_per_user(traffic: Columns) -> NDArray[np.float64]:
+def network_bytes_per_user(traffic: files.Columns) -> NDArray[np.float64]:
     """Return the bytes that a network would carry for every user, both directions together."""
     return (traffic["uplink_network_bytes"] + traffic["downlink_network_bytes"]).astype(np.float64)
 
@@ -387,15 +403,15 @@ def holds_comparison(directory: Path) -> bool:
     accepted = "the directory of a finished run or comparison"
     if not directory.is_dir():
         raise InputError(str(directory), "no such directory", accepted)
-    if (directory / TABLE).is_file():
+    if (directory / directories.TABLE).is_file():
         return True
-    if (directory / SUMMARY).is_file():
+    if (directory / directories.SUMMARY).is_file():
         return False
-    if (directory / COMPARISON).is_file():
+    if (directory / directories.COMPARISON).is_file():
         raise InputError(str(directory), "a comparison without a finished cell", accepted)
-    if (directory / CONFIG).is_file():
+    if (directory / directories.CONFIG).is_file():
         raise InputError(str(directory), "an unfinished run", accepted)
-    raise InputError(str(directory), f"neither {SUMMARY} nor {TABLE}", accepted)
+    raise InputError(str(directory), f"neither {directories.SUMMARY} nor {directories.TABLE}", accepted)
 
 
 def read_run(directory: Path) -> RunFiles:
@@ -408,14 +424,14 @@ def read_run(directory: Path) -> RunFiles:
     """
     summary = read_summary(directory)
     # No page shows the history of charges, but a page should not look whole if it was changed.
-    checked(directory, summary, LEDGER)
-    predictions = checked(directory, summary, PREDICTIONS)
+    checked(directory, summary, directories.LEDGER)
+    predictions = checked(directory, summary, directories.PREDICTIONS)
     return RunFiles(
-        config=read_yaml(directory / CONFIG),
+        config=read_yaml(directory / directories.CONFIG),
         summary=summary,
         rounds=read_rounds(directory, summary),
         traffic=read_traffic(directory, summary),
-        predictions=read_columns(predictions, _PREDICTION_TYPES, FROM_RUN),
+        predictions=files.read_columns(predictions, _PREDICTION_TYPES, files.FROM_RUN),
         channel=read_device_channel(directory, summary),
         example=read_example(predictions),
         messages=_read_messages(directory, summary),
@@ -423,32 +439,38 @@ def read_run(directory: Path) -> RunFiles:
 
 
 def _read_messages(directory: Path, summary: Summary) -> UserMessages | None:
-    if MESSAGES not in summary.files:
+    if directories.MESSAGES not in summary.files:
         return None
-    path = checked(directory, summary, MESSAGES)
-    return parse_document(UserMessages, read_text(path), str(path))
+    path = checked(directory, summary, directories.MESSAGES)
+    return files.parse_document(UserMessages, files.read_text(path), str(path))
 
 
 def read_rounds(directory: Path, summary: Summary) -> tuple[RoundRecord, ...]:
     """Read rounds.jsonl."""
-    path = checked(directory, summary, ROUNDS)
-    return parse_rounds(read_text(path), str(path))
+    path = checked(directory, summary, directories.ROUNDS)
+    return parse_rounds(files.read_text(path), str(path))
 
 
-def read_traffic(directory: Path, summary: Summary) -> Columns:
+def read_traffic(directory: Path, summary: Summary) -> files.Columns:
     """Read the numeric columns of traffic.csv."""
-    return read_columns(checked(directory, summary, TRAFFIC), _TRAFFIC_TYPES, FROM_RUN)
+    return files.read_columns(
+        checked(directory, summary, directories.TRAFFIC), _TRAFFIC_TYPES, files.FROM_RUN
+    )
 
 
-def read_predictions(directory: Path, summary: Summary) -> Columns:
+def read_predictions(directory: Path, summary: Summary) -> files.Columns:
     """Read predictions.csv.gz."""
     types: dict[str, type[np.generic]] = {"user": np.str_, "item": np.str_, **_PREDICTION_TYPES}
-    return read_columns(checked(directory, summary, PREDICTIONS), types, FROM_RUN)
+    return files.read_columns(checked(directory, summary, directories.PREDICTIONS), types, files.FROM_RUN)
 
 
 def read_device_channel(directory: Path, summary: Summary) -> DeviceChannel | None:
     """Read channel.npz; None if the devices of the run had no channel."""
-    return read_channel(checked(directory, summary, CHANNEL).parent) if CHANNEL in summary.files else None
+    return (
+        read_channel(checked(directory, summary, directories.CHANNEL).parent)
+        if directories.CHANNEL in summary.files
+        else None
+    )
 
 
 def checked(directory: Path, summary: Summary, name: str) -> Path:
@@ -456,7 +478,7 @@ def checked(directory: Path, summary: Summary, name: str) -> Path:
     path, before = directory / name, name.removesuffix(".gz")
     if name not in summary.files and before in summary.files:
         raise InputError(str(directory / before), "as an earlier version wrote it", f"{name}, of a new run")
-    check_recorded(path, summary.files.get(name))
+    files.check_recorded(path, summary.files.get(name))
     return path
 
 

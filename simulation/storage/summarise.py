@@ -20,8 +20,8 @@ from dprec.ratings import Ratings, RatingScale
 from dprec.wire import NetworkOptions, TrafficLedger, network_bytes
 from simulation.configuration.models import RunConfig
 from simulation.protocols import Outcome
-from simulation.protocols.declared import declaring
-from simulation.protocols.outcome import ServerOutcome
+from simulation.protocols.base import declaring
+from simulation.protocols.task import ServerOutcome
 from simulation.storage.summary import (
     Accuracy,
     ClaimedLoss,
@@ -336,12 +336,8 @@ def summarise_deployed(
 ) -> Summary:
     """Return the summary of a deployed run that is not stored yet.
 
-    Parameters
-    ----------
-    composed : ndarray of float64, shape (users,)
-        The users' losses by composition.
-    seeded : bool
-        Whether devices drew from a seed.
+    ``composed``, shape (users,): the users' losses by composition.
+    ``seeded``: whether devices drew from a seed.
     """
     dataset = DatasetSummary(
         kind="deployed",

@@ -1,15 +1,28 @@
-"""Tunes configurations: as many trials for each, judged on a validation part of the training ratings."""
+"""Tunes configurations: which settings trials may choose, what is tried next, and what each has shown.
 
+Trials of one configuration: what is tried next, what each has shown, and the directory that keeps them.
+
+Optuna chooses (Akiba et al. [akiba2019]): the first trial has the configured settings, nine follow at random,
+and a tree-structured Parzen estimator chooses the others. The same seed and figures give the same trials, so
+that an interrupted study is continued by telling a new one what the old one has seen.
+"""
+
+from __future__ import annotations
+
+import dataclasses
 import json
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from pydantic import Field
 
 from dprec.binarization import is_binary
-from dprec.components import is_ours
-from dprec.errors import InputError, RunError, within
+from dprec.components import Options, is_ours, option
+from dprec.errors import InputError, RunError, SettingError, listed, within
 from dprec.exchange import is_integer
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings
@@ -17,18 +30,298 @@ from dprec.splits import Holdout, RandomSplit
 from simulation.analysis.vocabulary import Metric, metrics_in
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
-from simulation.configuration.strict_yaml import dump_yaml
+from simulation.configuration.strict_yaml import dump_yaml, flatten, read_yaml
 from simulation.execution import load_ratings, run_prepared
-from simulation.tuning.space import Scalar, Space, applicable, current, derived_space, read_space
-from simulation.tuning.trials import (
-    Judgement,
-    Study,
-    Trial,
-    TuningDirectory,
-    best_trial,
-    check_installed,
-    check_replayed,
-)
+from simulation.storage.directories import COMPARISON, CONFIG, SUMMARY, TABLE, ClaimedDirectory
+from simulation.storage.files import Document, csv_of_rows, parse_document, read_text, write_files
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+
+if TYPE_CHECKING:
+    pass
+
+
+_Judge = Callable[[dict[str, "Scalar"]], "Judgement"]
+"""Runs a configuration with some settings."""
+
+
+class Judgement(Document):
+    """What a trial has shown."""
+
+    value: float | None = Field(description="Accuracy on the validation ratings; None if it could not run.")
+    reason: str = Field(default="", description="Why it could not be run; empty otherwise.")
+    epsilon_per_rating: float | None = Field(default=None, description="Largest proved loss of a rating.")
+    epsilon_per_user: float | None = Field(default=None, description="Largest proved loss of a user.")
+
+
+class Trial(Document):
+    """One trial."""
+
+    settings: dict[str, Scalar] = Field(description="Settings by dotted key.")
+    judgement: Judgement
+
+
+def check_installed() -> None:
+    """Refuse to tune without Optuna."""
+    try:
+        import optuna  # noqa: F401
+    except ImportError:
+        raise InputError("tune", "Optuna is not installed", "pip install 'dprec[tune]'") from None
+
+
+class Study:
+    """Chooses the settings of one configuration's trials; the first has those that it starts from."""
+
+    def __init__(self, space: Space, start: dict[str, Scalar], *, lower_is_better: bool, seed: int) -> None:
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self._failed = optuna.trial.TrialState.FAIL
+        self._distributions = {key: part.distribution() for key, part in space.items()}
+        self._study = optuna.create_study(
+            direction="minimize" if lower_is_better else "maximize",
+            sampler=optuna.samplers.TPESampler(seed=seed % 2**32),
+        )
+        self._study.enqueue_trial(start)
+
+    def trial(self, judge: _Judge) -> Trial:
+        """Carry out the next trial."""
+        asked = self._study.ask(self._distributions)
+        settings = dict(asked.params)
+        judgement = judge(settings)
+        state = self._failed if judgement.value is None else None
+        self._study.tell(asked, judgement.value, state=state)
+        return Trial(settings=settings, judgement=judgement)
+
+
+def best_trial(trials: Sequence[Trial], *, lower_is_better: bool) -> Trial | None:
+    """Return the best trial, of equal ones the first; None if none could be run."""
+    judged: list[tuple[float, Trial]] = [
+        (trial.judgement.value, trial) for trial in trials if trial.judgement.value is not None
+    ]
+    sign = 1 if lower_is_better else -1
+    return min(judged, key=lambda pair: sign * pair[0])[1] if judged else None
+
+
+TUNING, TRIALS, TABLE_OF_TRIALS = "tuning.yaml", "trials.json", "trials.csv"
+
+
+class _StoredTrials(Document):
+    trials: dict[str, tuple[Trial, ...]] = Field(description="Those of every configuration, by its name.")
+
+
+class TuningDirectory(ClaimedDirectory):
+    """A directory that a tuning writes to."""
+
+    claimed_by, held = TUNING, "a tuning already"
+    others = (CONFIG, SUMMARY, COMPARISON, TABLE, TRIALS, TABLE_OF_TRIALS)
+
+    @classmethod
+    def claim(cls, path: str | Path, request: str, names: Iterable[str], *, resume: bool) -> Self:
+        """Claim a directory for a request, as YAML, and files of other names; see `claim_for`."""
+        written = [_file_of(name) for name in names]
+        if TUNING in written:
+            accepted = f"another name, as {TUNING} is what was asked for"
+            raise InputError("name", repr(TUNING.removesuffix(".yaml")), accepted)
+        return cls.claim_for(path, request, resume=resume, others=written)
+
+    def read(self) -> dict[str, list[Trial]]:
+        """Return the trials that were carried out, by configuration; raises InputError for a damaged file."""
+        path = self.path / TRIALS
+        if not path.is_file():
+            return {}
+        stored = parse_document(_StoredTrials, read_text(path), str(path))
+        return {name: list(trials) for name, trials in stored.trials.items()}
+
+    def write(self, trials: Mapping[str, Sequence[Trial]]) -> None:
+        """Write all trials, as JSON and as a table."""
+        stored = _StoredTrials(trials={name: tuple(own) for name, own in trials.items()})
+        text = stored.model_dump_json(indent=2) + "\n"
+        table = "".join(csv_of_rows(list(_rows(trials))))
+        write_files(self.path, {TRIALS: text, TABLE_OF_TRIALS: table})
+
+    def write_configuration(self, name: str, text: str) -> Path:
+        """Write a configuration that can be run; return its path."""
+        write_files(self.path, {_file_of(name): text})
+        return self.path / _file_of(name)
+
+
+def _file_of(name: str) -> str:
+    return f"{name}.yaml"
+
+
+def _rows(trials: Mapping[str, Sequence[Trial]]) -> Iterable[dict[str, object]]:
+    for name, own in trials.items():
+        for place, trial in enumerate(own):
+            yield {"name": name, "trial": place, **trial.judgement.model_dump(), **trial.settings}
+
+
+def check_replayed(trial: Trial, stored: Trial, path: Path) -> None:
+    """Refuse stored trials that this tuning would not have chosen."""
+    if trial.settings != stored.settings:
+        accepted = "trials of the same version of Optuna, or a new directory"
+        raise InputError(str(path / TRIALS), "other settings than would be tried", accepted)
+
+
+Scalar = bool | int | float | str
+
+_DERIVED = ("completion", "recommendation", "step")
+"""Parts of a protocol whose numbers are tuned unless a file says otherwise."""
+
+_DERIVED_NUMBERS = ("rank", "ridge", "step")
+"""Numbers of a protocol itself that are."""
+
+_EFFORT = frozenset({"iterations", "tolerance", "sweeps", "epochs", "max_rank", "epsilon", "failure"})
+"""Numbers that say how long a computation goes on, or how private it is."""
+
+_FACTOR = 4
+"""How far a derived range reaches below and above the configured value."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range(Options):
+    """Numbers from low to high, both included; whole ones if both ends and the setting are whole."""
+
+    low: int | float = option("Smallest value.")
+    high: int | float = option("Largest value.")
+    log: bool = option("Whether every ratio, instead of every difference, is as likely.", False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.low < self.high:
+            raise SettingError("high", f"{self.high:g}", f"more than low, {self.low:g}")
+        if self.log and self.low <= 0:
+            raise SettingError("low", f"{self.low:g}", "more than 0, with log: true")
+
+    def holds(self, value: object) -> bool:
+        """Return whether a value may be chosen."""
+        return isinstance(value, int | float) and self.low <= value <= self.high
+
+    def as_written(self) -> dict[str, Any]:
+        """Return the range as a file has it."""
+        return {"low": self.low, "high": self.high, "log": self.log}
+
+    def distribution(self) -> BaseDistribution:
+        """Return what Optuna draws from."""
+        from optuna.distributions import FloatDistribution, IntDistribution
+
+        if isinstance(self.low, int) and isinstance(self.high, int):
+            return IntDistribution(self.low, self.high, log=self.log)
+        return FloatDistribution(self.low, self.high, log=self.log)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Some values, each as likely."""
+
+    values: tuple[Scalar, ...]
+
+    def holds(self, value: object) -> bool:
+        """Return whether a value may be chosen."""
+        return value in self.values
+
+    def as_written(self) -> list[Scalar]:
+        """Return the choices as a file has them."""
+        return list(self.values)
+
+    def distribution(self) -> BaseDistribution:
+        """Return what Optuna draws from."""
+        from optuna.distributions import CategoricalDistribution
+
+        return CategoricalDistribution(self.values)
+
+
+Space = dict[str, Range | Choices]
+"""What may be chosen, by the dotted key of the setting."""
+
+
+def read_space(path: Path) -> Space:
+    """Read a search space: under every dotted key ``{low, high, log}`` or a list of values."""
+    values = read_yaml(path)
+    if not values:
+        raise InputError(str(path), "no settings", "dotted keys with {low, high} or a list of values")
+    return {key: _parsed(value, f"{path}: {key}", key) for key, value in values.items()}
+
+
+def _parsed(value: Any, where: str, key: object) -> Range | Choices:
+    named = isinstance(key, str) and key.startswith("protocol.") and not key.startswith("protocol.privacy")
+    if not named:
+        raise InputError(where, repr(key), "a setting of the protocol, such as protocol.completion.rank")
+    if isinstance(value, list) and len(value) > 1 and all(map(_is_choice, value)):
+        return Choices(tuple(value))
+    if not isinstance(value, Mapping) or not value.keys() <= {"low", "high", "log"}:
+        raise InputError(where, repr(value), "{low: ..., high: ..., log: true|false}, or a list of values")
+    try:
+        return Range(**value)
+    except TypeError:
+        raise InputError(where, repr(dict(value)), "low and high") from None
+    except SettingError as error:
+        raise InputError(f"{where}.{error.key}", error.found, error.accepted) from None
+
+
+def _is_choice(value: object) -> bool:
+    return isinstance(value, Scalar) and not (isinstance(value, float) and not math.isfinite(value))
+
+
+def applicable(space: Space, configs: Mapping[str, RunConfig], source: str) -> dict[str, Space]:
+    """Return the part of a space that each configuration has, or raise InputError for an unknown key."""
+    known = {name: set(_settings(config)) for name, config in configs.items()}
+    every = sorted(set().union(*known.values()))
+    for key in space:
+        if key not in every:
+            raise InputError(f"{source}: {key}", "no such setting", listed(every, key))
+    parts = {name: {key: space[key] for key in space if key in own} for name, own in known.items()}
+    for name, part in parts.items():
+        if not part:
+            raise InputError(source, f"no setting of {name}", "at least one for every configuration")
+    return parts
+
+
+def _settings(config: RunConfig) -> dict[str, Any]:
+    values = flatten(config.model_dump(mode="json")["protocol"], "protocol")
+    return {key: value for key, value in values.items() if not key.startswith("protocol.privacy")}
+
+
+def current(config: RunConfig, space: Space) -> dict[str, Scalar]:
+    """Return the configured values of a space's settings, where the space has them."""
+    values = _settings(config)
+    return {key: values[key] for key in space if space[key].holds(values[key])}
+
+
+def derived_space(config: RunConfig) -> Space:
+    """Return ranges around the numbers of a protocol's completion, factors and steps.
+
+    Each reaches from a quarter of the configured value to four times it, within the setting's bounds, every
+    ratio as likely. A setting of 0 stays, as do those that bound the work.
+    """
+    space: Space = dict(_ranges(config.protocol, "protocol", _DERIVED_NUMBERS))
+    for part in _DERIVED:
+        options = getattr(config.protocol, part, None)
+        if isinstance(options, Options):
+            space |= _ranges(options, f"protocol.{part}")
+    if not space:
+        found = "no configured number of its completion or steps to tune"
+        raise InputError(config.name, found, "a search space (--space), or a protocol with one")
+    return space
+
+
+def _ranges(options: Any, prefix: str, names: tuple[str, ...] | None = None) -> Iterator[tuple[str, Range]]:
+    for field in dataclasses.fields(options):
+        value = getattr(options, field.name)
+        wanted = field.name not in _EFFORT if names is None else field.name in names
+        if not wanted or isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            continue
+        low = max(value / _FACTOR, field.metadata.get("ge", 0))
+        high = min(value * _FACTOR, field.metadata.get("le", float("inf")))
+        if "lt" in field.metadata:
+            # A share below 1 halves its distance from the bound at most.
+            high = min(high, (value + field.metadata["lt"]) / 2)
+        if isinstance(value, int):
+            low, high = max(1, round(low)), int(high)
+        if low < high:
+            yield f"{prefix}.{field.name}", Range(low=low, high=high, log=True)
+
 
 _SHARE = 0.1
 """Share of the training ratings that are held back where the split chooses nothing at random."""

@@ -13,8 +13,8 @@ from flwr.common.serde import message_to_proto
 from clients import app, iterative
 from clients.app import LOG, client_app
 from clients.faults import ABSENT, DAMAGED, LATE, PUNCTUAL, FaultOptions, damaged, fates
+from clients.iterative import reply_with_reports
 from clients.population import Partition, PopulationError, open_population
-from clients.replies import reply_with_reports
 from dprec.datasets import Synthetic
 from dprec.errors import InputError
 from dprec.exchange import (
@@ -31,7 +31,7 @@ from dprec.exchange import (
     RefusalCode,
 )
 from dprec.gradients import OneBitGradient
-from dprec.mechanisms.unprotected import Raw
+from dprec.mechanisms.randomized_response import Raw
 from dprec.randomness import RunKeys
 from dprec.wire import BroadcastOptions, encode_broadcast
 from simulation.engine.grids import LocalGrid, stamped

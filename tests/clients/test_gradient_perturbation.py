@@ -8,7 +8,7 @@ import pytest
 from flwr.app import Context, RecordDict
 from scipy.stats import binomtest
 
-from clients.gradient_perturbation import installed_on, slope_reports
+from clients.one_shot import installed_on, slope_reports
 from clients.population import Partition, open_population
 from clients.shards import ShardedRatings, write_shards
 from dprec.binarization import binary_scale

@@ -26,11 +26,9 @@ from dprec.exchange import (
     RefusalCode,
 )
 from dprec.mechanisms import BitsAndCounts, Mechanism, ThresholdBit
-from dprec.mechanisms.laplace import BoundedLaplace
-from dprec.mechanisms.randomized_response import RandomizedResponse
-from dprec.mechanisms.unprotected import Raw
-from dprec.mechanisms.whole_profiles import ResidualBits, UserLevelBit
-from dprec.mechanisms.zheng import ZhengLaplace, ZhengRandomizedResponse
+from dprec.mechanisms.laplace import BoundedLaplace, ZhengLaplace, ZhengRandomizedResponse
+from dprec.mechanisms.randomized_response import RandomizedResponse, Raw
+from dprec.mechanisms.thresholds import ResidualBits, UserLevelBit
 from dprec.personalization import OrdinalProcess
 from dprec.randomness import DRAWS, RunKeys
 from dprec.ratings import Ratings, RatingScale

@@ -15,7 +15,7 @@ from simulation.comparison import ComparisonConfig
 from simulation.comparison.planning import load_comparison
 from simulation.configuration.strict_yaml import parse_yaml
 from simulation.protocols.one_shot import OneShotProtocol
-from simulation.tuning.space import read_space
+from simulation.tuning.running import read_space
 from tests.documents.outcomes import OUTCOMES
 from tests.documents.pages import PAGES, Block, blocks, commands, write_files
 from tests.documents.sample import FRAME, SMALL, write_sample

@@ -17,13 +17,13 @@ from docs.tables.figures import figures
 from docs.tables.leaderboard import accuracies
 from docs.tables.results import RESULTS, Committed, Provenance, papers, summary, systems
 from dprec.accounting import ComparableUnit
-from dprec.accounting.noisy_sums import gaussian_epsilon, largest_mu
+from dprec.accounting.events import gaussian_epsilon, largest_mu
 from simulation.analysis.comparison_files import read_comparison
 from simulation.analysis.protocol_results import ProtocolResult
 from simulation.analysis.vocabulary import METRICS
-from simulation.configuration.presets import presets
+from simulation.configuration.strict_yaml import presets
 from simulation.storage.directories import COMPARISON, TABLE
-from simulation.storage.tables import csv_of_rows
+from simulation.storage.files import csv_of_rows
 from tests.paths import ROOT
 from tests.results import row as made_up
 

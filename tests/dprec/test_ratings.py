@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprec.accounting import gaussian_epsilon
-from dprec.accounting.noisy_sums import gaussian_delta
+from dprec.accounting.events import gaussian_delta
 from dprec.binarization import FixedThreshold, MeanThreshold, binary_scale, check_binary, is_binary
 from dprec.catalogue import Catalogue, ItemRows
 from dprec.errors import InputError, SettingError

@@ -10,7 +10,7 @@ from clients import delivery as on_device
 from clients.delivery import ReceivedLists
 from dprec.datasets import Synthetic
 from dprec.exchange import RECOMMEND, OneShotSetup
-from dprec.mechanisms.unprotected import Raw
+from dprec.mechanisms.randomized_response import Raw
 from dprec.predictions import NO_ITEM
 from dprec.ratings import Ratings
 from dprec.wire import TrafficLedger

@@ -15,9 +15,8 @@ from dprec.datasets import Synthetic
 from dprec.errors import RunError
 from dprec.exchange import OneShotSetup, RefusalCode
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.laplace import BoundedLaplace
+from dprec.mechanisms.laplace import BoundedLaplace, ZhengRandomizedResponse
 from dprec.mechanisms.randomized_response import RandomizedResponse
-from dprec.mechanisms.zheng import ZhengRandomizedResponse
 from dprec.ratings import Ratings
 from dprec.wire import ReportCodec
 from simulation.engine.grids import stamped

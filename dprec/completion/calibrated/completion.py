@@ -10,14 +10,11 @@ from numpy.typing import ArrayLike
 from dprec.arrays import AnyInts, Floats
 from dprec.catalogue import Catalogue
 from dprec.completion.base import Completed, Completion
-from dprec.completion.calibrated.embedding import ItemSetEmbedding, embedded
-from dprec.completion.calibrated.features import prior_biases
+from dprec.completion.calibrated.biases import ProfileFit, SymbolTables, clear_reports, fitted_to_residuals
+from dprec.completion.calibrated.embedding import ItemSetEmbedding, embedded, prior_biases
 from dprec.completion.calibrated.hidden_sets import HiddenSetFit
-from dprec.completion.calibrated.item_biases import SymbolTables, clear_reports
 from dprec.completion.calibrated.latent_ratings import Cells, CountLikelihood, LatentRatings, LookedUp
-from dprec.completion.calibrated.profile_biases import ProfileFit
 from dprec.completion.calibrated.regressions import Regressed
-from dprec.completion.calibrated.residual_biases import fitted_to_residuals
 from dprec.components import option
 from dprec.errors import InputError, SettingError
 from dprec.observations import (

@@ -31,8 +31,12 @@ import scipy.sparse as sp
 from scipy.special import expit
 
 from dprec.arrays import Bools, Floats, Int32s, Ints
-from dprec.completion.calibrated.embedding import ItemSetEmbedding, expected_cosines, noise_edge
-from dprec.completion.calibrated.features import catalogue_features
+from dprec.completion.calibrated.embedding import (
+    ItemSetEmbedding,
+    catalogue_features,
+    expected_cosines,
+    noise_edge,
+)
 from dprec.completion.calibrated.regressions import Expected, PropensityBins, Regressed
 from dprec.completion.spectral import SparsePlusLowRank
 from dprec.observations import Observations, RowReports

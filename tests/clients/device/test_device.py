@@ -11,8 +11,7 @@ from flwr.app import Message, RecordDict
 
 from clients.device.device import LOG, Device
 from clients.device.folder import DeviceFolder
-from clients.device.ledger import Limits
-from clients.device.losses import FREE, PRICES
+from clients.device.ledger import FREE, PRICES, Limits
 from dprec.accounting import PrivacyBudget
 from dprec.exchange import (
     COUNT,

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clients.device import DeviceFolder, durable
+from clients.device import DeviceFolder
+from clients.device import profile as durable
 from clients.device.device import Device
-from clients.device.durable import State, read_state
+from clients.device.profile import State, read_state
 from dprec.accounting import PrivacyBudget
 from dprec.errors import InputError
 from dprec.exchange import OneShotSetup

@@ -21,9 +21,8 @@ from dprec.accounting import (
 from dprec.accounting.pld import common_grid, largest_share, pairwise_losses
 from dprec.channel import Channel
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.laplace import BoundedLaplace
+from dprec.mechanisms.laplace import BoundedLaplace, ZhengLaplace, ZhengRandomizedResponse
 from dprec.mechanisms.randomized_response import BinaryFlip, RandomizedResponse
-from dprec.mechanisms.zheng import ZhengLaplace, ZhengRandomizedResponse
 from dprec.ratings import RatingScale
 from dprec.reports import CellFamily
 from tests.paths import ROOT

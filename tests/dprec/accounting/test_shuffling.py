@@ -32,9 +32,8 @@ from dprec.accounting import (
     two_answers_delta,
     with_the_same_items,
 )
-from dprec.accounting.expected_excess import expected_excess
-from dprec.accounting.noisy_sums import gaussian_delta, renyi_divergences
-from dprec.accounting.shuffling import computed_for
+from dprec.accounting.events import gaussian_delta, renyi_divergences
+from dprec.accounting.shuffling import computed_for, expected_excess
 from dprec.channel import Channel
 
 

@@ -17,8 +17,7 @@ from dprec.completion import (
     step_item_factors,
 )
 from dprec.completion.gradient_descent import PlainFactors, initial_factors, visits
-from dprec.completion.matrix_factorization import PrincipalAxes
-from dprec.completion.variational import Side
+from dprec.completion.matrix_factorization import PrincipalAxes, Side
 from dprec.datasets import Synthetic
 from dprec.errors import RunError
 from dprec.randomness import generator

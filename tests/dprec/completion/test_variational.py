@@ -5,7 +5,7 @@ import scipy.sparse as sp
 import dprec.completion.factors as factors_module
 from dprec.completion import COMPLETIONS, Observations, check_rank, packed_outer, unpack
 from dprec.completion.factors import column_blocks, map_blocks, pack, sparse_product
-from dprec.completion.variational import Side, WeightedCells, expected_squares, naming_iteration
+from dprec.completion.matrix_factorization import Side, WeightedCells, expected_squares, naming_iteration
 from dprec.errors import InputError, RunError
 from dprec.randomness import generator
 from dprec.ratings import RatingScale
@@ -77,7 +77,7 @@ def test_a_transformed_side_has_the_moments_of_the_transformed_factors() -> None
 
 
 def test_learned_priors_are_the_moments_of_the_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dprec.completion.variational._ROWS", 3)
+    monkeypatch.setattr("dprec.completion.matrix_factorization._ROWS", 3)
     side = random_side(8, 2, "learned")
     moments = (side.means[:, :, None] * side.means[:, None, :] + unpack(side.covariances)).mean(axis=0)
     np.testing.assert_allclose(side.second_moments(), moments)
@@ -173,9 +173,9 @@ def test_blocks_cover_the_rows_in_order() -> None:
 def test_results_do_not_depend_on_the_number_of_processors(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dprec.completion.variational._ROWS", 4)
+    monkeypatch.setattr("dprec.completion.matrix_factorization._ROWS", 4)
     monkeypatch.setattr("dprec.completion.factors.BLOCK", 4)
-    monkeypatch.setattr("dprec.completion.variational._CELL_BLOCK", 5)
+    monkeypatch.setattr("dprec.completion.matrix_factorization._CELL_BLOCK", 5)
     monkeypatch.setattr("dprec.completion.gradient_descent.BLOCK", 4)
     monkeypatch.setattr("dprec.completion.mixtures.BLOCK", 5)
     cells, _, _ = problem()

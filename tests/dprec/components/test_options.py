@@ -29,7 +29,7 @@ from dprec.components import (
     published_of,
     summary_of,
 )
-from dprec.components.registry import ELSEWHERE
+from dprec.components.options import ELSEWHERE
 from dprec.components.settings import Group, descriptions, field_names, follow
 from dprec.datasets import DATASETS
 from dprec.errors import InputError, SettingError
@@ -37,7 +37,7 @@ from dprec.federated import MODELS
 from dprec.gradients import GRADIENTS
 from dprec.mechanisms import MECHANISMS, Mechanism
 from dprec.mechanisms.laplace import BoundedLaplace
-from dprec.mechanisms.unprotected import Raw
+from dprec.mechanisms.randomized_response import Raw
 from dprec.private_als import AGGREGATIONS
 from dprec.splits import SPLITS, KFold
 from tests.refusals import refused_at

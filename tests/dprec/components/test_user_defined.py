@@ -166,7 +166,7 @@ def test_packages_add_components(write: Callable[[str, str], None], monkeypatch:
     write("own_fourth", MINE)
     points: list[Any] = [Point("theirs", "own_fourth:Named")]
     monkeypatch.setattr(
-        "dprec.components.registry.entry_points", lambda group: points if group == MECHANISMS.group else []
+        "dprec.components.options.entry_points", lambda group: points if group == MECHANISMS.group else []
     )
     assert MECHANISMS.group == "dprec.mechanisms"
     assert MECHANISMS.of_packages() == {"theirs": "own_fourth:Named"}
@@ -177,7 +177,7 @@ def test_packages_add_components(write: Callable[[str, str], None], monkeypatch:
 
 def test_a_package_that_cannot_be_used_is_listed_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     points = [Point("theirs", "own_nowhere:Nothing"), Point("alike", "dprec.mechanisms:Laplace")]
-    monkeypatch.setattr("dprec.components.registry.entry_points", lambda group: points)
+    monkeypatch.setattr("dprec.components.options.entry_points", lambda group: points)
     shown = dict(listing("mechanisms"))
     assert shown["theirs"] == "cannot be used: no module 'own_nowhere'."
     assert shown["alike"] == shown["laplace"]
@@ -196,7 +196,7 @@ def test_a_channel_that_loses_more_than_its_budget_is_refused_in_one_line() -> N
 @pytest.mark.parametrize(("name", "other"), [("theirs", "own_fifth:Plain"), ("laplace", "dprec")])
 def test_two_packages_cannot_claim_a_name(monkeypatch: pytest.MonkeyPatch, name: str, other: str) -> None:
     points = [Point(name, "own_fifth:Plain"), Point(name, "own_fifth:Named")]
-    monkeypatch.setattr("dprec.components.registry.entry_points", lambda group: points)
+    monkeypatch.setattr("dprec.components.options.entry_points", lambda group: points)
     with pytest.raises(
         InputError, match=f"entry points of dprec.mechanisms: {name}, which {other} and .*claim"
     ):

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprec.datasets import DelimitedTable, InMemory, MovieLens100K, Synthetic
-from dprec.datasets import files as text_blocks
+from dprec.datasets import delimited as text_blocks
 from dprec.datasets.base import Layout, read_fold
 from dprec.datasets.delimited import first_cells, read_rows
 from dprec.errors import InputError
@@ -441,7 +441,7 @@ def test_integers_with_decimals_of_zero_are_the_same_people(
 
 
 def test_the_same_people_far_apart_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dprec.datasets.files._BLOCK_BYTES", 32)
+    monkeypatch.setattr("dprec.datasets.delimited._BLOCK_BYTES", 32)
     path = tmp_path / "mine.csv"
     lines = [
         f"{user}{'.0' if item > 4 else ''},{item},{item % 5 + 1}" for item in range(10) for user in (1, 2)

@@ -18,8 +18,8 @@ import pandas as pd
 import pytest
 
 from dprec.datasets import DelimitedTable, MovieLens100K, Source
+from dprec.datasets import delimited as compression
 from dprec.datasets import fetch as fetch_module
-from dprec.datasets import files as compression
 from dprec.datasets.fetch import fetch
 from dprec.errors import InputError, RunError
 from tests.refusals import refused_at

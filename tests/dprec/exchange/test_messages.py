@@ -39,8 +39,7 @@ from dprec.exchange import (
 from dprec.gradients import GRADIENTS, FullGradient
 from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.laplace import BoundedLaplace
-from dprec.mechanisms.randomized_response import BinaryFlip
-from dprec.mechanisms.unprotected import Raw
+from dprec.mechanisms.randomized_response import BinaryFlip, Raw
 from dprec.wire import BroadcastOptions
 from tests.refusals import refused_at
 

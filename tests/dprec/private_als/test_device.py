@@ -24,9 +24,8 @@ from dprec.private_als import (
     StatisticsLayout,
     contributions_of,
 )
-from dprec.private_als.device import chosen_ratings
+from dprec.private_als.device import chosen_ratings, possible_sum, sum_of_contributions
 from dprec.private_als.learner import orthogonal, root_of_moment, shrunken_biases, shrunken_factors
-from dprec.private_als.statistics import possible_sum, sum_of_contributions
 from dprec.ratings import RatingScale
 from tests.dprec.private_als.partitions import LAYOUTS, a_partition, some_users
 

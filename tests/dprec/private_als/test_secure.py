@@ -18,8 +18,8 @@ from dprec.private_als import (
     StatisticsLayout,
     TrustedAggregation,
 )
-from dprec.private_als.secure import VectorPlan
-from dprec.private_als.statistics import (
+from dprec.private_als.aggregation import VectorPlan
+from dprec.private_als.device import (
     decode_contributions,
     encode_contributions,
     report_bits,

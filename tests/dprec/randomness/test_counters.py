@@ -33,7 +33,7 @@ from dprec.randomness import (
     uniforms,
     words,
 )
-from dprec.randomness.discrete_laplace import discrete_laplace
+from dprec.randomness.counters import discrete_laplace
 
 MILLION = 1_000_000
 EXTREMES = np.array([0, 2**64 - 1], dtype=np.uint64)

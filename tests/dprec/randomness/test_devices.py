@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dprec.arrays import offsets
 from dprec.datasets import Synthetic
 from dprec.randomness import SECRET_BYTES, DeviceDraws, SecretDraws, threefry
-from dprec.randomness import devices as module
+from dprec.randomness import keys as module
 from dprec.ratings import Ratings
 
 MASTER = bytes(range(16))

@@ -18,9 +18,8 @@ from dprec.mechanisms import (
     ResidualBits,
     UserLevelBit,
 )
-from dprec.mechanisms.laplace import BoundedLaplace
+from dprec.mechanisms.laplace import BoundedLaplace, ZhengRandomizedResponse
 from dprec.mechanisms.randomized_response import BinaryFlip
-from dprec.mechanisms.zheng import ZhengRandomizedResponse
 from dprec.randomness import even_share
 from dprec.ratings import RatingScale
 from dprec.reports import CellFamily, DeviceChannel

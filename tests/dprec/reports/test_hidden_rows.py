@@ -11,7 +11,7 @@ from dprec.mechanisms.laplace import modified_laplace_bound, randomized_response
 from dprec.observations import Observations
 from dprec.randomness import words
 from dprec.ratings import Ratings, RatingScale
-from dprec.reports.hidden_rows import RATING_NOISE, TOLERANCE, RatedCells
+from dprec.reports.cells import RATING_NOISE, TOLERANCE, RatedCells
 
 STARS = RatingScale.evenly(1, 5, 1)
 KINDS = ("zheng-laplace", "zheng-randomized-response")

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dprec.accounting import PrivacyBudget
-from dprec.mechanisms.whole_profiles import UserLevelBit
+from dprec.mechanisms.thresholds import UserLevelBit
 from dprec.randomness import DRAW_BITS, DRAWS, words
 from dprec.ratings import RatingScale
 from dprec.reports import ProfileFamily

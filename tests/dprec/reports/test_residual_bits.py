@@ -11,7 +11,7 @@ from dprec.randomness import words
 from dprec.ratings import RatingScale
 from dprec.reports import ResidualBitFamily
 from dprec.reports.residual_bits import drawn_ratings, sides_of_the_mean
-from simulation.protocols.accounting import cell_reports
+from simulation.protocols.sharing import cell_reports
 from tests.refusals import refused_at
 
 STARS = RatingScale.evenly(1, 5, 1)

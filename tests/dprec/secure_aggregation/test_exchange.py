@@ -25,10 +25,11 @@ from dprec.secure_aggregation import (
 )
 from dprec.secure_aggregation import secrets as shamir
 from dprec.secure_aggregation.exchange import MaskedSum, MaskingDevice, plain_total
-from dprec.secure_aggregation.graph import FAILURE, SECURITY
 from dprec.secure_aggregation.masking import (
+    FAILURE,
     KEYS_BYTES,
     SEALED_BYTES,
+    SECURITY,
     RevealedShares,
     SumContext,
     TooFewSharesError,

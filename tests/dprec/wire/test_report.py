@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 
 from dprec.channel import Channel
 from dprec.datasets import Synthetic
-from dprec.mechanisms.laplace import BoundedLaplace
-from dprec.mechanisms.randomized_response import RandomizedResponse
-from dprec.mechanisms.unprotected import Raw
-from dprec.mechanisms.zheng import ZhengLaplace, ZhengRandomizedResponse
+from dprec.mechanisms.laplace import BoundedLaplace, ZhengLaplace, ZhengRandomizedResponse
+from dprec.mechanisms.randomized_response import RandomizedResponse, Raw
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import BitStream, DecodedReports, ReportCodec
 from dprec.wire.symbols import PrefixCode

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from dprec.completion import levels_of, slope_channel
 from dprec.wire import BitStream, FixedFields, ItemSets, SymbolRows, longest_item_set, read_item_sets
 from dprec.wire import symbols as prefix_code
-from dprec.wire.bits import MAX_FIELD_BITS, put
-from dprec.wire.item_sets import count_bits
-from dprec.wire.symbols import PrefixCode
+from dprec.wire.symbols import MAX_FIELD_BITS, PrefixCode, count_bits, put
 
 ALPHABETS = [1, 2, 3, 5, 6, 255, 256, 257]
 

@@ -10,7 +10,7 @@ import pytest
 
 from dprec.errors import InputError
 from simulation.analysis.advice import AdviceLimits, advice_lines, advise
-from simulation.storage.tables import csv_of_rows
+from simulation.storage.files import csv_of_rows
 from tests.approved import check
 from tests.refusals import refused_at
 from tests.results import row
@@ -404,6 +404,8 @@ def test_how_many_users_the_best_needs_is_said_where_it_was_tried(table: Table) 
     assert (tried.best.result.name, tried.best.result.population) == ("cheap", None)
     assert tried.users_needed == "about 10,000"
     assert advise(table(rows), AdviceLimits(1.0, "rating", 1000)).users_needed is None
+
+
 @pytest.mark.parametrize(("composed", "told"), [(0.999999, False), (0.5, True)])
 def test_a_loss_that_the_sum_keeps_is_told_without_delta(table: Table, composed: float, told: bool) -> None:
     own = {"epsilon_per_user_max": 1.0, "epsilon_composed_max": composed, "delta": 1e-6}

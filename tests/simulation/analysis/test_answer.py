@@ -11,7 +11,7 @@ from simulation.analysis.columns import MOST_ROWS, headline_columns, headline_ro
 from simulation.analysis.protocol_results import ProtocolResult, read_results, results_of
 from simulation.analysis.sentences import answer_sentences, guess, price
 from simulation.analysis.vocabulary import METRICS
-from simulation.storage.tables import csv_of_rows
+from simulation.storage.files import csv_of_rows
 from tests.approved import check
 
 RMSE, SIGNS = METRICS[0], METRICS[2]

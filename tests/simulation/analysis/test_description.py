@@ -11,7 +11,7 @@ from dprec.mechanisms import RandomizedResponse
 from dprec.wire import ReportCodec
 from simulation import load
 from simulation.analysis.description import REQUIRED, Description, as_json, describe, described_components
-from simulation.configuration.presets import presets
+from simulation.configuration.strict_yaml import presets
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.components import COMPONENT_REGISTRIES
 from tests.refusals import refused_at

@@ -11,7 +11,7 @@ from dprec.datasets import Synthetic
 from simulation import run
 from simulation.analysis.drawing import Drawing, drawing_of
 from simulation.configuration.loading import load
-from simulation.configuration.presets import find_configuration
+from simulation.configuration.strict_yaml import find_configuration
 from simulation.demonstration import drawing_svg, drawn, sent_drawing
 from simulation.storage.run_files import RunFiles, read_run
 from tests.simulation.conftest import presets

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clients import gradient_perturbation, one_shot
+from clients import one_shot
 from dprec.accounting import PrivacyBudget
 from dprec.channel import Channel
 from dprec.completion import OutputPerturbation
@@ -21,7 +21,7 @@ from simulation.audit import audit, audit_all
 from simulation.auditing import Audit, auditing
 from simulation.auditing.sums import NoisySums, sum_findings
 from simulation.console.command_line import main
-from simulation.protocols.audited import Finding
+from simulation.protocols.base import Finding
 from simulation.protocols.iterative import IterativeProtocol
 from simulation.protocols.private_als import PrivateAlsProtocol
 from tests.paths import CONFIGS
@@ -187,8 +187,8 @@ def test_noise_of_other_rounds_is_detected(monkeypatch: pytest.MonkeyPatch) -> N
         def per_cell(self, counts: Any, items: Any, round_index: int) -> Any:
             return super().per_cell(counts, items, 1)
 
-    fresh = gradient_perturbation.draws_of_rounds
-    monkeypatch.setattr(gradient_perturbation, "draws_of_rounds", lambda *of: Stale(fresh(*of).keys))
+    fresh = one_shot.draws_of_rounds
+    monkeypatch.setattr(one_shot, "draws_of_rounds", lambda *of: Stale(fresh(*of).keys))
     result = audited("one-bit-gradient", "protocol.rounds=2", "protocol.privacy.epsilon=2", trials=800)
     assert "noise of two rounds" in [finding.test for finding in result.findings if not finding.holds]
 
@@ -422,7 +422,7 @@ def test_what_is_looked_at_where_devices_add_the_noise_and_where_a_server_does()
 
 
 def test_noise_that_counts_on_too_many_devices_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dprec.private_als.secure.honest_shares", lambda users, *_: 12 * users)
+    monkeypatch.setattr("dprec.private_als.aggregation.honest_shares", lambda users, *_: 12 * users)
     assert any("colluding devices" in test for test in defects(OF_DEVICES, 40_000))
 
 

@@ -13,8 +13,7 @@ from simulation.analysis.protocol_results import read_results
 from simulation.analysis.vocabulary import METRICS
 from simulation.comparison.planning import Comparison, load_comparison
 from simulation.configuration.models import parse_config
-from simulation.configuration.presets import presets
-from simulation.configuration.strict_yaml import read_yaml
+from simulation.configuration.strict_yaml import presets, read_yaml
 from simulation.protocols.base import BASELINES
 from tests.paths import CONFIGS
 from tests.refusals import refused_at

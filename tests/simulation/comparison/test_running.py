@@ -133,7 +133,7 @@ def test_a_killed_comparison_resumes_to_the_same_table(pair: Path, tmp_path: Pat
 def test_a_failed_cell_is_reported_and_the_others_are_kept(
     pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from simulation.comparison import cell_work
+    from simulation.comparison import cell_runs as cell_work
 
     whole = cell_work.run_prepared
 
@@ -155,7 +155,7 @@ def test_a_failed_cell_is_reported_and_the_others_are_kept(
 def test_an_interrupted_comparison_shows_what_is_finished_and_goes_on_to_the_same_table(
     pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from simulation.comparison import cell_work
+    from simulation.comparison import cell_runs as cell_work
 
     out, whole = tmp_path / "out", cell_work.run_prepared
     begun = count()

@@ -14,10 +14,10 @@ from dprec.datasets import Synthetic
 from dprec.mechanisms import MECHANISMS
 from dprec.ratings import RatingScale
 from simulation import compare
-from simulation.comparison import schedule as module
-from simulation.comparison.mechanism_noise import exact_probabilities, noise_edges, sampled_noise
+from simulation.comparison import cell_runs as module
+from simulation.comparison.cell_runs import Estimate, Sample, Schedule, estimate, typical_seconds
 from simulation.comparison.planning import Comparison, load_comparison
-from simulation.comparison.schedule import Estimate, Sample, Schedule, estimate, typical_seconds
+from simulation.comparison.running import exact_probabilities, noise_edges, sampled_noise
 from simulation.comparison.templates import Cell
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.console.command_line import main

@@ -16,13 +16,13 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from dprec.components import Options, Registry, kind_of, one_of
-from dprec.components.registry import ELSEWHERE
+from dprec.components.options import ELSEWHERE
 from dprec.components.settings import Group, field_names
 from dprec.components.user_defined import reference_of
 from dprec.errors import InputError
 from dprec.federated import FederatedModel
 from simulation import run
-from simulation.comparison.definition import ComparisonConfig
+from simulation.comparison.templates import ComparisonConfig
 from simulation.configuration.models import RunConfig, parse_config, validated
 from simulation.configuration.strict_yaml import apply_override, parse_yaml
 from simulation.protocols import PROTOCOLS

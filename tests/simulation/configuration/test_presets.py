@@ -16,15 +16,17 @@ from dprec.errors import InputError
 from simulation import load
 from simulation.analysis.description import describe
 from simulation.comparison.planning import load_comparison
-from simulation.configuration import presets
+from simulation.configuration import strict_yaml as presets
 from simulation.configuration.models import RunConfig
-from simulation.configuration.presets import find_configuration, preset_folder, preset_summary
 from simulation.configuration.strict_yaml import (
     apply_override,
     at,
     dump_yaml,
+    find_configuration,
     flatten,
     parse_yaml,
+    preset_folder,
+    preset_summary,
     read_yaml,
     replace_value,
 )

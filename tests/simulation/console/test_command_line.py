@@ -18,7 +18,7 @@ from dprec.datasets import DATASETS
 from dprec.gradients import GRADIENTS
 from dprec.mechanisms import MECHANISMS
 from dprec.splits import SPLITS
-from simulation.configuration.presets import presets
+from simulation.configuration.strict_yaml import presets
 from simulation.console.command_line import LISTINGS, main
 from simulation.console.parameters import integer
 from simulation.protocols import PROTOCOLS
@@ -92,7 +92,7 @@ def test_the_population_stays_where_it_was_put_for_runs_with_the_same_ratings(
 def test_a_run_that_needs_more_memory_than_there_is_is_refused_before_it_starts(
     dprec: Any, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("simulation.engine.memory.available_memory", lambda: 0.2e9)
+    monkeypatch.setattr("simulation.engine.ray_cluster.available_memory", lambda: 0.2e9)
     line = one_line(dprec("run", config, "-o", tmp_path / "run"), 2)
     assert "memory: 40 users, 30 items and 400 cells need about 0.3 GB, 0.2 GB are available" in line
     assert not (tmp_path / "run").exists()

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from dprec.errors import InputError
 from simulation.console import command_line
 from simulation.console.command_line import app
-from simulation.console.pilots import _OneLine
+from simulation.console.parameters import _OneLine
 
 DATA = ["--set", "dataset={kind: synthetic, users: 4, items: 20, ratings: 40}"]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from simulation.console import watching
+from simulation.console import progress as watching
 from simulation.console.command_line import main
-from simulation.console.watching import policy_of, watched
+from simulation.console.progress import policy_of, watched
 from tests.simulation.pages.browser import CHROMIUM, DRIVER, chromium
 
 

@@ -14,8 +14,7 @@ from flwr.app import Context, Message
 
 from clients.app import client_app
 from clients.population import Brought
-from simulation.comparison.cell_runs import CellWorker
-from simulation.comparison.cell_work import CellEnd, SharedRatings
+from simulation.comparison.cell_runs import CellEnd, CellWorker, SharedRatings
 
 ENDS = "ends"
 """File that names a node to end and the type of a message; the node answers one, and ends at the next."""

@@ -16,9 +16,10 @@ from clients.app import client_app
 from dprec.errors import RunError
 from dprec.exchange import IDENTIFY, REPLY, REPORT, Reports
 from simulation import run
-from simulation.engine import actor_pool, grids
-from simulation.engine.actor_pool import ActorPool
+from simulation.engine import grids
+from simulation.engine import ray_cluster as actor_pool
 from simulation.engine.grids import DeadlineGrid, LocalGrid, SupervisedGrid, marked_late, stamped
+from simulation.engine.ray_cluster import ActorPool
 from simulation.engine.session import Session
 from strategies.roster import reply_record
 

@@ -18,7 +18,7 @@ from simulation.configuration.loading import load
 from simulation.configuration.models import SimulationOptions
 from simulation.engine import session
 from simulation.engine.grids import LocalGrid
-from simulation.engine.memory import available_memory, check_memory, needed_memory
+from simulation.engine.ray_cluster import available_memory, check_memory, needed_memory
 from simulation.engine.session import identity_restored, open_session
 from simulation.execution import load_ratings, run_prepared
 from tests.refusals import refused_at
@@ -74,7 +74,7 @@ PACKAGES = ("dprec", "clients", "strategies", "simulation")
 PUBLIC = {"flwr.app", "flwr.clientapp", "flwr.serverapp", "flwr.serverapp.strategy", "flwr.simulation"}
 MAY_USE_MORE = (
     "clients/device/fleet.py",
-    "clients/device/durable.py",
+    "clients/device/profile.py",
     "simulation/deployment/",
     "simulation/engine/",
     "strategies/rounds.py",
@@ -168,10 +168,10 @@ def test_too_little_memory_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     needed = needed_memory(**sizes, simulation=LOCAL)
     for available in (None, needed + 1):
         monkeypatch.setattr(
-            "simulation.engine.memory.available_memory", lambda available=available: available
+            "simulation.engine.ray_cluster.available_memory", lambda available=available: available
         )
         check_memory(**sizes, simulation=LOCAL)
-    monkeypatch.setattr("simulation.engine.memory.available_memory", lambda: 8e9)
+    monkeypatch.setattr("simulation.engine.ray_cluster.available_memory", lambda: 8e9)
     line = r"^memory: 10,000,000 users, 2,000 items and 200,000,000 cells need about [\d.]+ GB, 8.0 GB are "
     with pytest.raises(InputError, match=line):
         check_memory(**sizes, simulation=LOCAL)
@@ -180,7 +180,7 @@ def test_too_little_memory_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_data_set_of_a_known_size_is_refused_before_it_is_made(
     tiny: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("simulation.engine.memory.available_memory", lambda: 8e9)
+    monkeypatch.setattr("simulation.engine.ray_cluster.available_memory", lambda: 8e9)
     tiny["dataset"] = {"kind": "synthetic", "users": 2**31 - 1, "items": 1000, "ratings": 10**11}
     with refused_at("memory"):
         load_ratings(load(tiny))

@@ -12,13 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from simulation.engine import temporary
-from simulation.engine.temporary import MARK, PREFIX, clear_abandoned, temporary_folder
+from simulation.engine.session import MARK, PREFIX, clear_abandoned, temporary_folder
 
-OWNER = f"""
+OWNER = """
 import sys
-sys.path.insert(0, {str(Path(temporary.__file__).parent)!r})
-from temporary import temporary_folder  # without the package, and hence without Flower
+from simulation.engine.session import temporary_folder
 with temporary_folder() as folder:
     (folder / "run").mkdir()
     (folder / "run" / "items.npy").write_text("ratings")
@@ -135,7 +133,7 @@ def test_clearing_that_was_interrupted_is_finished_by_the_next(monkeypatch: pyte
         raise OSError
 
     with monkeypatch.context() as patch:
-        patch.setattr("simulation.engine.temporary.shutil.rmtree", interrupted)
+        patch.setattr("simulation.engine.session.shutil.rmtree", interrupted)
         clear_abandoned()
     assert (left / MARK).exists()
     clear_abandoned()

@@ -20,10 +20,10 @@ from simulation.protocols import Outcome
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.storage.columns import read_rows
 from simulation.storage.directories import SUMMARY, TABLE, TABLES, ComparisonDirectory, cell_key
+from simulation.storage.files import csv_of_rows
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import RunRecord, prediction_columns, traffic_columns
 from simulation.storage.summarise import summarise
-from simulation.storage.tables import csv_of_rows
 from strategies.participation import RoundRecord
 
 USERS, ITEMS, TEST_RATINGS = 120, 200, 400

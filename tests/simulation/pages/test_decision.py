@@ -18,7 +18,7 @@ from simulation.analysis.protocol_results import ProtocolResult, read_rows
 from simulation.analysis.vocabulary import METRICS
 from simulation.pages.comparison_page import comparison_page
 from simulation.pages.figures.rendering import Rendered
-from simulation.storage.tables import csv_of_rows
+from simulation.storage.files import csv_of_rows
 from tests.simulation.pages.browser import CHROMIUM, DRIVER, Browser, chromium
 
 in_browser = pytest.mark.skipif(

@@ -19,7 +19,7 @@ from simulation.pages.comparison_page import comparison_page
 from simulation.pages.figures.rendering import Plot, Rendered, render
 from simulation.pages.page import Section, page, paragraph
 from simulation.storage.columns import read_rows
-from simulation.storage.tables import csv_of_rows
+from simulation.storage.files import csv_of_rows
 from tests.simulation.pages.browser import CHROMIUM, DRIVER, ENTER, SPACE, TAB, Browser, chromium
 
 pytestmark = pytest.mark.skipif(

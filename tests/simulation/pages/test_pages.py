@@ -26,8 +26,8 @@ from simulation.pages.run_page import run_page
 from simulation.pages.run_sections import example_sections
 from simulation.pages.single_file import in_one_file
 from simulation.pages.words import merged_notes
+from simulation.storage.files import csv_of_rows
 from simulation.storage.run_files import ExampleUser, holds_comparison, read_run
-from simulation.storage.tables import csv_of_rows
 from tests.approved import check, words_of_page
 from tests.refusals import refused_at
 

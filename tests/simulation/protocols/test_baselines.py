@@ -16,8 +16,7 @@ from simulation import run
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
 from simulation.protocols import Task
-from simulation.protocols.global_mean import GlobalMeanProtocol
-from simulation.protocols.nothing_sent import NothingSentProtocol
+from simulation.protocols.baselines import GlobalMeanProtocol, NothingSentProtocol
 from tests.builders import populated
 from tests.refusals import refused_at
 

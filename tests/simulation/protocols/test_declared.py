@@ -21,10 +21,9 @@ from simulation.analysis.description import describe
 from simulation.analysis.protocol_results import ProtocolResult
 from simulation.console.command_line import main
 from simulation.pages import report
-from simulation.protocols.declared import declaring
+from simulation.protocols.base import declaring
 from simulation.protocols.one_shot import OneShotProtocol
-from simulation.protocols.outcome import Outcome
-from simulation.protocols.task import Task
+from simulation.protocols.task import Outcome, Task
 from simulation.storage.columns import figures_of
 from simulation.storage.run_files import read_run
 from tests.refusals import refused_at

@@ -7,7 +7,7 @@ import pytest
 
 from dprec.accounting import MatchedBudget
 from simulation import load, run
-from simulation.protocols.sent import Example
+from simulation.protocols.base import Example
 
 
 def outcome(name: str, size: str, *settings: str) -> Any:

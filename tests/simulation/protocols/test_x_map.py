@@ -116,7 +116,7 @@ def test_the_division_of_users_changes_no_bit(name: str, faults: dict[str, float
 
 def test_requests_in_many_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = kept(SMALL, 7)
-    monkeypatch.setattr("strategies.replacement._BYTES_AT_ONCE", 100)
+    monkeypatch.setattr("strategies.report_collection._BYTES_AT_ONCE", 100)
     assert kept(SMALL, 7) == expected
 
 

@@ -11,7 +11,7 @@ from dprec.errors import InputError
 from simulation import audit
 from simulation.pages import report
 from simulation.pages.audit_page import presets_page
-from simulation.storage.audits import parse_audit
+from simulation.storage.directories import parse_audit
 from tests.simulation.conftest import TINY
 
 

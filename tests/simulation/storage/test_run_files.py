@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dprec.accounting import PrivacyAccountant, PrivacyBudget
 from dprec.datasets import MovieLens100K
-from dprec.datasets.movielens import film_titles
+from dprec.datasets.published import film_titles
 from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS
 from dprec.randomness import generator

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from dprec.errors import InputError
-from simulation.storage import tables
-from simulation.storage.tables import csv_of_columns, csv_of_rows, gzipped, read_columns, read_lines
+from simulation.storage import files as tables
+from simulation.storage.files import csv_of_columns, csv_of_rows, gzipped, read_columns, read_lines
 from tests.refusals import refused_at
 
 COLUMNS = {

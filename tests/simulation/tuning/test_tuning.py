@@ -13,9 +13,16 @@ from dprec.errors import InputError
 from simulation import load, run, tune
 from simulation.execution import load_ratings
 from simulation.tuning import running
-from simulation.tuning.running import validation_parts
-from simulation.tuning.space import Choices, Range, applicable, derived_space, read_space
-from simulation.tuning.trials import Judgement, Trial
+from simulation.tuning.running import (
+    Choices,
+    Judgement,
+    Range,
+    Trial,
+    applicable,
+    derived_space,
+    read_space,
+    validation_parts,
+)
 from tests.refusals import refused_at
 
 SPACE = """

@@ -7,9 +7,8 @@ import pytest
 from scipy.special import ndtr
 
 from dprec.completion import Calibrated, ItemBiases, Regressed, SymbolTables
-from dprec.completion.calibrated.profile_biases import SIDE_PER_BIAS, ProfileFit
+from dprec.completion.calibrated.biases import SIDE_PER_BIAS, ProfileFit, ResidualAnswers, fitted_to_residuals
 from dprec.completion.calibrated.regressions import Expected
-from dprec.completion.calibrated.residual_biases import ResidualAnswers, fitted_to_residuals
 from dprec.mechanisms import RandomizedResponse, ThresholdBit
 from dprec.observations import Observations, ProfileReports, ResidualReports, SymbolReports
 from dprec.ordinal import cut_points, level_probabilities

@@ -5,8 +5,8 @@ import pytest
 
 from dprec.catalogue import Catalogue
 from dprec.completion import Regressed, prior_biases
-from dprec.completion.calibrated.embedding import ItemSetEmbedding
-from dprec.completion.calibrated.features import (
+from dprec.completion.calibrated.embedding import (
+    ItemSetEmbedding,
     catalogue_features,
     expected_coefficients,
     item_features,

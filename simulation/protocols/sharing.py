@@ -1,16 +1,26 @@
-"""What the protocols share: matched budgets, what they refuse, and notes on failures."""
+"""What the protocols share: matched budgets, what they refuse, notes on failures, lists for the users."""
+
+from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from dprec.accounting import MatchedBudget, PrivacyBudget, PrivacyUnit
+from dprec.arrays import AnyInts
+from dprec.completion import Completed
+from dprec.components import Options, option
 from dprec.errors import SettingError, within
 from dprec.mechanisms import Mechanism
+from dprec.predictions import checked, checked_rows
 from dprec.ratings import RatingScale
 from dprec.reports import ReportFamily
+from simulation.protocols.task import Grid, ServerTask
 from strategies.participation import RoundRecord
+
+if TYPE_CHECKING:
+    from dprec.wire import TrafficLedger
 
 EXACT_CHANNEL = (
     "epsilon is the largest log ratio of a channel's rows, counted in the same integer weights with which "
@@ -74,3 +84,49 @@ def notes_on_failures(records: Sequence[RoundRecord], reports: str = "reports") 
     refusals = sum((Counter(record.causes) for record in records), Counter[str]())
     refused = [f"{count} {cause}" for cause, count in sorted(refusals.items()) if cause not in _FAULTS]
     return (*notes, f"Devices refused to send {reports}: {', '.join(refused)}.") if refused else notes
+
+
+NOT_DELIVERED = (
+    "What the server predicts is not sent back to the users: the bytes down leave out their recommendations."
+)
+"""Of a protocol that has no delivery."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopN(Options):
+    """Each user gets the best items that the server has not seen as rated, with their predicted ratings."""
+
+    items: int = option("Length of the list.", 10, ge=1, le=10_000)
+
+    def deliver(
+        self,
+        grid: Grid,
+        task: ServerTask,
+        completed: Completed,
+        seen: tuple[AnyInts, AnyInts] | None,
+        traffic: TrafficLedger,
+        name: str,
+    ) -> dict[str, int]:
+        """Send everybody a list; return the bytes charged, as `RoundAccount.spent` does.
+
+        ``seen``: users and items of the cells that the server has seen as rated, by user; None if reports
+        hide them. A device leaves out what it has rated by itself.
+        """
+        from strategies.delivery import Lists, Seen, deliver_lists
+
+        shape = task.n_users, task.n_items
+        lists = Lists(
+            self.items,
+            Seen.nothing(shape) if seen is None else Seen.of(*seen, shape),
+            task.scale,
+            checked(completed.predict, f"completion {name}"),
+            checked_rows(completed.predict_rows, f"completion {name}"),
+        )
+        return deliver_lists(grid, task.roster, task.group, lists, traffic)
+
+
+DELIVERY = (
+    "What users are sent where the server predicts: a list of the best items, or null for nothing. Papers do "
+    "not say."
+)
+"""What the setting means, for every protocol that has it."""
