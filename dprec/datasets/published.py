@@ -1,7 +1,8 @@
 """Published data sets of few files.
 
-Jester (Goldberg et al. [goldberg2001]), libimseti.cz (Brozovsky and Petricek [brozovsky2007]), the
-restaurants and consumers of UCI (Vargas-Govea et al. [vargas2011]), and books and music on douban.com.
+MovieLens (Harper and Konstan [harper2015]), Jester (Goldberg et al. [goldberg2001]), libimseti.cz (Brozovsky
+and Petricek [brozovsky2007]), the restaurants and consumers of UCI (Vargas-Govea et al. [vargas2011]), and
+books and music on douban.com.
 """
 
 import csv

@@ -33,16 +33,19 @@ MADE = Provenance("dprec compare mine", "rating", {"made-up": "holdout"}, {}, "s
 
 
 def result(
-    name: str = "ours", rmse: float = 1.0, gain: tuple[float, float] | None = None, **other: Any
+    name: str = "ours", rmse: float | None = None, gain: tuple[float, float] | None = None, **other: Any
 ) -> Any:
-    """Return a protocol at a budget of 1 per rating; `gain` is its interval against nothing sent."""
+    """Return a protocol at a budget of 1 per rating; `gain` is as wide as its interval."""
+    middle = sum(gain or (0.1, 0.1)) / 2
+    rmse = 1.1 - middle if rmse is None else rmse
     budget = other.pop("epsilon", None if "baseline" in other else 1.0)
     losses = {"epsilon_per_rating": 1.0, "epsilon_per_user_max": 685.0, "epsilon_composed_max": 400.0}
     line = made_up(
         name, budget, rmse=rmse, **losses, status="proved", trust="local", hides_rated_items="False"
     )
     if gain is not None:
-        line |= {"against": "nothing-sent", "rmse_gain_low": gain[0], "rmse_gain_high": gain[1]}
+        low, high = (end + 1.1 - rmse - middle for end in gain)
+        line |= {"against": "nothing-sent", "rmse_gain_low": low, "rmse_gain_high": high}
     return ProtocolResult(name, budget, ({**line, **other},))
 
 

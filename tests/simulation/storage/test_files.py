@@ -146,6 +146,13 @@ def test_a_missing_file_is_named(directory: Path, name: str) -> None:
         report(directory)
 
 
+def test_a_table_whose_lines_cannot_be_told_apart(directory: Path) -> None:
+    path = directory / "traffic.csv"
+    path.write_bytes(path.read_bytes() + b'"' + b"1" * 200_000)
+    with refused_at(str(path)):
+        report(directory)
+
+
 def test_a_run_of_a_damaged_result_can_be_repeated(directory: Path, finished: Path) -> None:
     for name in ROWS:
         (directory / name).write_bytes(b"")
