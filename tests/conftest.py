@@ -43,8 +43,10 @@ SLOWEST_MODULES = (
 
 THOROUGH_MODULES = {
     "test_cluster.py",
+    "test_decision.py",
     "test_determinism.py",
     "test_determinism_on_ray.py",
+    "test_drawing.py",
     "test_end_to_end.py",
     "test_gate.py",
     "test_interrupts.py",
@@ -55,6 +57,7 @@ THOROUGH_MODULES = {
     "test_real_data.py",
     "test_running.py",
     "test_times.py",
+    "test_watching.py",
     "test_wheel.py",
 }
 """Mutants, browsers, whole pages, notebooks, pilots, clusters, interrupts, clocks, wheels, real ratings and

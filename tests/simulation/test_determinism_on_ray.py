@@ -20,7 +20,7 @@ from tests.documents.pages import write_files
 from tests.simulation.divisions import PROTOCOLS, Expected, bits, compare, divided, one_shot, recorded
 
 OWN = textwrap.dedent("""
-        from dataclasses import dataclass
+    from dataclasses import dataclass
 
     import numpy as np
 
