@@ -15,6 +15,7 @@ from docs.tables import table
 from simulation import RunConfig
 from simulation.comparison import ComparisonConfig
 from simulation.console.command_line import app
+from simulation.demonstration import sent_drawing
 from simulation.storage import Summary
 from simulation.storage.columns import ACROSS, CELL, FIGURES, PER_DEVICE, Column
 
@@ -234,10 +235,16 @@ def _object(schema: Schema, definitions: Schema) -> Schema | None:
     return None
 
 
+def drawing_of(preset: str) -> str:
+    """Return what leaves a device under a preset, as a drawing that the page holds."""
+    return f"```{{raw}} html\n{sent_drawing(preset)}\n```"
+
+
 GENERATED: Mapping[str, Callable[..., str]] = {
     "comparison": comparison_reference,
     "commands": command_reference,
     "configuration": configuration_reference,
+    "drawing": drawing_of,
     "summary": summary_reference,
     "timing": timing_reference,
 }

@@ -6,6 +6,7 @@ import pytest
 from typer.main import get_command
 
 from docs.extensions.generated import GENERATED, expand
+from docs.tables.results import systems
 from simulation import RunConfig
 from simulation.comparison import ComparisonConfig
 from simulation.console.command_line import app
@@ -45,6 +46,15 @@ def test_no_page_is_generated_from_something_unknown() -> None:
         for line in re.findall(r"^% generated: (.+)$", path.read_text(), re.M)
     ]
     assert {name for name, *_ in lines} == set(GENERATED)
+
+
+def test_the_page_of_a_system_draws_what_leaves_a_device() -> None:
+    for name, system in systems().items():
+        page = (ROOT / "docs" / "systems" / f"{name}.md").read_text(encoding="utf-8")
+        assert f"% generated: drawing {system.presets[0]}\n" in page
+    drawing = expand("% generated: drawing blp-mog-mf")
+    assert drawing.startswith("```{raw} html\n<svg ")
+    assert drawing.endswith("</svg>\n```")
 
 
 def test_the_pages_of_the_configuration_describe_all_of_it_once() -> None:
