@@ -32,6 +32,7 @@ VALUES: dict[str, Any] = {
 }
 
 
+@pytest.mark.thorough
 def test_it_runs_here_and_on_ray_alike() -> None:
     here = run(VALUES, page=False)
     there = run({**VALUES, "simulation": {"backend": "ray", "workers": 1, "users_per_node": 30}}, page=False)
