@@ -74,7 +74,7 @@ class ResidualBitFamily(CellFamily):
 
     @cached_property
     def codec(self) -> ReportCodec:
-        """The code of reports: the channel's symbols, and one for a rating without an answer."""
+        """What encodes reports, the channel's symbols and one more for a rating without an answer."""
         channel = self.reference_channel
         shares = np.append(_ANSWERED * channel.marginal(), 1 - _ANSWERED)
         middle = (self.scale.low + self.scale.high) / 2
