@@ -1,0 +1,97 @@
+"""One source for a loop: compiled by Numba where that is installed, interpreted with the same bits elsewhere.
+
+A kernel takes flat arrays and numbers, whose types its annotations state: `Ints` is an array of one
+dimension that is read, ``Table[Floats]`` one of two, and ``Written[...]`` one that the kernel writes to.
+Compiled loops neither check bounds nor hold Python's lock, so a kernel that reads what others sent checks
+each place before it reads there, and a thread may work on each range of users.
+
+Integers of 64 bits without sign meet only their like: beside signed ones, Numba computes in floating point.
+Neither fast mathematics nor parallel loops are used: both change the order of sums.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from dprec.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from numba.core.types import Type
+
+ArrayT = TypeVar("ArrayT")
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+_WRITTEN, _TWO_DIMENSIONS = "written", "two dimensions"
+
+Written = Annotated[ArrayT, _WRITTEN]
+"""An array that a kernel writes to."""
+
+Table = Annotated[ArrayT, _TWO_DIMENSIONS]
+"""An array of two dimensions, its rows contiguous."""
+
+
+def compiled(kernel: FunctionT) -> FunctionT:
+    """Compile a function for the types of its annotations, or let it run as it is where Numba is absent.
+
+    The machine code is kept on disk for later processes, where a directory for it can be written to.
+    """
+    try:
+        import numba
+    except ImportError:
+        return _interpreted(kernel)
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return _interpreted(kernel)
+    hints = get_type_hints(kernel, include_extras=True)
+    hints.pop("return")
+    signature = tuple(_numba_type(hint) for hint in hints.values())
+    compile_it = functools.partial(numba.njit, signature, nogil=True, error_model="numpy")
+    try:
+        return cast("FunctionT", compile_it(cache=True)(kernel))
+    except RuntimeError as error:
+        if "no locator available" not in str(error):
+            raise
+        return cast("FunctionT", compile_it()(kernel))
+
+
+def prepare(progress: Progress = silent) -> None:
+    """Compile all kernels, or load them from disk: at once, so that no worker does it beside another."""
+    package = importlib.import_module(__package__)
+    names = [module.name for module in pkgutil.iter_modules(package.__path__)]
+    for done, name in enumerate(names, 1):
+        importlib.import_module(f"{__package__}.{name}")
+        progress("compiling", done, len(names))
+
+
+def _interpreted(kernel: FunctionT) -> FunctionT:
+    @functools.wraps(kernel)
+    def run(*arguments: Any) -> Any:
+        # As compiled: integers wrap around, and a division by zero is infinite.
+        with np.errstate(all="ignore"):
+            return kernel(*arguments)
+
+    return cast("FunctionT", run)
+
+
+def _numba_type(hint: Any) -> Type:
+    """Return Numba's type of an annotation."""
+    from numba import from_dtype, types
+
+    marks: set[str] = set()
+    while get_origin(hint) is Annotated:
+        hint, *found = get_args(hint)
+        marks.update(found)
+    scalars = {int: types.int64, float: types.float64, bool: types.boolean}
+    if hint in scalars:
+        return scalars[hint]
+    if isinstance(hint, type) and issubclass(hint, np.generic):
+        return from_dtype(np.dtype(hint))
+    # An array is numpy.ndarray[shape, numpy.dtype[scalar]].
+    (scalar,) = get_args(get_args(hint)[1])
+    dimensions = 2 if _TWO_DIMENSIONS in marks else 1
+    return types.Array(from_dtype(np.dtype(scalar)), dimensions, "C", readonly=_WRITTEN not in marks)
