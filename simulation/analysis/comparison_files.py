@@ -12,18 +12,8 @@ from dprec.accounting import ComparableUnit, note_on_delta, unit_from_text
 from simulation.analysis.protocol_results import ProtocolResult, read_results, results_of
 from simulation.analysis.vocabulary import grouped_by, listed, loss
 from simulation.configuration.strict_yaml import read_yaml
+from simulation.storage import directories
 from simulation.storage.columns import read_rows
-from simulation.storage.directories import (
-    AUDIT,
-    AUDITS,
-    CELLS,
-    COMPARISON,
-    SUMMARY,
-    TABLE,
-    TIMINGS,
-    cell_key,
-    check_table,
-)
 from simulation.storage.files import Document, parse_document, read_text
 from simulation.storage.summary import OwnCode, Summary, read_summary
 
@@ -44,10 +34,10 @@ class ComparisonFiles:
 
     def cells(self, result: ProtocolResult) -> list[Path]:
         """Return the existing run directories of a result, in the order of its lines."""
-        folders = [self.directory / CELLS / key for key in _keys(result)]
+        folders = [self.directory / directories.CELLS / key for key in _keys(result)]
         # A table may come from anywhere; its names must not lead out of the directory.
-        inside = [folder for folder in folders if folder.parent == self.directory / CELLS]
-        return [folder for folder in inside if (folder / SUMMARY).is_file()]
+        inside = [folder for folder in folders if folder.parent == self.directory / directories.CELLS]
+        return [folder for folder in inside if (folder / directories.SUMMARY).is_file()]
 
     @cached_property
     def summary(self) -> Callable[[Path], Summary]:
@@ -111,17 +101,17 @@ def no_answer_yet(planned: Collection[str], run: Collection[str]) -> str | None:
 def _keys(result: ProtocolResult) -> list[str]:
     """Return the keys of a result's cells, in the order of its lines."""
     return [
-        cell_key(result.name, result.budget, row.get("fold"), row.get("seed"), result.population)
+        directories.cell_key(result.name, result.budget, row.get("fold"), row.get("seed"), result.population)
         for row in result.rows
     ]
 
 
 def read_comparison(directory: Path) -> ComparisonFiles:
     """Read a comparison directory; its cells are read on demand."""
-    config, timings = directory / COMPARISON, directory / TIMINGS
+    config, timings = directory / directories.COMPARISON, directory / directories.TIMINGS
     if timings.is_file():
-        check_table(timings)
-    results = read_results(directory / TABLE)
+        directories.check_table(timings)
+    results = read_results(directory / directories.TABLE)
     return ComparisonFiles(
         directory=directory,
         config=read_yaml(config) if config.is_file() else {},
@@ -153,7 +143,7 @@ class _AuditBeside(Document):
 
 def _audits_in(directory: Path) -> list[_AuditBeside]:
     """Return the audits in the folder audits of a directory, by the names of theirs; refuse a damaged one."""
-    files = sorted((directory / AUDITS).glob(f"*/{AUDIT}"))
+    files = sorted((directory / directories.AUDITS).glob(f"*/{directories.AUDIT}"))
     return [parse_document(_AuditBeside, read_text(file), str(file)) for file in files]
 
 
@@ -161,7 +151,11 @@ def _declared_in_words(declared_by: Sequence[OwnCode], audits: Iterable[_AuditBe
     """Say on whose word a promise rests, and what audits of that code found."""
     code = {own.component: own.source for own in declared_by}
     found = [audit.words for audit in audits if dict(audit.declared_by) == code]
-    beside = "; ".join(found) if found else f"no audit of this code is in {AUDITS}/, and nothing is proved"
+    beside = (
+        "; ".join(found)
+        if found
+        else f"no audit of this code is in {directories.AUDITS}/, and nothing is proved"
+    )
     return f"ε is declared by {listed(code)}; {beside}."
 
 

@@ -181,7 +181,7 @@ def audit(
         found = f"--all with {others}" if every else "neither CONFIG nor --all"
         raise InputError("audit", found, "CONFIG, or --all alone")
     with progress_bar(quiet or json_) as progress:
-        from simulation.audit import audit_all
+        from simulation.auditing.auditing import audit_all
         from simulation.console.results import conclude, conclude_presets
 
         if config is None:

@@ -52,11 +52,6 @@ class NothingSentProtocol(Protocol):
         return self
 
     @property
-    def mechanism_name(self) -> str:
-        """Name of the protocol, as nothing is sent."""
-        return self.kind
-
-    @property
     def baseline(self) -> str:
         """Devices that predict alone."""
         return "nothing-sent"
@@ -127,16 +122,6 @@ class GlobalMeanProtocol(Protocol):
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget: a mean stands for the whole profile, so both units are one."""
         return replace(self, privacy=sharing.budget_at(self.privacy, budget, "user"))
-
-    @property
-    def mechanism_name(self) -> str:
-        """Kind of the mechanism."""
-        return self.mechanism.kind
-
-    @property
-    def completion_name(self) -> str:
-        """What predicts: one number for everybody."""
-        return self.kind
 
     @property
     def baseline(self) -> str | None:
@@ -241,11 +226,6 @@ class TrustedServerProtocol(Protocol):
     def mechanism_name(self) -> str:
         """Where the noise is added."""
         return f"{self.perturbation.kind}-perturbation"
-
-    @property
-    def completion_name(self) -> str:
-        """Kind of the completion."""
-        return self.completion.kind
 
     @property
     def shared_fit(self) -> OneBit | None:

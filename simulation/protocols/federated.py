@@ -68,11 +68,6 @@ class FederatedProtocol(Protocol):
     )
 
     @property
-    def private(self) -> bool:
-        """Whether noise is added."""
-        return self.privacy is not None
-
-    @property
     def sensitivity(self) -> float:
         """Largest change of a sum that a user can cause, in clips."""
         return 2.0 if self._compares == "replace-one" else 1.0
