@@ -21,23 +21,6 @@ Who shares a mask with whom: a sparse random graph, and how many neighbours put 
 
 Everybody stands on a circle in random order and has those who stand near as neighbours (Bell et al.
 [bell2020], Section 3). Degree and threshold follow from probabilities of which each is stated here.
-
-Device u sends x_u + PRG(b_u) + sum over its neighbours v of +-PRG(s_uv), modulo a power of two. Of two
-neighbours the lower one adds and the other subtracts, so that both masks vanish from the total.
-
-The messages of secure aggregation in bytes, and how many of them every user sends and receives.
-
-============================  =============================================================
-to the server                 the public keys of its masks and of its channel
-to the device                 the same of every neighbour
-to the server                 for every neighbour a share of each secret, encrypted for it
-to the device                 the shares that neighbours encrypted for it
-to the server                 the masked vector
-to the device                 which neighbours sent one
-to the server                 of every neighbour a share of one secret
-============================  =============================================================
-
-Neighbours come in the order of the graph, so no names travel.
 """
 
 import math

@@ -303,7 +303,11 @@ def audit_presets(
 ) -> tuple[PresetAudit, ...]:
     """Audit every preset by name, or give the reason why it promises nothing; see `audit`."""
     check_options(trials, confidence)
-    names = _runs()
+    names = [
+        name
+        for name, path in presets().items()
+        if "protocol" in parse_yaml(path.read_text(encoding="utf-8"), str(path))
+    ]
     known: dict[str, PresetAudit] = {}
     results = []
     for done, name in enumerate(names):
@@ -325,15 +329,6 @@ def audit_all(folder: Path, *, trials: int | None = None, **options: Any) -> tup
     record = json.dumps({"schema": SCHEMA, "presets": values}, indent=2) + "\n"
     write_files(folder, {AUDIT: record, REPORT: presets_page(values)})
     return results
-
-
-def _runs() -> list[str]:
-    """Return the names of the presets of runs, which have a protocol; comparisons have several."""
-    return [
-        name
-        for name, path in presets().items()
-        if "protocol" in parse_yaml(path.read_text(encoding="utf-8"), str(path))
-    ]
 
 
 def _audited(

@@ -100,7 +100,8 @@ class NothingSentProtocol(Protocol):
         )
 
 
-_NO_MECHANISM = Raw()
+_MECHANISM = Raw()
+"""Of devices that send what they hold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +113,7 @@ class GlobalMeanProtocol(Protocol):
     """
 
     kind: Literal["global-mean"] = "global-mean"
-    mechanism: AnyMechanism = option("What the device applies to its mean.", _NO_MECHANISM)
+    mechanism: AnyMechanism = option("What the device applies to its mean.", _MECHANISM)
 
     @property
     def private(self) -> bool:
@@ -201,9 +202,6 @@ def _without_bias(received: float, channel: DeviceChannel) -> float:
     slope, start = np.polyfit(channel.ratings, channel.expected, 1)
     low, high = channel.ratings[[0, -1]]
     return float(np.clip((received - start) / slope, low, high))
-
-
-_MECHANISM = Raw()
 
 
 @dataclass(frozen=True, kw_only=True)
