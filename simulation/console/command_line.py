@@ -275,7 +275,7 @@ def advise(
     from dprec.accounting import COMPARABLE_UNITS, LEAST_TRUST_FIRST
     from simulation.analysis.advice import AdviceLimits, advice_lines, one_of
     from simulation.analysis.advice import advise as advice
-    from simulation.analysis.comparison_files import declared_lines
+    from simulation.analysis.protocol_results import declared_lines
     from simulation.console.terminal import print_lines
 
     most = "secure-aggregation" if untrusted and trust == "central" else trust

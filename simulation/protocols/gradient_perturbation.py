@@ -101,7 +101,7 @@ class GradientPerturbationProtocol(Protocol):
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Run the rounds."""
-        from strategies.gradient_perturbation import GradientPerturbation
+        from strategies.iterative import GradientPerturbation
 
         strategy = GradientPerturbation(
             completion=self.completion,
