@@ -10,7 +10,7 @@ from typing import TypeVar
 from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
 from flwr.clientapp import ClientApp
 
-from clients import delivery, iterative, one_shot, replacement
+from clients import delivery, iterative, one_shot
 from clients.iterative import AddUp, reply_with_reports, reply_with_sums
 from clients.population import Brought, Partition, PopulationError, partition_id_of, partition_of
 from dprec import exchange
@@ -106,7 +106,7 @@ def _answer_queries(app: ClientApp, partition_for: PartitionFor) -> None:
             _request(exchange.ReplacementRequest.of, message),
         )
         asked = _asked(request, partition)
-        reports = replacement.alter_ego_reports(partition, request, context)
+        reports = delivery.alter_ego_reports(partition, request, context)
         return reply_with_reports(message, partition, reports, round_index=request.round_index, asked=asked)
 
 

@@ -9,10 +9,6 @@ Private replacement selection (PRS): which target item replaces a source item.
 X-Sim values are sent as integers of steps, and the probabilities of the exponential mechanism are
 held as integer weights out of 2**60: the device compares a random word with their cumulative sum, and
 `ReplacementDraws.channel_beside` derives the exact privacy loss from the same integers.
-
-A row holds the candidates for one source item. A message to a device packs the rows of the items that
-it rated: a byte for the width of the rows' lengths, the item set, the lengths, the items' means if they
-are needed, and the rows.
 """
 
 from __future__ import annotations

@@ -10,10 +10,6 @@ A user with factors x and clipped target t for item j contributes w x x^T to the
 w t x to its right-hand side. The weight is w = a_j b_u, where a_j is public and b_u keeps the sum of a user's
 squared weights at most 1. Both parts are scaled so that whatever a user has rated, the L2 norm of its whole
 contribution is at most 1.
-
-A device fits its user's level and factors to all its ratings, for itself and for the sums. All that others
-see are sums with noise; what a device predicts from its own ratings, it alone sees, so the privacy is joint:
-of each user against all the others (Chien et al. [chien2021], section 2).
 """
 
 from __future__ import annotations
