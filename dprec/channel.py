@@ -16,14 +16,14 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dprec.arrays import Bools, Floats, Ints, Uint16s, Uint64s
-from dprec.randomness import DRAW_BITS, DRAWS, integer_weights, loss_of_draws, most_draws
+from dprec.arrays import Floats, Ints, Uint16s, Uint64s
+from dprec.randomness import DRAW_BITS, DRAWS, loss_of_draws, most_draws
 
-_TABLE_BITS = 12
-"""First bits of a draw, by which a table says where its symbol is."""
+_GUIDE_BITS = 12
+"""First bits of a draw, at most, by which a guide says where its symbol is."""
 
-_CELLS_AT_ONCE = 1 << 14
-"""Cells that are sampled together: little enough for the processor's cache."""
+_SPARSE = 4
+"""A guide of more bits than that beyond those of a symbol is hardly better."""
 
 _NEARLY = 2.0**-50
 """Relative error of a ratio in floating point, and more."""
@@ -112,10 +112,6 @@ class Channel:
         pairs = zip(most[worst].tolist(), fewest[worst].tolist(), strict=True)
         return loss_of_draws(*max(set(pairs), key=lambda pair: Fraction(*pair)))
 
-    @cached_property
-    def _thresholds(self) -> Uint64s:
-        return np.cumsum(self.weights, axis=1, dtype=np.uint64)[:, :-1]
-
     def sample(self, levels: NDArray[np.unsignedinteger], random_words: Uint64s) -> Uint16s:
         """Send each level through the channel.
 
@@ -131,51 +127,28 @@ class Channel:
         ndarray of uint16, shape (cells,)
             Symbols, from 0.
         """
+        from dprec.kernels.draws import invert
+
+        rows = (levels - self.first_level).astype(np.uint8, copy=False)
+        if rows.max(initial=0) >= self.inputs.size or rows.size != random_words.size:
+            raise ValueError(f"levels that are none of {self.inputs.size}, or {random_words.size} words")
         symbols = np.empty(levels.size, dtype=np.uint16)
-        for start in range(0, levels.size, _CELLS_AT_ONCE):
-            block = slice(start, start + _CELLS_AT_ONCE)
-            rows, draws = (
-                levels[block].astype(np.int64) - self.first_level,
-                integer_weights(random_words[block]),
-            )
-            # A table pays for itself with many cells only.
-            look_up = self._looked_up if levels.size >= _CELLS_AT_ONCE else self._searched
-            symbols[block] = look_up(rows, draws)
-        return symbols
-
-    def _searched(self, rows: Ints, draws: Uint64s) -> Uint16s:
-        """Return how many thresholds of its row each draw has reached."""
-        symbols = np.empty(rows.size, dtype=np.uint16)
-        for row, thresholds in enumerate(self._thresholds):
-            cells = np.flatnonzero(rows == row)
-            symbols[cells] = np.searchsorted(thresholds, draws[cells], side="right")
-        return symbols
-
-    def _looked_up(self, rows: Ints, draws: Uint64s) -> Uint16s:
-        """Return what `_searched` does: from a table where there is one threshold to compare with at most."""
-        table, crowded, thresholds = self._table
-        places = (rows << _TABLE_BITS) + (draws >> np.uint64(DRAW_BITS - _TABLE_BITS)).view(np.int64)
-        symbols: Uint16s = table[places]
-        symbols += thresholds[rows * self.symbols + symbols] <= draws
-        cells = np.flatnonzero(crowded[places])
-        symbols[cells] = self._searched(rows[cells], draws[cells])
+        random_words = np.ascontiguousarray(random_words)
+        invert(rows, random_words, np.uint64(64 - DRAW_BITS), *self._inversion, symbols)
         return symbols
 
     @cached_property
-    def _table(self) -> tuple[Uint16s, Bools, Uint64s]:
-        """What is known of draws by their first bits, row by row.
+    def _inversion(self) -> tuple[Uint64s, Uint16s, np.uint64]:
+        """The cumulative draws of each row, and its guide for so many last bits of a draw left out.
 
-        How many thresholds they have reached at least, and whether more than one follows up to the next such
-        bits; and the thresholds, after the last of each row one that no draw reaches.
+        The guide is the symbol of the first draw with the same first bits.
         """
-        starts = np.arange((1 << _TABLE_BITS) + 1, dtype=np.uint64) << np.uint64(DRAW_BITS - _TABLE_BITS)
-        reached = np.array([np.searchsorted(row, starts, side="right") for row in self._thresholds])
-        never = np.full((len(self.inputs), 1), np.iinfo(np.uint64).max, dtype=np.uint64)
-        return (
-            reached[:, :-1].astype(np.uint16).ravel(),
-            (np.diff(reached, axis=1) > 1).ravel(),
-            np.hstack([self._thresholds, never]).ravel(),
-        )
+        cumulative = np.cumsum(self.weights, axis=1, dtype=np.uint64)
+        bits = min(_GUIDE_BITS, self.symbols.bit_length() + _SPARSE)
+        shift = np.uint64(DRAW_BITS - bits)
+        first = np.arange(1 << bits, dtype=np.uint64) << shift
+        guide = np.array([np.searchsorted(row, first, side="right") for row in cumulative])
+        return cumulative, guide.astype(np.uint16), shift
 
     def marginal(self, prior: Floats | None = None) -> Floats:
         """Return the distribution of the symbols, shape (symbols,).

@@ -22,7 +22,12 @@ PURPOSE_AT = {
 
 SOURCES = {
     "Philox": {"dprec/randomness/counters.py"},
-    "threefry": {"dprec/randomness/__init__.py", "dprec/randomness/keys.py", "dprec/predictions.py"},
+    "threefry": {
+        "dprec/kernels/draws.py",
+        "dprec/predictions.py",
+        "dprec/randomness/__init__.py",
+        "dprec/randomness/keys.py",
+    },
     "Cipher": {"dprec/secure_aggregation/secrets.py"},
     "shake_256": {"dprec/randomness/keys.py"},
     "urandom": {

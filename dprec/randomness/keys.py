@@ -22,7 +22,7 @@ of its ratings, so the reports before and after the change compose additively, a
 noise of unchanged cells were used again, it would be certain from the two reports whether a rating changed.
 In rounds, what a device is asked about is bound in the same way: another question gets fresh noise.
 
-`threefry` is Threefry-2x64-20 on arrays: 128 random bits for every key and counter (Salmon et al.
+`threefry` is Threefry-2x64-20: 128 random bits for every key and counter (Salmon et al.
 [salmon2011]). The output is a keyed function of the counter: it can be computed at any place and in any
 order, and without the key it looks random. The function descends from the cipher Threefish, but is made for
 statistical quality and not for secrecy: in a simulation it stands in for the cipher of a real device.
@@ -30,11 +30,6 @@ statistical quality and not for secrecy: in a simulation it stands in for the ci
 `SecretDraws` are bound to the same things, for the same reasons, by ciphers that are made for secrecy: each
 step to a key is HMAC-SHA-256 under the key before it, and a stream of words is SHAKE-256 of the last key, the
 kind of word, the index and the round.
-
-Each key is a one-way hash of the run's seed, or of entropy from the operating system, and of a domain's name:
-no key leads to another. A seed that can be guessed can be found by trying, so keys derived from it keep no
-secret from somebody who tries; only entropy does. What makes the experiment (data sets, splits, the ratings
-held back for early stopping) draws from the seed itself, which neither devices nor server are given.
 """
 
 from __future__ import annotations
@@ -48,7 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import StringConstraints
 
-from dprec.arrays import AnyInts, Floats, Ints, Uint64s
+from dprec.arrays import AnyInts, Floats, Int32s, Ints, Uint64s, offsets
 from dprec.components import Options, option
 from dprec.randomness.counters import generator
 
@@ -105,53 +100,15 @@ def _step(key: bytes, kind: bytes, data: bytes) -> bytes:
 Pairs = Uint64s
 """Numbers of 128 bits, shape (2, count): one row of low words and one of high words."""
 
-_ROUNDS, _ROUNDS_PER_KEY = 20, 4
-
-# Constants are arrays, which NumPy need not convert in every step.
-_PARITY = np.array(0x1BD11BDAA9FC1A22, dtype=np.uint64)
-_ROTATIONS = tuple(
-    (np.array(bits, dtype=np.uint64), np.array(64 - bits, dtype=np.uint64))
-    for bits in (16, 42, 12, 31, 16, 32, 24, 21)
-)
-_STEPS = tuple(np.array(step, dtype=np.uint64) for step in range(1 + _ROUNDS // _ROUNDS_PER_KEY))
-
-_BLOCK = 1 << 14
-"""Counters that are worked on together: their arrays stay in the processor's cache."""
-
 
 def threefry(keys: Pairs, low: AnyInts | int, high: AnyInts | int) -> Pairs:
     """Return 128 random bits for each key and the two words of its counter, shape (2, count)."""
-    count = keys.shape[1]
-    result = np.empty((2, count), dtype=np.uint64)
-    spare = np.empty((2, min(count, _BLOCK)), dtype=np.uint64)
-    for start in range(0, count, _BLOCK):
-        part = slice(start, start + _BLOCK)
-        first, second = result[:, part]
-        first[...] = low if isinstance(low, int) else low[part]
-        second[...] = high if isinstance(high, int) else high[part]
-        _encrypt(keys[:, part], first, second, spare[0, : first.size], spare[1, : first.size])
+    from dprec.kernels.draws import of_counters
+
+    result = np.empty(keys.shape, dtype=np.uint64)
+    first, second = (np.full(keys.shape[1], word, dtype=np.uint64) for word in (low, high))
+    of_counters(np.ascontiguousarray(keys), first, second, result)
     return result
-
-
-def _encrypt(keys: Pairs, first: Uint64s, second: Uint64s, third_key: Uint64s, turned: Uint64s) -> None:
-    """Replace the words of some counters by random ones; the last two arrays are working space."""
-    np.bitwise_xor(keys[0], keys[1], out=third_key)
-    np.bitwise_xor(third_key, _PARITY, out=third_key)
-    schedule = (keys[0], keys[1], third_key)
-    np.add(first, keys[0], out=first)
-    np.add(second, keys[1], out=second)
-    for done in range(_ROUNDS):
-        left, right = _ROTATIONS[done % len(_ROTATIONS)]
-        np.add(first, second, out=first)
-        np.left_shift(second, left, out=turned)
-        np.right_shift(second, right, out=second)
-        np.bitwise_or(second, turned, out=second)
-        np.bitwise_xor(second, first, out=second)
-        step, between = divmod(done + 1, _ROUNDS_PER_KEY)
-        if between == 0:
-            np.add(first, schedule[step % 3], out=first)
-            np.add(second, schedule[(step + 1) % 3], out=second)
-            np.add(second, _STEPS[step], out=second)
 
 
 _DIGEST = b"digest"
@@ -195,14 +152,12 @@ class DeviceDraws:
 
     def given(self, indptr: Ints, items: AnyInts, values: Floats) -> DeviceDraws:
         """Return draws that change with each user's own numbers; see `of` for the parameters."""
-        counts = np.diff(indptr)
-        keys = np.repeat(threefry(self.keys, *_hashed(_DIGEST)), counts, axis=1)
-        of_cells = threefry(keys, items, values.view(np.uint64))
-        digests = np.zeros_like(self.keys)
-        filled = np.flatnonzero(counts)
-        if filled.size:
-            digests[:, filled] = np.add.reduceat(of_cells, indptr[:-1][filled], axis=1)
-        return DeviceDraws(threefry(self.keys, *digests))
+        from dprec.kernels.draws import digests
+
+        keys, sums = threefry(self.keys, *_hashed(_DIGEST)), np.empty_like(self.keys)
+        numbers = np.ascontiguousarray(values).view(np.uint64)
+        digests(keys, indptr, self._checked(indptr, items), numbers, sums)
+        return DeviceDraws(threefry(self.keys, *sums))
 
     def asked(self, question: bytes) -> DeviceDraws:
         """Return draws that change with what all the users are asked."""
@@ -215,8 +170,17 @@ class DeviceDraws:
 
     def per_cell(self, counts: AnyInts, items: AnyInts, round_index: int) -> Uint64s:
         """Return one word for each of some cells, given by user, shape (cells,)."""
-        words: Uint64s = threefry(np.repeat(self.keys, counts, axis=1), items, round_index)[0]
+        from dprec.kernels.draws import of_cells
+
+        indptr, words = offsets(counts), np.empty(items.size, dtype=np.uint64)
+        of_cells(self.keys, indptr, self._checked(indptr, items), np.uint64(round_index), words)
         return words
+
+    def _checked(self, indptr: Ints, items: AnyInts) -> Int32s:
+        """Return the items of these users' cells, of which there are as many as the rows hold."""
+        if indptr.size - 1 != self.keys.shape[1] or indptr[-1] != items.size:
+            raise ValueError(f"{items.size} cells of {self.keys.shape[1]} users, in other rows")
+        return np.ascontiguousarray(items, dtype=np.int32)
 
 
 def _pair(number: bytes) -> Pairs:

@@ -84,20 +84,24 @@ def test_shapes_that_disagree_are_refused() -> None:
 
 
 @pytest.mark.parametrize("crowded", [False, True])
-def test_symbols_are_the_same_whether_looked_up_or_searched(crowded: bool) -> None:
-    """Every draw at a threshold, beside it and at the first of those that share their first bits."""
+def test_symbols_are_those_whose_draws_words_are_among(crowded: bool) -> None:
+    """Every draw at a threshold, beside it, and the first and the last."""
     rare = [2.0**-20] * 7 if crowded else [0.0] * 7
     rows = np.array([[0.25, 0.25, 0.5, *rare], [0.5, 0.25, 0.25, *rare]])
     channel = Channel.from_probabilities(rows, [1.0, 2.0], np.arange(10.0), math.inf)
-    thresholds = np.cumsum(channel.weights, axis=1, dtype=np.uint64)[:, :-1].ravel()
-    near = np.concatenate([thresholds, thresholds - np.uint64(1), thresholds + np.uint64(1), [np.uint64(0)]])
-    words = np.resize(np.concatenate([near << np.uint64(4), [np.uint64(2**64 - 1)]]), 1 << 15)
-    levels = np.repeat([1, 2], words.size // 2).astype(np.uint8)
-    few = [
-        channel.sample(levels[start : start + 64], words[start : start + 64])
-        for start in range(0, words.size, 64)
-    ]
-    assert channel.sample(levels, words).tolist() == np.concatenate(few).tolist()
+    thresholds = np.cumsum(channel.weights, axis=1, dtype=np.uint64)[:, :-1]
+    near = np.concatenate([thresholds.ravel(), thresholds.ravel() - np.uint64(1), [np.uint64(0)]])
+    near = np.concatenate([near[near < DRAWS], [np.uint64(DRAWS - 1)]])
+    for level, row in enumerate(thresholds, 1):
+        symbols = channel.sample(np.full(near.size, level, dtype=np.uint8), near << np.uint64(4))
+        assert symbols.tolist() == np.searchsorted(row, near, side="right").tolist()
+
+
+@pytest.mark.parametrize(("levels", "count"), [([0], 1), ([3], 1), ([1, 2], 1)])
+def test_levels_without_a_row_or_a_word_are_refused(levels: list[int], count: int) -> None:
+    channel = Channel.from_probabilities(np.eye(2), [1.0, 2.0], [1.0, 2.0], math.inf)
+    with pytest.raises(ValueError, match="levels"):
+        channel.sample(np.array(levels, dtype=np.uint8), words(0, "test", 0, count))
 
 
 CALIBRATED = [mechanism for mechanism in MECHANISMS if mechanism.private and mechanism is not BinaryFlip]

@@ -1,0 +1,84 @@
+"""The random words of devices, and the symbols that channels make of words."""
+
+import numpy as np
+
+from dprec.arrays import Int32s, Ints, Uint8s, Uint16s, Uint64s
+from dprec.kernels.compilation import Table, Written, compiled
+
+_PARITY = np.uint64(0x1BD11BDAA9FC1A22)
+_ROTATIONS = tuple(np.uint64(bits) for bits in (16, 42, 12, 31, 16, 32, 24, 21))
+_STEPS = tuple(np.uint64(step) for step in range(6))
+_BITS, _NOTHING = np.uint64(64), np.uint64(0)
+
+
+@compiled
+def threefry(
+    key: np.uint64, second_key: np.uint64, low: np.uint64, high: np.uint64
+) -> tuple[np.uint64, np.uint64]:
+    """Return the 128 bits of a key and a counter: Threefry-2x64-20 (Salmon et al. [salmon2011])."""
+    third_key = key ^ second_key ^ _PARITY
+    low += key
+    high += second_key
+    for done in range(20):
+        low += high
+        left = _ROTATIONS[done % 8]
+        high = (high << left | high >> (_BITS - left)) ^ low
+        if done % 4 == 3:
+            key, second_key, third_key = second_key, third_key, key
+            low += key
+            high += second_key + _STEPS[(done + 1) // 4]
+    return low, high
+
+
+@compiled
+def of_counters(keys: Table[Uint64s], low: Uint64s, high: Uint64s, result: Written[Table[Uint64s]]) -> None:
+    """Find the bits of each key and its counter."""
+    for at in range(low.size):
+        result[0, at], result[1, at] = threefry(keys[0, at], keys[1, at], low[at], high[at])
+
+
+@compiled
+def of_cells(
+    keys: Table[Uint64s], indptr: Ints, items: Int32s, high: np.uint64, words: Written[Uint64s]
+) -> None:
+    """Find the word of each cell, under the key of its user and with its item as counter."""
+    for user in range(indptr.size - 1):
+        for cell in range(indptr[user], indptr[user + 1]):
+            words[cell], _ = threefry(keys[0, user], keys[1, user], np.uint64(items[cell]), high)
+
+
+@compiled
+def digests(
+    keys: Table[Uint64s], indptr: Ints, items: Int32s, values: Uint64s, sums: Written[Table[Uint64s]]
+) -> None:
+    """Add up the bits of each user's cells, whose items and values are the counters."""
+    for user in range(indptr.size - 1):
+        first = second = _NOTHING
+        for cell in range(indptr[user], indptr[user + 1]):
+            low, high = threefry(keys[0, user], keys[1, user], np.uint64(items[cell]), values[cell])
+            first += low
+            second += high
+        sums[0, user], sums[1, user] = first, second
+
+
+@compiled
+def invert(
+    rows: Uint8s,
+    words: Uint64s,
+    unused: np.uint64,
+    cumulative: Table[Uint64s],
+    guide: Table[Uint16s],
+    shift: np.uint64,
+    symbols: Written[Uint16s],
+) -> None:
+    """Find the symbol of each word in its row of a channel; the last bits of words are not used.
+
+    The guide says by the first bits of a draw where the search begins (Devroye, Non-Uniform Random Variate
+    Generation, 1986, Section III.2.4).
+    """
+    for cell in range(rows.size):
+        row, draw = rows[cell], words[cell] >> unused
+        symbol = guide[row, draw >> shift]
+        while cumulative[row, symbol] <= draw:
+            symbol += np.uint16(1)
+        symbols[cell] = symbol

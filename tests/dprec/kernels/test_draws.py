@@ -1,0 +1,86 @@
+from types import ModuleType
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from dprec.arrays import offsets
+from dprec.kernels import draws as compiled
+from tests.interpreted import interpreted
+
+BOTH = [compiled, interpreted("dprec.kernels.draws")]
+WORD = st.integers(0, 2**64 - 1)
+COUNTS = st.lists(st.integers(0, 4), max_size=6)
+
+
+def words(data: st.DataObject, count: int) -> NDArray[np.uint64]:
+    return np.array(data.draw(st.lists(WORD, min_size=count, max_size=count)), dtype=np.uint64)
+
+
+def bits(module: ModuleType, key: list[int], counter: list[int]) -> list[int]:
+    return [int(word) for word in module.threefry(*(np.uint64(word) for word in key + counter))]
+
+
+# Known answers of Random123, the authors' own implementation: key, counter, output.
+KNOWN = [
+    ([0, 0], [0, 0], [0xC2B6E3A8C2C69865, 0x6F81ED42F350084D]),
+    ([2**64 - 1] * 2, [2**64 - 1] * 2, [0xE02CB7C4D95D277A, 0xD06633D0893B8B68]),
+    (
+        [0xA4093822299F31D0, 0x082EFA98EC4E6C89],
+        [0x243F6A8885A308D3, 0x13198A2E03707344],
+        [0x263C7D30BB0F0AF1, 0x56BE8361D3311526],
+    ),
+]
+
+
+@pytest.mark.parametrize("module", BOTH)
+@pytest.mark.parametrize(("key", "counter", "output"), KNOWN)
+def test_known_answers(module: ModuleType, key: list[int], counter: list[int], output: list[int]) -> None:
+    assert bits(module, key, counter) == output
+
+
+@settings(max_examples=30)
+@given(COUNTS, WORD, st.data())
+def test_words_and_sums_are_those_of_each_cell(counts: list[int], high: int, data: st.DataObject) -> None:
+    indptr, size = offsets(np.array(counts, dtype=np.int64)), sum(counts)
+    keys = words(data, 2 * len(counts)).reshape(2, -1)
+    items, values = np.arange(size, dtype=np.int32) * 3, words(data, size)
+    for module in BOTH:
+        cells, sums = np.empty(size, dtype=np.uint64), np.empty_like(keys)
+        module.of_cells(keys, indptr, items, np.uint64(high), cells)
+        module.digests(keys, indptr, items, values, sums)
+        users = np.repeat(np.arange(len(counts)), counts)
+        own = [keys[:, user].tolist() for user in users.tolist()]
+        assert cells.tolist() == [bits(compiled, key, [3 * cell, high])[0] for cell, key in enumerate(own)]
+        parts = np.array(
+            [bits(compiled, key, [3 * cell, int(values[cell])]) for cell, key in enumerate(own)],
+            dtype=np.uint64,
+        ).reshape(-1, 2)
+        expected = [parts[users == user].sum(axis=0, dtype=np.uint64) for user in range(len(counts))]
+        assert sums.T.tolist() == [total.tolist() for total in expected]
+        pairs = np.empty((2, size), dtype=np.uint64)
+        module.of_counters(np.ascontiguousarray(keys[:, users]), items.astype(np.uint64), values, pairs)
+        assert pairs.T.tolist() == parts.tolist()
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=12).filter(any), st.integers(0, 8), st.data())
+def test_a_symbol_is_the_first_whose_draws_are_not_past(
+    weights: list[int], guided: int, data: st.DataObject
+) -> None:
+    """Among draws of 8 bits, with two rows of which one is turned round, and a guide of some of the bits."""
+    shares = np.array(weights) * 256 // sum(weights)
+    shares[np.argmax(shares)] += 256 - shares.sum()
+    cumulative = np.cumsum([shares, shares[::-1]], axis=1).astype(np.uint64)
+    shift = 8 - guided
+    starts = np.arange(1 << guided, dtype=np.uint64) << np.uint64(shift)
+    guide = np.array([np.searchsorted(row, starts, side="right") for row in cumulative]).astype(np.uint16)
+    draws, rows = np.tile(np.arange(256), 2), np.repeat([0, 1], 256).astype(np.uint8)
+    random_words = draws.astype(np.uint64) << np.uint64(56) | words(data, 512) >> np.uint64(8)
+    for module in BOTH:
+        symbols = np.empty(512, dtype=np.uint16)
+        module.invert(rows, random_words, np.uint64(56), cumulative, guide, np.uint64(shift), symbols)
+        expected = np.concatenate([np.repeat(np.arange(row.size), row) for row in (shares, shares[::-1])])
+        assert symbols.tolist() == expected.tolist()
