@@ -11,7 +11,7 @@ from flwr.app import Context
 
 from clients.memory import Memory
 from clients.population import Partition, device_draws
-from dprec.arrays import Ints, find, rows_of
+from dprec.arrays import Ints, Pieces, find, rows_of
 from dprec.crossdomain import AlterEgoCodec, Candidates, ReplacementDraws, RowCodec, ValueCode, alter_egos
 from dprec.exchange import (
     REPLACEMENT_ROUND,
@@ -24,7 +24,7 @@ from dprec.exchange import (
 )
 
 
-def alter_ego_reports(partition: Partition, request: ReplacementRequest, context: Context) -> list[bytes]:
+def alter_ego_reports(partition: Partition, request: ReplacementRequest, context: Context) -> Pieces:
     """Return the encoded AlterEgo of every user of a partition.
 
     Raises Refusal when the request is malformed, its X-Sim values are wider than the installed sensitivity,
