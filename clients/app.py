@@ -4,7 +4,7 @@ None of their failures says more to the server than its code.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
@@ -24,7 +24,7 @@ AppT = TypeVar("AppT", bound=ClientApp)
 PartitionFor = Callable[[Message, Context], Partition]
 """Returns the users that a message is for."""
 
-Contribute = Callable[[Partition, exchange.GradientRequest, Context], tuple[list[bytes], AddUp]]
+Contribute = Callable[[Partition, exchange.GradientRequest, Context], tuple[Sequence[bytes], AddUp]]
 """Returns the reports of a partition, and what validates and adds them up."""
 
 _RECEIVERS: Mapping[type[exchange.Setup], Callable[[Partition, exchange.FinalFactors, Context], object]] = {

@@ -15,7 +15,7 @@ from flwr.app import Context
 from clients.memory import Memory
 from clients.population import Partition, device_draws
 from dprec import exchange
-from dprec.arrays import Floats, Ints, find, offsets, rows_of
+from dprec.arrays import Floats, Ints, Pieces, find, offsets, rows_of
 from dprec.crossdomain import AlterEgoCodec, Candidates, ReplacementDraws, RowCodec, ValueCode, alter_egos
 from dprec.exchange import (
     REPLACEMENT_ROUND,
@@ -110,7 +110,7 @@ class ReceivedTable:
         return devices.predict(users.ravel(), items.ravel()).reshape(shape)
 
 
-def alter_ego_reports(partition: Partition, request: ReplacementRequest, context: Context) -> list[bytes]:
+def alter_ego_reports(partition: Partition, request: ReplacementRequest, context: Context) -> Pieces:
     """Return the encoded AlterEgo of every user of a partition.
 
     Raises Refusal when the request is malformed, its X-Sim values are wider than the installed sensitivity,

@@ -15,7 +15,7 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 
 from dprec.accounting import ChannelDraws, NoisySum, PrivacyAccountant, dominating_channel
-from dprec.arrays import Bools, Floats, Int32s, Ints, cut, offsets, segments, sizes_of
+from dprec.arrays import Bools, Floats, Int32s, Ints, Pieces, offsets, segments
 from dprec.channel import Channel
 from dprec.completion import (
     Biases,
@@ -371,12 +371,12 @@ class GradientPerturbation(OwnModelRounds):
         rows = self._encoded_rows()
         everybody = np.arange(self.roster.n_users)
         self._account.charge_requests(
-            everybody, sizes_of(rows), lambda row: request_content(SlopesRequest(server_round, [row]))
+            everybody, rows.sizes, lambda row: request_content(SlopesRequest(server_round, [row]))
         )
         contents = {}
         for partition_id in range(len(self.roster.node_ids)):
             partition = self.roster.partition(partition_id)
-            request = SlopesRequest(server_round, rows[partition.start : partition.stop])
+            request = SlopesRequest(server_round, list(rows[partition.start : partition.stop]))
             contents[partition_id] = request_content(request)
         return self.roster.messages(SLOPES, contents, self.group)
 
@@ -406,19 +406,19 @@ class GradientPerturbation(OwnModelRounds):
         """Log what is run."""
         logging.getLogger("flwr").info("\t└──> gradient perturbation, shape %s", self.shape)
 
-    def _encoded_rows(self) -> list[bytes]:
+    def _encoded_rows(self) -> Pieces:
         users, items = self.observed
         data = self.matrix.hidden(users, items).astype(ROW_ENTRY).tobytes()
-        return cut(data, self._counts * ROW_ENTRY.itemsize)
+        return Pieces(data, offsets(self._counts) * ROW_ENTRY.itemsize)
 
-    def _read(self, users: Ints, reports: list[bytes]) -> tuple[int, Ints, Floats]:
+    def _read(self, users: Ints, reports: Pieces) -> tuple[int, Ints, Floats]:
         """Decode the reports of some users: how many are valid, and their cells and slopes."""
         known = self._counts[users] > 0
         new, old = users[~known], users[known]
-        first = self._codec.decode([reports[place] for place in np.flatnonzero(~known)])
+        first = self._codec.decode(reports.chosen(np.flatnonzero(~known)))
         new_cells = np.repeat(new, np.diff(first.indptr)) * self.n_items + first.items
         counts = self._counts[old]
-        valid, symbols = self._rows.decode([reports[place] for place in np.flatnonzero(known)], counts)
+        valid, symbols = self._rows.decode(reports.chosen(np.flatnonzero(known)), counts)
         starts = offsets(self._counts)[old]
         old_cells = self._cells[segments(starts[valid], counts[valid])]
         return (

@@ -118,7 +118,7 @@ def _replaced(
             reply = heard.ask(Message(request_content(request), node, REPLACE, group_id=group))
             arrived = arrivals_of(reply, 0, np.arange(people))
             assert arrived is not None, "devices that do not replace items"
-            columns.append(numbered(list(arrived.reports), numbers))
+            columns.append(numbered(arrived.reports, numbers))
     return columns
 
 

@@ -176,8 +176,8 @@ class Shuffler(Options):
         traffic.recharge_uplink(users, REPORT, times, payloads, times * sizes)
         if self.says_sets:
             shown = np.bincount(observed.users, minlength=observed.shape[0])
-            plan = ItemSets.plan(offsets(shown[users]), observed.items, observed.shape[1])
-            payloads = -(-plan.lengths // 8)
+            sets = ItemSets.plan(offsets(shown[users]), observed.items, observed.shape[1])
+            payloads = -(-sets.bits // 8)
             sizes = report_sizes(REPORT, group, users, payloads)
             traffic.charge_uplink(users, payloads, sizes, kind="item set")
         after = traffic_totals(traffic)
