@@ -143,10 +143,13 @@ def run_prepared(
     ``started``: when the run began, on the clock of `time.perf_counter`; by default now.
     ``ended``: called with the record of every round of an iterative protocol as it ends.
     """
+    from dprec.kernels.compilation import prepare
+
     began = time.perf_counter() if started is None else started
     with within("protocol"):
         config.protocol.suited_to(train).check(train)
     _check_memory(config, train.n_users, train.n_items, train.count)
+    prepare(progress)
     progress("starting Flower", 0, 1)
     nodes = math.ceil(train.n_users / config.simulation.partition_size(train.n_users))
     with open_session(config.simulation, nodes) as session:

@@ -281,10 +281,13 @@ def run_comparison(
     InterruptedComparison
         When cells had begun; the table of the finished ones is written.
     """
+    from dprec.kernels.compilation import prepare
+
     if jobs is not None and jobs < 1:
         raise InputError("jobs", str(jobs), "at least 1")
     comparison, directory, samples = _claimed(comparison, output, resume, progress)
     _say_what_it_takes(comparison, directory, samples, jobs, announce, progress)
+    prepare(progress)
     table, failures = Tabulation(comparison.cells, directory), dict[str, str]()
 
     def result() -> ComparisonResult:
