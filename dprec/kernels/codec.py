@@ -71,6 +71,8 @@ def plan_item_sets(
         for parameter in range(max(ideal - 1, 0), min(ideal + 1, LARGEST_PARAMETER) + 1):
             length, before = header + size * (1 + parameter), -1
             for cell in range(indptr[row], indptr[row + 1]):
+                if not before < items[cell] < n_items:
+                    raise IndexError("items that are not in the catalogue, or do not ascend")
                 length += (items[cell] - before - 1) >> parameter
                 before = items[cell]
             if length < bits[row]:
@@ -176,6 +178,8 @@ def add_word_bits(indptr: Ints, symbols: Uint16s, lengths: Ints, bits: Written[I
     """Add the bits of every row's code words."""
     for row in range(bits.size):
         for cell in range(indptr[row], indptr[row + 1]):
+            if symbols[cell] >= lengths.size:
+                raise IndexError("a symbol without a code word")
             bits[row] += lengths[symbols[cell]]
 
 

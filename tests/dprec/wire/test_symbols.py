@@ -253,6 +253,18 @@ def check_round_trip(sets: list[list[int]], n_items: int) -> np.ndarray:
     return plan.bits
 
 
+@pytest.mark.parametrize("items", [[0, 5], [2, 2], [3, 1], [-1, 2]])
+def test_items_that_a_catalogue_lacks_or_that_do_not_ascend_are_not_written(items: list[int]) -> None:
+    with pytest.raises(IndexError):
+        encode_item_sets(np.array([0, 2]), np.array(items), 5)
+
+
+def test_a_symbol_without_a_code_word_is_not_written() -> None:
+    code = PrefixCode.for_distribution(np.full(3, 1 / 3))
+    with pytest.raises(IndexError):
+        written(np.array([0, 2]), words=(code, np.array([2, 3])))
+
+
 @given(partitions())
 @settings(deadline=None)
 def test_round_trip_item_sets(partition: tuple[int, list[list[int]]]) -> None:
