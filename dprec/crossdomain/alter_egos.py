@@ -46,7 +46,7 @@ from dprec.crossdomain.similarity import SimilarityKind, global_sensitivity
 from dprec.errors import SettingError
 from dprec.randomness import DRAW_BITS, DRAWS, integer_weights
 from dprec.ratings import RatingScale
-from dprec.wire import ItemSets, ReportCodec, decode_item_sets, written
+from dprec.wire import ItemSets, ReportCodec, decode_item_sets, encode_item_sets
 
 STEPS = 127
 """Steps of X-Sim from 0 to 1."""
@@ -402,7 +402,7 @@ class RowCodec:
             return b""
         rows = Pieces.of(rows)
         width = _WIDTHS[int(_width_index(rows.sizes.max()))]
-        item_set = written(ItemSets.plan(np.array([0, items.size]), items, self.n_items))
+        item_set = encode_item_sets(np.array([0, items.size]), items, self.n_items)
         middle = means.astype(np.uint8).tobytes() if self.with_means else b""
         lengths = rows.sizes.astype(f"<u{width}").tobytes()
         return b"".join([bytes([width]), item_set.data, lengths, middle, rows.data])

@@ -18,7 +18,7 @@ from dprec.arrays import Bools, Floats, Ints, Pieces, Uint64s, rows_of
 from dprec.completion import Profiles
 from dprec.components import Options
 from dprec.randomness import Draws
-from dprec.wire import ItemSets, decode_item_sets, written
+from dprec.wire import decode_item_sets, encode_item_sets
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +193,7 @@ class FullGradient(GradientReport):
         """Send the set of rated items, padded to a byte, and one row of numbers for each of them."""
         errors = profiles.residuals(user_factors, item_factors)
         rows = (-2.0 * user_factors[profiles.users] * errors[:, None]).astype(_FLOAT)
-        sets = written(ItemSets.plan(profiles.indptr, profiles.items, profiles.n_items))
+        sets = encode_item_sets(profiles.indptr, profiles.items, profiles.n_items)
         numbers = Pieces(rows.tobytes(), profiles.indptr * item_factors.shape[1] * _FLOAT.itemsize)
         return [own_set + own_numbers for own_set, own_numbers in zip(sets, numbers, strict=True)]
 
@@ -240,7 +240,7 @@ class FullGradient(GradientReport):
     def report_bits(self, shape: tuple[int, int], ratings: int) -> int:
         """Return the bits of the item set and of a row of numbers for each item in it."""
         items = np.linspace(0, shape[0] - 1, ratings).astype(np.int64)
-        item_set = written(ItemSets.plan(np.array([0, ratings]), items, shape[0]))
+        item_set = encode_item_sets(np.array([0, ratings]), items, shape[0])
         return 8 * (len(item_set.data) + ratings * shape[1] * _FLOAT.itemsize)
 
     def exact_epsilon(self, epsilon: float) -> float:

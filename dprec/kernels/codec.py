@@ -46,29 +46,30 @@ def _get(data: Uint8s, place: int, width: int) -> int:
 
 
 @compiled
+def count_bits(n_items: int) -> int:
+    """Return the width of the field that holds a number of items from 1 to ``n_items``."""
+    width = 1
+    while n_items > 1 << width:
+        width += 1
+    return width
+
+
+@compiled
 def plan_item_sets(
-    indptr: Ints,
-    items: Int32s,
-    n_items: int,
-    count_bits: int,
-    parameters: Written[Ints],
-    bits: Written[Ints],
+    indptr: Ints, items: Int32s, n_items: int, parameters: Written[Ints], bits: Written[Ints]
 ) -> None:
     """Choose the shortest code of every set, a bitmap or gaps with one of three parameters."""
+    header = PARAMETER_BITS + count_bits(n_items)
     for row in range(bits.size):
-        size = indptr[row + 1] - indptr[row]
-        parameters[row] = 0
-        bits[row] = 0
+        size, ideal = indptr[row + 1] - indptr[row], 0
         if size == 0:
             continue
-        ideal = 0
         while ideal < LARGEST_PARAMETER and size << (ideal + 1) <= n_items:
             ideal += 1
         parameters[row] = BITMAP
         bits[row] = PARAMETER_BITS + n_items
         for parameter in range(max(ideal - 1, 0), min(ideal + 1, LARGEST_PARAMETER) + 1):
-            length = PARAMETER_BITS + count_bits + size * (1 + parameter)
-            before = -1
+            length, before = header + size * (1 + parameter), -1
             for cell in range(indptr[row], indptr[row + 1]):
                 length += (items[cell] - before - 1) >> parameter
                 before = items[cell]
@@ -79,15 +80,10 @@ def plan_item_sets(
 
 @compiled
 def write_item_sets(
-    indptr: Ints,
-    items: Int32s,
-    n_items: int,
-    count_bits: int,
-    parameters: Ints,
-    places: Written[Ints],
-    data: Written[Uint8s],
+    indptr: Ints, items: Int32s, n_items: int, parameters: Ints, places: Written[Ints], data: Written[Uint8s]
 ) -> None:
     """Write every set from the bit at its place on, which moves to the bit after it."""
+    width = count_bits(n_items)
     for row in range(places.size):
         first, last, parameter = indptr[row], indptr[row + 1], parameters[row]
         if first == last:
@@ -98,7 +94,7 @@ def write_item_sets(
                 _put(data, place + items[cell], 1, 1)
             places[row] = place + n_items
             continue
-        place = _put(data, place, last - first - 1, count_bits)
+        place = _put(data, place, last - first - 1, width)
         before = -1
         for cell in range(first, last):
             place = _put(data, place + ((items[cell] - before - 1) >> parameter), 1, 1)
@@ -111,91 +107,68 @@ def write_item_sets(
 
 
 @compiled
-def claimed_sizes(
-    data: Uint8s, bounds: Ints, n_items: int, count_bits: int, least_bits: int, sizes: Written[Ints]
-) -> None:
+def claimed_sizes(data: Uint8s, bounds: Ints, n_items: int, least_bits: int, sizes: Written[Ints]) -> None:
     """Read how many items each row's set has; 0 where the row cannot hold them, and ``least_bits`` for each.
 
     A claim is cheap to send, so it is believed only as far as there are bits for it.
     """
+    width = count_bits(n_items)
     for row in range(sizes.size):
         start, end, size = 8 * bounds[row], 8 * bounds[row + 1], 0
-        sizes[row] = 0
         place = start + PARAMETER_BITS
-        if place + count_bits > end:
+        if place + width > end:
             continue
         parameter = _get(data, start, PARAMETER_BITS)
         if parameter == BITMAP:
-            if place + n_items > end:
-                continue
-            for item in range(n_items):
-                size += _get(data, place + item, 1)
             place += n_items
+            if place <= end:
+                for bit in range(place - n_items, place):
+                    size += _get(data, bit, 1)
         elif parameter <= LARGEST_PARAMETER:
-            size = 1 + _get(data, place, count_bits)
-            place += count_bits + size * (1 + parameter)
+            size = 1 + _get(data, place, width)
+            place += width + size * (1 + parameter)
         if size <= n_items and place + size * least_bits <= end:
             sizes[row] = size
 
 
 @compiled
-def _read_item_set(
-    data: Uint8s,
-    start: int,
-    end: int,
-    n_items: int,
-    count_bits: int,
-    items: Written[Int32s],
-    first: int,
-    last: int,
-) -> int:
-    parameter = _get(data, start, PARAMETER_BITS)
-    place = start + PARAMETER_BITS
-    if parameter == BITMAP:
-        for item in range(n_items):
-            if _get(data, place + item, 1):
-                items[first] = item
-                first += 1
-        return place + n_items
-    place += count_bits
-    for cell in range(first, last):
-        zeros = place
-        while place < end and _get(data, place, 1) == 0:
-            place += 1
-        items[cell] = min(place - zeros, n_items)
-        place += 1
-    if place + (last - first) * parameter > end:
-        return -1
-    item = -1
-    for cell in range(first, last):
-        item += 1 + (int(np.int64(items[cell])) << parameter | _get(data, place, parameter))
-        if item >= n_items:
-            return -1
-        items[cell] = item
-        place += parameter
-    return place
-
-
-@compiled
 def read_item_sets(
-    data: Uint8s,
-    bounds: Ints,
-    n_items: int,
-    count_bits: int,
-    indptr: Ints,
-    items: Written[Int32s],
-    places: Written[Ints],
+    data: Uint8s, bounds: Ints, n_items: int, indptr: Ints, items: Written[Int32s], places: Written[Ints]
 ) -> None:
     """Read the claimed number of items of every row, and the bit after its set; -1 if it is malformed."""
     for row in range(places.size):
-        places[row] = 8 * bounds[row]
-        if indptr[row] < indptr[row + 1]:
-            end = min(8 * bounds[row + 1], places[row] + PARAMETER_BITS + n_items)
-            places[row] = _read_item_set(
-                data, places[row], end, n_items, count_bits, items, indptr[row], indptr[row + 1]
-            )
-        elif bounds[row] < bounds[row + 1]:
-            places[row] = -1
+        place, end = 8 * bounds[row], 8 * bounds[row + 1]
+        first, last, item = indptr[row], indptr[row + 1], -1
+        places[row] = place if place == end else -1
+        if first == last:
+            continue
+        # No set is longer than its bitmap.
+        end = min(end, place + PARAMETER_BITS + n_items)
+        parameter = _get(data, place, PARAMETER_BITS)
+        place += PARAMETER_BITS
+        if parameter == BITMAP:
+            for bit in range(n_items):
+                if _get(data, place + bit, 1):
+                    items[first] = bit
+                    first += 1
+            places[row] = place + n_items
+            continue
+        place += count_bits(n_items)
+        for cell in range(first, last):
+            zeros = place
+            while place < end and _get(data, place, 1) == 0:
+                place += 1
+            items[cell] = min(place - zeros, n_items)
+            place += 1
+        if place + (last - first) * parameter > end:
+            continue
+        for cell in range(first, last):
+            gap = int(np.int64(items[cell])) << parameter | _get(data, place, parameter)
+            item = min(item + 1 + gap, n_items)
+            items[cell] = item
+            place += parameter
+        if item < n_items:
+            places[row] = place
 
 
 @compiled
@@ -208,35 +181,26 @@ def add_word_bits(indptr: Ints, symbols: Uint16s, lengths: Ints, bits: Written[I
 
 @compiled
 def write_words(
-    indptr: Ints,
-    symbols: Uint16s,
-    words: Ints,
-    lengths: Ints,
-    places: Written[Ints],
-    data: Written[Uint8s],
+    indptr: Ints, symbols: Uint16s, words: Ints, lengths: Ints, places: Ints, data: Written[Uint8s]
 ) -> None:
-    """Write every row's code words from the bit at its place on, which moves to the bit after them."""
+    """Write every row's code words from the bit at its place on."""
     for row in range(places.size):
         place = places[row]
         for cell in range(indptr[row], indptr[row + 1]):
             place = _put(data, place, words[symbols[cell]], lengths[symbols[cell]])
-        places[row] = place
 
 
 @compiled
 def read_words(
-    data: Uint8s,
-    bounds: Ints,
-    indptr: Ints,
-    table: Int32s,
-    longest: int,
-    symbols: Written[Uint16s],
-    places: Written[Ints],
+    data: Uint8s, bounds: Ints, indptr: Ints, table: Int32s, symbols: Written[Uint16s], places: Written[Ints]
 ) -> None:
     """Read every row's symbols from the bit at its place on, which moves to the bit after them.
 
-    The table has an entry for each window of ``longest`` bits; those after the end of a row count as 0.
+    The table has an entry for each window as long as the longest code word; bits after a row count as 0.
     """
+    longest = 0
+    while 1 << longest < table.size:
+        longest += 1
     for row in range(places.size):
         if places[row] < 0:
             continue
@@ -275,12 +239,7 @@ def write_fields(rows: Table[Ints], width: int, bounds: Ints, data: Written[Uint
 
 @compiled
 def read_fields(
-    data: Uint8s,
-    bounds: Ints,
-    width: int,
-    largest: int,
-    rows: Written[Table[Ints]],
-    valid: Written[Bools],
+    data: Uint8s, bounds: Ints, width: int, largest: int, rows: Written[Table[Ints]], valid: Written[Bools]
 ) -> None:
     """Read rows of numbers; zeros where one has another size, a larger number, or padding other than 0."""
     for row in range(rows.shape[0]):

@@ -31,7 +31,7 @@ from dprec.arrays import Bools, Floats, Int32s, Ints, Pieces, Uint64s, offsets, 
 from dprec.completion import Profiles, packed_outer, solve_user_factors
 from dprec.components import Options, option
 from dprec.randomness import uniforms
-from dprec.wire import ItemSets, decode_item_sets, written
+from dprec.wire import decode_item_sets, encode_item_sets
 
 UNIT = 2.0**-36
 """Contributions are integer multiples of this, so sums depend neither on partitions nor on their order."""
@@ -182,7 +182,7 @@ def encode_contributions(contributions: Contributions, layout: StatisticsLayout)
     sent.
     """
     indptr = contributions.indptr
-    sets = written(ItemSets.plan(indptr, contributions.items, layout.n_items))
+    sets = encode_item_sets(indptr, contributions.items, layout.n_items)
     sent = contributions.factors.astype(_FACTOR)[:, : layout.rank]
     factors = Pieces(sent.tobytes(), np.arange(indptr.size) * sent.shape[1] * _FACTOR.itemsize)
     targets = Pieces(contributions.targets.astype(_TARGET).tobytes(), indptr * _TARGET.itemsize)
@@ -222,7 +222,7 @@ def decode_contributions(reports: Sequence[bytes], layout: StatisticsLayout) -> 
 def report_bits(layout: StatisticsLayout, ratings: int) -> int:
     """Return the bits of the report of a user with that many chosen items, evenly spread."""
     items = np.linspace(0, layout.n_items - 1, ratings).astype(np.int64)
-    item_set = written(ItemSets.plan(np.array([0, ratings]), items, layout.n_items))
+    item_set = encode_item_sets(np.array([0, ratings]), items, layout.n_items)
     return 8 * (len(item_set.data) + layout.rank * _FACTOR.itemsize + ratings * _TARGET.itemsize)
 
 

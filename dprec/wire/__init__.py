@@ -24,8 +24,8 @@ __all__ = [
     "decode_broadcast",
     "decode_item_sets",
     "encode_broadcast",
+    "encode_item_sets",
     "network_bytes",
     "onion_bytes",
     "record_bytes",
-    "written",
 ]

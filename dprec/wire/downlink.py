@@ -19,7 +19,7 @@ from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, Pieces
 from dprec.components import Options, option
 from dprec.errors import InputError
 from dprec.predictions import NO_ITEM
-from dprec.wire.symbols import MAX_FIELD_BITS, FixedFields, ItemSets, decode_item_sets, written
+from dprec.wire.symbols import MAX_FIELD_BITS, FixedFields, decode_item_sets, encode_item_sets
 
 _WHOLE, _CHANGES = b"\x00", b"\x01"
 
@@ -50,7 +50,7 @@ def encode_broadcast(factors: Factors, held: Factors | None = None) -> bytes:
     if held is None or factors.size > 1 << MAX_FIELD_BITS:
         return whole
     changed = np.flatnonzero(factors != held)
-    sets = written(ItemSets.plan(np.array([0, changed.size]), changed, factors.size))
+    sets = encode_item_sets(np.array([0, changed.size]), changed, factors.size)
     changes = _CHANGES + sets.data + factors.ravel()[changed].tobytes()
     return changes if len(changes) < len(whole) else whole
 

@@ -85,10 +85,10 @@ class ReportCodec:
         """Encode the reports of a partition."""
         if not self._whole_row:
             sets = ItemSets.plan(indptr, items, self.n_items)
-            return written(sets, self._code.words_of(indptr, self._without_blank(symbols)))
+            return written(indptr, sets, (self._code, self._without_blank(symbols)))
         rows = np.full((indptr.size - 1, self.n_items), self._blank, dtype=np.uint16)
         rows[rows_of(np.diff(indptr)), items] = symbols
-        return written(self._code.words_of(self.n_items * np.arange(indptr.size), rows.ravel()))
+        return written(self.n_items * np.arange(indptr.size), words=(self._code, rows.ravel()))
 
     def parts(self, report: bytes) -> dict[str, int]:
         """Return the bits of each part of a valid report, without its padding."""
@@ -112,9 +112,9 @@ class ReportCodec:
         rows = Pieces.of(reports)
         if self._whole_row:
             return self._decode_rows(rows)
-        sets = read_item_sets(rows, self.n_items, self._code.shortest)
-        symbols = self._code.read(rows, sets.places, sets.indptr)
-        valid, counts, items = sets.places >= 0, np.diff(sets.indptr), sets.items
+        places, indptr, items = read_item_sets(rows, self.n_items, self._code.shortest)
+        symbols = self._code.read(rows, places, indptr)
+        valid, counts = places >= 0, np.diff(indptr)
         if not valid.all():
             kept = np.repeat(valid, counts)
             counts, items, symbols = np.where(valid, counts, 0), items[kept], symbols[kept]

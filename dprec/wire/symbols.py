@@ -14,36 +14,15 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 
-from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, Pieces, Uint8s, Uint16s, offsets
+from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, Pieces, Uint16s, offsets
 from dprec.channel import Channel
 
 MAX_FIELD_BITS = 24
 """Of the numbers of items: so large may a catalogue be; and of code words."""
-
-
-class Part(Protocol):
-    """One part of the rows of a partition."""
-
-    @property
-    def bits(self) -> Ints:
-        """How long it is in each, shape (rows,)."""
-
-    def write(self, places: Ints, data: Uint8s) -> None:
-        """Write it into each row from the bit at its place on, which moves to the bit after it."""
-
-
-def written(*parts: Part) -> Pieces:
-    """Return rows of these parts, each padded to whole bytes."""
-    bits = np.sum([part.bits for part in parts], axis=0)
-    bounds = offsets((bits + 7) // 8)
-    data, places = np.zeros(bounds[-1], dtype=np.uint8), 8 * bounds[:-1]
-    for part in parts:
-        part.write(places, data)
-    return Pieces(data.tobytes(), bounds)
 
 
 @dataclass(frozen=True)
@@ -83,16 +62,10 @@ class FixedFields:
         return valid, rows
 
 
-def count_bits(n_items: int) -> int:
-    """Return the width of the field that holds a number of items from 1 to ``n_items``."""
-    return max(1, (n_items - 1).bit_length())
-
-
 @dataclass(frozen=True, eq=False)
 class ItemSets:
     """The item sets of a partition, prepared for writing; an empty one has no bits."""
 
-    indptr: Ints
     items: Int32s
     n_items: int
     parameters: Ints
@@ -104,44 +77,27 @@ class ItemSets:
         from dprec.kernels import codec
 
         narrow = np.ascontiguousarray(items, dtype=np.int32)
-        sets = cls(indptr, narrow, n_items, *np.zeros((2, indptr.size - 1), np.int64))
-        codec.plan_item_sets(indptr, narrow, n_items, count_bits(n_items), sets.parameters, sets.bits)
-        return sets
-
-    def write(self, places: Ints, data: Uint8s) -> None:
-        """Write each set; see `Part`."""
-        from dprec.kernels import codec
-
-        width = count_bits(self.n_items)
-        codec.write_item_sets(self.indptr, self.items, self.n_items, width, self.parameters, places, data)
+        parameters, bits = np.zeros((2, indptr.size - 1), dtype=np.int64)
+        codec.plan_item_sets(indptr, narrow, n_items, parameters, bits)
+        return cls(narrow, n_items, parameters, bits)
 
 
-@dataclass(frozen=True, eq=False)
-class ReadItemSets:
-    """The item sets that rows begin with; see `read_item_sets`."""
-
-    places: Ints
-    """The bit of the buffer after each set; -1 where it is malformed; shape (rows,)."""
-    indptr: Ints
-    items: Int32s
-    """Ascending within a row; of no meaning where the set is malformed."""
-
-
-def read_item_sets(rows: Pieces, n_items: int, least_bits: int = 0) -> ReadItemSets:
+def read_item_sets(rows: Pieces, n_items: int, least_bits: int = 0) -> tuple[Ints, Ints, Int32s]:
     """Read the item set at the start of every row, of which only one without bytes is empty.
 
-    A set that is cut short, or longer than its bitmap, or contains an item outside the catalogue is
-    malformed; so is one after which a row has less than ``least_bits`` for every item.
+    Returns the bit of the buffer after each set, -1 where it is malformed; the first cell of every row; and
+    the items, ascending within a row, of no meaning where it is malformed. That is a set that is cut short,
+    or longer than its bitmap, or contains an item outside the catalogue, or after which the row has less than
+    ``least_bits`` for every item.
     """
     from dprec.kernels import codec
 
-    buffer, bounds, width = rows.buffer, rows.bounds, count_bits(n_items)
-    sizes, places = np.empty((2, len(rows)), dtype=np.int64)
-    codec.claimed_sizes(buffer, bounds, n_items, width, least_bits, sizes)
+    sizes, places = np.zeros((2, len(rows)), dtype=np.int64)
+    codec.claimed_sizes(rows.buffer, rows.bounds, n_items, least_bits, sizes)
     indptr = offsets(sizes)
     items = np.empty(indptr[-1], dtype=np.int32)
-    codec.read_item_sets(buffer, bounds, n_items, width, indptr, items, places)
-    return ReadItemSets(places, indptr, items)
+    codec.read_item_sets(rows.buffer, rows.bounds, n_items, indptr, items, places)
+    return places, indptr, items
 
 
 def decode_item_sets(rows: Pieces, n_items: int) -> tuple[Bools, Ints, Int32s, Ints]:
@@ -152,11 +108,11 @@ def decode_item_sets(rows: Pieces, n_items: int) -> tuple[Bools, Ints, Int32s, I
     """
     from dprec.kernels import codec
 
-    sets = read_item_sets(rows, n_items)
-    ends = (sets.places + 7) // 8
-    codec.refuse_unclean(rows.buffer, ends, sets.places)
-    valid, counts = sets.places >= 0, np.diff(sets.indptr)
-    return valid, np.where(valid, counts, 0), sets.items[np.repeat(valid, counts)], ends
+    places, indptr, items = read_item_sets(rows, n_items)
+    ends = (places + 7) // 8
+    codec.refuse_unclean(rows.buffer, ends, places)
+    valid, counts = places >= 0, np.diff(indptr)
+    return valid, np.where(valid, counts, 0), items[np.repeat(valid, counts)], ends
 
 
 _RAREST = 2.0**-12
@@ -199,10 +155,6 @@ class PrefixCode:
         """Bits of the shortest code word."""
         return int(self.lengths.min())
 
-    def words_of(self, indptr: Ints, symbols: AnyInts) -> Part:
-        """Return the code words of rows of symbols."""
-        return _Words(self, indptr, np.ascontiguousarray(symbols, dtype=np.uint16))
-
     @cached_property
     def _table(self) -> Int32s:
         """Symbol and length of the code word that each window of `longest` bits begins with."""
@@ -221,30 +173,33 @@ class PrefixCode:
         from dprec.kernels import codec
 
         symbols = np.empty(indptr[-1], dtype=np.uint16)
-        codec.read_words(rows.buffer, rows.bounds, indptr, self._table, self.longest, symbols, places)
+        codec.read_words(rows.buffer, rows.bounds, indptr, self._table, symbols, places)
         codec.refuse_unclean(rows.buffer, rows.bounds[1:], places)
         return symbols
 
 
-@dataclass(frozen=True, eq=False)
-class _Words:
-    code: PrefixCode
-    indptr: Ints
-    symbols: Uint16s
+def written(
+    indptr: Ints, sets: ItemSets | None = None, words: tuple[PrefixCode, AnyInts] | None = None
+) -> Pieces:
+    """Return rows of an item set, or of the code words of symbols, or of both, padded to whole bytes."""
+    from dprec.kernels import codec
 
-    @cached_property
-    def bits(self) -> Ints:
-        from dprec.kernels import codec
+    bits = np.zeros(indptr.size - 1, dtype=np.int64) if sets is None else sets.bits.copy()
+    if words is not None:
+        code, symbols = words[0], np.ascontiguousarray(words[1], dtype=np.uint16)
+        codec.add_word_bits(indptr, symbols, code.lengths, bits)
+    bounds = offsets((bits + 7) // 8)
+    data, places = np.zeros(bounds[-1], dtype=np.uint8), 8 * bounds[:-1]
+    if sets is not None:
+        codec.write_item_sets(indptr, sets.items, sets.n_items, sets.parameters, places, data)
+    if words is not None:
+        codec.write_words(indptr, symbols, code.words, code.lengths, places, data)
+    return Pieces(data.tobytes(), bounds)
 
-        bits = np.zeros_like(self.indptr[1:])
-        codec.add_word_bits(self.indptr, self.symbols, self.code.lengths, bits)
-        return bits
 
-    def write(self, places: Ints, data: Uint8s) -> None:
-        from dprec.kernels import codec
-
-        code = self.code
-        codec.write_words(self.indptr, self.symbols, code.words, code.lengths, places, data)
+def encode_item_sets(indptr: Ints, items: AnyInts, n_items: int) -> Pieces:
+    """Return item sets, each padded to whole bytes."""
+    return written(indptr, ItemSets.plan(indptr, items, n_items))
 
 
 def _normalised(probabilities: Floats) -> Floats:
@@ -280,7 +235,7 @@ class SymbolRows:
 
     def encode(self, counts: Ints, symbols: AnyInts) -> Pieces:
         """Encode the symbols of a partition."""
-        return written(self._code.words_of(offsets(counts), symbols))
+        return written(offsets(counts), words=(self._code, symbols))
 
     def decode(self, reports: Sequence[bytes], counts: Ints) -> tuple[Bools, Uint16s]:
         """Return which reports are valid, and the symbols of these.

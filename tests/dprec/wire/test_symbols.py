@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from dprec.arrays import Pieces, offsets
 from dprec.completion import levels_of, slope_channel
-from dprec.wire import FixedFields, ItemSets, SymbolRows, decode_item_sets, written
-from dprec.wire.symbols import MAX_FIELD_BITS, PrefixCode, count_bits, read_item_sets
+from dprec.kernels.codec import count_bits
+from dprec.wire import FixedFields, ItemSets, SymbolRows, decode_item_sets, encode_item_sets
+from dprec.wire.symbols import MAX_FIELD_BITS, PrefixCode, read_item_sets, written
 
 pytestmark = pytest.mark.usefixtures("compiled_or_not")
 
@@ -40,7 +41,7 @@ CASES = [
 def round_trip(code: PrefixCode, rows: list[np.ndarray]) -> None:
     """Write the rows end to end, each from a byte of its own, and read them back."""
     indptr = offsets(np.array([row.size for row in rows], dtype=np.int64))
-    reports = written(code.words_of(indptr, np.concatenate(rows)))
+    reports = written(indptr, words=(code, np.concatenate(rows)))
     words = [digits_of(*pair) for pair in zip(code.words.tolist(), code.lengths.tolist(), strict=True)]
     digits = ["".join(words[symbol] for symbol in row) for row in rows]
     assert reports == [packed(row) for row in digits]
@@ -87,7 +88,7 @@ def test_a_row_that_ends_before_its_symbols_do_is_refused(shares: np.ndarray) ->
     random = np.random.default_rng(2)
     counts = np.array([700, 250, 40, 1000])
     rows = [random.integers(0, shares.size, count) for count in counts]
-    whole = list(written(code.words_of(offsets(counts), np.concatenate(rows))))
+    whole = list(written(offsets(counts), words=(code, np.concatenate(rows))))
     if code.longest == 0:
         assert whole == [b""] * 4
         return
@@ -243,12 +244,12 @@ def longest(n_items: int) -> int:
 def check_round_trip(sets: list[list[int]], n_items: int) -> np.ndarray:
     indptr, items = as_arrays(sets)
     plan = ItemSets.plan(indptr, items, n_items)
-    reports = written(plan)
+    reports = written(indptr, plan)
     assert [bool(report) for report in reports] == [bool(items) for items in sets]
-    read = read_item_sets(reports, n_items)
-    assert read.indptr.tolist() == indptr.tolist()
-    assert read.items.tolist() == items.tolist()
-    assert (read.places - 8 * reports.bounds[:-1]).tolist() == plan.bits.tolist()
+    places, cells, read = read_item_sets(reports, n_items)
+    assert cells.tolist() == indptr.tolist()
+    assert read.tolist() == items.tolist()
+    assert (places - 8 * reports.bounds[:-1]).tolist() == plan.bits.tolist()
     return plan.bits
 
 
@@ -311,7 +312,7 @@ def test_an_item_outside_the_catalogue_is_refused(n_items: int) -> None:
     larger = 1 << count_bits(n_items)
     if larger == n_items:
         larger, n_items = n_items, n_items - 1
-    reports = written(ItemSets.plan(*as_arrays([[0, larger - 1], [larger - 1], [0]]), larger))
+    reports = encode_item_sets(*as_arrays([[0, larger - 1], [larger - 1], [0]]), larger)
     valid, _, items, _ = decode_item_sets(reports, n_items)
     assert valid.tolist() == [False, False, True]
     assert items.tolist() == [0]
@@ -326,10 +327,10 @@ def gaps(parameter: int, count: int, quotients: list[int], rest: str, width: int
 def test_what_sets_look_like() -> None:
     """Bit by bit: parameter, count, quotients, remainders; or 31 and the bitmap."""
     width, zeros = count_bits(100), "0" * 6
-    assert written(ItemSets.plan(*as_arrays([[9, 85]]), 100)) == [
+    assert encode_item_sets(*as_arrays([[9, 85]]), 100) == [
         gaps(4, 2, [0, 4], f"{9:04b}{11:04b}", width),
     ]
-    assert written(ItemSets.plan(*as_arrays([[0, 1, 3, 4], []]), 7)) == [packed("11111" + "1101100"), b""]
+    assert encode_item_sets(*as_arrays([[0, 1, 3, 4], []]), 7) == [packed("11111" + "1101100"), b""]
     assert decode_item_sets(Pieces.of([gaps(5, 1, [0], "0" + zeros, width)]), 100)[0].tolist() == [True]
 
 
@@ -354,7 +355,7 @@ def test_what_sets_look_like() -> None:
     ids=range(14),
 )
 def test_sets_that_nobody_writes_are_refused_alone(spoilt: bytes) -> None:
-    good = written(ItemSets.plan(*as_arrays([[9, 85]]), 100)).data
+    good = encode_item_sets(*as_arrays([[9, 85]]), 100).data
     valid, counts, items, _ = decode_item_sets(Pieces.of([good, spoilt, good]), 100)
     assert valid.tolist() == [True, False, True]
     assert counts.tolist() == [2, 0, 2]
