@@ -439,7 +439,8 @@ class _Solver:
     def _start(self, right: Floats) -> Floats:
         """Return as many vectors as the next step looks for: the last ones, and any others."""
         more = max(0, self.count - right.shape[1])
-        others = generator(self.seed, "subspace").standard_normal((len(right), more)) / np.sqrt(len(right))
+        draws = generator(self.seed, f"subspace {self.steps}")
+        others = draws.standard_normal((len(right), more)) / np.sqrt(len(right))
         return np.hstack([right[:, : self.count], others])
 
     def _turns_back(self, moved: LowRank, ahead: float) -> bool:
