@@ -1,7 +1,9 @@
 """Kernels as they run where Numba is absent."""
 
 import importlib.util
+from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -16,3 +18,10 @@ def interpreted(name: str) -> ModuleType:
         patch.setattr(pytest.importorskip("numba").config, "DISABLE_JIT", True)
         spec.loader.exec_module(module)
     return module
+
+
+def twin(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel that is not compiled."""
+    source = getattr(kernel, "py_func", kernel)
+    found: Callable[..., Any] = getattr(interpreted(source.__module__), source.__name__)
+    return found

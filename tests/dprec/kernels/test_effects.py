@@ -4,8 +4,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.kernels import compilation
 from dprec.kernels.effects import add_weighted, inner_products, look_up, normal_equations
+from tests.interpreted import twin
 
 USERS, ITEMS, CELLS = 5, 4, 13
 RANDOM = np.random.default_rng(0)
@@ -13,15 +13,11 @@ OWNERS, OTHERS = (RANDOM.integers(0, size, CELLS).astype(np.int32) for size in (
 SLOPES, INFORMATION = RANDOM.normal(size=(2, CELLS))
 
 
-def interpreted(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    return compilation._interpreted(getattr(kernel, "py_func", kernel))
-
-
 def written(kernel: Callable[..., Any], shapes: list[tuple[int, ...]], *given: Any) -> list[np.ndarray]:
     """Return what a kernel adds to zeros, the same compiled and interpreted."""
     compiled, plain = ([np.zeros(shape) for shape in shapes] for _ in range(2))
     kernel(*compiled, *given)
-    interpreted(kernel)(*plain, *given)
+    twin(kernel)(*plain, *given)
     assert [each.tolist() for each in compiled] == [each.tolist() for each in plain]
     return compiled
 
