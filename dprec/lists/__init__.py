@@ -1,0 +1,1 @@
+"""Ranked lists learned from sets of items that nobody sees."""
