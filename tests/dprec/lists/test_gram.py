@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -5,7 +7,7 @@ from scipy import sparse
 from dprec.arrays import Floats
 from dprec.lists import gram
 from dprec.lists.contributions import DIAGONAL, gram_contributions, triangle_size
-from dprec.lists.gram import DenoisedTable
+from dprec.lists.gram import DenoisedTable, GramSettings
 
 
 def planted(users: int = 6_000, items: int = 40) -> sparse.csr_array:
@@ -95,3 +97,25 @@ def test_scores_rank_by_weights_among_the_items_and_by_what_is_expected_elsewher
     assert gram.scores(sets, np.array([0, 1, 3]), weights, np.tile(expected, (2, 1)), 10.0).tolist() == (
         scores.tolist()
     )
+
+
+def settings(tau: float, users: int = 10_000, items: int = 1_000, content: bool = False) -> GramSettings:
+    return GramSettings.of(tau, users, items, content=content)
+
+
+def test_with_more_noise_fewer_items_take_part_and_popularity_has_more_of_the_budget() -> None:
+    rising = [settings(tau) for tau in np.geomspace(7e-5, 8e-3, 10)]
+    assert all(later.table_items < earlier.table_items for earlier, later in pairwise(rising))
+    assert all(later.popularity_share > earlier.popularity_share for earlier, later in pairwise(rising))
+    assert all(later.ridge > earlier.ridge for earlier, later in pairwise(rising))
+    assert all(later.share_of_weights < earlier.share_of_weights for earlier, later in pairwise(rising))
+
+
+def test_the_whole_budget_goes_where_it_is_of_use() -> None:
+    assert settings(1e-2) == GramSettings(1.0, 0, 0.0, 0.0)
+    assert settings(1e-4, items=300).popularity_share == 0
+    assert settings(1e-4, items=300).table_items == 300
+
+
+def test_content_counts_for_more_beside_weights() -> None:
+    assert settings(1e-4, content=True).share_of_weights < settings(1e-4).share_of_weights
