@@ -12,6 +12,7 @@ import pytest
 import simulation
 from dprec.datasets import selected
 from dprec.errors import InputError
+from simulation.comparison.planning import load_comparison
 from simulation.configuration.loading import load
 from simulation.execution import load_ratings
 
@@ -123,3 +124,20 @@ def test_a_comparison_has_the_baselines_of_lists_and_intervals_over_users(tmp_pa
     assert ease["ndcg_at_10_gain_low"] < ease["ndcg_at_10_gain"] < ease["ndcg_at_10_gain_high"]
     assert ease["scale_low"] is None
     assert selected(load("ease").dataset).kind == "synthetic"
+
+
+def test_a_file_of_pairs_has_a_comparison_of_its_own(tmp_path: Path) -> None:
+    sets = selected(load("ease").dataset).load()
+    ids = sets.user_ids[sets.users].tolist(), sets.item_ids[sets.items].tolist()
+    lines = [f"{user},{item}\n" for user, item in zip(*ids, strict=True) if user <= 40 and item <= 60]
+    (tmp_path / "pairs.csv").write_text("".join(lines))
+    (tmp_path / "plays.csv").write_text(
+        "".join(f"{line.strip()},{place % 9}\n" for place, line in enumerate(lines))
+    )
+    for file, more in (("pairs.csv", []), ("plays.csv", ["dataset.positive='>= 1'"])):
+        plan = load_comparison(str(tmp_path / file), more)
+        assert {cell.protocol for cell in plan.cells} == set(LISTS)
+        assert {cell.config.split.kind for cell in plan.cells} == {"user-holdout"}
+    assert "best-server" in {cell.protocol for cell in load_comparison(str(tmp_path / "plays.csv")).cells}
+    with pytest.raises(InputError, match="a kind that ranks by sets: random-list, popularity, ease, ials"):
+        run("blp-mf", dataset=str(tmp_path / "pairs.csv"))
