@@ -1,0 +1,235 @@
+"""Protocols that lists of items are held against: a random order, and sets that a trusted server receives."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant
+from dprec.arrays import AnyInts, Floats, offsets
+from dprec.components import option
+from dprec.errors import SettingError
+from dprec.exchange import OneShotSetup, SilentSetup
+from dprec.lists import ease, ials, popularity
+from dprec.mechanisms import SetOnly
+from dprec.observations import Observations
+from dprec.predictions import cells_from_rows
+from dprec.reports import ReportFamily
+from dprec.wire import TrafficLedger
+from simulation.protocols import sharing
+from simulation.protocols.base import Example, Predicted, Protocol, Sent
+from simulation.protocols.task import Grid, Outcome, Sizes, Task
+
+if TYPE_CHECKING:
+    from dprec.catalogue import Catalogue
+
+Scores = Callable[[sp.csr_array], Floats]
+"""From sets, shape (users, items), to scores of all items, of the same shape."""
+
+_MECHANISM = SetOnly()
+"""Of devices that send which items they have."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListProtocol(Protocol):
+    """Base of the protocols without a budget that order all items for users, from sets of items."""
+
+    predicted: ClassVar[Predicted] = "lists"
+    private: ClassVar[bool] = False
+
+    @property
+    def mechanism_name(self) -> str:
+        """What protects the users: nothing."""
+        return "none"
+
+    @property
+    def completion_name(self) -> str:
+        """The kind: it says what the scores are."""
+        return self.kind
+
+    def at_budget(self, budget: MatchedBudget) -> Self:
+        """Return the protocol as it is: it takes no budget."""
+        return self
+
+    def check(self, train: Sizes) -> None:
+        """Refuse a budget."""
+        if self.privacy is not None:
+            found = f"epsilon {self.privacy.epsilon:g}"
+            raise SettingError("privacy", found, f"none: {self.kind} keeps no budget")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomListProtocol(ListProtocol):
+    """Every user gets items in a random order, drawn from what is public; nothing is sent."""
+
+    kind: Literal["random-list"] = "random-list"
+
+    @property
+    def baseline(self) -> str:
+        """Devices that know nothing but the catalogue."""
+        return "nothing-sent"
+
+    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
+        """Promise that nothing is learned about anybody."""
+        return Guarantee("proved", "local", True, "nothing is sent; every order is drawn from a public seed.")
+
+    def sent(self, example: Example) -> None:
+        """Return None: nothing is sent."""
+
+    def setup(self) -> SilentSetup:
+        """Return the setup with which devices refuse every request."""
+        return SilentSetup()
+
+    def run(self, grid: Grid, task: Task) -> Outcome:
+        """Draw the orders; the grid is not used, and there is no round."""
+        accountant = PrivacyAccountant(rated=task.train.counts > 0)
+        accountant.step(0, task.train.counts >= 0, 0.0, 0.0)
+        return Outcome(
+            predict=lambda users, items: popularity.uniform_order(task.public_seed, users, items),
+            traffic=TrafficLedger(task.n_users),
+            accountant=accountant,
+            guarantee=self.guarantee((task.n_users, task.n_items)),
+            rounds=(),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClearSetsProtocol(ListProtocol):
+    """Base of the references without privacy: devices send their sets, and a trusted server orders items."""
+
+    def setup(self) -> OneShotSetup:
+        """Return the setup of devices that send their sets as they are."""
+        return OneShotSetup(mechanism=_MECHANISM, privacy=None)
+
+    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
+        """Promise nothing: the server receives the sets."""
+        return Guarantee("none", "central", False, "the server receives every user's set of items.")
+
+    def sent(self, example: Example) -> Sent:
+        """Return the set, which is one answer."""
+        size = self._family(example.items, example).size(example.ratings)
+        return Sent(1, None, 1, size.bits, None, "user")
+
+    def _family(self, n_items: int, of: Any) -> ReportFamily:
+        return _MECHANISM.family(None, of.scale, n_items)
+
+    @abstractmethod
+    def learn(
+        self, sets: sp.csr_array, catalogue: Catalogue | None, task: Task
+    ) -> tuple[Scores, dict[str, Any]]:
+        """Return what orders items for any set, and what a reader may want to know of it."""
+
+    def run(self, grid: Grid, task: Task) -> Outcome:
+        """Collect the sets, and order items for each."""
+        from strategies.report_collection import ReportCollection
+
+        family = self._family(task.n_items, task)
+        collected = ReportCollection(family, task.group).collect(grid, task.roster)
+        sets = _sets(collected.observations)
+        scores, diagnostics = self.learn(sets, task.catalogue, task)
+
+        def predict_rows(users: AnyInts, n_items: int) -> Floats:
+            return scores(sets[users])
+
+        accountant = PrivacyAccountant(rated=task.train.counts > 0)
+        accountant.step(1, collected.sent, math.inf, math.inf)
+        record = collected.record
+        return Outcome(
+            predict=cells_from_rows(predict_rows, task.n_items),
+            predict_rows=predict_rows,
+            traffic=collected.traffic,
+            accountant=accountant,
+            guarantee=self.guarantee((task.n_users, task.n_items)),
+            rounds=(record,),
+            notes=(*sharing.notes_on_failures([record]), sharing.NOT_DELIVERED),
+            diagnostics=diagnostics,
+        )
+
+
+def _sets(observed: Observations) -> sp.csr_array:
+    """Return the sets that were received, shape (users, items)."""
+    indptr = offsets(np.bincount(observed.users, minlength=observed.shape[0]))
+    return sp.csr_array((np.ones(observed.items.size), observed.items, indptr), shape=observed.shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PopularityProtocol(ClearSetsProtocol):
+    """The most popular items for everybody; with content, first those like a user's own in public data."""
+
+    kind: Literal["popularity"] = "popularity"
+    content: bool = option("Whether popularity is multiplied by how often the user's items are alike.", False)
+
+    @property
+    def completion_name(self) -> str:
+        """The kind, and whether content counts."""
+        return "popularity-by-content" if self.content else "popularity"
+
+    @property
+    def baseline(self) -> str | None:
+        """Popularity alone."""
+        return None if self.content else "popularity"
+
+    def learn(
+        self, sets: sp.csr_array, catalogue: Catalogue | None, task: Task
+    ) -> tuple[Scores, dict[str, Any]]:
+        """Count the users of every item."""
+        counts = np.bincount(sets.indices, minlength=sets.shape[1]).astype(np.float64)
+        if not self.content:
+            return (lambda own: np.tile(counts, (own.shape[0], 1))), {}
+        if catalogue is None:
+            accepted = "public data about items, such as dataset.items: true of MovieLens"
+            raise SettingError("content", "true, with data of which nothing is public", accepted)
+        groups = popularity.groups_of(catalogue)
+        return (lambda own: popularity.popularity_by_content(counts, groups, own)), {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class EaseProtocol(ClearSetsProtocol):
+    """EASE: weights between all pairs of items, in closed form."""
+
+    kind: Literal["ease"] = "ease"
+    papers: ClassVar[tuple[str, ...]] = ("steck2019",)
+    ridge: float = option("Ridge of the weights, lambda in the paper.", 200.0, gt=0)
+
+    def learn(
+        self, sets: sp.csr_array, catalogue: Catalogue | None, task: Task
+    ) -> tuple[Scores, dict[str, Any]]:
+        """Solve for the weights."""
+        weights = ease.ease(ease.co_occurrences(sets), self.ridge)
+        return (lambda own: ease.scores(own, weights)), {"ridge": self.ridge}
+
+
+@dataclass(frozen=True, kw_only=True)
+class IalsProtocol(ClearSetsProtocol):
+    """iALS: factors of implicit data by alternating least squares."""
+
+    kind: Literal["ials"] = "ials"
+    papers: ClassVar[tuple[str, ...]] = ("hu2008", "rendle2022")
+    rank: int = option("Number of factors.", 64, ge=1, le=4096)
+    sweeps: int = option("Passes over users and items.", 16, ge=1, le=10_000)
+    unobserved: float = option("Weight of cells about which nothing is known, beside 1 of a pair.", 0.3, gt=0)
+    ridge: float = option("Ridge of the factors.", 0.01, gt=0)
+    frequency_scaling: float = option(
+        "Exponent of the pairs by which the ridge grows; 0 is one ridge.", 1.0, ge=0
+    )
+
+    def learn(
+        self, sets: sp.csr_array, catalogue: Catalogue | None, task: Task
+    ) -> tuple[Scores, dict[str, Any]]:
+        """Fit the factors of items; those of users follow from their sets."""
+        options = ials.ImplicitOptions(
+            rank=self.rank,
+            sweeps=self.sweeps,
+            unobserved=self.unobserved,
+            ridge=self.ridge,
+            frequency_scaling=self.frequency_scaling,
+            seed=task.server_seed,
+        )
+        factors = ials.ials(sets, options, task.progress)
+        return (lambda own: ials.fold_in(own, factors, options) @ factors.T), {}
