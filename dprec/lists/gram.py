@@ -21,14 +21,17 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from dprec.arrays import Floats, Ints
+from dprec.arrays import AnyInts, Floats, Ints
 from dprec.lists.contributions import DIAGONAL
 from dprec.lists.shrinkage import posterior_means
 
 _LEAST = 0.1
 """Least part of what popularity alone would make of a cell."""
 
-_LARGEST_TAU = 8e-3
+_SMALLEST_TAU = 1e-5
+"""Noise below which nothing changes."""
+
+LARGEST_TAU = 8e-3
 """Noise with which the whole budget is better spent on popularity."""
 
 
@@ -48,9 +51,10 @@ class GramSettings:
     """Public numbers that follow from the noise alone: see `GramSettings.of`."""
 
     popularity_share: float
-    """Part of the budget that goes to popularity, of mu squared, or of the users where nobody is trusted: noise
-    grows by 1 / sqrt(share) in both. 0 where all items take part in the table, whose diagonal tells their
-    popularity; 1 where there is no table."""
+    """Part of the budget that goes to popularity, of mu squared, or of the users where nobody is trusted:
+    noise grows by 1 / sqrt(share) in both. 0 where all items take part in the table, whose diagonal tells
+    their popularity; 1 where there is no table.
+    """
     table_items: int
     """How many of the most popular items take part in the table."""
     ridge: float
@@ -63,9 +67,10 @@ class GramSettings:
         """Return the settings that `benchmarks/list_settings.py` chose on validation items.
 
         ``tau``: standard deviation of the noise, per cell and per user, of a sum of unit contributions with
-        the whole budget. ``content``: whether there is public data about the items.
+        the whole budget; 0 without noise. ``content``: whether there is public data about the items.
         """
-        if tau > _LARGEST_TAU:
+        tau = max(tau, _SMALLEST_TAU)
+        if tau > LARGEST_TAU:
             return cls(1.0, 0, 0.0, 0.0)
         table_items = min(math.ceil(120 * (1e-3 / tau) ** 0.75), items)
         share = 0.0 if table_items == items else 0.5 * math.sqrt(tau / 5e-3)
@@ -134,11 +139,32 @@ def item_weights(table: DenoisedTable, ridge: float) -> Floats:
     They are the regression of each item on all others (EASE: Steck [steck2019]). What noise left
     below 0 among the table's eigenvalues is cut off at the ridge.
     """
-    values, vectors = np.linalg.eigh(table.pairs + np.diag(table.popularity))
-    inverse = (vectors / (np.maximum(values, 0.0) + ridge)) @ vectors.T
+    inverse = regularised_inverse(table, ridge)
     weights: Floats = -inverse / np.diag(inverse)
     np.fill_diagonal(weights, 0.0)
     return weights
+
+
+def regularised_inverse(table: DenoisedTable, ridge: float) -> Floats:
+    """Return the inverse of the table with a ridge, symmetric, shape (items, items)."""
+    values, vectors = np.linalg.eigh(table.pairs + np.diag(table.popularity))
+    inverse: Floats = (vectors / (np.maximum(values, 0.0) + ridge)) @ vectors.T
+    return (inverse + inverse.T) / 2
+
+
+def strongest_factors(table: Floats, rank: int) -> tuple[Floats, Floats]:
+    """Return the part of a symmetric table that its largest eigenvalues make, without its diagonal.
+
+    Returns
+    -------
+    tuple of ndarray
+        Factors, shape (items, rank), and the sign that each counts with, shape (rank,): the part is
+        ``(factors * signs) @ factors.T``.
+    """
+    values, vectors = np.linalg.eigh(table - np.diag(np.diag(table)))
+    strongest = np.sort(np.argsort(-np.abs(values), kind="stable")[:rank])
+    factors: Floats = vectors[:, strongest] * np.sqrt(np.abs(values[strongest]))
+    return factors, np.sign(values[strongest])
 
 
 def _symmetric(cells: Floats, items: int) -> Floats:
@@ -156,7 +182,7 @@ def _standardised(scores: Floats) -> Floats:
     return result
 
 
-def scores(sets: sparse.csr_array, items: Ints, weights: Floats, expected: Floats, share: float) -> Floats:
+def scores(sets: sparse.csr_array, items: AnyInts, weights: Floats, expected: Floats, share: float) -> Floats:
     """Return the scores of all items for some users, from their clean sets, shape (users, items).
 
     Parameters

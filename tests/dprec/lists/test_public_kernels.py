@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dprec.catalogue import Catalogue
-from dprec.lists.public_kernels import PublicKernels
+from dprec.lists.public_kernels import PublicKernels, popularity_bins
 
 YEARS = np.array([[-1.5], [-1.4], [0.0], [1.4], [1.5]])
 GENRES = np.array([[1, 0], [0, 1], [0, 0], [1, 1], [1, 0]], dtype=bool)
@@ -11,8 +10,7 @@ POPULARITY = np.array([1.0, 2, 3, 2, 1])
 
 
 def kernels(years: np.ndarray = YEARS, genres: np.ndarray = GENRES) -> PublicKernels:
-    names = tuple("ab"[: years.shape[1]]), tuple("xy"[: genres.shape[1]])
-    return PublicKernels.of(Catalogue(years, genres, *names), POPULARITY)
+    return PublicKernels.among(genres, popularity_bins(years, POPULARITY), POPULARITY)
 
 
 def sets_of(*profiles: list[int]) -> sparse.csr_array:
