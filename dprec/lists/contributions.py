@@ -9,7 +9,7 @@ from scipy import sparse
 
 from dprec.arrays import Floats, Ints, offsets, rows_of
 
-DIAGONAL = 0.5
+DIAGONAL = 0.25
 """What a contribution's diagonal is multiplied by: less of its norm goes to popularity, more to pairs."""
 
 
@@ -52,10 +52,10 @@ def triangle_cells(first: Ints, second: Ints, items: int) -> Ints:
 
 
 def gram_contributions(sets: sparse.csr_array) -> UnitRows:
-    """Return the upper triangle of each set's outer product, its diagonal halved, with norm 1.
+    """Return the upper triangle of each set's outer product, its diagonal times `DIAGONAL`, with norm 1.
 
     Every profile is normalised and none is clipped: a pair of a set of n items weighs
-    1 / sqrt(n / 4 + n (n - 1) / 2).
+    1 / sqrt(n / 16 + n (n - 1) / 2).
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ class GramSettings:
             return cls(1.0, 0, 0.0, 0.0)
         table_items = min(math.ceil(120 * (1e-3 / tau) ** 0.75), items)
         share = 0.0 if table_items == items else 0.5 * math.sqrt(tau / 5e-3)
-        ridge = users * (0.004 + 12 * tau / math.sqrt(1 - share))
+        ridge = users * (0.006 + 12 * tau / math.sqrt(1 - share))
         weight = 0.5 * (1.4e-3 / tau) ** 0.45 if content else (2.5e-3 / tau) ** 1.5
         return cls(share, table_items, ridge, weight)
 
@@ -96,7 +96,7 @@ def denoised_table(noisy: Floats, deviation: float, known: Floats | None = None)
     Parameters
     ----------
     noisy : ndarray, shape (cells,)
-        The upper triangle by rows, its diagonal halved as in the contributions.
+        The upper triangle by rows, its diagonal times `DIAGONAL` as in the contributions.
     deviation : float
         Standard deviation of a cell's noise, above 0.
     known : ndarray, shape (items,), optional

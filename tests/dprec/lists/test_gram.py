@@ -37,7 +37,7 @@ def test_the_table_is_nearer_to_the_truth_than_the_noisy_one() -> None:
     noisy, truth = noisy_table(planted(), deviation)
     table = gram.denoised_table(noisy, deviation)
     error = np.sqrt(((table.pairs - truth) ** 2).mean())
-    assert error < 0.45 * deviation
+    assert error < 0.5 * deviation
     assert (table.pairs >= 0).all()
     assert (table.pairs == table.pairs.T).all()
     assert table.pairs[38, 39] == pytest.approx(truth[38, 39], abs=3 * deviation)
