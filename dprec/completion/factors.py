@@ -10,7 +10,7 @@ broadcasts, a user's factors solve a small ridge regression; whole partitions ar
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -164,6 +164,21 @@ def solve_user_factors(profiles: Profiles, item_factors: Floats, ridge: float) -
 
     map_blocks(solve, profiles.n_users, BLOCK)
     return factors
+
+
+def predicted_rows(profiles: Profiles, item_factors: Floats, ridge: float, base: Floats) -> Floats:
+    """Return what devices predict of every item with the factors that fit their users, shape (users, items).
+
+    Parameters
+    ----------
+    base : ndarray of float64, shape (items,)
+        What is predicted without factors.
+    """
+    residuals = replace(profiles, values=profiles.values - base[profiles.items])
+    own = solve_user_factors(residuals, item_factors, ridge)
+    users, items = np.indices((len(own), len(item_factors)))
+    predicted = inner_products(own, item_factors, users.ravel(), items.ravel())
+    return predicted.reshape(users.shape) + base
 
 
 def _solutions(matrices: Floats, sides: Floats) -> Floats:

@@ -46,6 +46,7 @@ __all__ = [
     "SilentSetup",
     "SlopesRequest",
     "SummedReports",
+    "SummedSetup",
     "XMapSetup",
     "action_of",
     "asked_users",

@@ -5,6 +5,7 @@ so its guarantee holds against any server. A setup is stored as JSON and checked
 """
 
 import json
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
@@ -20,11 +21,12 @@ from dprec.errors import InputError, SettingError
 from dprec.federated import MODELS, FederatedModel, code_of
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.mechanisms import MECHANISMS, Mechanism
-from dprec.private_als import AGGREGATIONS, Aggregation, FactorizationOptions
+from dprec.private_als import FactorizationOptions, PrivateAls
 from dprec.ratings import Ratings, RatingScale
 from dprec.renamed import first_names
 from dprec.reports import ReportFamily
 from dprec.sent_symbols import SentSymbols, symbols_of_slopes
+from dprec.sums import AGGREGATIONS, Aggregation, SummedMethod
 from dprec.wire import BroadcastOptions
 
 if TYPE_CHECKING:
@@ -139,8 +141,22 @@ class IterativeSetup(Setup):
             yield "answers of all rounds, as probabilities", 1, loss
 
 
+class SummedSetup(Setup):
+    """Base of the setups of devices that contribute to sums, in rounds."""
+
+    aggregation: Aggregation
+    """Who adds up the contributions."""
+    multipliers: tuple[float, ...]
+    """Noise of each round, for contributions of a norm of 1: the device answers no other round."""
+
+    @property
+    @abstractmethod
+    def method(self) -> SummedMethod:
+        """What is learned from the sums."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class PrivateAlsSetup(Setup):
+class PrivateAlsSetup(SummedSetup):
     """Devices contribute to the statistics of the items, in rounds."""
 
     kind: Literal["dp-als"] = "dp-als"
@@ -149,6 +165,11 @@ class PrivateAlsSetup(Setup):
     multipliers: Annotated[tuple[float, ...], BeforeValidator(as_tuple)] = option(
         "Noise of each round, for contributions of a norm of 1: the device answers no other round."
     )
+
+    @property
+    def method(self) -> PrivateAls:
+        """The factorization's."""
+        return PrivateAls(self.factorization)
 
 
 @dataclass(frozen=True, kw_only=True)
