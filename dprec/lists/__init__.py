@@ -1,0 +1,1 @@
+"""Lists of items from sets that nobody sees: what is summed, what is learned, and how devices rank."""
