@@ -265,6 +265,8 @@ class LearningFromSums(SummedRounds):
     aggregation: Aggregation
     multipliers: tuple[float, ...]
     """Noise of each round."""
+    costs: tuple[NoisySum | None, ...]
+    """What each round costs a user."""
     public_seed: int
     """Of what everybody knows."""
     failed: int = field(default=0, init=False)
@@ -298,7 +300,7 @@ class LearningFromSums(SummedRounds):
         return self.aggregation.whole(sums.sent, layout, self.multipliers[server_round - 1])
 
     def _costs(self, server_round: int) -> NoisySum | None:
-        return self.aggregation.noisy_sum(self.multipliers[server_round - 1])
+        return self.costs[server_round - 1]
 
     def _learn(self, server_round: int, total: Aggregate, present: Bools) -> None:
         """Take the item step; where nobody contributes, or too few for a release, nothing is learned."""

@@ -20,6 +20,7 @@ from dprec.components import Options, as_tuple, as_values, one_of, one_of_classe
 from dprec.errors import InputError, SettingError
 from dprec.federated import MODELS, FederatedModel, code_of
 from dprec.gradients import GRADIENTS, GradientReport
+from dprec.lists import ListMethod, TableOptions
 from dprec.mechanisms import MECHANISMS, Mechanism
 from dprec.private_als import FactorizationOptions, PrivateAls
 from dprec.ratings import Ratings, RatingScale
@@ -173,6 +174,23 @@ class PrivateAlsSetup(SummedSetup):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ListSumsSetup(SummedSetup):
+    """Devices contribute their item sets to popularity and to a table, and rank by what is learned."""
+
+    kind: Literal["list-sums"] = "list-sums"
+    table: TableOptions = option("Which items take part, suited to the population.")
+    aggregation: _AnyAggregation = option("Who adds up the contributions.")
+    multipliers: Annotated[tuple[float, ...], BeforeValidator(as_tuple)] = option(
+        "Noise of each round, for contributions of a norm of 1: the device answers no other round."
+    )
+
+    @property
+    def method(self) -> ListMethod:
+        """The table's."""
+        return ListMethod(self.table)
+
+
+@dataclass(frozen=True, kw_only=True)
 class FederatedSetup(Setup):
     """Devices send clipped updates of a model, in rounds."""
 
@@ -249,6 +267,7 @@ else:
         OneShotSetup,
         IterativeSetup,
         PrivateAlsSetup,
+        ListSumsSetup,
         FederatedSetup,
         GradientPerturbationSetup,
         XMapSetup,

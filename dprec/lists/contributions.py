@@ -17,6 +17,9 @@ from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, Pieces, offsets, 
 from dprec.sums import UNIT, Contributions, Layout
 from dprec.wire import decode_item_sets, encode_item_sets
 
+DIAGONAL = 0.5
+"""What an item with itself counts beside two items: less of a norm goes to popularity, more to pairs."""
+
 
 @dataclass(frozen=True, eq=False)
 class SetLayout(Layout):
@@ -119,7 +122,8 @@ class PopularityLayout(SetLayout):
 class PairLayout(SetLayout):
     """A number for each pair of items, itself and itself included: the upper triangle of a matrix, by row.
 
-    A user with n items adds 1 / sqrt(n (n + 1) / 2) to each of its pairs.
+    A user with n items adds w to each of its pairs, and half of w to each item with itself, where w is
+    1 / sqrt(n / 4 + n (n - 1) / 2).
     """
 
     @property
@@ -137,5 +141,7 @@ class PairLayout(SetLayout):
         second = items[segments(np.arange(items.size), partners)].astype(np.int64)
         pairs = counts * (counts + 1) // 2
         before = first * self.n_items - first * (first - 1) // 2
-        numbers = np.repeat(1 / np.sqrt(np.maximum(pairs, 1)), pairs)
+        squares = DIAGONAL**2 * counts + counts * (counts - 1) / 2
+        weights = np.repeat(1 / np.sqrt(np.maximum(squares, DIAGONAL**2)), pairs)
+        numbers = np.where(first == second, DIAGONAL, 1.0) * weights
         return offsets(pairs), before + second - first, numbers

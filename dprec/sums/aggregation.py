@@ -88,9 +88,12 @@ class Aggregation(Options):
     def epsilon(self, multiplier: float, delta: float) -> float:
         """Return what one release costs a user; infinite without noise. The inverse of `multiplier`."""
 
-    def noisy_sum(self, multiplier: float) -> accounting.NoisySum | None:
-        """Return what a release is for an accountant; None without noise."""
-        return accounting.NoisySum(1 / multiplier, self._cost) if multiplier else None
+    def noisy_sum(self, multiplier: float, farthest: float) -> accounting.NoisySum | None:
+        """Return what a release is for an accountant; None without noise.
+
+        ``farthest``: how far apart the contributions of two profiles can be; one and none are 1 apart.
+        """
+        return accounting.NoisySum(1 / multiplier, self._cost, farthest) if multiplier else None
 
     def _cost(self, distance: float, delta: float) -> float:
         return self.epsilon(1 / distance, delta)

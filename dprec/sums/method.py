@@ -97,6 +97,11 @@ class SummedMethod(ABC):
         """Share of the squared distance of means that each round spends; their sum is 1."""
 
     @property
+    def farthest(self) -> float:
+        """How far apart the contributions of two profiles can be; of one profile and none, 1."""
+        return 2.0
+
+    @property
     def rounds(self) -> int:
         """Number of rounds, each of them one release."""
         return len(self.shares)

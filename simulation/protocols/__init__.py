@@ -8,6 +8,7 @@ from simulation.protocols.best import BestProtocol
 from simulation.protocols.federated import FederatedProtocol
 from simulation.protocols.gradient_perturbation import GradientPerturbationProtocol
 from simulation.protocols.iterative import IterativeProtocol
+from simulation.protocols.lists import GramProtocol, PopularityProtocol
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.private_als import PrivateAlsProtocol
 from simulation.protocols.task import Checkpoints, Metric, Outcome, Task
@@ -27,6 +28,8 @@ PROTOCOLS: Registry[Protocol] = Registry(
         NothingSentProtocol,
         GlobalMeanProtocol,
         BestProtocol,
+        GramProtocol,
+        PopularityProtocol,
     ],
 )
 

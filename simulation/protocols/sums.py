@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from dprec.accounting import Adjacency, Guarantee, MatchedBudget, PrivacyAccountant
+from dprec.accounting import Adjacency, Guarantee, MatchedBudget, NoisySum, PrivacyAccountant
 from dprec.arrays import AnyInts, Floats
 from dprec.errors import RunError, SettingError, within
 from dprec.ratings import Ratings
@@ -37,8 +37,6 @@ class SummedProtocol(Protocol):
     not_deployed: ClassVar[str] = ""
     adjacency: Adjacency
     aggregation: Aggregation
-    farthest: ClassVar[float] = 2.0
-    """Largest distance between the contributions of two profiles; 1 for one profile and none."""
 
     @property
     @abstractmethod
@@ -57,15 +55,19 @@ class SummedProtocol(Protocol):
     @property
     def sensitivity(self) -> float:
         """Largest change of a release that a user can cause."""
-        return 1.0 if self.adjacency == "add-or-remove-one" else self.farthest
+        return 1.0 if self.adjacency == "add-or-remove-one" else self.method.farthest
+
+    @property
+    def whole_multiplier(self) -> float:
+        """Noise of one release that has the whole budget; 0 without one."""
+        if self.privacy is None:
+            return 0.0
+        return self.sensitivity * self.aggregation.multiplier(self.privacy.epsilon, self.privacy.delta)
 
     @property
     def multipliers(self) -> tuple[float, ...]:
         """Noise of each round, a standard deviation for contributions of a norm of 1; 0 without a budget."""
-        if self.privacy is None:
-            return (0.0,) * self.method.rounds
-        whole = self.sensitivity * self.aggregation.multiplier(self.privacy.epsilon, self.privacy.delta)
-        return tuple(whole / float(np.sqrt(share)) for share in self.method.shares)
+        return tuple(self.whole_multiplier / float(np.sqrt(share)) for share in self.method.shares)
 
     def check(self, train: Sizes) -> None:
         """Refuse a budget and a rank that cannot be kept to."""
@@ -117,6 +119,7 @@ class SummedProtocol(Protocol):
             learner=self.method.learner(self.releases(task), task.catalogue, task.server_seed),
             aggregation=self.aggregation.among(task.n_users),
             multipliers=self.multipliers,
+            costs=tuple(map(self._cost, self.multipliers)),
             seed=task.server_seed,
             public_seed=task.public_seed,
             group=task.group,
@@ -184,8 +187,11 @@ class SummedProtocol(Protocol):
         alone = np.ones(1, dtype=np.bool_)
         accountant = PrivacyAccountant(rated=alone, adjacency=self.adjacency)
         for done, multiplier in enumerate(self.multipliers, start=1):
-            accountant.step(done, alone, np.inf, np.inf, self.aggregation.noisy_sum(multiplier / longest))
+            accountant.step(done, alone, np.inf, np.inf, self._cost(multiplier / longest))
         return accountant
+
+    def _cost(self, multiplier: float) -> NoisySum | None:
+        return self.aggregation.noisy_sum(multiplier, self.method.farthest)
 
     def sent(self, example: Example) -> Sent:
         """Return the contributions, one in each round."""

@@ -25,7 +25,8 @@ def dense(layout: SetLayout, own: set[int]) -> np.ndarray:
     x[list(own)] = 1
     if isinstance(layout, PopularityLayout):
         return x / max(1.0, float(np.sqrt(len(own))))
-    return (np.outer(x, x) / np.sqrt(max(1, len(own) * (len(own) + 1) / 2)))[np.triu_indices(ITEMS)]
+    pairs = (np.outer(x, x) * (1 - np.eye(ITEMS) / 2))[np.triu_indices(ITEMS)]
+    return pairs / max(float(np.linalg.norm(pairs)), 0.5)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -1,0 +1,148 @@
+"""Lists from one noisy table of which items occur together.
+
+Devices contribute popularity first, then the co-occurrence of the popular items
+(`dprec.lists.contributions`). Of the noisy table the server removes what noise alone explains, in steps that
+each need the table and the noise's deviation only:
+
+1. cells are expected to be in proportion to the product of their items' popularities;
+2. eigenvalues of the remainder that stand above those of noise are added, shrunk;
+3. each cell is the mean of what it may be, given these expectations and the noisy cell
+   (`dprec.lists.shrinkage`), so that pairs that stand out are kept and none is negative.
+
+What devices receive are weights between items, by which they rank from sets that never leave them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from dprec.arrays import AnyInts, Floats, Ints
+from dprec.lists.contributions import DIAGONAL
+from dprec.lists.shrinkage import posterior_means
+
+_LEAST = 0.1
+"""Least part of what popularity alone would make of a cell."""
+
+
+@dataclass(frozen=True, eq=False)
+class DenoisedTable:
+    """What is known of the items that take part."""
+
+    pairs: Floats
+    """How often two items are in a set together, in the contributions' weights, 0 for an item and itself;
+    symmetric, not negative, shape (items, items)."""
+    popularity: Floats
+    """How often an item is in a set, in the same weights; above 0, shape (items,)."""
+
+
+def popularity_estimate(noisy: Floats, deviation: float) -> Floats:
+    """Return the popularity of items from the noisy sum of contributions, above 0, shape (items,)."""
+    base = np.full(noisy.size, max(float(noisy.mean()), deviation / np.sqrt(noisy.size)))
+    return np.maximum(posterior_means(noisy, deviation, base), base * 1e-3)
+
+
+def popular_items(popularity: Floats, count: int) -> Ints:
+    """Return the most popular items in ascending order; of equals the first, shape (count,)."""
+    return np.sort(np.argsort(-popularity, kind="stable")[:count])
+
+
+def denoised_table(noisy: Floats, deviation: float, known: Floats | None = None) -> DenoisedTable:
+    """Return what a noisy sum of `gram_contributions` tells of its items.
+
+    Parameters
+    ----------
+    noisy : ndarray, shape (cells,)
+        The upper triangle by rows, its diagonal halved as in the contributions.
+    deviation : float
+        Standard deviation of a cell's noise, above 0.
+    known : ndarray, shape (items,), optional
+        An estimate of the items' popularity from another sum, in any unit.
+    """
+    items = int((np.sqrt(8 * noisy.size + 1) - 1) / 2)
+    rows, columns = np.triu_indices(items)
+    off = rows != columns
+    popularity = np.maximum(noisy[~off] / DIAGONAL, 0.5 * max(deviation, 1e-9) / 4)
+    if known is not None:
+        total = popularity.sum()
+        popularity = np.sqrt(popularity * known)
+        popularity *= total / popularity.sum()
+    cells = noisy[off]
+    products = (popularity[rows] * popularity[columns])[off]
+    by_popularity = products * max(float(cells @ products), 1e-12) / float(products @ products)
+    remainder = _symmetric(cells - by_popularity, items)
+    structure = above_noise(remainder, deviation)[rows[off], columns[off]]
+    expected = np.maximum(by_popularity + structure, _LEAST * by_popularity)
+    means = posterior_means(cells, deviation, expected)
+    return DenoisedTable(_symmetric((means + expected) / 2, items), popularity)
+
+
+def above_noise(table: Floats, deviation: float) -> Floats:
+    """Return the part of a symmetric table whose eigenvalues stand above those of noise.
+
+    Independent noise on the cells has no eigenvalue beyond 2 deviation sqrt(items) (Wigner's semicircle).
+    An eigenvalue l above that edge is shrunk to sqrt(l^2 - edge^2), the best for a squared error when only
+    the table is known (Gavish and Donoho [gavish2017]).
+    """
+    values, vectors = np.linalg.eigh(table)
+    edge = 2 * deviation * np.sqrt(len(table))
+    shrunk = np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0.0))
+    kept = shrunk != 0
+    result: Floats = (vectors[:, kept] * shrunk[kept]) @ vectors[:, kept].T
+    return result
+
+
+def item_weights(table: DenoisedTable, ridge: float) -> Floats:
+    """Return the weights between items, 0 from an item to itself, shape (from items, to items).
+
+    They are the regression of each item on all others (EASE: Steck [steck2019]). What noise left
+    below 0 among the table's eigenvalues is cut off at the ridge.
+    """
+    inverse = regularised_inverse(table, ridge)
+    weights: Floats = -inverse / np.diag(inverse)
+    np.fill_diagonal(weights, 0.0)
+    return weights
+
+
+def regularised_inverse(table: DenoisedTable, ridge: float) -> Floats:
+    """Return the inverse of the table with a ridge, symmetric, shape (items, items)."""
+    values, vectors = np.linalg.eigh(table.pairs + np.diag(table.popularity))
+    inverse: Floats = (vectors / (np.maximum(values, 0.0) + ridge)) @ vectors.T
+    return (inverse + inverse.T) / 2
+
+
+def _symmetric(cells: Floats, items: int) -> Floats:
+    """Return the table whose upper triangle without the diagonal is given, its diagonal 0."""
+    table = np.zeros((items, items))
+    table[np.triu_indices(items, 1)] = cells
+    return table + table.T
+
+
+def _standardised(scores: Floats) -> Floats:
+    """Return each row with mean 0 and standard deviation 1, or of zeros where all are equal."""
+    centred = scores - scores.mean(axis=1, keepdims=True)
+    deviations = np.sqrt((centred**2).mean(axis=1, keepdims=True))
+    result: Floats = centred / np.maximum(deviations, 1e-12)
+    return result
+
+
+def scores(sets: sparse.csr_array, items: AnyInts, weights: Floats, expected: Floats, share: float) -> Floats:
+    """Return the scores of all items for some users, from their clean sets, shape (users, items).
+
+    Parameters
+    ----------
+    sets : csr_array, shape (users, items)
+        Ones.
+    items : ndarray, shape (table's items,)
+        Those of the table.
+    weights : ndarray, shape (table's items, table's items)
+    expected : ndarray, shape (users, items) or (items,)
+        Scores without the table: the logarithm of popularity, with content where there is some.
+    share : float
+        What a standard deviation of the weights' scores counts for.
+    """
+    result: Floats = np.tile(expected, (sets.shape[0], 1)) if expected.ndim == 1 else expected.copy()
+    result[:, items] += share * _standardised(sets[:, items] @ weights)
+    return result
