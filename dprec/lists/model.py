@@ -14,6 +14,9 @@ from dprec.lists.public_kernels import BINS, PublicKernels
 
 _NUMBER, _SMALL, _COUNT = np.dtype("<f4"), np.dtype("<f2"), np.dtype("<u4")
 
+_LARGEST = 200.0
+"""Bounds logarithms of what is received, so that no score of a device overflows."""
+
 
 @dataclass(frozen=True, eq=False)
 class ItemTable:
@@ -99,9 +102,12 @@ class ListModel:
         roots = read.numbers(_NUMBER, size).astype(np.float64)
         upper = read.numbers(_SMALL, size * (size - 1) // 2).astype(np.float64)
         read.end()
-        finite = np.isfinite([*popularity, share]).all() and np.isfinite(roots).all()
-        if not (finite and np.isfinite(upper).all() and (roots > 0).all() and (bins < BINS).all()):
-            raise ValueError("a table with numbers that are not finite, or out of range")
+        # Not a number is in no range.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logarithms = np.array([*popularity, share, *np.log(roots)])
+        possible = (np.abs(logarithms) <= _LARGEST).all() and (np.abs(upper) <= 1).all()
+        if not (possible and (bins < BINS).all()):
+            raise ValueError("a list model with numbers out of range")
         if not ((items < n_items).all() and (np.diff(items) > 0).all()):
             raise ValueError("a table of items that are not in order")
         inverse = np.zeros((size, size))
