@@ -125,11 +125,21 @@ class LeaveNPerUser(RandomSplit):
 
     def test_rows(self, ratings: Ratings, seed: int) -> Ints:
         """Return `count` ratings of each user who has more."""
-        # Ratings are stored by user, so sorting by user and then at random shuffles each profile.
-        order = shuffled_within(ratings.users, words(seed, "split", 0, ratings.count))
-        place = np.arange(ratings.count) - ratings.indptr[ratings.users]
-        chosen = (place < self.count) & (ratings.counts > self.count)[ratings.users]
-        return order[chosen]
+        return _drawn_of_each(ratings, np.where(ratings.counts > self.count, self.count, 0), seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserHoldout(RandomSplit):
+    """The test set is a share of each user's items, at least one, of users with two or more."""
+
+    kind: Literal["user-holdout"] = "user-holdout"
+    test_fraction: float = option("Share of a user's items to test on, rounded.", 0.2, gt=0, lt=1)
+
+    def test_rows(self, ratings: Ratings, seed: int) -> Ints:
+        """Return a random share of each user's items, and leave one of them at least."""
+        counts = ratings.counts
+        share = np.rint(self.test_fraction * counts).astype(np.int64)
+        return _drawn_of_each(ratings, np.clip(share, 1, np.maximum(counts - 1, 0)), seed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,6 +209,14 @@ def fitting_split(dataset: Dataset, split: Split) -> Split:
     return Holdout() if isinstance(split, Predefined) and split.fold not in names else split
 
 
+def _drawn_of_each(ratings: Ratings, wanted: Ints, seed: int) -> Ints:
+    """Return the positions of so many random ratings of each user."""
+    # Ratings are stored by user, so sorting by user and then at random shuffles each profile.
+    order = shuffled_within(ratings.users, words(seed, "split", 0, ratings.count))
+    place = np.arange(ratings.count) - ratings.indptr[ratings.users]
+    return order[place < wanted[ratings.users]]
+
+
 def _parted(ratings: Ratings, test_rows: Ints, kind: str) -> tuple[Ratings, Ratings]:
     tested = np.zeros(ratings.count, dtype=np.bool_)
     tested[test_rows] = True
@@ -220,6 +238,7 @@ SPLITS: Registry[Split] = Registry(
         KFold,
         Holdout,
         LeaveNPerUser,
+        UserHoldout,
         Temporal,
         ColdStart,
     ],

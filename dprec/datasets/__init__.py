@@ -6,6 +6,7 @@ from dprec.datasets.columns import RatingColumns
 from dprec.datasets.cross_domain import DelimitedDomains, MovieLensGenres, SyntheticDomains
 from dprec.datasets.held import HeldRatings, InMemory, ratings_from
 from dprec.datasets.published import *
+from dprec.datasets.selection import copied, selected
 from dprec.datasets.synthetic import OneBitSynthetic, Synthetic
 from dprec.datasets.table import DelimitedTable
 
@@ -55,6 +56,8 @@ __all__ = [
     "Source",
     "Synthetic",
     "SyntheticDomains",
+    "copied",
     "ratings_from",
+    "selected",
     "without_times",
 ]

@@ -46,6 +46,9 @@ class TableOptions(Options):
         ge=0,
         le=1,
     )
+    normalised: bool = option(
+        "Whether every profile has norm 1, as a budget requires, or counts 1 for each item.", True
+    )
     content: bool = option("Whether public categories and numbers of the items are used.", True)
 
     @property
@@ -105,7 +108,7 @@ class ListMethod(SummedMethod):
         """Return the layouts, which depend on public numbers alone; see `SummedMethod.largest_layouts`."""
         n_items = releases.n_items
         size = n_items if self.options.items is None else self.options.items
-        popularity, pairs = PopularityLayout(n_items), PairLayout(min(size, n_items))
+        popularity, pairs = PopularityLayout(n_items, self.options.normalised), PairLayout(min(size, n_items))
         return tuple(
             pairs if _asks_pairs(self.options, round_index) else popularity
             for round_index in range(1, self.rounds + 1)
@@ -155,7 +158,7 @@ class ListDevice(DeviceHalf):
     def layout(self, round_index: int) -> SetLayout:
         """Return popularity or pairs; see `DeviceHalf.layout`."""
         if not _asks_pairs(self.options, round_index):
-            return PopularityLayout(self.n_items)
+            return PopularityLayout(self.n_items, self.options.normalised)
         return PairLayout(self.items.size)
 
     def contributions(
@@ -202,7 +205,7 @@ class ListLearner(Learner):
         """Return popularity or pairs; see `Learner.layout`."""
         if _asks_pairs(self.options, round_index):
             return PairLayout(self._items.size)
-        return PopularityLayout(self.releases.n_items)
+        return PopularityLayout(self.releases.n_items, self.options.normalised)
 
     def learn(
         self, round_index: int, released: Floats, layout: Layout, multiplier: float, users: int

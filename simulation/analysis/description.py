@@ -14,7 +14,7 @@ from dprec.binarization import binary_scale
 from dprec.components import Deviation, Options, Registry, as_values, kind_of, summary_of
 from dprec.datasets import Dataset
 from dprec.errors import InputError, within
-from dprec.ratings import RatingScale
+from dprec.ratings import POSITIVE, RatingScale
 from simulation.analysis.vocabulary import server_sees
 from simulation.configuration.models import RunConfig
 from simulation.protocols import PROTOCOLS
@@ -121,6 +121,8 @@ def _example(config: RunConfig) -> Example:
     """Return the population that the data set states, or the shape of MovieLens 100K."""
     dataset: Dataset = config.dataset
     scale = binary_scale() if config.binarization is not None else dataset.known_scale()
+    if config.protocol.predicted == "lists":
+        scale = POSITIVE
 
     def stated(name: str, usual: int) -> int:
         number = getattr(dataset, name, None)

@@ -36,16 +36,19 @@ from simulation.comparison.templates import (
 from simulation.configuration import strict_yaml
 from simulation.configuration.loading import changed, needs_fitting_split, replaces_dataset
 from simulation.configuration.models import SOURCES, RunConfig, parse_config, validated, with_sources
-from simulation.protocols.base import BASELINES
+from simulation.protocols.base import BASELINE_PRESETS
 
 _LONGEST_PANEL = 40
 """Characters of a panel in a name; the names of runs are limited."""
 
 
 def _added_baselines(
-    templates: Sequence[Template], *, folds: bool, baselines: Sequence[str] = BASELINES
+    templates: Sequence[Template], *, folds: bool, baselines: Sequence[str] | None = None
 ) -> list[Template]:
-    """Return the baselines that a comparison's entries lack, of everything that they predict."""
+    """Return the baselines that a comparison's entries lack, of everything that they predict.
+
+    ``baselines``: only these; by default all.
+    """
     groups: dict[str, list[Template]] = {}
     for template in templates:
         predicts = predicted(template.run, template.entry.panel, folds=folds)
@@ -56,12 +59,12 @@ def _added_baselines(
         groups.values(), _distinguishing([own[0] for own in groups.values()]), strict=True
     ):
         listed = {template.run.protocol.baseline for template in group}
-        for baseline in baselines:
-            if baseline not in listed:
+        for baseline, preset in BASELINE_PRESETS[group[0].run.protocol.predicted].items():
+            if baseline not in listed and (baselines is None or baseline in baselines):
                 kind = group[0].run.dataset.kind
-                name = next(name for name in _names_of_baseline(baseline, words, kind) if name not in names)
+                name = next(name for name in _names_of_baseline(preset, words, kind) if name not in names)
                 names.add(name)
-                added.append(_baseline(baseline, name, group[0]))
+                added.append(_baseline(preset, name, group[0]))
     return added
 
 

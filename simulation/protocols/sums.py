@@ -146,13 +146,13 @@ class SummedProtocol(Protocol):
         """Add what the devices predict."""
         facts = self._facts(held, task)
         facts["notes"] = (*self.notes_on(task.train), *facts["notes"])
-        return Outcome(**self.predicted(task.train, self._learned(task, held)), **facts)
+        return Outcome(**self.predictions_of(task.train, self._learned(task, held)), **facts)
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Run the rounds, and evaluate each of them."""
 
         def evaluate(learned: DeviceHalf) -> dict[str, float | None]:
-            return task.metric(self.predicted(task.train, learned)["predict"])
+            return task.metric(self.predictions_of(task.train, learned)["predict"])
 
         return self.simulated(task, self.serve(grid, task.for_server(), evaluate))
 
@@ -160,7 +160,7 @@ class SummedProtocol(Protocol):
         """Return what a reader must know of how these users contribute."""
         return ()
 
-    def predicted(self, train: Ratings, learned: DeviceHalf) -> dict[str, Any]:
+    def predictions_of(self, train: Ratings, learned: DeviceHalf) -> dict[str, Any]:
         """Return the fields of an `Outcome` for devices that have received what was learned."""
         on_devices = OnDevices(train, learned)
         return {"predict": on_devices.predict, "predict_rows": on_devices.predict_rows}

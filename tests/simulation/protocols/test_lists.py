@@ -1,0 +1,125 @@
+"""Protocols of lists: what they are given, what they are refused, and what a run of one leaves."""
+
+import csv
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import simulation
+from dprec.datasets import selected
+from dprec.errors import InputError
+from simulation.configuration.loading import load
+from simulation.execution import load_ratings
+
+LISTS = ("random-list", "popularity", "ease", "ials")
+SMALL = {"kind": "synthetic", "users": 60, "items": 40, "ratings": 900, "positive": ">= 4"}
+HERE: dict[str, Any] = {"backend": "local"}
+
+
+def run(preset: str, output: Path | None = None, **parts: Any) -> Any:
+    settings = {"dataset": SMALL, "simulation": HERE, **parts}
+    return simulation.run(preset, output, page=False, **settings)
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_run_ranks_and_predicts_no_rating(name: str, tmp_path: Path) -> None:
+    summary = run(name, tmp_path / "run").summary
+    accuracy = json.loads((tmp_path / "run" / "summary.json").read_text())["accuracy"]
+    assert accuracy["rmse"] is None
+    names = ("ndcg_at_10", "recall_at_20", "hit_rate_at_10", "mrr_at_10", "map_at_10", "coverage")
+    assert all(0 <= accuracy[name] <= 1 for name in names)
+    assert summary["dataset"]["scale"] is None
+    with gzip.open(tmp_path / "run" / "predictions.csv.gz", "rt", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == summary["dataset"]["test_ratings"]
+    assert {row["rating"] for row in rows} == {""}
+    ranks = [int(float(row["rank"])) for row in rows if row["rank"]]
+    assert 1 <= min(ranks) <= max(ranks) <= 20
+
+
+def test_clear_sets_are_trusted_to_a_server_and_a_random_order_costs_nothing() -> None:
+    sent, silent = run("ease").summary, run("random-list").summary
+    assert (sent["privacy"]["status"], sent["privacy"]["trust"]) == ("none", "central")
+    assert sent["privacy"]["epsilon_per_user"]["max"] is None
+    assert sent["traffic"]["uplink"]["payload_bytes"] > 0
+    assert (silent["privacy"]["status"], silent["privacy"]["trust"]) == ("proved", "local")
+    assert silent["privacy"]["epsilon_per_user"]["max"] == 0
+    assert silent["traffic"]["uplink"]["payload_bytes"] == 0
+
+
+@pytest.mark.parametrize("name", ["popularity", "ials", "random-list"])
+def test_the_result_does_not_depend_on_the_nodes(name: str) -> None:
+    whole, divided = (run(name, simulation={**HERE, "users_per_node": users}) for users in ("all", 7))
+    np.testing.assert_array_equal(whole.predictions["prediction"], divided.predictions["prediction"])
+    np.testing.assert_array_equal(whole.predictions["rank"], divided.predictions["rank"])
+
+
+def test_test_users_of_a_population_of_copies_are_the_original_ones() -> None:
+    alone, copied = run("ease"), run("ease", dataset={**SMALL, "copies": 150})
+    assert copied.summary["dataset"]["users"] == 150
+    assert copied.summary["dataset"]["test_ratings"] == alone.summary["dataset"]["test_ratings"]
+    np.testing.assert_array_equal(copied.predictions["user"], alone.predictions["user"])
+
+
+def test_pairs_are_refused_by_what_predicts_ratings_and_the_line_says_what_suits() -> None:
+    for preset in ("item-average", "nothing-sent", "federated-mf", "optimal-on-device", "best-server"):
+        with pytest.raises(InputError) as refused:
+            run(preset)
+        assert "protocol.kind" in refused.value.where
+        assert "without a rating" in refused.value.found
+        assert "random-list, popularity, ease, ials" in refused.value.accepted.replace("'", "")
+
+
+def test_ratings_are_refused_by_what_ranks_by_sets() -> None:
+    with pytest.raises(InputError, match=r"protocol\.kind: 'ease'.* dataset\.positive, such as '>= 4'"):
+        run("ease", dataset={key: value for key, value in SMALL.items() if key != "positive"})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("relevant_from", 4.0), ("errors", ["dprec.metrics:mean_absolute_error"])]
+)
+def test_metrics_of_ratings_are_refused(key: str, value: Any) -> None:
+    config = load("ease", overrides=[f"evaluation.{key}={json.dumps(value)}"])
+    with pytest.raises(InputError, match="metric of ratings"):
+        load_ratings(config)
+
+
+def test_signs_are_refused() -> None:
+    config = load("ease", overrides=["binarization={kind: mean}"])
+    with pytest.raises(InputError, match="binarization: signs"):
+        load_ratings(config)
+
+
+def test_a_budget_is_refused() -> None:
+    with pytest.raises(InputError, match="keeps no budget"):
+        simulation.run("ease", page=False, overrides=["protocol.privacy={epsilon: 1.0, per: user}"])
+
+
+def test_content_needs_public_data() -> None:
+    with pytest.raises(InputError, match="nothing is public"):
+        run("popularity-by-content")
+
+
+def test_other_cutoffs_are_those_of_the_evaluation() -> None:
+    summary = run("ease", evaluation={"ranking": {"cutoffs": [10, 5]}}).summary
+    accuracy = summary["accuracy"]
+    assert accuracy["ranking"]["ndcg_at"]["10"] == accuracy["ndcg_at_10"]
+
+
+def test_a_comparison_has_the_baselines_of_lists_and_intervals_over_users(tmp_path: Path) -> None:
+    entries = {"name": "lists", "dataset": SMALL, "simulation": HERE, "protocols": ["ease"]}
+    split = {"kind": "user-holdout", "test_fraction": 0.3}
+    result = simulation.compare({**entries, "split": split}, tmp_path / "lists", page=False)
+    rows = {row["name"]: row for row in result.rows}
+    assert set(rows) == {"ease", "random-list", "popularity"}
+    assert rows["random-list"]["baseline"] == "nothing-sent"
+    ease, base = rows["ease"], rows["random-list"]["ndcg_at_10"]
+    assert ease["against"] == "random-list"
+    assert ease["ndcg_at_10_gain"] == pytest.approx(ease["ndcg_at_10"] - base, abs=1e-9)
+    assert ease["ndcg_at_10_gain_low"] < ease["ndcg_at_10_gain"] < ease["ndcg_at_10_gain_high"]
+    assert ease["scale_low"] is None
+    assert selected(load("ease").dataset).kind == "synthetic"
