@@ -16,18 +16,22 @@ from dprec.completion import Profiles
 from dprec.components import Options, option
 from dprec.lists.contributions import PairLayout, PopularityLayout, SetLayout
 from dprec.lists.gram import (
+    LARGEST_TAU,
+    GramSettings,
     denoised_table,
     popular_items,
     popularity_estimate,
     regularised_inverse,
 )
-from dprec.lists.model import ItemTable, ListModel
+from dprec.lists.model import LARGEST, ItemTable, ListModel
 from dprec.lists.public_kernels import popularity_bins
-from dprec.lists.settings import POPULARITY_SHARE, ridge, table_items, table_share
 from dprec.randomness import words
 from dprec.ratings import RatingScale
 from dprec.sums import Contributions, DeviceHalf, Layout, Learner, Releases, SummedMethod
 from dprec.wire import decode_item_sets, encode_item_sets
+
+_UNKNOWN_SHARE = 0.1
+"""Any share will do where the sizes of a population are not known: all compose to the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +63,7 @@ class TableOptions(Options):
         """
         if self.items == 0:
             return (1.0,)
-        first = POPULARITY_SHARE if self.popularity_share is None else self.popularity_share
+        first = _UNKNOWN_SHARE if self.popularity_share is None else self.popularity_share
         return (first, 1 - first) if first else (1.0,)
 
     def suited(self, deviation: float, n_items: int) -> Self:
@@ -67,13 +71,13 @@ class TableOptions(Options):
 
         ``deviation``: tau, the noise of a number of one sum that has the whole budget, over the users.
         """
-        items = self.items
-        if items is None:
-            items = table_items(deviation, n_items)
-        items = min(items, n_items)
+        # A table that is asked for gets one, however noisy.
+        tau = min(deviation, LARGEST_TAU) if self.items else deviation
+        ruled = GramSettings.of(tau, 1, n_items, content=self.content)
+        items = min(ruled.table_items if self.items is None else self.items, n_items)
         share = self.popularity_share
         if share is None:
-            share = 0.0 if items == n_items else POPULARITY_SHARE
+            share = 0.0 if items == n_items else ruled.popularity_share
         return replace(self, items=items, popularity_share=share)
 
 
@@ -220,10 +224,12 @@ class ListLearner(Learner):
         table = denoised_table(sums, deviation, None if everything else self._popularity[self._items])
         if everything:
             self._popularity = table.popularity
-        inverse = regularised_inverse(table, ridge(deviation / users))
+        tau = min(multiplier * math.sqrt(self.options.shares[-1]) / users, LARGEST_TAU)
+        settings = GramSettings.of(tau, users, self._items.size, content=self.catalogue is not None)
+        inverse = regularised_inverse(table, settings.ridge)
         roots = np.sqrt(np.diag(inverse))
-        share = table_share(deviation / users, content=self.catalogue is not None)
-        self._table = ItemTable(self._items, inverse / np.outer(roots, roots), roots, share)
+        scaled = inverse / np.outer(roots, roots)
+        self._table = ItemTable(self._items, scaled, roots, min(settings.share_of_weights, LARGEST))
 
     def model_bytes(self) -> bytes:
         """Return which items are in the table, once these are known; see `Learner.model_bytes`."""

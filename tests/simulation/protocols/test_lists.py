@@ -71,7 +71,9 @@ def test_pairs_are_refused_by_what_predicts_ratings_and_the_line_says_what_suits
             run(preset)
         assert "protocol.kind" in refused.value.where
         assert "without a rating" in refused.value.found
-        assert "random-list, popularity, ease, ials" in refused.value.accepted.replace("'", "")
+        named = refused.value.accepted.split(": ")[1].split(", ")
+        assert {"random-list", "popularity", "ease", "ials", "gram"} <= set(named)
+        assert "dp-als" not in named
 
 
 def test_ratings_are_refused_by_what_ranks_by_sets() -> None:
@@ -123,3 +125,49 @@ def test_a_comparison_has_the_baselines_of_lists_and_intervals_over_users(tmp_pa
     assert ease["ndcg_at_10_gain_low"] < ease["ndcg_at_10_gain"] < ease["ndcg_at_10_gain_high"]
     assert ease["scale_low"] is None
     assert selected(load("ease").dataset).kind == "synthetic"
+
+
+BUDGET = "{epsilon: 4.0, per: user, composition: pld, delta: 1.0e-6}"
+
+
+@pytest.mark.parametrize("kind", ["trusted", "secure"])
+@pytest.mark.parametrize("table", [{}, {"items": 15}])
+def test_lists_from_sums_keep_their_budget_whatever_the_nodes(kind: str, table: dict[str, Any]) -> None:
+    overrides = [f"protocol.privacy={BUDGET}", f"protocol.aggregation={{kind: {kind}}}"]
+    overrides += [f"protocol.table={json.dumps(table)}"] if table else []
+    population = {**SMALL, "copies": 300}
+    whole, divided = (
+        run(
+            "gram-secagg",
+            dataset=population,
+            overrides=overrides,
+            simulation={**HERE, "users_per_node": users},
+        )
+        for users in ("all", 37)
+    )
+    np.testing.assert_array_equal(whole.predictions["prediction"], divided.predictions["prediction"])
+    assert whole.summary["privacy"] == divided.summary["privacy"]
+    privacy, traffic = whole.summary["privacy"], whole.summary["traffic"]
+    assert privacy["hides_rated_items"]
+    assert privacy["trust"] == {"trusted": "central", "secure": "secure-aggregation"}[kind]
+    assert 0.9 * 4 < privacy["epsilon_composed"]["max"] <= 4 * (1 + 1e-6)
+    assert traffic["rounds"] == (2 if table else 1)
+
+
+def test_between_any_two_sets_the_distance_is_the_root_of_two() -> None:
+    notes = run("gram-central", dataset={**SMALL, "copies": 300}).summary["privacy"]["notes"]
+    expected = 1.458  # of Gaussian DP of mu(1, 1e-6) times the root of 2, at the same delta
+    found = [
+        float(note.split("between any two profiles it is ")[1].rstrip("."))
+        for note in notes
+        if "any two" in note
+    ]
+    assert found == [pytest.approx(expected, abs=0.02)]
+
+
+def test_noisy_popularity_ranks_worse_than_counts_and_better_than_chance() -> None:
+    population = {**SMALL, "copies": 300}
+    clear = run("popularity", dataset=population).summary["accuracy"]["ndcg_at_10"]
+    noisy = run("popularity", dataset=population, overrides=[f"protocol.privacy={BUDGET}"])
+    drawn = run("random-list", dataset=population).summary["accuracy"]["ndcg_at_10"]
+    assert drawn < noisy.summary["accuracy"]["ndcg_at_10"] <= clear + 0.02
