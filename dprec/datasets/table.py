@@ -272,7 +272,9 @@ class DelimitedColumns(RatingColumns, FileDataset):
             return True
         if find_column("user", first) is not None and find_column("item", first) is not None:
             return True
-        place = self._positions(len(ROLES))[2]
+        if not self._has_ratings(len(first)):
+            return False
+        place = self._positions(len(first))[2]
         # A number with a decimal comma is no name; the reader says what is wrong with it.
         return place < len(first) and not is_number(first[place].replace(",", "."))
 

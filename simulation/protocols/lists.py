@@ -125,6 +125,10 @@ class ClearSetsProtocol(ListProtocol):
     ) -> tuple[Scores, dict[str, Any]]:
         """Return what orders items for any set, and what a reader may want to know of it."""
 
+    def notes(self, task: Task) -> tuple[str, ...]:
+        """Return what a reader must know of how items were ordered."""
+        return ()
+
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Collect the sets, and order items for each."""
         from strategies.report_collection import ReportCollection
@@ -147,7 +151,7 @@ class ClearSetsProtocol(ListProtocol):
             accountant=accountant,
             guarantee=self.guarantee((task.n_users, task.n_items)),
             rounds=(record,),
-            notes=(*sharing.notes_on_failures([record]), sharing.NOT_DELIVERED),
+            notes=(*self.notes(task), *sharing.notes_on_failures([record]), sharing.NOT_DELIVERED),
             diagnostics=diagnostics,
         )
 
@@ -170,6 +174,14 @@ class PopularityProtocol(ClearSetsProtocol):
         """The kind, and whether content counts."""
         return "popularity-by-content" if self.content else "popularity"
 
+    def notes(self, task: Task) -> tuple[str, ...]:
+        """Say where content counts for nothing."""
+        if not self.content or task.catalogue is not None:
+            return ()
+        return (
+            "Nothing is public about the items, so they are ordered by popularity alone (dataset.items).",
+        )
+
     @property
     def baseline(self) -> str | None:
         """Popularity alone."""
@@ -182,10 +194,7 @@ class PopularityProtocol(ClearSetsProtocol):
         counts = np.bincount(sets.indices, minlength=sets.shape[1]).astype(np.float64)
         if not self.content:
             return (lambda own: np.tile(counts, (own.shape[0], 1))), {}
-        if catalogue is None:
-            accepted = "public data about items, such as dataset.items: true of MovieLens"
-            raise SettingError("content", "true, with data of which nothing is public", accepted)
-        groups = popularity.groups_of(catalogue)
+        groups = [] if catalogue is None else popularity.groups_of(catalogue)
         return (lambda own: popularity.popularity_by_content(counts, groups, own)), {}
 
 

@@ -100,9 +100,12 @@ def test_a_budget_is_refused() -> None:
         simulation.run("ease", page=False, overrides=["protocol.privacy={epsilon: 1.0, per: user}"])
 
 
-def test_content_needs_public_data() -> None:
-    with pytest.raises(InputError, match="nothing is public"):
-        run("popularity-by-content")
+def test_without_public_data_content_counts_for_nothing_and_a_note_says_so() -> None:
+    with_content, alone = run("popularity-by-content"), run("popularity")
+    np.testing.assert_array_equal(with_content.predictions["rank"], alone.predictions["rank"])
+    said = [note for note in with_content.summary["privacy"]["notes"] if "Nothing is public" in note]
+    assert len(said) == 1
+    assert not any("Nothing is public" in note for note in alone.summary["privacy"]["notes"])
 
 
 def test_other_cutoffs_are_those_of_the_evaluation() -> None:
