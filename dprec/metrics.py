@@ -186,7 +186,7 @@ def accuracy_of_lists(ranked: RankedHits, users: AnyInts, test: Ratings, train: 
         The keys of `METRICS_OF_LISTS`: means over these users. ``coverage``: share of the catalogue in
         anybody's first ten. ``popularity_lift``: by how much the mean popularity of these ten, averaged over
         users, exceeds that of the users' own train items, as a share of the latter (Abdollahpouri et al.
-        [abdollahpouri2020], section 3.2). ``tail_recall_at_20``: recall of test items that are not among the
+        [abdollahpouri2020]). ``tail_recall_at_20``: recall of test items that are not among the
         fifth of the catalogue that is most popular in training; None where there are none.
     """
     figures: dict[str, Any] = {name: float(of(ranked).mean()) for name, of in METRICS_OF_LISTS.items()}

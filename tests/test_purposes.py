@@ -24,6 +24,7 @@ SOURCES = {
     "Philox": {"dprec/randomness/counters.py"},
     "threefry": {
         "dprec/kernels/draws.py",
+        "dprec/lists/popularity.py",
         "dprec/predictions.py",
         "dprec/randomness/__init__.py",
         "dprec/randomness/keys.py",

@@ -7,8 +7,9 @@ from dprec.datasets.cross_domain import DelimitedDomains, MovieLensGenres, Synth
 from dprec.datasets.held import HeldRatings, InMemory, ratings_from
 from dprec.datasets.published import *
 from dprec.datasets.selection import copied, selected
+from dprec.datasets.sets import LightGCN, MsWeb
 from dprec.datasets.synthetic import OneBitSynthetic, Synthetic
-from dprec.datasets.table import DelimitedTable
+from dprec.datasets.table import DelimitedTable, holds_pairs
 
 DATASETS: Registry[Dataset] = Registry(
     "dataset",
@@ -23,6 +24,8 @@ DATASETS: Registry[Dataset] = Registry(
         Libimseti,
         RestaurantConsumer,
         Douban,
+        MsWeb,
+        LightGCN,
         DelimitedTable,
         Synthetic,
         OneBitSynthetic,
@@ -44,12 +47,14 @@ __all__ = [
     "InMemory",
     "Jester",
     "Libimseti",
+    "LightGCN",
     "MovieLens1M",
     "MovieLens10M",
     "MovieLens20M",
     "MovieLens25M",
     "MovieLens100K",
     "MovieLensGenres",
+    "MsWeb",
     "OneBitSynthetic",
     "RatingColumns",
     "RestaurantConsumer",
@@ -57,6 +62,7 @@ __all__ = [
     "Synthetic",
     "SyntheticDomains",
     "copied",
+    "holds_pairs",
     "ratings_from",
     "selected",
     "without_times",

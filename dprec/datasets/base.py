@@ -269,8 +269,11 @@ def read_fold(
 
 def united(train: Ratings, test: Ratings) -> Ratings:
     """Return the ratings of both parts, which are in one space of users and items."""
-    rows = [(part.user_ids[part.users], part.item_ids[part.items], part.values) for part in (train, test)]
-    users, items, values = map(np.concatenate, zip(*rows, strict=True))
+    rows = [(part.user_ids[part.users], part.item_ids[part.items]) for part in (train, test)]
+    users, items = map(np.concatenate, zip(*rows, strict=True))
+    if train.scale.implicit:
+        return Ratings.from_pairs(users, items, user_ids=train.user_ids, item_ids=train.item_ids)
+    values = np.concatenate([train.values, test.values])
     return Ratings.from_triples(
         users, items, values, train.scale, user_ids=train.user_ids, item_ids=train.item_ids
     )
@@ -312,8 +315,8 @@ class Layout:
     """Number of columns; by default that of the first line."""
     user: str | int = 1
     item: str | int = 2
-    rating: str | int = 3
-    """The columns of the three: a name in the header, or a position counted from 1."""
+    rating: str | int | None = 3
+    """The columns of the three: a name in the header, or a position counted from 1; None without ratings."""
     timestamp: str | int | None = None
     """The column of the time at which a rating was made."""
 

@@ -19,7 +19,7 @@ def co_occurrences(sets: sp.csr_array) -> Floats:
 def ease(gram: Floats, ridge: float) -> Floats:
     """Return the weights B, shape (items, items).
 
-    With P = (G + ridge I)^-1: B_ij = -P_ij / P_jj, and 0 on the diagonal ([steck2019], Eq. 8).
+    With P = (G + ridge I)^-1: B_ij = -P_ij / P_jj, and 0 on the diagonal [steck2019].
 
     Parameters
     ----------

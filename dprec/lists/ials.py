@@ -1,7 +1,7 @@
 """iALS: factors of implicit data by alternating least squares (Hu, Koren and Volinsky [hu2008]).
 
 The loss is sum over a user's items of (1 - w h)^2, plus alpha0 times the sum over all cells of (w h)^2, plus
-the regularisation of Rendle et al. [rendle2022], Eq. 4: each user's and item's factors are weighted with
+the regularisation of Rendle et al. [rendle2022]: each user's and item's factors are weighted with
 (n + alpha0 N)^nu, for its n pairs and the N of the other side. nu = 0 is the ridge of [hu2008]; nu = 1 the
 frequency scaling.
 

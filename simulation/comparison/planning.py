@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dprec.components import as_values
-from dprec.datasets import Synthetic
+from dprec.datasets import Synthetic, holds_pairs
 from dprec.errors import InputError
 from dprec.splits import fitting_split
 from simulation.analysis.gains import NOTHING_SENT
@@ -173,8 +173,10 @@ def _sized(dataset: Synthetic, users: int) -> Synthetic:
 _WRITTEN = ("cells", "ratings", "left_out", SOURCES)
 """Keys that comparison.yaml adds to the configuration."""
 
-_ON_ANY_RATINGS = "compare-systems"
-"""The comparison of a file of ratings that is named in place of a comparison."""
+_ON_ANY_RATINGS, _ON_ANY_PAIRS = "compare-systems", "compare-pairs"
+"""The comparisons of a file of ratings, and of pairs, that is named in place of a comparison."""
+
+_POSITIVE = "dataset.positive"
 
 _CONFIGURATIONS = (".yaml", ".yml", ".json", "")
 """Suffixes of configurations; a file with any other is one of ratings."""
@@ -259,7 +261,8 @@ def load_comparison(
         Naming the file and key.
     """
     strict_yaml.check_overrides(overrides)
-    values, source, replaced = _read(config)
+    cuts = any(override.partition("=")[0].strip() == _POSITIVE for override in overrides)
+    values, source, replaced = _read(config, implicit=cuts)
     replaced += changed(values, overrides, parts)
     entries = values.get("protocols")
     if isinstance(entries, list):
@@ -280,12 +283,18 @@ def _as_entry(entry: Any) -> Any:
     return {"name": file.stem, "preset": entry} if file.suffix in _CONFIGURATIONS[:2] else {"name": entry}
 
 
-def _read(config: str | Path | Mapping[str, Any]) -> tuple[dict[str, Any], Source, list[str]]:
-    """Return the values of a comparison, their source, and the keys that are replaced in it already."""
+def _read(
+    config: str | Path | Mapping[str, Any], *, implicit: bool
+) -> tuple[dict[str, Any], Source, list[str]]:
+    """Return the values of a comparison, their source, and the keys that are replaced in it already.
+
+    ``implicit``: whether ratings in a file are to become pairs.
+    """
     if isinstance(config, Mapping):
         source, values, replaced = Source(Path("comparison"), "comparison"), copy.deepcopy(dict(config)), []
     elif Path(config).suffix.lower() not in _CONFIGURATIONS and Path(config).is_file():
-        source = Source(strict_yaml.find_configuration(_ON_ANY_RATINGS), str(config))
+        usual = _ON_ANY_PAIRS if implicit or holds_pairs(str(config)) else _ON_ANY_RATINGS
+        source = Source(strict_yaml.find_configuration(usual), str(config))
         values, file = strict_yaml.read_yaml(source.file), Path(config).name
         own = {"dataset": {"kind": "csv", "path": str(config)}, "name": _slug(file)}
         values |= {**own, "title": f"{values['title']} on {file}"}

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from dprec.accounting import Adjacency, PrivacyBudget
 from dprec.components import option
-from dprec.errors import SettingError
 from dprec.exchange import ListSumsSetup
 from dprec.lists import ListMethod, TableOptions
 from dprec.ratings import Ratings
 from dprec.sums import SecureAggregation, TrustedAggregation
 from simulation.protocols.base import Example, Predicted, Sent
 from simulation.protocols.components import AnyAggregation
-from simulation.protocols.sums import Evaluate, SummedProtocol
-from simulation.protocols.task import Grid, ServerTask
-
-if TYPE_CHECKING:
-    from strategies.iterative import LearningFromSums
+from simulation.protocols.sums import SummedProtocol
+from simulation.protocols.task import Task
 
 _COMPARED = "What epsilon compares: a user's profile with none, or with any other, which takes more noise."
 
@@ -89,12 +85,13 @@ class PopularityProtocol(SummedProtocol):
         bounded = self.private or self.aggregation.devices_add_noise
         return ListMethod(TableOptions(items=0, normalised=bounded, content=self.content))
 
-    def serve(self, grid: Grid, task: ServerTask, evaluate: Evaluate | None = None) -> LearningFromSums:
-        """Run the round; raises SettingError where public data is asked for, and there is none."""
-        if self.content and task.catalogue is None:
-            accepted = "public data about items, such as dataset.items: true of MovieLens"
-            raise SettingError("content", "true, with data of which nothing is public", accepted)
-        return super().serve(grid, task, evaluate)
+    def notes_on(self, task: Task) -> tuple[str, ...]:
+        """Say where content counts for nothing."""
+        if not self.content or task.catalogue is not None:
+            return ()
+        return (
+            "Nothing is public about the items, so they are ordered by popularity alone (dataset.items).",
+        )
 
     def setup(self) -> ListSumsSetup:
         """Return what a device needs to know about the round."""

@@ -145,7 +145,7 @@ class SummedProtocol(Protocol):
     def simulated(self, task: Task, held: LearningFromSums) -> Outcome:
         """Add what the devices predict."""
         facts = self._facts(held, task)
-        facts["notes"] = (*self.notes_on(task.train), *facts["notes"])
+        facts["notes"] = (*self.notes_on(task), *facts["notes"])
         return Outcome(**self.predictions_of(task.train, self._learned(task, held)), **facts)
 
     def run(self, grid: Grid, task: Task) -> Outcome:
@@ -156,7 +156,7 @@ class SummedProtocol(Protocol):
 
         return self.simulated(task, self.serve(grid, task.for_server(), evaluate))
 
-    def notes_on(self, train: Ratings) -> tuple[str, ...]:
+    def notes_on(self, task: Task) -> tuple[str, ...]:
         """Return what a reader must know of how these users contribute."""
         return ()
 

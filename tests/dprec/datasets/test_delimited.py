@@ -398,8 +398,9 @@ def test_times_in_the_third_column_are_told_from_ratings(times: Any, tmp_path: P
     assert loaded is not None
     assert np.unique(loaded).size == len(FRAME)
     frame.drop(columns="rating").to_csv(path, index=False, header=False)
-    with pytest.raises(InputError, match=r"times in the third column, .*; accepted: a column of ratings"):
+    with pytest.raises(InputError, match=r"times in the third column, .*timestamp_column=3, if there are no"):
         DelimitedTable(path=str(path)).load()
+    assert DelimitedTable(path=str(path), timestamp_column=3).load().scale.implicit
 
 
 def test_large_numbers_are_ratings_on_a_scale_that_is_given(tmp_path: Path) -> None:

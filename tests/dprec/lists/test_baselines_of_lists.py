@@ -27,7 +27,7 @@ def test_ease_solves_its_least_squares_without_a_diagonal() -> None:
 
 
 def loss(sets: np.ndarray, users: np.ndarray, items: np.ndarray, options: ImplicitOptions) -> float:
-    """Return the loss that is printed as Eq. 4 of [rendle2022]."""
+    """Return the loss of Rendle et al., 2022."""
     predicted = users @ items.T
     fit = ((1 - predicted) ** 2 * sets).sum() + options.unobserved * (predicted**2).sum()
     sizes = [

@@ -12,6 +12,7 @@ import pytest
 import simulation
 from dprec.datasets import selected
 from dprec.errors import InputError
+from simulation.comparison.planning import load_comparison
 from simulation.configuration.loading import load
 from simulation.execution import load_ratings
 
@@ -101,9 +102,12 @@ def test_a_budget_is_refused() -> None:
         simulation.run("ease", page=False, overrides=["protocol.privacy={epsilon: 1.0, per: user}"])
 
 
-def test_content_needs_public_data() -> None:
-    with pytest.raises(InputError, match="nothing is public"):
-        run("popularity-by-content")
+def test_without_public_data_content_counts_for_nothing_and_a_note_says_so() -> None:
+    with_content, alone = run("popularity-by-content"), run("popularity")
+    np.testing.assert_array_equal(with_content.predictions["rank"], alone.predictions["rank"])
+    said = [note for note in with_content.summary["privacy"]["notes"] if "Nothing is public" in note]
+    assert len(said) == 1
+    assert not any("Nothing is public" in note for note in alone.summary["privacy"]["notes"])
 
 
 def test_other_cutoffs_are_those_of_the_evaluation() -> None:
@@ -171,3 +175,20 @@ def test_noisy_popularity_ranks_worse_than_counts_and_better_than_chance() -> No
     noisy = run("popularity", dataset=population, overrides=[f"protocol.privacy={BUDGET}"])
     drawn = run("random-list", dataset=population).summary["accuracy"]["ndcg_at_10"]
     assert drawn < noisy.summary["accuracy"]["ndcg_at_10"] <= clear + 0.02
+
+
+def test_a_file_of_pairs_has_a_comparison_of_its_own(tmp_path: Path) -> None:
+    sets = selected(load("ease").dataset).load()
+    ids = sets.user_ids[sets.users].tolist(), sets.item_ids[sets.items].tolist()
+    lines = [f"{user},{item}\n" for user, item in zip(*ids, strict=True) if user <= 40 and item <= 60]
+    (tmp_path / "pairs.csv").write_text("".join(lines))
+    (tmp_path / "plays.csv").write_text(
+        "".join(f"{line.strip()},{place % 9}\n" for place, line in enumerate(lines))
+    )
+    for file, more in (("pairs.csv", []), ("plays.csv", ["dataset.positive='>= 1'"])):
+        plan = load_comparison(str(tmp_path / file), more)
+        assert {cell.protocol for cell in plan.cells} == set(LISTS)
+        assert {cell.config.split.kind for cell in plan.cells} == {"user-holdout"}
+    assert "best-server" in {cell.protocol for cell in load_comparison(str(tmp_path / "plays.csv")).cells}
+    with pytest.raises(InputError, match="a kind that ranks by sets: .*gram"):
+        run("blp-mf", dataset=str(tmp_path / "pairs.csv"))
