@@ -73,10 +73,15 @@ class GramSettings:
         if tau > LARGEST_TAU:
             return cls(1.0, 0, 0.0, 0.0)
         table_items = min(math.ceil(120 * (1e-3 / tau) ** 0.75), items)
-        share = 0.0 if table_items == items else 0.5 * math.sqrt(tau / 5e-3)
+        share = 0.0 if table_items == items else popularity_share(tau)
         ridge = users * (0.004 + 12 * tau / math.sqrt(1 - share))
         weight = 0.5 * (1.4e-3 / tau) ** 0.45 if content else (2.5e-3 / tau) ** 1.5
         return cls(share, table_items, ridge, weight)
+
+
+def popularity_share(tau: float) -> float:
+    """Return the share that finding the popular items spends, where not all take part; see `GramSettings`."""
+    return 0.5 * math.sqrt(tau / 5e-3)
 
 
 def popularity_estimate(noisy: Floats, deviation: float) -> Floats:

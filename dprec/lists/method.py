@@ -21,6 +21,7 @@ from dprec.lists.gram import (
     denoised_table,
     popular_items,
     popularity_estimate,
+    popularity_share,
     regularised_inverse,
 )
 from dprec.lists.model import LARGEST, ItemTable, ListModel
@@ -71,13 +72,12 @@ class TableOptions(Options):
 
         ``deviation``: tau, the noise of a number of one sum that has the whole budget, over the users.
         """
-        # A table that is asked for gets one, however noisy.
-        tau = min(deviation, LARGEST_TAU) if self.items else deviation
-        ruled = GramSettings.of(tau, 1, n_items, content=self.content)
-        items = min(ruled.table_items if self.items is None else self.items, n_items)
+        ruled = GramSettings.of(deviation, 1, n_items, content=self.content).table_items
+        items = min(ruled if self.items is None else self.items, n_items)
         share = self.popularity_share
         if share is None:
-            share = 0.0 if items == n_items else ruled.popularity_share
+            # A table that is asked for is made, however noisy.
+            share = 0.0 if items == n_items else popularity_share(min(deviation, LARGEST_TAU))
         return replace(self, items=items, popularity_share=share)
 
 

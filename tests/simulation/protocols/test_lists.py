@@ -190,5 +190,5 @@ def test_a_file_of_pairs_has_a_comparison_of_its_own(tmp_path: Path) -> None:
         assert {cell.protocol for cell in plan.cells} == set(LISTS)
         assert {cell.config.split.kind for cell in plan.cells} == {"user-holdout"}
     assert "best-server" in {cell.protocol for cell in load_comparison(str(tmp_path / "plays.csv")).cells}
-    with pytest.raises(InputError, match="a kind that ranks by sets: .*gram"):
+    with pytest.raises(InputError, match=r"a kind that ranks by sets: .*gram"):
         run("blp-mf", dataset=str(tmp_path / "pairs.csv"))
