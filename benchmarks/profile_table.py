@@ -32,7 +32,7 @@ from scale import EPSILON, RATINGS_PER_USER, population
 from threadpoolctl import threadpool_limits
 
 from dprec.accounting import PrivacyBudget
-from dprec.arrays import offsets
+from dprec.arrays import Pieces, offsets
 from dprec.completion import MatrixFactorization
 from dprec.exchange import REPLY, REPORT, Reports
 from dprec.mechanisms.laplace import BoundedLaplace
@@ -144,7 +144,7 @@ class Path:
             symbols.append(self.calibrated.perturb(counts, levels, words))
         return symbols
 
-    def encode(self, symbols: list[NDArray[np.uint16]]) -> list[list[bytes]]:
+    def encode(self, symbols: list[NDArray[np.uint16]]) -> list[Pieces]:
         """Encode the reports."""
         reports = []
         for (users, cells), own in zip(self.partitions(), symbols, strict=True):
@@ -152,7 +152,7 @@ class Path:
             reports.append(self.codec.encode(bounds, self.train.items[cells], own))
         return reports
 
-    def move(self, reports: list[list[bytes]]) -> list[Message]:
+    def move(self, reports: list[Pieces]) -> list[Message]:
         """Carry the replies as Ray and Flower do: by pickle, and from objects to protobuf and back."""
         arrived = []
         for (users, _), own in zip(self.partitions(), reports, strict=True):
@@ -161,11 +161,11 @@ class Path:
             arrived.append(message_from_proto(message_to_proto(reply)))
         return arrived
 
-    def decode(self, reports: list[list[bytes]]) -> list[DecodedReports]:
+    def decode(self, reports: list[Pieces]) -> list[DecodedReports]:
         """Decode the reports."""
         return [self.codec.decode(own) for own in reports]
 
-    def account(self, reports: list[list[bytes]]) -> None:
+    def account(self, reports: list[Pieces]) -> None:
         """Charge bytes and losses."""
         n_users = self.train.n_users
         account = RoundAccount(REPORT, "run", TrafficLedger(n_users))
@@ -220,7 +220,7 @@ def _profile(users: int) -> None:
     seconds["arrange"], observations = _seconds(lambda: path.arrange(decoded), 1)
     seconds["sweep"] = (_fit(observations, 1 + SWEEPS) - _fit(observations, 1)) / SWEEPS
     machine = machine.or_better(Machine.measured())
-    payload = sum(len(report) for own in reports for report in own) / ratings
+    payload = sum(len(own.data) for own in reports) / ratings
     limits = {
         "draw": 4 / machine.words,
         "encode": 2 / machine.coded,

@@ -21,8 +21,7 @@ from dprec.gradients import RoundDraws
 from dprec.private_als import TARGET_BITS, Contributions, SecureAggregation, StatisticsLayout
 from dprec.randomness import DeviceDraws, generator, uniform_below, words
 from dprec.secure_aggregation import MessageSizes, device_keys, graph_size, unpack_vector
-from dprec.secure_aggregation.exchange import MaskedSum
-from dprec.secure_aggregation.masking import SumContext
+from dprec.secure_aggregation.masking import MaskedSum, SumContext
 
 ITEMS, CHOSEN, PARTITION, CORES = 1_682, 30, 2_500, 2
 EPSILON, DELTA, PUBLIC_SEED, ROUND = 1.0, 1e-6, 5, 1

@@ -4,13 +4,13 @@ None of their failures says more to the server than its code.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
 from flwr.clientapp import ClientApp
 
-from clients import delivery, iterative, one_shot, replacement
+from clients import delivery, iterative, one_shot
 from clients.iterative import AddUp, reply_with_reports, reply_with_sums
 from clients.population import Brought, Partition, PopulationError, partition_id_of, partition_of
 from dprec import exchange
@@ -24,7 +24,7 @@ AppT = TypeVar("AppT", bound=ClientApp)
 PartitionFor = Callable[[Message, Context], Partition]
 """Returns the users that a message is for."""
 
-Contribute = Callable[[Partition, exchange.GradientRequest, Context], tuple[list[bytes], AddUp]]
+Contribute = Callable[[Partition, exchange.GradientRequest, Context], tuple[Sequence[bytes], AddUp]]
 """Returns the reports of a partition, and what validates and adds them up."""
 
 _RECEIVERS: Mapping[type[exchange.Setup], Callable[[Partition, exchange.FinalFactors, Context], object]] = {
@@ -106,7 +106,7 @@ def _answer_queries(app: ClientApp, partition_for: PartitionFor) -> None:
             _request(exchange.ReplacementRequest.of, message),
         )
         asked = _asked(request, partition)
-        reports = replacement.alter_ego_reports(partition, request, context)
+        reports = delivery.alter_ego_reports(partition, request, context)
         return reply_with_reports(message, partition, reports, round_index=request.round_index, asked=asked)
 
 

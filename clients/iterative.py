@@ -26,7 +26,7 @@ from clients.faults import ABSENT, DAMAGED, LATE, damaged, fates
 from clients.memory import Memory
 from clients.population import Partition, Population, draws_of_rounds
 from dprec import exchange
-from dprec.arrays import Bools, Floats, offsets, sizes_of
+from dprec.arrays import Bools, Floats, Pieces, offsets
 from dprec.completion import Profiles, inner_products, solve_user_factors
 from dprec.errors import SettingError
 from dprec.exchange.setups import FederatedSetup
@@ -72,29 +72,30 @@ def reply_with_sums(
     """
     sent, fate = _after_faults(partition, reports, round_index, asked)
     absent, late = fate == ABSENT, fate == LATE
-    punctual = np.flatnonzero(~absent & ~late).tolist()
-    _, aggregate = add_up([sent[place] for place in punctual])
+    punctual = np.flatnonzero(~absent & ~late)
+    _, aggregate = add_up(sent.chosen(punctual))
     total = aggregate.total.ravel()
     reply = exchange.SummedReports(
-        partition.start, absent, late, sizes_of(sent), aggregate.users, total, aggregate.raters
+        partition.start, absent, late, sent.sizes, aggregate.users, total, aggregate.raters
     )
     return _reply(message, reply.entries())
 
 
 def _after_faults(
     partition: Partition, reports: Sequence[bytes], round_index: int, asked: Bools | None
-) -> tuple[list[bytes], NDArray[np.int8]]:
+) -> tuple[Pieces, NDArray[np.int8]]:
     """Return what those who are asked send, empty for who is absent, and the fate of each reply."""
-    population = partition.population
+    population, sent = partition.population, Pieces.of(reports)
     users = np.arange(partition.size) if asked is None else np.flatnonzero(asked)
-    sent = [reports[user] for user in users.tolist()]
+    if users.size < partition.size:
+        sent = sent.chosen(users)
     fate = fates(
         population.faults, population.keys.network_seed, round_index, partition.start, partition.size
     )[users]
-    for place in np.flatnonzero(fate == ABSENT).tolist():
-        sent[place] = b""
-    for place in np.flatnonzero(fate == DAMAGED).tolist():
-        sent[place] = damaged(sent[place])
+    if np.isin(fate, (ABSENT, DAMAGED)).any():
+        after = {ABSENT: lambda report: b"", DAMAGED: damaged}
+        each = zip(sent, fate.tolist(), strict=True)
+        sent = Pieces.of([after[mark](report) if mark in after else report for report, mark in each])
     return sent, fate
 
 
@@ -104,7 +105,7 @@ def _reply(message: Message, entries: exchange.Entries) -> Message:
 
 def gradient_reports(
     partition: Partition, request: exchange.GradientRequest, context: Context
-) -> tuple[list[bytes], AddUp]:
+) -> tuple[Sequence[bytes], AddUp]:
     """Return the report of every user of a partition, and what validates and adds them up.
 
     Raises Refusal when the broadcast is malformed, the budget was divided by fewer rounds, the round has been

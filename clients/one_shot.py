@@ -11,7 +11,7 @@ its budget allows. Budget, number of rounds and clamp are installed on it, and i
 for a single row of values (see `clients.memory`). Which items are rated is sent in the clear.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -21,7 +21,7 @@ from flwr.app import Context
 from clients.memory import Memory
 from clients.population import Partition, Population, device_draws, draws_of_rounds
 from dprec import exchange
-from dprec.arrays import Bools, Floats, Ints, blocks, offsets, sizes_of
+from dprec.arrays import Bools, Floats, Ints, Pieces, blocks, offsets
 from dprec.channel import Channel
 from dprec.completion import Link, SignLikelihood, levels_of, link_of
 from dprec.reports import DrawsFor, FollowUp, Profiles, ReportFamily
@@ -31,10 +31,10 @@ _CELLS_AT_ONCE = 1 << 20
 """Bounds the memory of a worker, whatever the size of its partitions and profiles."""
 
 
-def reports(partition: Partition) -> list[bytes]:
+def reports(partition: Partition) -> Pieces:
     """Return the encoded report of every user of a partition, each by random words of the user's own."""
     family = installed_family(partition.population)
-    return [report for part in _parts(partition, family) for report in family.encode(*held(part))]
+    return Pieces.joined(family.encode(*held(part)) for part in _parts(partition, family))
 
 
 def held(partition: Partition) -> tuple[Profiles, DrawsFor]:
@@ -48,7 +48,7 @@ def _parts(partition: Partition, family: ReportFamily) -> Iterator[Partition]:
         yield Partition(partition.population, partition.start + users.start, partition.start + users.stop)
 
 
-def count_reports(partition: Partition, request: exchange.CountRequest, context: Context) -> list[bytes]:
+def count_reports(partition: Partition, request: exchange.CountRequest, context: Context) -> Sequence[bytes]:
     """Return the encoded answer of every user of a partition to what follows the reports.
 
     Raises Refusal when the devices are not set up for it, or the question is malformed, or they have answered
@@ -108,7 +108,7 @@ def slope_reports(partition: Partition, request: exchange.SlopesRequest, context
     rows, counts, round_index = request.rows, partition.counts, request.round_index
     if len(rows) != partition.size:
         raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "rows of another partition")
-    known, memory = sizes_of(rows) > 0, Memory.of(partition.population, installed.rounds, context)
+    known, memory = Pieces.of(rows).sizes > 0, Memory.of(partition.population, installed.rounds, context)
     if known.any() and not memory.has_answered:
         raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "rows of items that were not reported")
     entries = _entries(rows, known, counts)

@@ -1,11 +1,14 @@
-"""Types of arrays, and rows of unequal lengths in one flat array: where they begin, and how to cut them.
+"""Types of arrays, and rows of unequal lengths in one flat array: where they begin.
 
 Users' reports, profiles and candidate lists are all ragged. Their cells are stored flat, by row, and
 either ``counts`` (cells of each row) or ``indptr`` (`offsets` of the counts, as in a CSR matrix)
 delimits the rows.
 """
 
-from collections.abc import Iterator, Sequence
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Generic, TypeVar, overload
 
@@ -74,15 +77,65 @@ def blocks(counts: AnyInts, most: int) -> Iterator[slice]:
         yield slice(start, stop)
 
 
-def sizes_of(pieces: Sequence[bytes]) -> Ints:
-    """Return the size of each piece in bytes, shape (pieces,)."""
-    return np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
+@dataclass(frozen=True, eq=False)
+class Pieces(Sequence[bytes]):
+    """Consecutive pieces of bytes, each of which is made an object of its own only when it is asked for.
 
+    Wherever pieces are accepted, a list of bytes is too: see `of`.
+    """
 
-def cut(data: bytes, sizes: AnyInts) -> list[bytes]:
-    """Return the consecutive pieces of some data, from its first byte, that have the given sizes."""
-    bounds = offsets(sizes).tolist()
-    return [data[start:end] for start, end in pairwise(bounds)]
+    data: bytes
+    bounds: Ints
+    """The first byte of every piece, and the byte after the last one; shape (pieces + 1,)."""
+
+    @classmethod
+    def of(cls, pieces: Sequence[bytes]) -> Pieces:
+        """Return any pieces as they are, or end to end if they are objects of their own."""
+        if isinstance(pieces, cls):
+            return pieces
+        return cls(b"".join(pieces), offsets(np.fromiter(map(len, pieces), np.int64, len(pieces))))
+
+    @classmethod
+    def joined(cls, parts: Iterable[Sequence[bytes]]) -> Pieces:
+        """Return the pieces of all parts."""
+        each = [cls.of(part) for part in parts]
+        sizes = [np.zeros(0, dtype=np.int64), *(part.sizes for part in each)]
+        return cls(b"".join(part.data for part in each), offsets(np.concatenate(sizes)))
+
+    @property
+    def sizes(self) -> Ints:
+        """Bytes of each, shape (pieces,)."""
+        return np.diff(self.bounds)
+
+    @property
+    def buffer(self) -> Uint8s:
+        """All bytes, shape (bytes,)."""
+        return np.frombuffer(self.data, dtype=np.uint8)
+
+    def __len__(self) -> int:
+        return self.bounds.size - 1
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (self.data[start:end] for start, end in pairwise(self.bounds.tolist()))
+
+    @overload
+    def __getitem__(self, place: int) -> bytes: ...
+    @overload
+    def __getitem__(self, place: slice) -> Pieces: ...
+    def __getitem__(self, place: int | slice) -> bytes | Pieces:
+        if isinstance(place, slice):
+            return self.chosen(np.arange(len(self))[place])
+        start, end = self.bounds[:-1][place], self.bounds[1:][place]
+        return self.data[start:end]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def chosen(self, places: Ints) -> Pieces:
+        """Return the pieces at some places."""
+        return Pieces.of([self[place] for place in places.tolist()])
 
 
 def find(keys: AnyArray, wanted: AnyArray) -> tuple[Ints, Bools]:

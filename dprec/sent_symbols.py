@@ -1,6 +1,6 @@
 """The symbols in what devices send, as any server can read them, and the matrices behind them."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from dprec.channel import Channel
 from dprec.ratings import Ratings
 from dprec.wire import ReportCodec, SymbolRows
 
-Decoder = Callable[[int, list[bytes]], Ints]
+Decoder = Callable[[int, Sequence[bytes]], Ints]
 """From a round, counted from 0, and its reports to the symbols of all items, or the counts of all groups."""
 
 Losses = Callable[[int], Iterable[tuple[str, float]]]
@@ -57,7 +57,7 @@ def symbols_of_slopes(channel: Channel, rounds: int, people: Ratings) -> SentSym
     """Return what can be read in reports through one channel in every round: items in the first alone."""
     first, later = ReportCodec(channel, people.n_items), SymbolRows(channel)
 
-    def decode(number: int, reports: list[bytes]) -> Ints:
+    def decode(number: int, reports: Sequence[bytes]) -> Ints:
         return _by_item(first, reports) if number == 0 else _in_order(later, reports, people)
 
     def exact_losses(entries: int) -> Iterator[tuple[str, float]]:
@@ -72,7 +72,7 @@ def _of_matrix(channel: Channel, entries: int, answers: int, rounds: int = 1) ->
     return text, worst_pair(channel.weights)[0] * answers * rounds
 
 
-def _by_item(codec: ReportCodec, reports: list[bytes]) -> Ints:
+def _by_item(codec: ReportCodec, reports: Sequence[bytes]) -> Ints:
     """Return one more than the symbol of every item; 0 if there is none."""
     decoded = codec.decode(reports)
     symbols = np.zeros((len(reports), codec.n_items), dtype=np.int64)
@@ -80,7 +80,7 @@ def _by_item(codec: ReportCodec, reports: list[bytes]) -> Ints:
     return symbols
 
 
-def _in_order(codec: SymbolRows, reports: list[bytes], people: Ratings) -> Ints:
+def _in_order(codec: SymbolRows, reports: Sequence[bytes], people: Ratings) -> Ints:
     valid, read = codec.decode(reports, people.counts)
     symbols = np.zeros((len(reports), people.n_items), dtype=np.int64)
     rated = np.repeat(valid, people.counts)

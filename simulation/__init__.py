@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simulation.audit import audit
-from simulation.verbs import compare, diff, ls, plot, run, tune
+from simulation.verbs import audit, compare, diff, ls, plot, run, tune
 
 if TYPE_CHECKING:
     from simulation.configuration.loading import load

@@ -1,4 +1,4 @@
-"""The verbs as Python functions: run, compare, ls, diff, tune, plot, and a pilot's prepare and enrol.
+"""The verbs as Python functions: run, compare, ls, diff, tune, audit, plot, and a pilot's prepare and enrol.
 
 Each imports what it needs when it is called, so that starting is cheap.
 """
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from dprec.channel import Channel
     from dprec.reports import DeviceChannel
+    from simulation.auditing import Audit
     from simulation.comparison.planning import Comparison
     from simulation.comparison.running import ComparisonResult
     from simulation.comparison.tabulation import Difference
@@ -357,6 +358,47 @@ def _how_to_go_on_tuning(directory: Path, claimed: str) -> str:
     if not (directory / claimed).exists():
         return ""
     return f"{directory} holds the trials that are finished; --resume -o {directory} goes on"
+
+
+def audit(
+    config: RunConfig | Mapping[str, Any] | str | Path,
+    output: str | Path | None = None,
+    *,
+    overrides: Sequence[str] = (),
+    trials: int = 100_000,
+    seed: int | None = None,
+    confidence: float = 0.99,
+    progress: Progress = silent,
+) -> Audit:
+    """Audit the promise of a configuration's protocol.
+
+    Parameters
+    ----------
+    config : RunConfig, mapping, str or Path
+        A configuration, the values of one, the path of its file, or the name of a preset. Its data set
+        determines the rating scale; the profiles are as small as possible.
+    output : str or Path, optional
+        Directory for config.yaml, audit.json and report.html.
+    overrides : sequence of str
+        ``dotted.key=value`` replacements.
+    trials : int
+        Number of people per profile, at least 100.
+    seed : int, optional
+        Seed of the audit's runs; by default, that of the configuration.
+    confidence : float
+        Probability with which all lower bounds hold together; a promise that is kept fails by chance with
+        at most the remaining probability.
+
+    Raises
+    ------
+    InputError
+        When the protocol's devices promise nothing, or an argument is out of range.
+    """
+    from simulation import auditing
+    from simulation.configuration.loading import load
+
+    loaded = load(config, overrides)
+    return auditing.audit(loaded, output, trials=trials, seed=seed, confidence=confidence, progress=progress)
 
 
 def plot(what: Channel | DeviceChannel | RunResult | ComparisonResult) -> Figure:

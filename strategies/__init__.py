@@ -10,8 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from strategies.gradient_perturbation import GradientPerturbation
-    from strategies.iterative import IterativeFactorization
+    from strategies.iterative import GradientPerturbation, IterativeFactorization
     from strategies.participation import RoundRecord, SamplingOptions
     from strategies.report_collection import ReplacementExchange, ReportCollection
     from strategies.roster import Roster, identify
@@ -30,7 +29,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "GradientPerturbation": "gradient_perturbation",
+    "GradientPerturbation": "iterative",
     "IterativeFactorization": "iterative",
     "ReplacementExchange": "report_collection",
     "ReportCollection": "report_collection",

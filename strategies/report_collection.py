@@ -16,7 +16,7 @@ import numpy as np
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
-from dprec.arrays import Bools, Floats, Ints, find, offsets, sizes_of
+from dprec.arrays import Bools, Floats, Ints, Pieces, find, offsets
 from dprec.catalogue import Catalogue
 from dprec.crossdomain import AlterEgoCodec, AlterEgos, Candidates, RowCodec, ValueCode
 from dprec.errors import RunError
@@ -204,7 +204,7 @@ class ReplacementExchange:
         return _Needs(counts, offsets(counts), places[known], self.rows.rows(self.candidates))
 
     def _charge_requests(self, account: RoundAccount, needs: _Needs) -> None:
-        row_sizes = sizes_of(needs.rows)[needs.places]
+        row_sizes = needs.rows.sizes[needs.places]
         payloads = self.rows.packed_sizes(needs.indptr, self.candidates.items[needs.places], row_sizes)
         asked = np.flatnonzero(needs.counts)
         account.charge_requests(asked, payloads[asked], self._content)
@@ -222,7 +222,7 @@ class ReplacementExchange:
             cells = slice(needs.indptr[partition.start], needs.indptr[partition.stop])
             needed = np.unique(needs.places[cells])
             items = self.candidates.items[needed]
-            packed = self.rows.pack(items, [needs.rows[place] for place in needed.tolist()], codes[items])
+            packed = self.rows.pack(items, needs.rows.chosen(needed), codes[items])
             if batch and waiting + len(packed) > _BYTES_AT_ONCE:
                 yield batch
                 batch, waiting = {}, 0
@@ -247,5 +247,5 @@ class _Needs:
     """Shape (users + 1,)."""
     places: Ints
     """Rows that the users need, by user; shape (needs,)."""
-    rows: list[bytes]
+    rows: Pieces
     """Every row, encoded."""

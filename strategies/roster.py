@@ -14,7 +14,7 @@ import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.serverapp import Grid
 
-from dprec.arrays import Bools, Ints, sizes_of
+from dprec.arrays import Bools, Ints, Pieces
 from dprec.errors import RunError
 from dprec.exchange import IDENTIFY, NODE, REPLY, Identity, Reports, SummedReports, words_of
 from dprec.gradients import Aggregate, GradientReport
@@ -162,22 +162,22 @@ class Attendance:
 class Arrivals(Attendance):
     """The reports of the users of a partition who were asked; see `Attendance` for the other parameters."""
 
-    reports: list[bytes]
+    reports: Pieces
     """One per user who was asked; empty for one who did not answer."""
 
     @property
     def payloads(self) -> Ints:
         """Bytes of the report of each of the senders, shape (senders,)."""
-        return sizes_of(self.reports)[self.arrived]
+        return self.reports.sizes[self.arrived]
 
     @property
     def first_report(self) -> bytes:
         """The report of the first of the senders."""
         return self.reports[int(self.arrived.argmax())] if self.arrived.any() else b""
 
-    def in_time(self) -> list[bytes]:
+    def in_time(self) -> Pieces:
         """Return the reports of the punctual users."""
-        return [self.reports[place] for place in np.flatnonzero(self.punctual)]
+        return self.reports if self.punctual.all() else self.reports.chosen(np.flatnonzero(self.punctual))
 
 
 def reply_record(reply: Message | None) -> ConfigRecord | None:
@@ -194,7 +194,8 @@ def arrivals_of(reply: Message | None, first_user: int, users: Ints) -> Arrivals
     """
     if reply is not None and reply.has_error():
         nobody = np.zeros(users.size, dtype=np.bool_)
-        return Arrivals(users, nobody, nobody, [b""] * users.size, refused=words_of(reply.error.code))
+        nothing, cause = Pieces.of([b""] * users.size), words_of(reply.error.code)
+        return Arrivals(users, nobody, nobody, nothing, refused=cause)
     record = reply_record(reply)
     if record is None:
         return None
@@ -206,7 +207,7 @@ def arrivals_of(reply: Message | None, first_user: int, users: Ints) -> Arrivals
         return None
     absent, late = np.zeros((2, users.size), dtype=np.bool_)
     absent[list(read.absent)], late[list(read.late)] = True, True
-    return Arrivals(users, ~absent, ~absent & ~late, read.reports)
+    return Arrivals(users, ~absent, ~absent & ~late, Pieces.of(read.reports))
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,7 +263,7 @@ class ReadSums:
         if arrivals is None:
             return None
         _, aggregate = self.decode(arrivals.in_time())
-        sent, refused = sizes_of(arrivals.reports), arrivals.refused
+        sent, refused = arrivals.reports.sizes, arrivals.refused
         return Sums(users, arrivals.arrived, arrivals.punctual, sent, aggregate, refused=refused)
 
     def _checked(self, record: ConfigRecord, first_user: int, users: Ints) -> Sums | None:

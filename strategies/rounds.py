@@ -153,7 +153,7 @@ _MESSAGE_ID = "0" * 36
 _TASK_ID = 1
 
 
-def reply_content(first_user: int, reports: list[bytes]) -> RecordDict:
+def reply_content(first_user: int, reports: Sequence[bytes]) -> RecordDict:
     """Return the content of a reply with the reports of consecutive users from ``first_user`` on."""
     return RecordDict({REPLY: ConfigRecord(Reports(first_user, reports).entries())})
 

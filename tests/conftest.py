@@ -54,6 +54,7 @@ THOROUGH_MODULES = {
     "test_notebooks.py",
     "test_page_in_browser.py",
     "test_pages.py",
+    "test_processors.py",
     "test_real_data.py",
     "test_running.py",
     "test_times.py",

@@ -184,7 +184,13 @@ class Device:
             self._partition, self._profile = self._partition_of(run, profile), profile
         # The handlers write to a copy, which counts only if the answer is to leave.
         records = self._state.records
-        context = self._context(message, records)
+        context = Context(
+            run_id=message.metadata.run_id,
+            node_id=message.metadata.dst_node_id,
+            node_config={"partition-id": self._options.user},
+            state=records,
+            run_config={},
+        )
         reply = self._computed(message, context)
         expiring_with(request, reply)
         if kind in DELIVERIES:
@@ -216,15 +222,6 @@ class Device:
             return self._app(message, context)
         finally:
             self._partition, self._received = partition, None
-
-    def _context(self, message: Message, records: RecordDict) -> Context:
-        return Context(
-            run_id=message.metadata.run_id,
-            node_id=message.metadata.dst_node_id,
-            node_config={"partition-id": self._options.user},
-            state=records,
-            run_config={},
-        )
 
     def _checked(self, message: Message) -> Record:
         """Return what a message asks for, after checking that it is for this device; raises a Refusal."""

@@ -20,19 +20,8 @@ from flwr.app import Message
 from flwr.app.message import make_message, remove_content_from_message
 from flwr.common.constant import SYSTEM_TIME_TOLERANCE, TIMESTAMP_TOLERANCE
 from flwr.common.serde import message_from_proto, message_to_proto
-from flwr.proto.fleet_pb2 import (
-    ActivateNodeRequest,
-    DeactivateNodeRequest,
-    PullMessagesRequest,
-    PushMessagesRequest,
-)
+from flwr.proto import fleet_pb2, message_pb2
 from flwr.proto.heartbeat_pb2 import SendNodeHeartbeatRequest
-from flwr.proto.message_pb2 import (
-    ConfirmMessageReceivedRequest,
-    ObjectTree,
-    PullObjectRequest,
-    PushObjectRequest,
-)
 from flwr.proto.node_pb2 import Node
 from flwr.supercore.inflatable.inflatable_object import (
     get_all_nested_objects,
@@ -186,7 +175,7 @@ class Fleet:
 
     def activate(self, key: NodeKey, interval: float) -> int:
         """Take a device online until two intervals pass without a heartbeat; return its number."""
-        request = ActivateNodeRequest(public_key=key.public, heartbeat_interval=interval)
+        request = fleet_pb2.ActivateNodeRequest(public_key=key.public, heartbeat_interval=interval)
         return int(self._call(key, self._client.ActivateNode, request).node_id)
 
     def heartbeat(self, key: NodeKey, node_id: int, interval: float) -> None:
@@ -197,7 +186,7 @@ class Fleet:
 
     def deactivate(self, key: NodeKey, node_id: int) -> None:
         """Take a device offline."""
-        self._call(key, self._client.DeactivateNode, DeactivateNodeRequest(node_id=node_id))
+        self._call(key, self._client.DeactivateNode, fleet_pb2.DeactivateNodeRequest(node_id=node_id))
 
     def pull(self, key: NodeKey, node_id: int, largest: int) -> tuple[Message, Refusal | None] | None:
         """Return the next message that waits for a device, if there is one.
@@ -205,7 +194,7 @@ class Fleet:
         One that is larger, or no request of dprec, comes without content, with the refusal to answer it.
         """
         node = Node(node_id=node_id)
-        answer = self._call(key, self._client.PullMessages, PullMessagesRequest(node=node))
+        answer = self._call(key, self._client.PullMessages, fleet_pb2.PullMessagesRequest(node=node))
         if not answer.messages_list or not answer.message_object_trees:
             return None
         try:
@@ -217,14 +206,14 @@ class Fleet:
         except Refusal as refusal:
             return envelope, refusal
         message = make_message(metadata=envelope.metadata, content=content.content)
-        confirmed = ConfirmMessageReceivedRequest(
+        confirmed = message_pb2.ConfirmMessageReceivedRequest(
             node=node, run_id=envelope.metadata.run_id, message_object_id=envelope.metadata.message_id
         )
         self._call(key, self._client.ConfirmMessageReceived, confirmed)
         return message, None
 
     def _content(
-        self, key: NodeKey, node: Node, envelope: Message, tree: ObjectTree, largest: int
+        self, key: NodeKey, node: Node, envelope: Message, tree: message_pb2.ObjectTree, largest: int
     ) -> Message:
         """Return a message from its objects, none of which is read unless all may be."""
         identifiers = list(dict.fromkeys(part.object_id for part in iterate_object_tree(tree)))
@@ -245,7 +234,7 @@ class Fleet:
 
     def _object(self, key: NodeKey, node: Node, run: int, identifier: str) -> bytes:
         """Return an object of a message; its server may still be sending it to the SuperLink."""
-        request = PullObjectRequest(node=node, run_id=run, object_id=identifier)
+        request = message_pb2.PullObjectRequest(node=node, run_id=run, object_id=identifier)
         for pause in _PAUSES:
             answer = self._call(key, self._client.PullObject, request)
             if not answer.object_found or answer.object_available:
@@ -264,7 +253,7 @@ class Fleet:
         objects = get_all_nested_objects(reply)
         envelope = remove_content_from_message(reply) if reply.has_content() else reply
         node = Node(node_id=node_id)
-        request = PushMessagesRequest(
+        request = fleet_pb2.PushMessagesRequest(
             node=node,
             messages_list=[message_to_proto(envelope)],
             message_object_trees=[get_object_tree(reply)],
@@ -274,7 +263,7 @@ class Fleet:
         for identifier in answer.objects_to_push:
             if identifier not in objects:
                 raise ServerAwayError("an answer that asks for a part of another reply")
-            part = PushObjectRequest(
+            part = message_pb2.PushObjectRequest(
                 node=node,
                 run_id=reply.metadata.run_id,
                 session_id=answer.session_id,

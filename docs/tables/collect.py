@@ -17,9 +17,8 @@ import yaml
 
 from docs.tables.results import Provenance
 from dprec import __version__
-from simulation.analysis.comparison_files import ComparisonFiles, read_comparison
 from simulation.analysis.gains import AGAINST, gain_columns
-from simulation.analysis.protocol_results import ProtocolResult
+from simulation.analysis.protocol_results import ComparisonFiles, ProtocolResult, read_comparison
 from simulation.analysis.vocabulary import Metric
 from simulation.console.terminal import exit_code
 from simulation.storage.columns import column

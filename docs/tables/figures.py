@@ -9,7 +9,7 @@ from docs.tables.results import RESULTS, summary
 from simulation.analysis.protocol_results import by_evaluation
 from simulation.pages.comparison_plots import bytes_plot, epsilon_plot
 from simulation.pages.figures.accuracy import EpsilonAxis
-from simulation.pages.figures.looks import looks_of
+from simulation.pages.figures.panels import looks_of
 from simulation.pages.figures.rendering import render
 
 DRAWN = "ml-100k-u1", "ml-100k-per-user"

@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from dprec.accounting.events import Adjacency, Epsilon, Event, EventMechanism, Loss
+from dprec.accounting.events import Adjacency, Epsilon, Event, EventMechanism
 from dprec.accounting.pld import largest_share
 from dprec.accounting.shuffling import ShuffledProfiles, ShuffledReports
 from dprec.arrays import AnyArray, Bools, Floats, Ints
@@ -296,11 +296,6 @@ class PrivacyAccountant:
         for own in groups.values():
             losses += own[0][0].composed(own, delta / len(groups), adjacency)
         return losses
-
-    def loss_of(self, user: int) -> Loss:
-        """Return what one user has lost by basic composition; per rating 0 without a rating to protect."""
-        per_rating, per_user = self.get_epsilon(per="rating")[user], self.get_epsilon()[user]
-        return Loss(0.0 if math.isnan(per_rating) else float(per_rating), float(per_user))
 
     def per_report(self, delta: float) -> Floats | None:
         """Return what each report shuffled by itself loses, shape (reports,); None without any."""

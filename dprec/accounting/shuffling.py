@@ -26,7 +26,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.optimize import brentq
 
 from dprec.accounting.pld import POINTS, PrivacyLossDistribution, compose_many, points_up_to
-from dprec.arrays import AnyInts, Floats, Ints, cut
+from dprec.arrays import AnyInts, Floats, Ints, Pieces, offsets
 from dprec.channel import Channel
 
 _TAIL = 1e-15
@@ -467,7 +467,7 @@ def with_the_same_items(counts: Ints, items: AnyInts) -> Ints:
     ``counts``, shape (users,): items of each user; ``items``, shape (sum of counts,): by user, ascending.
     """
     ordered = np.ascontiguousarray(items)
-    sets = cut(ordered.tobytes(), counts * ordered.itemsize)
+    sets = list(Pieces(ordered.tobytes(), offsets(counts) * ordered.itemsize))
     alike = Counter(sets)
     return np.array([alike[own] for own in sets], dtype=np.int64)
 

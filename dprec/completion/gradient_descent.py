@@ -6,23 +6,19 @@ The decoder of ISGD (Berlioz et al. [berlioz2015], as compared by Neera et al. [
 for one rating after the other, u_u and v_i take a step down the gradient of
 (r_ui - u_u . v_i)^2 + lambda (|u_u|^2 + |v_i|^2), the factor 2 left to the step size.
 
-Steps of ratings that share neither user nor item commute. Every epoch therefore lays a random Latin square
-over the cells and visits its symbols in turn: the ratings under one symbol share nothing and are stepped at
-once, which equals stepping them one by one. This is sequential descent, but its order is a random Latin
-square's rather than one that is uniform over all orders.
+Every epoch lays a random Latin square over the cells and visits its symbols in turn: an order drawn from two
+permutations, of users and of items, rather than one that is uniform over all orders of the ratings.
 
 Neera et al. [neera2023] solve their Eq. (1), without biases; they give no rank, step size or epochs.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from dprec.arrays import AnyInts, Bools, Floats, Ints, offsets
+from dprec.arrays import AnyInts, Bools, Floats, Ints
 from dprec.completion.base import Completed, Completion
 from dprec.completion.factors import BLOCK, inner_products, map_blocks, packed_outer, unpack
 from dprec.completion.matrix_factorization import check_rank
@@ -149,42 +145,34 @@ class SgdMatrixFactorization(Completion):
 
         Diagnostics: ``loss`` after every epoch, the mean over the ratings of what is minimised; ``epochs``.
         """
-        values = observations.values
-        cells = observations.users, observations.items
+        from dprec.kernels.descent import descend, losses
+
+        cells = observations.users, observations.items, observations.values
         users, items = initial_factors(observations, self.rank, seed)
         random = generator(seed, "visits")
+        lost = np.empty(observations.values.size)
         trace: list[float] = []
-        for epoch in range(1, 1 + (self.epochs if values.size else 0)):
+        for epoch in range(1, 1 + (self.epochs if lost.size else 0)):
+            descend(users, items, visits(observations, random), *cells, self.step, self.regularization)
+            losses(lost, users, items, *cells, self.regularization)
             with np.errstate(over="ignore", invalid="ignore"):  # divergence is reported below
-                for visited in visits(observations, random):
-                    self._descend(users, items, observations, visited)
-                penalties = (users**2).sum(axis=1)[cells[0]] + (items**2).sum(axis=1)[cells[1]]
-                squares = (values - inner_products(users, items, *cells)) ** 2
-                trace.append(float((squares + self.regularization * penalties).mean()))
+                trace.append(float(lost.mean()))
             if not np.isfinite(trace[-1]):
                 raise RunError(f"gradient descent diverged in iteration {epoch}; a smaller step may help")
             progress("completing", epoch, self.epochs)
         return PlainFactors.of(observations, users, items, diagnostics={"epochs": len(trace), "loss": trace})
 
-    def _descend(self, users: Floats, items: Floats, observations: Observations, visited: Ints) -> None:
-        """Step the factors of ratings that share neither user nor item, in place."""
-        rows, columns = observations.users[visited], observations.items[visited]
-        left, right = users[rows], items[columns]
-        errors = (observations.values[visited] - np.einsum("ij,ij->i", left, right))[:, None]
-        users[rows] = left + self.step * (errors * right - self.regularization * left)
-        items[columns] = right + self.step * (errors * left - self.regularization * right)
 
+def visits(observations: Observations, random: np.random.Generator) -> Ints:
+    """Return the positions of all ratings in the order of an epoch, shape (ratings,)."""
+    from dprec.kernels.descent import order_by_symbol
 
-def visits(observations: Observations, random: np.random.Generator) -> Iterator[Ints]:
-    """Return the positions of every rating once, in groups that share neither user nor item."""
-    order = max(observations.shape)
-    rows, columns = random.permutation(order), random.permutation(order)
-    symbols = (rows[observations.users] + columns[observations.items]) % order
-    positions = np.argsort(symbols, kind="stable")
-    bounds = offsets(np.bincount(symbols))
-    for start, stop in pairwise(bounds):
-        if start < stop:
-            yield positions[start:stop]
+    size = max(observations.shape)
+    rows, columns = random.permutation(size), random.permutation(size)
+    symbols = (rows[observations.users] + columns[observations.items]) % size
+    order = np.empty_like(symbols)
+    order_by_symbol(order, np.zeros(size + 1, dtype=np.int64), symbols)
+    return order
 
 
 Start = Literal["random", "level"]

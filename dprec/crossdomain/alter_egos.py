@@ -9,15 +9,11 @@ Private replacement selection (PRS): which target item replaces a source item.
 X-Sim values are sent as integers of steps, and the probabilities of the exponential mechanism are
 held as integer weights out of 2**60: the device compares a random word with their cumulative sum, and
 `ReplacementDraws.channel_beside` derives the exact privacy loss from the same integers.
-
-A row holds the candidates for one source item. A message to a device packs the rows of the items that
-it rated: a byte for the width of the rows' lengths, the item set, the lengths, the items' means if they
-are needed, and the rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -30,8 +26,8 @@ from dprec.arrays import (
     Bools,
     Floats,
     Ints,
+    Pieces,
     Uint64s,
-    cut,
     find,
     offsets,
     places_of,
@@ -39,7 +35,6 @@ from dprec.arrays import (
     row_sums,
     rows_of,
     segments,
-    sizes_of,
 )
 from dprec.channel import Channel
 from dprec.components import Options, option
@@ -47,7 +42,7 @@ from dprec.crossdomain.similarity import SimilarityKind, global_sensitivity
 from dprec.errors import SettingError
 from dprec.randomness import DRAW_BITS, DRAWS, integer_weights
 from dprec.ratings import RatingScale
-from dprec.wire import BitStream, ItemSets, ReportCodec, read_item_sets
+from dprec.wire import ItemSets, ReportCodec, decode_item_sets, encode_item_sets
 
 STEPS = 127
 """Steps of X-Sim from 0 to 1."""
@@ -384,7 +379,7 @@ class RowCodec:
         self.with_steps, self.with_means = with_steps, with_means
         self._rows = ReportCodec(_plain_channel(2 * STEPS + 1 if with_steps else 2), n_targets)
 
-    def rows(self, candidates: Candidates) -> list[bytes]:
+    def rows(self, candidates: Candidates) -> Pieces:
         """Encode every row by itself."""
         symbols = candidates.steps + STEPS if self.with_steps else np.zeros_like(candidates.targets)
         return self._rows.encode(candidates.indptr, candidates.targets, symbols)
@@ -392,23 +387,21 @@ class RowCodec:
     def packed_sizes(self, indptr: Ints, items: Ints, row_sizes: Ints) -> Ints:
         """Return the bytes of messages that carry some rows each, shape (messages,); items ascend in each."""
         counts = np.diff(indptr)
-        set_bytes = -(-ItemSets.plan(indptr, items, self.n_items).lengths // 8)
+        set_bytes = -(-ItemSets.plan(indptr, items, self.n_items).bits // 8)
         per_row = np.array(_WIDTHS)[_width_index(row_maxima(row_sizes, indptr))] + int(self.with_means)
         sizes = 1 + set_bytes + counts * per_row + row_sums(row_sizes, indptr)
         return np.where(counts > 0, sizes, 0)
 
-    def pack(self, items: Ints, rows: list[bytes], means: Ints) -> bytes:
+    def pack(self, items: Ints, rows: Sequence[bytes], means: Ints) -> bytes:
         """Pack the rows of source items, in ascending order, with the codes of the items' means."""
         if not rows:
             return b""
-        sizes = sizes_of(rows)
-        width = _WIDTHS[int(_width_index(sizes.max()))]
-        sets = ItemSets.plan(np.array([0, items.size]), items, self.n_items)
-        bits = np.zeros(-(-int(sets.lengths[0]) // 8) * 8, dtype=np.uint8)
-        sets.write(bits, np.zeros(1, dtype=np.int64))
+        rows = Pieces.of(rows)
+        width = _WIDTHS[int(_width_index(rows.sizes.max()))]
+        item_set = encode_item_sets(np.array([0, items.size]), items, self.n_items)
         middle = means.astype(np.uint8).tobytes() if self.with_means else b""
-        lengths = sizes.astype(f"<u{width}").tobytes()
-        return b"".join([bytes([width]), np.packbits(bits).tobytes(), lengths, middle, *rows])
+        lengths = rows.sizes.astype(f"<u{width}").tobytes()
+        return b"".join([bytes([width]), item_set.data, lengths, middle, rows.data])
 
     def unpack(self, data: bytes) -> tuple[Candidates, Ints]:
         """Unpack rows and the codes of their items' means; raises ValueError for a malformed message."""
@@ -418,10 +411,10 @@ class RowCodec:
         width, body = data[0], data[1:]
         if width not in _WIDTHS or not body:
             raise ValueError("rows without their lengths")
-        valid, _, items, ends = read_item_sets(BitStream([body]), np.zeros(1, dtype=np.int64), self.n_items)
+        valid, _, items, ends = decode_item_sets(Pieces.of([body]), self.n_items)
         if not valid[0]:
             raise ValueError("rows of unknown items")
-        after_set = -(-int(ends[0]) // 8)
+        after_set = int(ends[0])
         after_lengths = after_set + items.size * width
         start = after_lengths + items.size * int(self.with_means)
         if len(body) < start:
@@ -429,7 +422,7 @@ class RowCodec:
         sizes = np.frombuffer(body[after_set:after_lengths], dtype=f"<u{width}").astype(np.int64)
         if start + int(sizes.sum()) != len(body):
             raise ValueError("rows that differ in length from what was announced")
-        rows = self._rows.decode(cut(body[start:], sizes))
+        rows = self._rows.decode(Pieces(body[start:], offsets(sizes)))
         counts = np.diff(rows.indptr)
         means = np.frombuffer(body[after_lengths:start], dtype=np.uint8).astype(np.int64)
         if not rows.valid.all() or not counts.all() or means.max(initial=0) >= CODES:
@@ -452,11 +445,11 @@ class AlterEgoCodec:
     def __init__(self, n_targets: int, values: ValueCode) -> None:
         self._codec, self._values = ReportCodec(_plain_channel(CODES), n_targets), values
 
-    def encode(self, egos: AlterEgos) -> list[bytes]:
+    def encode(self, egos: AlterEgos) -> Pieces:
         """Encode the AlterEgo of every user."""
         return self._codec.encode(egos.indptr, egos.targets, self._values.encode(egos.values))
 
-    def decode(self, reports: list[bytes]) -> tuple[Bools, AlterEgos]:
+    def decode(self, reports: Sequence[bytes]) -> tuple[Bools, AlterEgos]:
         """Decode and validate; returns which reports are valid, and the AlterEgos, empty for the others."""
         decoded = self._codec.decode(reports)
         values = self._values.decode(decoded.symbols)

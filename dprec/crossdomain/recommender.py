@@ -10,13 +10,7 @@ import scipy.sparse as sp
 from dprec.accounting import LARGEST_CELL_EPSILON
 from dprec.arrays import AnyInts, Floats, Ints
 from dprec.components import Options, option
-from dprec.crossdomain.similarity import (
-    LOWEST,
-    RatedItems,
-    SimilarityKind,
-    dense_similarities,
-    largest_sensitivities,
-)
+from dprec.crossdomain import similarity
 from dprec.crossdomain.similarity import global_sensitivity as width_of
 from dprec.randomness import NoiseGrid, uniforms, words
 
@@ -195,8 +189,8 @@ class ItemBasedRecommender:
     """Predictions from profiles of the target domain."""
 
     options: RecommendationOptions
-    kind: SimilarityKind
-    items: RatedItems
+    kind: similarity.SimilarityKind
+    items: similarity.RatedItems
     """The target domain, without AlterEgos."""
     profiles: sp.csr_array
     """Each user's ratings minus the items' means; stored zeros are ratings too; shape (users, target items).
@@ -214,7 +208,7 @@ class ItemBasedRecommender:
         """SS of every item, shape (target items,)."""
         if self.options.sensitivity == "global":
             return np.full(self.items.n_items, width_of(self.kind))
-        return largest_sensitivities(self.items)
+        return similarity.largest_sensitivities(self.items)
 
     def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Predict ratings of target items, shape (cells,); the item's mean for a user without a profile."""
@@ -230,7 +224,7 @@ class ItemBasedRecommender:
 
     def _for_user(self, user: int, wanted: AnyInts, rated: AnyInts, deviations: Floats) -> Floats:
         options, k = self.options, min(self.options.neighbors, rated.size)
-        similarities = dense_similarities(self.items, wanted, rated)
+        similarities = similarity.dense_similarities(self.items, wanted, rated)
         shrinkage = np.full(wanted.size, options.shrinkage)
         if options.epsilon is None:
             chosen = nearest_neighbors(similarities, k)
@@ -252,7 +246,7 @@ class ItemBasedRecommender:
         """
         options, k = self.options, min(self.options.neighbors, similarities.shape[1])
         assert options.epsilon is not None, "neighbours without a budget"
-        draws, lowest = self._selection_draws(user, wanted), LOWEST[self.kind]
+        draws, lowest = self._selection_draws(user, wanted), similarity.LOWEST[self.kind]
         chosen = select_neighbors(
             similarities, k, sensitivities, options.epsilon, options.failure, lowest, draws
         )

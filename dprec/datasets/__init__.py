@@ -5,17 +5,7 @@ from dprec.datasets.base import GIVEN, Dataset, Source, without_times
 from dprec.datasets.columns import RatingColumns
 from dprec.datasets.cross_domain import DelimitedDomains, MovieLensGenres, SyntheticDomains
 from dprec.datasets.held import HeldRatings, InMemory, ratings_from
-from dprec.datasets.published import (
-    Douban,
-    Jester,
-    Libimseti,
-    MovieLens1M,
-    MovieLens10M,
-    MovieLens20M,
-    MovieLens25M,
-    MovieLens100K,
-    RestaurantConsumer,
-)
+from dprec.datasets.published import *
 from dprec.datasets.synthetic import OneBitSynthetic, Synthetic
 from dprec.datasets.table import DelimitedTable
 

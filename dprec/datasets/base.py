@@ -1,10 +1,11 @@
 """What every data set is: settings that state where ratings come from, and a way to load them."""
 
+import json
 import re
 import shlex
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -151,15 +152,15 @@ class FileDataset(Dataset):
 
 def typed(settings: Mapping[str, Any]) -> str:
     """Return settings of a data set as they are typed on the command line."""
-    return " ".join(
-        f"--set {shlex.quote(f'dataset.{name}={_in_yaml(value)}')}" for name, value in settings.items()
-    )
+    entries = (f"dataset.{name}={as_typed(value, json.dumps)}" for name, value in settings.items())
+    return " ".join(f"--set {shlex.quote(entry)}" for entry in entries)
 
 
-def _in_yaml(value: Any) -> str:
+def as_typed(value: Any, flag: Callable[[bool], str]) -> str:
+    """Return a setting as it is typed, given how one that is true or false is."""
     if isinstance(value, list):
-        return f"[{', '.join(map(_in_yaml, value))}]"
-    return str(value).lower() if isinstance(value, bool) else f"{value:.10g}"
+        return f"[{', '.join(as_typed(each, flag) for each in value)}]"
+    return flag(value) if isinstance(value, bool) else f"{value:.10g}"
 
 
 def locate(path: str, *names: str) -> Path:

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator
 
 from dprec.arrays import Bools, Floats, Ints
 from dprec.components import Options, as_tuple, option, plain
-from dprec.datasets.base import WHITESPACE
+from dprec.datasets.base import WHITESPACE, as_typed
 from dprec.errors import InputError, SettingError
 from dprec.ratings import MAX_LEVELS, RatingScale
 
@@ -400,7 +400,7 @@ class RatingColumns(Options):
 
     def written(self, settings: Mapping[str, Any]) -> str:
         """Return settings as they are typed, here as arguments in Python."""
-        return ", ".join(f"{name}={_shown(value)}" for name, value in settings.items())
+        return ", ".join(f"{name}={as_typed(value, str)}" for name, value in settings.items())
 
     def scale(self, values: Floats, source: str) -> RatingScale:
         """Return the scale of some ratings; raises InputError unless enough of them agree on one."""
@@ -449,9 +449,3 @@ class RatingColumns(Options):
         ends = {name: end for name, end in ends.items() if getattr(self, name) is None}
         accepted = f"the ends of the scale that they are on, such as {self.written(ends)}"
         return SettingError("low", f"{source}: {count:,} ratings that are all {value:g}", accepted)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(map(_shown, value))}]"
-    return str(value) if isinstance(value, bool) else f"{value:.10g}"

@@ -12,14 +12,6 @@ Files as they are distributed: plain, or packed into one gz, bz2, xz or zip file
 
 Anything else (quoted cells, separators of several characters) is rewritten into that form, block by
 block.
-
-Tens of millions of lines are parsed in blocks, each column of a block as a whole. Every defect is
-reported with its line.
-
-From a block of lines to columns: all cells are cut at once, without a Python object per line.
-
-A column becomes a table of characters, with one row per position in a cell, which is converted to
-numbers or strings at once.
 """
 
 import bz2

@@ -135,14 +135,20 @@ _WHOLE_STARS = RatingScale.evenly(1, 5, 1)
 _HALF_STARS = RatingScale.evenly(0.5, 5, 0.5)
 _COLONS = Layout(separator="::", width=4, timestamp=4)
 _CSV = Layout(header=True, user="userId", item="movieId", rating="rating", timestamp="timestamp")
-_URL = "https://files.grouplens.org/datasets/movielens/"
+
+
+def _at_grouplens(name: str, holds: str, md5: str) -> Source:
+    return Source(f"https://files.grouplens.org/datasets/movielens/{name}.zip", holds, md5)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MovieLens(DelimitedDataset):
     """Base of the MovieLens data sets, which all come with a file of films."""
 
-    films: ClassVar[str]
+    films: ClassVar[str] = "movies.csv"
+    file: ClassVar[str] = "ratings.csv"
+    layout: ClassVar[Layout] = _CSV
+    scale: ClassVar[RatingScale] = _HALF_STARS
     items: bool = option("Whether years and genres of the films are read, as public data about them.", False)
 
     def catalogue(self, item_ids: AnyArray) -> Catalogue | None:
@@ -166,9 +172,7 @@ class MovieLens100K(MovieLens):
     """MovieLens 100K: 943 users, 1,682 films, 1 to 5 stars, with folds u1 to u5, ua and ub."""
 
     kind: Literal["movielens-100k"] = "movielens-100k"
-    distribution: ClassVar[Source | None] = Source(
-        _URL + "ml-100k.zip", "u.data", md5="0e33842e24a9c977be4e0107933c0723"
-    )
+    distribution = _at_grouplens("ml-100k", "u.data", "0e33842e24a9c977be4e0107933c0723")
     file: ClassVar[str] = "u.data"
     films: ClassVar[str] = "u.item"
     layout: ClassVar[Layout] = Layout(separator="\t", width=4, timestamp=4)
@@ -204,17 +208,12 @@ class MovieLens100K(MovieLens):
         if same_names and np.array_equal(np.sort(codes), _codes(ratings)):
             return
         whole, divided = _rows(ratings), np.concatenate([_rows(part) for part in parts])
-        for odd, where in (
-            (np.setdiff1d(whole, divided), "in u.data alone"),
-            (np.setdiff1d(divided, whole), "not in u.data"),
-        ):
+        for one, other, where in ((whole, divided, "in u.data alone"), (divided, whole, "not in u.data")):
+            odd = np.setdiff1d(one, other)
             if odd.size:
                 user, item, rating = odd[0].tolist()
-                raise InputError(
-                    f"{fold}.base and .test",
-                    f"ratings {where}: {odd.size}, such as user {user}, item {item}: {rating:g}",
-                    "two files that together are u.data",
-                )
+                found = f"ratings {where}: {odd.size}, such as user {user}, item {item}: {rating:g}"
+                raise InputError(f"{fold}.base and .test", found, "two files that together are u.data")
 
 
 def _counted_in_info(info: Path) -> int | None:
@@ -238,9 +237,7 @@ class MovieLens1M(MovieLens):
     """MovieLens 1M: 1,000,209 ratings of 3,706 films by 6,040 users, 1 to 5 stars."""
 
     kind: Literal["movielens-1m"] = "movielens-1m"
-    distribution: ClassVar[Source | None] = Source(
-        _URL + "ml-1m.zip", "ratings.dat", md5="c4d9eecfca2ab87c1945afe126590906"
-    )
+    distribution = _at_grouplens("ml-1m", "ratings.dat", "c4d9eecfca2ab87c1945afe126590906")
     file: ClassVar[str] = "ratings.dat"
     films: ClassVar[str] = "movies.dat"
     layout: ClassVar[Layout] = _COLONS
@@ -252,13 +249,10 @@ class MovieLens10M(MovieLens):
     """MovieLens 10M: 10,000,054 ratings of 10,677 films by 69,878 users, half stars."""
 
     kind: Literal["movielens-10m"] = "movielens-10m"
-    distribution: ClassVar[Source | None] = Source(
-        _URL + "ml-10m.zip", "ratings.dat", md5="ce571fd55effeba0271552578f2648bd"
-    )
+    distribution = _at_grouplens("ml-10m", "ratings.dat", "ce571fd55effeba0271552578f2648bd")
     file: ClassVar[str] = "ratings.dat"
     films: ClassVar[str] = "movies.dat"
     layout: ClassVar[Layout] = _COLONS
-    scale: ClassVar[RatingScale] = _HALF_STARS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,13 +260,7 @@ class MovieLens20M(MovieLens):
     """MovieLens 20M: 20,000,263 ratings of 26,744 films by 138,493 users, half stars."""
 
     kind: Literal["movielens-20m"] = "movielens-20m"
-    distribution: ClassVar[Source | None] = Source(
-        _URL + "ml-20m.zip", "ratings.csv", md5="cd245b17a1ae2cc31bb14903e1204af3"
-    )
-    file: ClassVar[str] = "ratings.csv"
-    films: ClassVar[str] = "movies.csv"
-    layout: ClassVar[Layout] = _CSV
-    scale: ClassVar[RatingScale] = _HALF_STARS
+    distribution = _at_grouplens("ml-20m", "ratings.csv", "cd245b17a1ae2cc31bb14903e1204af3")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,20 +268,12 @@ class MovieLens25M(MovieLens):
     """MovieLens 25M: 25,000,095 ratings of 59,047 films by 162,541 users, half stars."""
 
     kind: Literal["movielens-25m"] = "movielens-25m"
-    distribution: ClassVar[Source | None] = Source(
-        _URL + "ml-25m.zip", "ratings.csv", md5="6b51fb2759a8657d3bfcbfc42b592ada"
-    )
-    file: ClassVar[str] = "ratings.csv"
-    films: ClassVar[str] = "movies.csv"
-    layout: ClassVar[Layout] = _CSV
-    scale: ClassVar[RatingScale] = _HALF_STARS
+    distribution = _at_grouplens("ml-25m", "ratings.csv", "6b51fb2759a8657d3bfcbfc42b592ada")
 
 
 Domain = Literal["book", "music"]
 
 _DOMAINS: tuple[Domain, ...] = ("book", "music")
-_LAYOUT = Layout(separator="\t", width=3)
-_SCALE = RatingScale.evenly(1, 5, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -307,7 +287,7 @@ class Douban(FileDataset):
 
     def known_scale(self) -> RatingScale:
         """Return 1 to 5 stars."""
-        return _SCALE
+        return _WHOLE_STARS
 
     def load(self) -> Ratings:
         """Return all ratings, of both domains if a source and a target are named."""
@@ -322,8 +302,8 @@ class Douban(FileDataset):
     def _read(self, domain: Domain, setting: str) -> Ratings:
         if domain not in _DOMAINS:
             raise SettingError(setting, repr(domain), ", ".join(_DOMAINS))
-        rows = read_rows(locate(self.path, f"{domain}.dat"), _LAYOUT)
-        return Ratings.from_rows(rows, _SCALE, duplicates=self.duplicates)
+        rows = read_rows(locate(self.path, f"{domain}.dat"), Layout(separator="\t", width=3))
+        return Ratings.from_rows(rows, _WHOLE_STARS, duplicates=self.duplicates)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,10 +30,6 @@ from dprec.errors import InputError, SettingError, within
 from dprec.ratings import RatingRows, Ratings, RatingScale
 
 
-def _column_names(path: Path) -> list[str]:
-    return [str(name) for name in _file(path).schema_arrow.names]
-
-
 def _read_table(path: Path, places: Sequence[int]) -> list[AnyArray]:
     """Return columns of a table, by their positions from 0."""
     file = _file(path)
@@ -218,7 +214,7 @@ class DelimitedColumns(RatingColumns, FileDataset):
         return rows.without(self.missing)
 
     def _parquet(self, file: Path, timed: bool) -> RatingRows:
-        places = self.places(_column_names(file), str(file), timed=timed)
+        places = self.places([str(name) for name in _file(file).schema_arrow.names], str(file), timed=timed)
         return table_rows(_read_table(file, places), str(file))
 
     def _text(self, file: Path, timed: bool) -> RatingRows:

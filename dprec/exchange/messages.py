@@ -8,7 +8,7 @@ What went wrong in detail can say something about the profile or the budget of t
 owner of the device only.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
@@ -16,7 +16,7 @@ from typing import Any, Self, TypeGuard
 
 import numpy as np
 
-from dprec.arrays import AnyArray, Bools, Ints
+from dprec.arrays import AnyArray, Bools, Ints, Pieces, offsets
 
 IDENTIFY = "query.identify"
 """Which partition does this node host? Carries no record."""
@@ -275,8 +275,8 @@ class Reports:
 
     first: int
     """The first user of the partition."""
-    reports: list[bytes]
-    """One per user who was asked; empty for one who did not answer."""
+    reports: Sequence[bytes]
+    """One per user who was asked; empty for one who did not answer. They are sent end to end, with sizes."""
     absent: tuple[int, ...] = ()
     late: tuple[int, ...] = ()
     """Places in the list of users who did not answer, or who answered after the round had ended: a simulation
@@ -286,20 +286,26 @@ class Reports:
     @classmethod
     def of(cls, record: Record) -> Self:
         """Read the reply; raises ValueError when it is malformed."""
-        first, reports = record.get("first"), record.get("reports")
+        first, sent = record.get("first"), record.get("reports")
         if not is_integer(first):
             raise ValueError("a reply without a first user")
-        if not isinstance(reports, list) or not all(isinstance(report, bytes) for report in reports):
+        if not isinstance(sent, list) or [type(each) for each in sent] not in ([bytes], [bytes, bytes]):
             raise ValueError("a reply without reports")
+        reports = Pieces.of(sent[:1])
+        if len(sent) == 2:
+            reports = Pieces(sent[0], offsets(np.frombuffer(sent[1], dtype=_PLACE)))
+        if reports.bounds[-1] != len(reports.data):
+            raise ValueError(f"{len(reports.data)} bytes with reports of {reports.bounds[-1]}")
         marks = (_places(record, name, len(reports)) for name in ("absent", "late"))
         return cls(first, reports, *marks)
 
     def entries(self) -> Entries:
         """Return the entries of the reply's record."""
-        marks = {"absent": self.absent, "late": self.late}
+        marks, reports = {"absent": self.absent, "late": self.late}, Pieces.of(self.reports)
+        sizes = reports.sizes.astype(_PLACE).tobytes()
         return {
             "first": self.first,
-            "reports": self.reports,
+            "reports": [reports.data] if len(reports) == 1 else [reports.data, sizes],
             **{name: list(places) for name, places in marks.items() if places},
         }
 

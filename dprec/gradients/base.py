@@ -14,11 +14,11 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dprec.arrays import Bools, Floats, Ints, Uint64s, cut, offsets, rows_of, sizes_of
+from dprec.arrays import Bools, Floats, Ints, Pieces, Uint64s, rows_of
 from dprec.completion import Profiles
 from dprec.components import Options
 from dprec.randomness import Draws
-from dprec.wire import BitStream, ItemSets, longest_item_set, read_item_sets
+from dprec.wire import decode_item_sets, encode_item_sets
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ class GradientReport(Options):
         item_factors: Floats,
         epsilon: float,
         draws: RoundDraws,
-    ) -> list[bytes]:
+    ) -> Sequence[bytes]:
         """Return every user's report.
 
         Parameters
@@ -193,42 +193,29 @@ class FullGradient(GradientReport):
         """Send the set of rated items, padded to a byte, and one row of numbers for each of them."""
         errors = profiles.residuals(user_factors, item_factors)
         rows = (-2.0 * user_factors[profiles.users] * errors[:, None]).astype(_FLOAT)
-        sets = ItemSets.plan(profiles.indptr, profiles.items, profiles.n_items)
-        sizes = (sets.lengths + 7) // 8
-        bits = np.zeros(int(sizes.sum()) * 8, dtype=np.uint8)
-        sets.write(bits, offsets(sizes)[:-1] * 8)
-        row_bytes = item_factors.shape[1] * _FLOAT.itemsize
-        item_sets = cut(np.packbits(bits).tobytes(), sizes)
-        numbers = cut(rows.tobytes(), np.diff(profiles.indptr) * row_bytes)
-        return [own_set + own_numbers for own_set, own_numbers in zip(item_sets, numbers, strict=True)]
+        sets = encode_item_sets(profiles.indptr, profiles.items, profiles.n_items)
+        numbers = Pieces(rows.tobytes(), profiles.indptr * item_factors.shape[1] * _FLOAT.itemsize)
+        return [own_set + own_numbers for own_set, own_numbers in zip(sets, numbers, strict=True)]
 
     def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[Bools, Aggregate]:
         """Reject reports that are cut short, too long, out of range or implausible; add up the rest."""
         n_items, rank = shape
         row_bytes = rank * _FLOAT.itemsize
-        lengths = sizes_of(reports)
-        # Only the sets are read bit by bit; the numbers after them are left out to save time.
-        longest = -(-longest_item_set(n_items) // 8)
-        stream = BitStream([report[:longest] for report in reports])
-        filled = np.flatnonzero(lengths)
-        ok, counts, items, positions = read_item_sets(stream, filled, n_items)
-        set_bytes = (positions - stream.starts[filled] + 7) // 8
-        padding = stream.peek(positions, (stream.starts[filled] - positions) % 8)
-        ok &= (lengths[filled] == set_bytes + counts * row_bytes) & (padding == 0)
+        whole = Pieces.of(reports)
+        valid, counts, items, ends = decode_item_sets(whole, n_items)
+        valid &= whole.bounds[1:] - ends == counts * row_bytes
 
         rows = np.full((items.size, rank), np.nan)
-        read = zip(filled[ok].tolist(), set_bytes[ok].tolist(), strict=True)
-        numbers = b"".join(reports[user][size:] for user, size in read)
-        rows[np.repeat(ok, counts)] = np.frombuffer(numbers, dtype=_FLOAT).reshape(-1, rank)
+        read = zip(ends[valid].tolist(), whole.bounds[1:][valid].tolist(), strict=True)
+        numbers = b"".join(whole.data[start:end] for start, end in read)
+        rows[np.repeat(valid, counts)] = np.frombuffer(numbers, dtype=_FLOAT).reshape(-1, rank)
         with np.errstate(invalid="ignore"):
             plausible = (np.abs(rows) < _LARGEST).all(axis=1)
-        ok &= np.bincount(rows_of(counts)[~plausible], minlength=filled.size) == 0
+        valid &= np.bincount(rows_of(counts)[~plausible], minlength=valid.size) == 0
 
-        accepted = np.repeat(ok, counts)
+        accepted = np.repeat(valid, counts)
         total = np.zeros((n_items, rank), dtype=np.int64)
         np.add.at(total, items[accepted], np.rint(rows[accepted] / _UNIT).astype(np.int64))
-        valid = lengths == 0
-        valid[filled[ok]] = True
         raters = np.bincount(items[accepted], minlength=n_items)
         return valid, Aggregate(total, raters, int(valid.sum()))
 
@@ -253,8 +240,8 @@ class FullGradient(GradientReport):
     def report_bits(self, shape: tuple[int, int], ratings: int) -> int:
         """Return the bits of the item set and of a row of numbers for each item in it."""
         items = np.linspace(0, shape[0] - 1, ratings).astype(np.int64)
-        lengths = ItemSets.plan(np.array([0, ratings]), items, shape[0]).lengths
-        return int(-(-lengths[0] // 8) * 8) + ratings * shape[1] * _FLOAT.itemsize * 8
+        item_set = encode_item_sets(np.array([0, ratings]), items, shape[0])
+        return 8 * (len(item_set.data) + ratings * shape[1] * _FLOAT.itemsize)
 
     def exact_epsilon(self, epsilon: float) -> float:
         """Return infinity: nothing is protected."""

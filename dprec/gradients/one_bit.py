@@ -321,7 +321,7 @@ class SampledSigns(GradientReport):
         item_factors: Floats,
         epsilon: float,
         draws: RoundDraws,
-    ) -> list[bytes]:
+    ) -> Sequence[bytes]:
         """Draw coordinates for each user and answer each with one bit; see `GradientReport`."""
         fields = np.empty((profiles.n_users, self.coordinates), dtype=np.int64)
         for place in range(self.coordinates):

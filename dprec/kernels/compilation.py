@@ -63,6 +63,7 @@ def prepare(progress: Progress = silent) -> None:
     """Compile all kernels, or load them from disk: at once, so that no worker does it beside another."""
     package = importlib.import_module(__package__)
     names = [module.name for module in pkgutil.iter_modules(package.__path__)]
+    progress("compiling", 0, len(names))
     for done, name in enumerate(names, 1):
         importlib.import_module(f"{__package__}.{name}")
         progress("compiling", done, len(names))

@@ -2,17 +2,7 @@
 
 from dprec.components import Registry
 from dprec.private_als.aggregation import Aggregation, SecureAggregation, TrustedAggregation
-from dprec.private_als.device import (
-    TARGET_BITS,
-    UNIT,
-    UNIT_WEIGHT,
-    Contributions,
-    FactorizationOptions,
-    ItemModel,
-    StatisticsLayout,
-    contributions_of,
-    with_level,
-)
+from dprec.private_als.device import *
 from dprec.private_als.learner import ItemLearner
 
 AGGREGATIONS: Registry[Aggregation] = Registry(

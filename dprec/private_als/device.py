@@ -10,10 +10,6 @@ A user with factors x and clipped target t for item j contributes w x x^T to the
 w t x to its right-hand side. The weight is w = a_j b_u, where a_j is public and b_u keeps the sum of a user's
 squared weights at most 1. Both parts are scaled so that whatever a user has rated, the L2 norm of its whole
 contribution is at most 1.
-
-A device fits its user's level and factors to all its ratings, for itself and for the sums. All that others
-see are sums with noise; what a device predicts from its own ratings, it alone sees, so the privacy is joint:
-of each user against all the others (Chien et al. [chien2021], section 2).
 """
 
 from __future__ import annotations
@@ -27,11 +23,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Floats, Int32s, Ints, Uint64s, cut, offsets, places_of, rows_of, sizes_of
+from dprec.arrays import Bools, Floats, Int32s, Ints, Pieces, Uint64s, offsets, places_of, rows_of
 from dprec.completion import Profiles, packed_outer, solve_user_factors
 from dprec.components import Options, option
 from dprec.randomness import uniforms
-from dprec.wire import BitStream, ItemSets, longest_item_set, read_item_sets
+from dprec.wire import decode_item_sets, encode_item_sets
 
 UNIT = 2.0**-36
 """Contributions are integer multiples of this, so sums depend neither on partitions nor on their order."""
@@ -181,16 +177,12 @@ def encode_contributions(contributions: Contributions, layout: StatisticsLayout)
     A user without a chosen item sends an empty report. Where item biases are estimated, x is 1 and is not
     sent.
     """
-    counts = np.diff(contributions.indptr)
-    sets = ItemSets.plan(contributions.indptr, contributions.items, layout.n_items)
-    sizes = (sets.lengths + 7) // 8
-    bits = np.zeros(int(sizes.sum()) * 8, dtype=np.uint8)
-    sets.write(bits, offsets(sizes)[:-1] * 8)
-    item_sets = cut(np.packbits(bits).tobytes(), sizes)
+    indptr = contributions.indptr
+    sets = encode_item_sets(indptr, contributions.items, layout.n_items)
     sent = contributions.factors.astype(_FACTOR)[:, : layout.rank]
-    factors = cut(sent.tobytes(), np.full(counts.size, sent.shape[1] * _FACTOR.itemsize))
-    targets = cut(contributions.targets.astype(_TARGET).tobytes(), counts * _TARGET.itemsize)
-    parts = zip(item_sets, factors, targets, strict=True)
+    factors = Pieces(sent.tobytes(), np.arange(indptr.size) * sent.shape[1] * _FACTOR.itemsize)
+    targets = Pieces(contributions.targets.astype(_TARGET).tobytes(), indptr * _TARGET.itemsize)
+    parts = zip(sets, factors, targets, strict=True)
     return [own_set + own + target if own_set else b"" for own_set, own, target in parts]
 
 
@@ -200,44 +192,34 @@ def decode_contributions(reports: Sequence[bytes], layout: StatisticsLayout) -> 
     A report is rejected if it is cut short or too long, or holds a target or factors beyond their bounds, or
     more items than the limit.
     """
-    lengths = sizes_of(reports)
-    longest = -(-longest_item_set(layout.n_items) // 8)
-    stream = BitStream([report[:longest] for report in reports])
-    filled = np.flatnonzero(lengths)
-    ok, counts, items, positions = read_item_sets(stream, filled, layout.n_items)
-    set_bytes = (positions - stream.starts[filled] + 7) // 8
-    padding = stream.peek(positions, (stream.starts[filled] - positions) % 8)
+    whole = Pieces.of(reports)
+    empty = whole.sizes == 0
+    ok, counts, items, ends = decode_item_sets(whole, layout.n_items)
     factor_bytes = layout.rank * _FACTOR.itemsize
-    whole = set_bytes + factor_bytes + counts * _TARGET.itemsize
-    ok &= (lengths[filled] == whole) & (padding == 0)
+    ok &= ~empty & (whole.bounds[1:] - ends == factor_bytes + counts * _TARGET.itemsize)
     ok &= counts <= (layout.limit or layout.n_items)
 
-    read = [
-        (reports[user], size) for user, size in zip(filled[ok].tolist(), set_bytes[ok].tolist(), strict=True)
-    ]
-    factors = np.ones((filled.size, layout.columns), dtype=np.float32)
+    read = list(zip(ends[ok].tolist(), whole.bounds[1:][ok].tolist(), strict=True))
+    factors = np.ones((ok.size, layout.columns), dtype=np.float32)
     if factor_bytes:
-        sent = b"".join(report[size : size + factor_bytes] for report, size in read)
+        sent = b"".join(whole.data[start : start + factor_bytes] for start, _ in read)
         factors[ok] = np.frombuffer(sent, dtype=_FACTOR).reshape(-1, layout.rank)
     targets = np.zeros(items.size, dtype=np.int64)
-    sent = b"".join(report[size + factor_bytes :] for report, size in read)
+    sent = b"".join(whole.data[start + factor_bytes : end] for start, end in read)
     targets[np.repeat(ok, counts)] = np.frombuffer(sent, dtype=_TARGET)
     with np.errstate(invalid="ignore", over="ignore"):
         ok &= np.linalg.norm(factors.astype(np.float64), axis=1) <= layout.norm
-    ok &= np.bincount(rows_of(counts)[np.abs(targets) > _LARGEST_TARGET], minlength=filled.size) == 0
+    ok &= np.bincount(rows_of(counts)[np.abs(targets) > _LARGEST_TARGET], minlength=ok.size) == 0
 
-    valid = lengths == 0
-    valid[filled[ok]] = True
     kept = np.repeat(ok, counts)
-    return valid, Contributions(offsets(counts[ok]), items[kept], targets[kept], factors[ok])
+    return ok | empty, Contributions(offsets(counts[ok]), items[kept], targets[kept], factors[ok])
 
 
 def report_bits(layout: StatisticsLayout, ratings: int) -> int:
     """Return the bits of the report of a user with that many chosen items, evenly spread."""
     items = np.linspace(0, layout.n_items - 1, ratings).astype(np.int64)
-    bits = int(ItemSets.plan(np.array([0, ratings]), items, layout.n_items).lengths[0])
-    numbers = layout.rank * _FACTOR.itemsize + ratings * _TARGET.itemsize
-    return -(-bits // 8) * 8 + numbers * 8
+    item_set = encode_item_sets(np.array([0, ratings]), items, layout.n_items)
+    return 8 * (len(item_set.data) + layout.rank * _FACTOR.itemsize + ratings * _TARGET.itemsize)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -147,7 +147,7 @@ class FollowUp(ABC):
         """Return whether bytes are a question that a server may ask."""
 
     @abstractmethod
-    def encode(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> list[bytes]:
+    def encode(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> Sequence[bytes]:
         """Return each user's answer to a question that is accepted."""
 
     @abstractmethod
@@ -245,8 +245,11 @@ class ReportFamily(ABC):
         return counts
 
     @abstractmethod
-    def encode(self, profiles: Profiles, draws: DrawsFor) -> list[bytes]:
-        """Return the report of every user, which depends on nothing but its own profile and words."""
+    def encode(self, profiles: Profiles, draws: DrawsFor) -> Sequence[bytes]:
+        """Return the report of every user, which depends on nothing but its own profile and words.
+
+        Many reports travel as one buffer, in which the encoders of `dprec.wire` write them; a list will do.
+        """
 
     @property
     def follow_up(self) -> FollowUp | None:
@@ -350,7 +353,7 @@ class ReportFamily(ABC):
         """Yield losses of so many entries that follow from matrices: what was compared, and the loss."""
         yield from ()
 
-    def audited_symbols(self, exchange: int, reports: list[bytes], items: Ints) -> Ints:
+    def audited_symbols(self, exchange: int, reports: Sequence[bytes], items: Ints) -> Ints:
         """Return what can be read in reports, a column for each thing that is, shape (reports, columns).
 
         Parameters

@@ -19,7 +19,7 @@ from typing import ClassVar, Protocol, Self
 import numpy as np
 
 from dprec.accounting import LARGEST_CELL_EPSILON, ChannelDraws, PrivacyBudget, PrivacyUnit, worst_pair
-from dprec.arrays import Bools, Floats, GrowingArray, Ints, Uint8s, Uint16s, Uint64s, offsets, rows_of
+from dprec.arrays import Bools, Floats, GrowingArray, Ints, Pieces, Uint8s, Uint16s, Uint64s, offsets, rows_of
 from dprec.catalogue import Catalogue
 from dprec.channel import Channel
 from dprec.errors import InputError, SettingError, within
@@ -200,7 +200,7 @@ class CellFamily(IndependentDraws):
         """The encoder and decoder of the reports, with words for the symbols of any user's channel."""
         return ReportCodec(self.reference_channel, self.n_items, self.channel(1).symbols)
 
-    def encode(self, profiles: Profiles, draws: DrawsFor) -> list[bytes]:
+    def encode(self, profiles: Profiles, draws: DrawsFor) -> Pieces:
         """Return the set of rated items of every user, with a symbol for each."""
         return self.codec.encode(offsets(profiles.counts), profiles.items, self.drawn(profiles, draws))
 
@@ -262,7 +262,7 @@ class CellFamily(IndependentDraws):
         """Return the bits of the set of rated items and of their symbols."""
         return self.codec.parts(report)
 
-    def audited_symbols(self, exchange: int, reports: list[bytes], items: Ints) -> Ints:
+    def audited_symbols(self, exchange: int, reports: Sequence[bytes], items: Ints) -> Ints:
         """Return one more than the symbol of every item; 0 where there is none."""
         decoded = self.codec.decode(reports)
         symbols = np.zeros((len(reports), self.n_items), dtype=np.int64)
@@ -378,7 +378,7 @@ class HiddenRowFamily(CellFamily):
         """Return the items of the catalogue, for every user."""
         return self.cells(counts)
 
-    def encode(self, profiles: Profiles, draws: DrawsFor) -> list[bytes]:
+    def encode(self, profiles: Profiles, draws: DrawsFor) -> Pieces:
         """Return the symbols of all items of the catalogue, rated or not."""
         n_users, n_items = profiles.counts.size, self.n_items
         cells = self.cells(profiles.counts)

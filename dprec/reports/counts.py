@@ -16,7 +16,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from dprec.accounting import ChannelDraws, dominating_channel
-from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint64s, rows_of
+from dprec.arrays import AnyInts, Bools, Floats, Ints, Pieces, Uint64s, rows_of
 from dprec.catalogue import Catalogue
 from dprec.channel import Channel
 from dprec.errors import SettingError
@@ -230,7 +230,7 @@ class CountFamily(CellFamily):
         loss = self.count_epsilon(entries, entries)
         yield f"counts that differ by {entries}, from the table", loss
 
-    def audited_symbols(self, exchange: int, reports: list[bytes], items: Ints) -> Ints:
+    def audited_symbols(self, exchange: int, reports: Sequence[bytes], items: Ints) -> Ints:
         """Return the symbols, and then the counts of all groups."""
         if exchange:
             return self.follow_up.codec.decode(reports)[1]
@@ -274,7 +274,7 @@ class Counts(FollowUp):
         shape = cells.size, self.groups
         return np.bincount(places, minlength=cells.size * self.groups).reshape(shape)
 
-    def encode(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> list[bytes]:
+    def encode(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> Pieces:
         """Return noisy counts of the ratings that each user's report left out.
 
         A rating about which a symbol was sent is in no count, and every other one in exactly one.

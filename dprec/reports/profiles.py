@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from dprec.accounting import PrivacyBudget, PrivacyUnit
-from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint8s, Uint64s, offsets, places_of, rows_of
+from dprec.arrays import AnyInts, Bools, Floats, Ints, Pieces, Uint8s, Uint64s, offsets, places_of, rows_of
 from dprec.catalogue import Catalogue
 from dprec.channel import Channel
 from dprec.errors import SettingError
@@ -286,7 +286,7 @@ class ProfileFamily(IndependentDraws):
         """Return the elements of every profile, as many as can be marked; see `profile_elements`."""
         return profile_elements(counts, items, levels, self.scale, self.code.marked)
 
-    def encode(self, profiles: Profiles, draws: DrawsFor) -> list[bytes]:
+    def encode(self, profiles: Profiles, draws: DrawsFor) -> Pieces:
         """Return every user's answers about its profile."""
         counts, elements = self.elements(profiles.counts, profiles.items, profiles.levels)
         choice, noise = draws("choice"), draws("report")
@@ -335,7 +335,7 @@ class ProfileFamily(IndependentDraws):
         """Return all answers: each is about the whole profile."""
         return self.answers
 
-    def audited_symbols(self, exchange: int, reports: list[bytes], items: Ints) -> Ints:
+    def audited_symbols(self, exchange: int, reports: Sequence[bytes], items: Ints) -> Ints:
         """Return a symbol for each answer: which elements it names, and how it divides all into blocks."""
         code, answers = self.code, self.numbers.decode(reports)[1]
         if code.size == 1:

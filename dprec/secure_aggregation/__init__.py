@@ -1,25 +1,7 @@
 """Secure aggregation: sums over users whose summands stay secret."""
 
-from dprec.secure_aggregation.encoding import (
-    CountSketch,
-    Rotation,
-    centred,
-    check_modulus,
-    largest_number,
-    modulus_bits,
-    padded_size,
-    reduced,
-    rounded_rows,
-    steps_of_unit,
-)
-from dprec.secure_aggregation.masking import (
-    GraphSize,
-    MaskGraph,
-    MessageSizes,
-    graph_size,
-    pack_vector,
-    unpack_vector,
-)
+from dprec.secure_aggregation.encoding import *
+from dprec.secure_aggregation.masking import *
 from dprec.secure_aggregation.noise import DISTANCE, MOST_VARIANCE, honest_shares, noise_rows
 from dprec.secure_aggregation.secrets import device_keys
 

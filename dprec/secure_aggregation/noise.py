@@ -91,7 +91,7 @@ def _weights(variance: Fraction) -> list[int]:
     The probability of k is exp(-v) I_k(v). Going down, I_{k-1}(v) = I_{k+1}(v) + 2 k / v I_k(v) is stable,
     and as a sum of positive numbers it cancels nothing.
     """
-    furthest = _furthest(float(variance))
+    furthest = skellam_tail(float(variance), 2.0**-_TAIL_BITS)
     bessel = [0] * (furthest + 2)
     bessel[furthest] = 1 << _LOWEST_BITS
     for k in range(furthest, 0, -1):
@@ -102,11 +102,6 @@ def _weights(variance: Fraction) -> list[int]:
         weights.pop()
     weights[0] += (1 << TOTAL_BITS) - weights[0] - 2 * sum(weights[1:])
     return weights
-
-
-def _furthest(variance: float) -> int:
-    """Return the number from which on the tails have probability below 2**-160."""
-    return skellam_tail(variance, 2.0**-_TAIL_BITS)
 
 
 def _columns(

@@ -235,7 +235,8 @@ class GradientContract:
         """Return the reports of a partition; ``first`` is the global index of its first user."""
         factors = self.item_factors()
         own = solve_user_factors(profiles, factors, 1.0)
-        return gradient.encode(profiles, own, factors, epsilon, self.draws(profiles, first, round_index))
+        draws = self.draws(profiles, first, round_index)
+        return list(gradient.encode(profiles, own, factors, epsilon, draws))
 
     def draws(self, profiles: Profiles, first: int = 0, round_index: int = 1) -> RoundDraws:
         """Return the draws of a partition in a round."""

@@ -8,7 +8,6 @@ from dprec.wire.traffic import *
 __all__ = [
     "WITHOUT_RECORD",
     "WITH_RECORD",
-    "BitStream",
     "BroadcastOptions",
     "DecodedReports",
     "Exchanged",
@@ -23,10 +22,10 @@ __all__ = [
     "TrafficLedger",
     "Users",
     "decode_broadcast",
+    "decode_item_sets",
     "encode_broadcast",
-    "longest_item_set",
+    "encode_item_sets",
     "network_bytes",
     "onion_bytes",
-    "read_item_sets",
     "record_bytes",
 ]

@@ -15,11 +15,11 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, sizes_of
+from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, Pieces
 from dprec.components import Options, option
 from dprec.errors import InputError
 from dprec.predictions import NO_ITEM
-from dprec.wire.symbols import MAX_FIELD_BITS, BitStream, FixedFields, ItemSets, read_item_sets
+from dprec.wire.symbols import MAX_FIELD_BITS, FixedFields, decode_item_sets, encode_item_sets
 
 _WHOLE, _CHANGES = b"\x00", b"\x01"
 
@@ -50,10 +50,8 @@ def encode_broadcast(factors: Factors, held: Factors | None = None) -> bytes:
     if held is None or factors.size > 1 << MAX_FIELD_BITS:
         return whole
     changed = np.flatnonzero(factors != held)
-    sets = ItemSets.plan(np.array([0, changed.size]), changed, factors.size)
-    bits = np.zeros(-(-int(sets.lengths[0]) // 8) * 8, dtype=np.uint8)
-    sets.write(bits, np.zeros(1, dtype=np.int64))
-    changes = _CHANGES + np.packbits(bits).tobytes() + factors.ravel()[changed].tobytes()
+    sets = encode_item_sets(np.array([0, changed.size]), changed, factors.size)
+    changes = _CHANGES + sets.data + factors.ravel()[changed].tobytes()
     return changes if len(changes) < len(whole) else whole
 
 
@@ -77,15 +75,12 @@ def decode_broadcast(
 
 
 def _read_changes(body: bytes, size: int, dtype: np.dtype[Any]) -> tuple[Int32s, Factors]:
-    if not body:
-        return np.zeros(0, dtype=np.int32), np.zeros(0, dtype=dtype)
     if size > 1 << MAX_FIELD_BITS:
         raise ValueError(f"changes of {size} numbers, which are always sent whole")
-    valid, counts, coordinates, ends = read_item_sets(BitStream([body]), np.zeros(1, dtype=np.int64), size)
-    set_bytes = -(-int(ends[0]) // 8)
-    if not valid[0] or len(body) != set_bytes + int(counts[0]) * dtype.itemsize:
+    valid, _, coordinates, ends = decode_item_sets(Pieces.of([body]), size)
+    if not valid[0] or len(body) != ends[0] + coordinates.size * dtype.itemsize:
         raise ValueError(f"changes of {len(body)} bytes that are cut short")
-    return coordinates, np.frombuffer(body[set_bytes:], dtype=dtype)
+    return coordinates, np.frombuffer(body[ends[0] :], dtype=dtype)
 
 
 _STEPS = 31
@@ -236,7 +231,7 @@ class ItemListCodec:
         Raises ValueError when a list is of no possible length, names an item that is not in the catalogue or
         one twice, or has a rating that is not finite.
         """
-        sizes = sizes_of(lists)
+        sizes = Pieces.of(lists).sizes
         lengths = 8 * sizes // (self._fields(1).width + 8 * RATING.itemsize)
         if (self.sizes(lengths) != sizes).any() or (lengths > self.n_items).any():
             raise ValueError("a list of items of no possible length")

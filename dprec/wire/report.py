@@ -12,23 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dprec.arrays import AnyInts, Bools, Int32s, Ints, Uint16s, blocks, cut, offsets, rows_of, sizes_of
+from dprec.arrays import AnyInts, Bools, Int32s, Ints, Pieces, Uint16s, blocks, offsets, rows_of
 from dprec.channel import Channel
 from dprec.errors import InputError
-from dprec.wire.symbols import (
-    MAX_FIELD_BITS,
-    BitStream,
-    ItemSets,
-    PrefixCode,
-    longest_item_set,
-    read_item_sets,
-)
+from dprec.wire.symbols import MAX_FIELD_BITS, ItemSets, PrefixCode, read_item_sets, written
 
 _LEAST_RATE = 1e-9
 
-_CELLS_AT_ONCE = 1 << 15
-_BYTES_AT_ONCE = 1 << 16
-"""What is encoded and decoded at once: little enough for the processor's caches, for any partition."""
+_CELLS_AT_ONCE = 1 << 20
+"""Of whole rows: bounds the memory for those that are decoded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,12 +66,6 @@ class ReportCodec:
         self._code = row_code if self._whole_row else cell_code
         self._shares, self._shown_per_item = (shares, 1.0) if self._whole_row else (shown, rate)
 
-    @property
-    def longest_report(self) -> int:
-        """Greatest size in bytes of a valid report."""
-        set_bits = 0 if self._whole_row else longest_item_set(self.n_items)
-        return -(-(set_bits + self.n_items * self._code.longest) // 8)
-
     def expected_bits(self, ratings: int) -> float:
         """Return the mean size in bits, before padding, of the report of a user with that many ratings.
 
@@ -93,110 +79,60 @@ class ReportCodec:
         if self._whole_row:
             return symbol_bits
         items = np.linspace(0, self.n_items - 1, cells).astype(np.int64)
-        return symbol_bits + float(ItemSets.plan(np.array([0, cells]), items, self.n_items).lengths[0])
+        return symbol_bits + float(ItemSets.plan(np.array([0, cells]), items, self.n_items).bits[0])
 
-    def encode(self, indptr: Ints, items: AnyInts, symbols: AnyInts) -> list[bytes]:
+    def encode(self, indptr: Ints, items: AnyInts, symbols: AnyInts) -> Pieces:
         """Encode the reports of a partition."""
-        counts: Ints = np.diff(indptr)
-        sizes = np.full_like(counts, self.n_items) if self._whole_row else counts
-        reports: list[bytes] = []
-        for users in blocks(sizes, _CELLS_AT_ONCE):
-            cells = slice(indptr[users.start], indptr[users.stop])
-            block = indptr[users.start : users.stop + 1] - cells.start
-            reports += self._encode_block(block, items[cells], symbols[cells])
-        return reports
-
-    def _encode_block(self, indptr: Ints, items: AnyInts, symbols: AnyInts) -> list[bytes]:
-        counts: Ints = np.diff(indptr)
-        sets = None if self._whole_row else ItemSets.plan(indptr, items, self.n_items)
-        if sets is None:
-            rows = np.full((counts.size, self.n_items), self._blank, dtype=np.int64)
-            rows[rows_of(counts), items] = symbols
-            coded: AnyInts = rows.ravel()
-            cell_counts = np.full(counts.size, self.n_items)
-        else:
-            coded, cell_counts = self._without_blank(symbols), counts
-        code_starts, cells = offsets(self._code.lengths[coded]), offsets(cell_counts)
-        symbol_bits = np.diff(code_starts[cells])
-        set_bits = np.zeros_like(counts) if sets is None else sets.lengths
-        sizes = (set_bits + symbol_bits + 7) // 8
-        starts = offsets(sizes)[:-1] * 8
-        bits = np.zeros(int(sizes.sum()) * 8, dtype=np.uint8)
-        if sets is not None:
-            sets.write(bits, starts)
-        bases = starts + set_bits - code_starts[cells[:-1]]
-        self._code.write(bits, code_starts[:-1] + np.repeat(bases, cell_counts), coded)
-        return cut(np.packbits(bits).tobytes(), sizes)
+        if not self._whole_row:
+            sets = ItemSets.plan(indptr, items, self.n_items)
+            return written(indptr, sets, (self._code, self._without_blank(symbols)))
+        rows = np.full((indptr.size - 1, self.n_items), self._blank, dtype=np.uint16)
+        rows[rows_of(np.diff(indptr)), items] = symbols
+        return written(self.n_items * np.arange(indptr.size), words=(self._code, rows.ravel()))
 
     def parts(self, report: bytes) -> dict[str, int]:
         """Return the bits of each part of a valid report, without its padding."""
-        stream, first = BitStream([report]), np.zeros(1, dtype=np.int64)
+        decoded = self.decode([report])
+        lengths = self._code.lengths
         if self._whole_row:
-            ends = self._code.read(stream, stream.starts, np.full(1, self.n_items))[1]
-            return {"a symbol for every item": int(ends[0])}
+            blanks = (self.n_items - decoded.symbols.size) * lengths[self._blank]
+            return {"a symbol for every item": int(blanks + lengths[decoded.symbols].sum())}
         if not report:
             return {}
-        _, counts, _, positions = read_item_sets(stream, first, self.n_items)
-        ends = self._code.read(stream, positions, counts)[1]
-        return {"item set": int(positions[0]), "symbols": int(ends[0] - positions[0])}
+        sets = ItemSets.plan(decoded.indptr, decoded.items, self.n_items)
+        words = lengths[self._without_blank(decoded.symbols)]
+        return {"item set": int(sets.bits[0]), "symbols": int(words.sum())}
 
     def decode(self, reports: Sequence[bytes]) -> DecodedReports:
         """Decode and validate the reports of a partition; malformed ones are rejected without an exception.
 
-        A report is rejected if it is longer than any valid one, is cut short, contains an item outside
-        the catalogue, or does not end with its last symbol, apart from padding zeros.
+        A report is rejected if it is cut short, contains an item outside the catalogue, or does not end with
+        its last symbol, apart from padding zeros.
         """
-        sizes = sizes_of(reports)
-        parts = [self._decode_block(reports[users]) for users in blocks(sizes, _BYTES_AT_ONCE)]
-        cells = np.concatenate([np.diff(part.indptr) for part in parts])
-        return DecodedReports(
-            np.concatenate([part.valid for part in parts]),
-            offsets(cells),
-            np.concatenate([part.items for part in parts]),
-            np.concatenate([part.symbols for part in parts]),
-        )
-
-    def _decode_block(self, reports: Sequence[bytes]) -> DecodedReports:
-        lengths = sizes_of(reports)
-        sane = lengths <= self.longest_report
-        stream = BitStream([report if ok else b"" for report, ok in zip(reports, sane.tolist(), strict=True)])
-        filled = np.flatnonzero(sane & (lengths > 0))
+        rows = Pieces.of(reports)
         if self._whole_row:
-            return self._decode_rows(stream, sane, filled)
-        ok, counts, items, positions = read_item_sets(stream, filled, self.n_items)
-        # A set that claims more cells than the bits after it allow is cheap to send but costly to read.
-        ok[ok] = positions[ok] + counts[ok] * self._code.shortest <= stream.ends[filled[ok]]
-        items = items[np.repeat(ok, counts)]
-        readers = filled[ok]
-        symbols, ends = self._code.read(stream, positions[ok], counts[ok])
-        complete = _ends_cleanly(stream, readers, ends)
-        accepted = np.repeat(complete, counts[ok])
-        valid = sane & (lengths == 0)
-        valid[readers[complete]] = True
-        cells = np.zeros(lengths.size, dtype=np.int64)
-        cells[readers[complete]] = counts[ok][complete]
-        return DecodedReports(
-            valid,
-            offsets(cells),
-            items[accepted],
-            self._with_blank(symbols[accepted]),
-        )
+            return self._decode_rows(rows)
+        places, indptr, items = read_item_sets(rows, self.n_items, self._code.shortest)
+        symbols = self._code.read(rows, places, indptr)
+        valid, counts = places >= 0, np.diff(indptr)
+        if not valid.all():
+            kept = np.repeat(valid, counts)
+            counts, items, symbols = np.where(valid, counts, 0), items[kept], symbols[kept]
+        return DecodedReports(valid, offsets(counts), items, self._with_blank(symbols))
 
-    def _decode_rows(self, stream: BitStream, sane: Bools, filled: Ints) -> DecodedReports:
-        symbols, ends = self._code.read(stream, stream.starts[filled], np.full(filled.size, self.n_items))
-        complete = _ends_cleanly(stream, filled, ends)
-        rows = symbols.reshape(filled.size, self.n_items)[complete]
-        shown = rows != self._blank
-        valid = np.zeros(sane.size, dtype=np.bool_)
-        valid[filled[complete]] = True
-        cells = np.zeros(sane.size, dtype=np.int64)
-        cells[filled[complete]] = shown.sum(axis=1)
-        return DecodedReports(
-            valid,
-            offsets(cells),
-            np.nonzero(shown)[1].astype(np.int32),
-            rows[shown],
-        )
+    def _decode_rows(self, reports: Pieces) -> DecodedReports:
+        valid, counts = np.zeros(len(reports), dtype=np.bool_), np.zeros(len(reports), dtype=np.int64)
+        items, symbols = [], []
+        for users in blocks(np.full(len(reports), self.n_items), _CELLS_AT_ONCE):
+            own = reports[users]
+            places = 8 * own.bounds[:-1]
+            row = self._code.read(own, places, self.n_items * np.arange(places.size + 1))
+            rows, valid[users] = row.reshape(places.size, self.n_items), places >= 0
+            shown = (rows != self._blank) & valid[users, None]
+            counts[users] = shown.sum(axis=1)
+            items.append(np.nonzero(shown)[1].astype(np.int32))
+            symbols.append(rows[shown])
+        return DecodedReports(valid, offsets(counts), np.concatenate(items), np.concatenate(symbols))
 
     def _without_blank(self, symbols: AnyInts) -> AnyInts:
         """Close the gap that the symbol "not rated" leaves in the alphabet of shown cells."""
@@ -206,13 +142,6 @@ class ReportCodec:
         if self._blank is None:
             return symbols
         return symbols + (symbols >= self._blank).astype(np.uint16)
-
-
-def _ends_cleanly(stream: BitStream, users: Ints, ends: Ints) -> Bools:
-    padding = stream.ends[users] - ends
-    fits = (padding >= 0) & (padding < 8)
-    clean: Bools = fits & (stream.peek(ends, np.where(fits, padding, 0)) == 0)
-    return clean
 
 
 def _rice_bits_per_item(rate: float) -> float:

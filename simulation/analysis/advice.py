@@ -8,12 +8,18 @@ from typing import TypeVar
 
 from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit, Trust
 from dprec.errors import InputError
-from simulation.analysis.answer import SLACK, Candidate, candidates, kept_epsilon, preferred
-from simulation.analysis.comparison_files import read_comparison
+from simulation.analysis.answer import (
+    SLACK,
+    Candidate,
+    candidates,
+    guess_in_words,
+    kept_epsilon,
+    preferred,
+    price,
+)
 from simulation.analysis.gains import NOTHING_SENT, Gain, not_significant, nothing_sent
 from simulation.analysis.populations import courses, users_needed
-from simulation.analysis.protocol_results import ProtocolResult, metrics_of
-from simulation.analysis.sentences import guess_in_words, price
+from simulation.analysis.protocol_results import ProtocolResult, metrics_of, read_comparison
 from simulation.analysis.vocabulary import TRUST_IN_WORDS, Metric, listed, loss, number
 from simulation.storage.directories import TABLE
 

@@ -10,31 +10,28 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dprec.accounting import PrivacyAccountant
 from dprec.auditing import Sent, measured
 from dprec.components import sources_of
-from dprec.crossdomain import RecommendationOptions, ReplacementOptions, SimilarityKind
 from dprec.errors import InputError, within
-from dprec.exchange import XMapSetup
-from dprec.private_als import Aggregation, FactorizationOptions
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings, RatingScale
 from dprec.sent_symbols import SentSymbols
 from simulation.auditing import experiments, listening
 from simulation.auditing.experiments import SCHEMA, Audit, Experiment, Profile, Question
-from simulation.auditing.outputs import CrossDomainOutputs, output_findings, release_findings
-from simulation.auditing.sums import NoisySums, sum_findings
+from simulation.auditing.outputs import output_findings, release_findings
+from simulation.auditing.sums import sum_findings
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import parse_yaml, presets
 from simulation.execution import load_ratings
 from simulation.pages.audit_page import audit_page, presets_page
-from simulation.protocols.base import Complete, Finding, Promise, Protocol, Sample, declaring
+from simulation.protocols import base
+from simulation.protocols.base import CrossDomainOutputs, Finding, NoisySums, Promise, Protocol, declaring
 from simulation.storage.directories import AUDIT, CONFIG, REPORT, check_unused
 from simulation.storage.files import write_files
 
@@ -52,24 +49,7 @@ def audit(
     confidence: float = 0.99,
     progress: Progress = silent,
 ) -> Audit:
-    """Audit the promise of a configuration's protocol.
-
-    Parameters
-    ----------
-    output : str or Path, optional
-        Directory for config.yaml, audit.json and report.html.
-    trials : int
-        Number of people per profile, at least 100.
-    seed : int, optional
-        Seed of the audit's runs; by default, that of the configuration.
-    confidence : float
-        Probability with which all lower bounds hold together.
-
-    Raises
-    ------
-    InputError
-        When the protocol's devices promise nothing, or an argument is out of range.
-    """
+    """Audit the promise of a configuration's protocol; see `simulation.audit`."""
     check_options(trials, confidence)
     if seed is not None:
         config = config.model_copy(update={"seed": seed})
@@ -151,12 +131,12 @@ class _Tests:
     auditor: Auditor
     progress: Progress
 
-    def of_releases(self, complete: Complete) -> Iterator[Finding]:
+    def of_releases(self, complete: base.Complete) -> Iterator[Finding]:
         """Compare what a trusted server releases of two small data sets, many times."""
         own = self.auditor
         return release_findings(complete, own.promise, own.scale, own.trials, self._seed, self._failure)
 
-    def of_samples(self, test: str, sample: Sample) -> Iterator[Finding]:
+    def of_samples(self, test: str, sample: base.Sample) -> Iterator[Finding]:
         """Compare what is seen with a user and without."""
         promise, trials = self.auditor.promise, self.auditor.trials
         sides = [Sent.of_rounds([sample(present, trials, self._seed + present)]) for present in (True, False)]
@@ -164,28 +144,14 @@ class _Tests:
         power = result.power(promise.epsilon)
         yield Finding(test, "user", promise.epsilon, result.at_least, None, exact=False, power=power)
 
-    def of_sums(
-        self,
-        factorization: FactorizationOptions,
-        aggregation: Aggregation,
-        multipliers: tuple[float, ...],
-        sensitivity: float,
-        accountant: Callable[[float], PrivacyAccountant],
-    ) -> Iterator[Finding]:
+    def of_sums(self, released: NoisySums) -> Iterator[Finding]:
         """Compare sums of contributions with noise."""
         own = self.auditor
-        released = NoisySums(factorization, aggregation, multipliers, sensitivity, accountant)
         return sum_findings(released, own.promise, own.trials, self._seed, self._failure)
 
-    def of_outputs(
-        self,
-        setup: XMapSetup,
-        replacement: ReplacementOptions,
-        recommendation: RecommendationOptions,
-        similarity: SimilarityKind,
-    ) -> Iterator[Finding]:
+    def of_outputs(self, given: CrossDomainOutputs) -> Iterator[Finding]:
         """Compare replacements, and the neighbours and similarities of predictions."""
-        given, own = CrossDomainOutputs(setup, replacement, recommendation, similarity), self.auditor
+        own = self.auditor
         return output_findings(given, own.scale, own.trials, self._seed, self._failure)
 
     def of_devices(self) -> Iterator[Finding]:
@@ -337,7 +303,11 @@ def audit_presets(
 ) -> tuple[PresetAudit, ...]:
     """Audit every preset by name, or give the reason why it promises nothing; see `audit`."""
     check_options(trials, confidence)
-    names = _runs()
+    names = [
+        name
+        for name, path in presets().items()
+        if "protocol" in parse_yaml(path.read_text(encoding="utf-8"), str(path))
+    ]
     known: dict[str, PresetAudit] = {}
     results = []
     for done, name in enumerate(names):
@@ -347,28 +317,18 @@ def audit_presets(
     return tuple(results)
 
 
-def audit_all(
-    output: str | Path | None, *, trials: int, seed: int | None, confidence: float, progress: Progress
-) -> tuple[PresetAudit, ...]:
-    """Audit all presets and write audit.json and report.html; see `simulation.audit.audit_all`."""
-    folder = None if output is None else Path(output)
-    if folder is not None:
-        check_unused(folder)
-    results = audit_presets(trials=trials, seed=seed, confidence=confidence, progress=progress)
-    if folder is not None:
-        values = [each.values() for each in results]
-        record = json.dumps({"schema": SCHEMA, "presets": values}, indent=2) + "\n"
-        write_files(folder, {AUDIT: record, REPORT: presets_page(values)})
+def audit_all(folder: Path, *, trials: int | None = None, **options: Any) -> tuple[PresetAudit, ...]:
+    """Audit all presets, and write audit.json and report.html to a new or empty folder.
+
+    ``trials``: by default as many as all presets allow in a few minutes.
+    ``options``: as for `audit_presets`.
+    """
+    check_unused(folder)
+    results = audit_presets(trials=TRIALS if trials is None else trials, **options)
+    values = [each.values() for each in results]
+    record = json.dumps({"schema": SCHEMA, "presets": values}, indent=2) + "\n"
+    write_files(folder, {AUDIT: record, REPORT: presets_page(values)})
     return results
-
-
-def _runs() -> list[str]:
-    """Return the names of the presets of runs, which have a protocol; comparisons have several."""
-    return [
-        name
-        for name, path in presets().items()
-        if "protocol" in parse_yaml(path.read_text(encoding="utf-8"), str(path))
-    ]
 
 
 def _audited(

@@ -20,7 +20,7 @@ from clients.app import LOG
 from clients.device.ledger import PRICES
 from clients.population import Partition
 from dprec.accounting import COMPARABLE_UNITS, ComparableUnit
-from dprec.arrays import Floats, Ints, sizes_of
+from dprec.arrays import Floats, Ints, Pieces
 from dprec.auditing import Sent, class_edges, detection, learning, measured
 from dprec.datasets import Synthetic
 from dprec.exchange import REQUEST, Record
@@ -39,7 +39,7 @@ _MOST_FEATURES = 64
 class Overheard:
     """What the people of a population sent, and what they were charged."""
 
-    reports: list[list[bytes]]
+    reports: Sequence[Sequence[bytes]]
     """By round, then by person."""
     symbols: list[Ints]
     """The symbols in them, by round; empty if there are none; shape (people, items)."""
@@ -107,21 +107,21 @@ def _charged(record: RunRecord) -> dict[ComparableUnit, float]:
     return {unit: float(np.nanmax(record.traffic[f"epsilon_per_{unit}"])) for unit in COMPARABLE_UNITS}
 
 
-def _decoded(rounds: list[list[bytes]], protocol: Protocol, people: Ratings) -> list[Ints]:
+def _decoded(rounds: Sequence[Sequence[bytes]], protocol: Protocol, people: Ratings) -> list[Ints]:
     symbols = protocol.setup().sent_symbols(people)
     return (
         [] if symbols is None else [symbols.decode(number, reports) for number, reports in enumerate(rounds)]
     )
 
 
-def numbered(reports: list[bytes], numbers: dict[bytes, int]) -> Ints:
+def numbered(reports: Sequence[bytes], numbers: dict[bytes, int]) -> Ints:
     """Return one number per report, equal for equal bytes; new numbers are added to the given ones."""
     return np.array([numbers.setdefault(report, len(numbers)) for report in reports], dtype=np.int64)
 
 
-def _byte_features(reports: list[bytes], most: int) -> NDArray[np.float32]:
+def _byte_features(reports: Sequence[bytes], most: int) -> NDArray[np.float32]:
     """Return features of reports as they are sent."""
-    lengths = sizes_of(reports)
+    lengths = Pieces.of(reports).sizes
     width = max(1, min(int(lengths.max()), (most - 2) // 8))
     padded = b"".join([report[:width].ljust(width, b"\0") for report in reports])
     first = np.frombuffer(padded, dtype=np.uint8).reshape(-1, width)

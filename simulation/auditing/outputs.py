@@ -13,13 +13,13 @@ from dprec import crossdomain
 from dprec.arrays import Floats
 from dprec.auditing import Sent, class_edges, learning, measured
 from dprec.completion import Observations
-from dprec.exchange import REPLACE, REPLACEMENT_ROUND, ReplacementRequest, XMapSetup
+from dprec.exchange import REPLACE, REPLACEMENT_ROUND, ReplacementRequest
 from dprec.randomness import RunKeys
 from dprec.ratings import RatingScale
 from simulation.auditing.experiments import Experiment, Profile
 from simulation.auditing.listening import Column, Suspicion, numbered, of_neighbors, of_one_origin
 from simulation.engine.session import open_overheard_session
-from simulation.protocols.base import Complete, Finding, Promise
+from simulation.protocols.base import Complete, CrossDomainOutputs, Finding, Promise
 from strategies.roster import arrivals_of
 from strategies.rounds import request_content
 
@@ -33,16 +33,6 @@ _SENSITIVITY, _MIDDLE = 0.1, 0.4
 """How far a user moves a similarity, and what it is without that user."""
 
 _BEFORE, _AFTER, _OTHER_RUN = range(3)
-
-
-@dataclass(frozen=True, eq=False)
-class CrossDomainOutputs:
-    """What is let out; see `simulation.protocols.x_map.XMapProtocol` for the fields."""
-
-    setup: XMapSetup
-    replacement: crossdomain.ReplacementOptions
-    recommendation: crossdomain.RecommendationOptions
-    similarity: crossdomain.SimilarityKind
 
 
 def output_findings(
@@ -128,7 +118,7 @@ def _replaced(
             reply = heard.ask(Message(request_content(request), node, REPLACE, group_id=group))
             arrived = arrivals_of(reply, 0, np.arange(people))
             assert arrived is not None, "devices that do not replace items"
-            columns.append(numbered(list(arrived.reports), numbers))
+            columns.append(numbered(arrived.reports, numbers))
     return columns
 
 

@@ -1,7 +1,7 @@
 """Audits sums with noise: what a server that colludes with some devices reads, or a trusted one releases."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,7 +11,6 @@ from typing import cast
 import numpy as np
 
 from dprec import private_als
-from dprec.accounting import PrivacyAccountant
 from dprec.arrays import Floats, Uint64s, offsets
 from dprec.auditing import Sent, measured
 from dprec.errors import SettingError
@@ -19,7 +18,7 @@ from dprec.gradients import Aggregate, RoundDraws
 from dprec.randomness import DeviceDraws, ReleaseDraws, uniform_below, uniforms, words
 from dprec.secure_aggregation import honest_shares
 from simulation.auditing.listening import Column, Suspicion, of_neighbors, of_one_origin
-from simulation.protocols.base import Finding, Promise
+from simulation.protocols.base import Finding, NoisySums, Promise
 
 _BINS = 40
 _LARGER_DELTA = 0.01
@@ -29,21 +28,6 @@ _FROM_HERE_A_TAIL, _TO_HERE = 2.5, 6.0
 """Deviations of the noise between which its tails are looked at closely."""
 
 Numbers = Floats
-
-
-@dataclass(frozen=True, eq=False)
-class NoisySums:
-    """What is released; see `simulation.protocols.private_als.PrivateAlsProtocol` for the fields."""
-
-    factorization: private_als.FactorizationOptions
-    aggregation: private_als.Aggregation
-    multipliers: tuple[float, ...]
-    sensitivity: float
-    accountant: Callable[[float], PrivacyAccountant]
-
-    def epsilon(self, delta: float, longest: float = 1.0) -> float:
-        """Return what all releases cost a user whose contributions are so long."""
-        return float(self.accountant(longest).get_epsilon(delta)[0])
 
 
 def sum_findings(

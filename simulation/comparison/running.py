@@ -302,7 +302,13 @@ def run_comparison(
 def _claimed(
     comparison: Comparison, output: str | Path, resume: bool, progress: Progress
 ) -> tuple[Comparison, ComparisonDirectory, dict[cell_runs.Contender, cell_runs.Sample]]:
-    """Return what of a comparison suits the ratings, its directory, and samples of the ratings."""
+    """Return what of a comparison suits the ratings, its directory, and samples of the ratings.
+
+    All kernels are compiled, so that the workers find them on disk.
+    """
+    from dprec.kernels.compilation import prepare
+
+    prepare(progress)
     comparison, fingerprints, samples = _checked(comparison, progress)
     noise = sampled_noise(comparison)
     directory = ComparisonDirectory.claim_for(output, comparison.to_yaml(fingerprints), resume=resume)

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from dprec.errors import InputError
 from dprec.metrics import interval, resampled_sums
-from simulation.analysis.comparison_files import read_comparison
 from simulation.analysis.gains import (
     AGAINST,
     BEHIND,
@@ -27,7 +26,7 @@ from simulation.analysis.gains import (
     paired_rows,
     rivals,
 )
-from simulation.analysis.protocol_results import ProtocolResult, by_evaluation, results_of
+from simulation.analysis.protocol_results import ProtocolResult, by_evaluation, read_comparison, results_of
 from simulation.analysis.vocabulary import METRICS, Metric
 from simulation.comparison.templates import Cell
 from simulation.configuration.strict_yaml import flatten, read_yaml

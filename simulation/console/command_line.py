@@ -181,7 +181,7 @@ def audit(
         found = f"--all with {others}" if every else "neither CONFIG nor --all"
         raise InputError("audit", found, "CONFIG, or --all alone")
     with progress_bar(quiet or json_) as progress:
-        from simulation.audit import audit_all
+        from simulation.auditing.auditing import audit_all
         from simulation.console.results import conclude, conclude_presets
 
         if config is None:
@@ -275,7 +275,7 @@ def advise(
     from dprec.accounting import COMPARABLE_UNITS, LEAST_TRUST_FIRST
     from simulation.analysis.advice import AdviceLimits, advice_lines, one_of
     from simulation.analysis.advice import advise as advice
-    from simulation.analysis.comparison_files import declared_lines
+    from simulation.analysis.protocol_results import declared_lines
     from simulation.console.terminal import print_lines
 
     most = "secure-aggregation" if untrusted and trust == "central" else trust

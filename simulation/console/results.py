@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dprec.errors import RunError
-from simulation.analysis.answer import answer_to
+from simulation.analysis.answer import answer_sentences, answer_to
 from simulation.analysis.columns import (
     GAIN_IN_BRIEF,
     ResultColumn,
@@ -20,16 +20,16 @@ from simulation.analysis.columns import (
     run_table,
     tables_of_comparison,
 )
-from simulation.analysis.comparison_files import no_answer_yet, notes_on_delta
 from simulation.analysis.gains import same_figures, worse_than_nothing
 from simulation.analysis.populations import METHOD, Projection
 from simulation.analysis.protocol_results import (
     ProtocolResult,
     by_evaluation,
     distinguishing_words,
+    no_answer_yet,
+    notes_on_delta,
     results_of,
 )
-from simulation.analysis.sentences import answer_sentences
 from simulation.analysis.vocabulary import QUICK_IN_WORDS, main_metric, number
 from simulation.console.terminal import Column, Fitted, console, fitted, print_lines, table_console, width_of
 from simulation.storage.directories import AUDIT, REPORT, SUMMARY, TABLE

@@ -8,9 +8,10 @@ worker, and ends the run rather than that it goes on without its users.
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from uuid import uuid4
 
-from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
+from flwr.app import Context, Error, Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.common.constant import SUPERLINK_NODE_ID, ErrorCode
 from flwr.serverapp import Grid
@@ -18,7 +19,7 @@ from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 
 from dprec.errors import RunError
-from dprec.exchange import RefusalCode
+from dprec.exchange import RefusalCode, Reports
 from strategies.roster import reply_record
 
 
@@ -295,8 +296,9 @@ def _living(message: Message, seconds: float) -> Message:
 def marked_late(reply: Message) -> list[Message]:
     """Return a reply whose reports are all marked as late; nothing if it has none to mark."""
     record = reply_record(reply)
-    reports = None if record is None else record.get("reports")
-    if not isinstance(record, ConfigRecord) or not isinstance(reports, list):
+    if record is None or "reports" not in record:
         return [reply] if reply.has_error() else []
-    record["late"] = list(range(len(reports)))
+    # What is malformed is refused wherever it is read.
+    with suppress(ValueError):
+        record["late"] = list(range(len(Reports.of(record).reports)))
     return [reply]

@@ -34,6 +34,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from threadpoolctl import threadpool_info
+
 import dprec
 from clients.places import place_of
 from dprec.errors import InputError, RunError, one_line
@@ -54,13 +57,28 @@ _LIBRARIES = {"NumPy": "numpy", "SciPy": "scipy", "Flower": "flwr"}
 
 
 def installation() -> dict[str, str]:
-    """Return what this process computes with: names and versions, and a digest of the packages' sources."""
+    """Return what this process computes with.
+
+    Names and versions, a digest of the packages' sources, and what rounding depends on: the code that the
+    linear algebra and NumPy choose for the processor.
+    """
+    libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    chosen = {library.get("architecture", library["version"]) for library in libraries}
     return {
         "dprec": dprec.__version__,
         "Python": ".".join(platform.python_version_tuple()[:2]),
         **{name: version(distribution) for name, distribution in _LIBRARIES.items()},
         "sources": _sources(Path(dprec.__file__).parents[1]),
+        "linear algebra for": " and ".join(sorted(map(str, chosen))),
+        "vector instructions": _vector_instructions(),
     }
+
+
+def _vector_instructions() -> str:
+    """Return the widest set of instructions that NumPy uses here, of those that it has code for."""
+    settings = np.show_config(mode="dicts") or {}
+    found = settings.get("SIMD Extensions", {})
+    return str([*found.get("baseline", []), *found.get("found", [])][-1])
 
 
 def check_nodes(folder: Path | None, accepted: str) -> None:

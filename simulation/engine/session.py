@@ -9,10 +9,6 @@ Folders that last as long as the process that made them; those of a killed proce
 Each folder holds a mark, a file that its owner keeps locked. The system releases the lock when the process
 ends, however it ends, so a folder whose mark can be locked has no owner left. Unlike a process id, a lock
 cannot be reused or come from another container.
-
-Everything that depends on how Flower runs a simulation is here. The simulation runtime runs in its own
-thread, with a ServerApp that only lends its grid. The caller's thread talks to the nodes, so that one
-start of Ray can serve many runs and an exception stays in the run that caused it.
 """
 
 import fcntl

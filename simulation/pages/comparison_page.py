@@ -5,14 +5,23 @@ from dataclasses import replace
 
 from markupsafe import Markup
 
-from simulation.analysis.comparison_files import ComparisonFiles, declared_in_comparison, notes_on_delta
+from simulation.analysis.answer import answer_sentences
 from simulation.analysis.gains import same_figures
-from simulation.analysis.sentences import answer_sentences
+from simulation.analysis.protocol_results import ComparisonFiles, declared_in_comparison, notes_on_delta
 from simulation.analysis.vocabulary import QUICK_IN_WORDS, listed, plural
-from simulation.pages.comparison_decision import decision, grids
-from simulation.pages.comparison_plots import evaluation_plots
-from simulation.pages.comparison_sections import noise_section, population_section, user_section
-from simulation.pages.comparison_tables import headline_table, published_section, results_table
+from simulation.pages.comparison_plots import (
+    evaluation_plots,
+    noise_section,
+    population_section,
+    user_section,
+)
+from simulation.pages.comparison_tables import (
+    decision,
+    grids,
+    headline_table,
+    published_section,
+    results_table,
+)
 from simulation.pages.deployment import (
     HOW_TO_PROJECT,
     comparison_projections,
@@ -20,7 +29,7 @@ from simulation.pages.deployment import (
     reference_traffic,
 )
 from simulation.pages.evaluation_parts import EvaluationPart, evaluation_parts
-from simulation.pages.figures.looks import looks_of
+from simulation.pages.figures.panels import looks_of
 from simulation.pages.figures.rendering import Draw
 from simulation.pages.page import Section, figures, page, paragraph, render_template
 from simulation.pages.words import comparison_in_words, data_in_words, merged_notes

@@ -5,9 +5,13 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from simulation.analysis.columns import TableColumn, figure_column, text_column, written_column
-from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.populations import METHOD, Projection, project
-from simulation.analysis.protocol_results import ProtocolResult, at_reference, reference_budget
+from simulation.analysis.protocol_results import (
+    ComparisonFiles,
+    ProtocolResult,
+    at_reference,
+    reference_budget,
+)
 from simulation.analysis.vocabulary import size
 from simulation.pages.page import Section, paragraph, table
 from simulation.pages.words import label_of

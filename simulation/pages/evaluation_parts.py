@@ -10,9 +10,9 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from simulation.analysis.answer import Answer, answer_to, by_trust
-from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.populations import Course, courses
 from simulation.analysis.protocol_results import (
+    ComparisonFiles,
     Evaluation,
     ProtocolResult,
     at_reference,
@@ -20,7 +20,7 @@ from simulation.analysis.protocol_results import (
     distinguishing_words,
 )
 from simulation.analysis.vocabulary import Metric
-from simulation.pages.figures.looks import Looks
+from simulation.pages.figures.panels import Looks
 from simulation.storage.directories import REPORT
 
 Key = tuple[str, float | None]

@@ -8,8 +8,7 @@ from dprec.accounting import UNITS_IN_WORDS
 from dprec.completion import COMPLETIONS
 from dprec.components import Registry, summary_of
 from dprec.mechanisms import MECHANISMS
-from simulation.analysis.comparison_files import ComparisonFiles
-from simulation.analysis.protocol_results import ProtocolResult, by_evaluation
+from simulation.analysis.protocol_results import ComparisonFiles, ProtocolResult, by_evaluation
 from simulation.analysis.vocabulary import listed, plural
 from simulation.configuration.strict_yaml import at
 from simulation.protocols import PROTOCOLS

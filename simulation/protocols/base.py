@@ -114,6 +114,31 @@ class Finding:
         return f"{leak} would be seen with probability {self.power:.2f} or more"
 
 
+@dataclass(frozen=True, eq=False)
+class NoisySums:
+    """The sums that a protocol releases; see `simulation.protocols.private_als.PrivateAlsProtocol`."""
+
+    factorization: FactorizationOptions
+    aggregation: Aggregation
+    multipliers: tuple[float, ...]
+    sensitivity: float
+    accountant: Callable[[float], PrivacyAccountant]
+
+    def epsilon(self, delta: float, longest: float = 1.0) -> float:
+        """Return what all releases cost a user whose contributions are so long."""
+        return float(self.accountant(longest).get_epsilon(delta)[0])
+
+
+@dataclass(frozen=True, eq=False)
+class CrossDomainOutputs:
+    """What a protocol across domains lets out; see `simulation.protocols.x_map.XMapProtocol`."""
+
+    setup: XMapSetup
+    replacement: ReplacementOptions
+    recommendation: RecommendationOptions
+    similarity: SimilarityKind
+
+
 class Auditor(typing.Protocol):
     """What performs an audit: a protocol says which of its tests there are to do."""
 
@@ -126,24 +151,11 @@ class Auditor(typing.Protocol):
     def of_samples(self, test: str, sample: Sample) -> Iterator[Finding]:
         """Compare what is seen with a user and without, where a protocol knows the worst of users itself."""
 
-    def of_sums(
-        self,
-        factorization: FactorizationOptions,
-        aggregation: Aggregation,
-        multipliers: tuple[float, ...],
-        sensitivity: float,
-        accountant: Callable[[float], PrivacyAccountant],
-    ) -> Iterator[Finding]:
-        """Compare sums of contributions with noise; see `PrivateAlsProtocol` for the parameters."""
+    def of_sums(self, released: NoisySums) -> Iterator[Finding]:
+        """Compare sums of contributions with noise."""
 
-    def of_outputs(
-        self,
-        setup: XMapSetup,
-        replacement: ReplacementOptions,
-        recommendation: RecommendationOptions,
-        similarity: SimilarityKind,
-    ) -> Iterator[Finding]:
-        """Compare replacements, and the neighbours and similarities of predictions; see `XMapProtocol`."""
+    def of_outputs(self, given: CrossDomainOutputs) -> Iterator[Finding]:
+        """Compare replacements, and the neighbours and similarities of predictions."""
 
 
 @dataclass(frozen=True)
@@ -225,19 +237,19 @@ class Protocol(Options):
     privacy: PrivacyBudget | None = option("What is promised; left out if nothing is.", None)
 
     @property
-    @abstractmethod
     def private(self) -> bool:
-        """Whether the protocol takes a privacy budget."""
+        """Whether the protocol takes a privacy budget: by default, where it has one."""
+        return self.privacy is not None
 
     @property
-    @abstractmethod
     def mechanism_name(self) -> str:
-        """Name of what protects the users, for the summary."""
+        """Name of what protects the users, for the summary: by default the kind of its mechanism."""
+        return str(getattr(self, "mechanism", self).kind)
 
     @property
-    @abstractmethod
     def completion_name(self) -> str:
-        """Name of what completes the matrix, for the summary."""
+        """Name of what completes the matrix, for the summary: by default the kind of its completion."""
+        return str(getattr(self.picked, "completion", self).kind)
 
     @abstractmethod
     def check(self, train: Any) -> None:
@@ -388,11 +400,7 @@ def with_declared_losses(outcome: OutcomeT, protocol: Protocol) -> OutcomeT:
     guarantee = _as_declared(outcome.guarantee, own)
     if guarantee.status != "declared":
         return outcome
-    return replace(
-        outcome,
-        guarantee=guarantee,
-        accountant=outcome.accountant.declared(),
-    )
+    return replace(outcome, guarantee=guarantee, accountant=outcome.accountant.declared())
 
 
 def _as_declared(guarantee: Guarantee, own: tuple[type[Options], ...]) -> Guarantee:

@@ -52,11 +52,6 @@ class NothingSentProtocol(Protocol):
         return self
 
     @property
-    def mechanism_name(self) -> str:
-        """Name of the protocol, as nothing is sent."""
-        return self.kind
-
-    @property
     def baseline(self) -> str:
         """Devices that predict alone."""
         return "nothing-sent"
@@ -105,7 +100,8 @@ class NothingSentProtocol(Protocol):
         )
 
 
-_NO_MECHANISM = Raw()
+_MECHANISM = Raw()
+"""Of devices that send what they hold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +113,7 @@ class GlobalMeanProtocol(Protocol):
     """
 
     kind: Literal["global-mean"] = "global-mean"
-    mechanism: AnyMechanism = option("What the device applies to its mean.", _NO_MECHANISM)
+    mechanism: AnyMechanism = option("What the device applies to its mean.", _MECHANISM)
 
     @property
     def private(self) -> bool:
@@ -127,16 +123,6 @@ class GlobalMeanProtocol(Protocol):
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget: a mean stands for the whole profile, so both units are one."""
         return replace(self, privacy=sharing.budget_at(self.privacy, budget, "user"))
-
-    @property
-    def mechanism_name(self) -> str:
-        """Kind of the mechanism."""
-        return self.mechanism.kind
-
-    @property
-    def completion_name(self) -> str:
-        """What predicts: one number for everybody."""
-        return self.kind
 
     @property
     def baseline(self) -> str | None:
@@ -218,9 +204,6 @@ def _without_bias(received: float, channel: DeviceChannel) -> float:
     return float(np.clip((received - start) / slope, low, high))
 
 
-_MECHANISM = Raw()
-
-
 @dataclass(frozen=True, kw_only=True)
 class TrustedServerProtocol(Protocol):
     """Devices send true signs; a trusted server adds noise while or after it completes the matrix."""
@@ -241,11 +224,6 @@ class TrustedServerProtocol(Protocol):
     def mechanism_name(self) -> str:
         """Where the noise is added."""
         return f"{self.perturbation.kind}-perturbation"
-
-    @property
-    def completion_name(self) -> str:
-        """Kind of the completion."""
-        return self.completion.kind
 
     @property
     def shared_fit(self) -> OneBit | None:

@@ -218,16 +218,6 @@ class BestProtocol(Protocol):
         hidden = self.item_set == "hidden" and budget.unit == "rating"
         return replace(self, privacy=budget_at(self.privacy, budget, "cell" if hidden else budget.unit))
 
-    @property
-    def mechanism_name(self) -> str:
-        """Kind of the mechanism that is picked."""
-        return self.picked.mechanism_name
-
-    @property
-    def completion_name(self) -> str:
-        """Kind of the completion."""
-        return self.picked.completion_name
-
     def check(self, train: Ratings) -> None:
         """Refuse a budget that no candidate can hold, and what the picked protocol refuses."""
         self._check_choices()

@@ -68,11 +68,6 @@ class FederatedProtocol(Protocol):
     )
 
     @property
-    def private(self) -> bool:
-        """Whether noise is added."""
-        return self.privacy is not None
-
-    @property
     def sensitivity(self) -> float:
         """Largest change of a sum that a user can cause, in clips."""
         return 2.0 if self._compares == "replace-one" else 1.0
@@ -161,7 +156,7 @@ class FederatedProtocol(Protocol):
             model=self.model,
             code=self._code(task.n_items, task.scale),
             deviation=self.deviation if self.trust == "central" else 0.0,
-            noisy_sum=self._noisy_sum,
+            noisy_sum=accounting.NoisySum(_MARGIN / self.deviation) if self.private else None,
             parameters=self._start(task.n_items, task.scale, task.server_seed),
             seed=task.server_seed,
             group=task.group,
@@ -207,11 +202,6 @@ class FederatedProtocol(Protocol):
             "notes": notes_on_failures(held.records),
             "diagnostics": {"numbers": held.code.size, "noise": self.deviation},
         }
-
-    @property
-    def _noisy_sum(self) -> accounting.NoisySum | None:
-        """What a round costs; None without noise."""
-        return accounting.NoisySum(_MARGIN / self.deviation) if self.private else None
 
     def sent(self, example: Example) -> Sent:
         """Return the updates, one in each round, all of one size."""

@@ -24,7 +24,6 @@ class GradientPerturbationProtocol(Protocol):
     kind: Literal["gradient-perturbation"] = "gradient-perturbation"
     papers: ClassVar[tuple[str, ...]] = ("li2021",)
     private: ClassVar[bool] = True
-    mechanism_name: ClassVar[str] = "gradient-perturbation"
     privacy: accounting.PrivacyBudget = option("What is promised for all rounds together, per rating.")
     completion: OneBit = option("The model; the rounds do not use the settings of its solver.", OneBit())
     rounds: int = option(
@@ -56,11 +55,6 @@ class GradientPerturbationProtocol(Protocol):
     def at_budget(self, budget: accounting.MatchedBudget) -> Self:
         """Return the protocol at a budget; `check` refuses a budget per user."""
         return replace(self, privacy=sharing.budget_at(self.privacy, budget, budget.unit))
-
-    @property
-    def completion_name(self) -> str:
-        """Kind of the completion."""
-        return self.completion.kind
 
     @property
     def epsilon_per_round(self) -> float:
@@ -107,7 +101,7 @@ class GradientPerturbationProtocol(Protocol):
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Run the rounds."""
-        from strategies.gradient_perturbation import GradientPerturbation
+        from strategies.iterative import GradientPerturbation
 
         strategy = GradientPerturbation(
             completion=self.completion,

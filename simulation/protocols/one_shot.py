@@ -205,16 +205,6 @@ class OneShotProtocol(Protocol):
         return replace(self, privacy=sharing.mechanism_budget(self.mechanism, self.privacy, budget))
 
     @property
-    def mechanism_name(self) -> str:
-        """Kind of the mechanism."""
-        return self.mechanism.kind
-
-    @property
-    def completion_name(self) -> str:
-        """Kind of the completion."""
-        return self.completion.kind
-
-    @property
     def shared_fit(self) -> Completion | None:
         """The completion of true ratings, if it draws nothing."""
         return None if self.private else self.completion.shared_fit

@@ -15,7 +15,7 @@ from dprec.errors import RunError, SettingError, within
 from dprec.exchange import PrivateAlsSetup
 from dprec.private_als import FactorizationOptions, ItemModel, TrustedAggregation, with_level
 from dprec.ratings import Ratings
-from simulation.protocols.base import Auditor, Example, Finding, Protocol, Sent
+from simulation.protocols.base import Auditor, Example, Finding, NoisySums, Protocol, Sent
 from simulation.protocols.components import AnyAggregation
 from simulation.protocols.iterative import OwnFactors
 from simulation.protocols.sharing import budget_at, check_unit, notes_on_failures
@@ -48,11 +48,6 @@ class PrivateAlsProtocol(Protocol):
     )
     factorization: FactorizationOptions = option("What is learned, and from what.", FactorizationOptions())
     aggregation: AnyAggregation = option("Who adds up and adds the noise.", TrustedAggregation())
-
-    @property
-    def private(self) -> bool:
-        """Whether noise is added."""
-        return self.privacy is not None
 
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; a promise per user holds per rating as well."""
@@ -119,7 +114,7 @@ class PrivateAlsProtocol(Protocol):
     def audit(self, auditor: Auditor) -> Iterator[Finding]:
         """Compare sums with noise: devices protect nothing by themselves."""
         sums = self.factorization, self.aggregation, self.multipliers, self.sensitivity
-        return auditor.of_sums(*sums, self.accountant)
+        return auditor.of_sums(NoisySums(*sums, self.accountant))
 
     def check_deployed(self) -> None:
         """Refuse an aggregation for which devices would have to exchange keys."""

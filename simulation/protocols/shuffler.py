@@ -175,9 +175,8 @@ class Shuffler(Options):
         sizes = report_sizes(REPORT, group, users, np.full_like(users, size))
         traffic.recharge_uplink(users, REPORT, times, payloads, times * sizes)
         if self.says_sets:
-            shown = observed.counts
-            plan = ItemSets.plan(offsets(shown[users]), observed.items, observed.shape[1])
-            payloads = -(-plan.lengths // 8)
+            sets = ItemSets.plan(offsets(observed.counts[users]), observed.items, observed.shape[1])
+            payloads = -(-sets.bits // 8)
             sizes = report_sizes(REPORT, group, users, payloads)
             traffic.charge_uplink(users, payloads, sizes, kind="item set")
         after = traffic_totals(traffic)

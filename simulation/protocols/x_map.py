@@ -39,8 +39,8 @@ from dprec.progress import Progress
 from dprec.randomness import seed_for, words
 from dprec.ratings import Ratings
 from dprec.reports import ReportFamily
-from simulation.protocols import sharing
-from simulation.protocols.base import Auditor, Example, Finding, Promise, Protocol, Sent, sent_ratings
+from simulation.protocols import base, sharing
+from simulation.protocols.base import Auditor, CrossDomainOutputs, Example, Finding, Promise, Sent
 from simulation.protocols.components import AnyMechanism
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.task import Grid, Outcome, Task
@@ -63,7 +63,7 @@ class GraphOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class XMapProtocol(Protocol):
+class XMapProtocol(base.Protocol):
     """Devices replace what they rated in one domain with items of another; the server recommends there."""
 
     kind: Literal["x-map"] = "x-map"
@@ -137,7 +137,7 @@ class XMapProtocol(Protocol):
                 "no budget: what follows a private upload costs no more privacy",
             )
 
-    def audited(self) -> Protocol:
+    def audited(self) -> base.Protocol:
         """Return the protocol if it draws what it lets out, else the uploads; see `Protocol.audited`."""
         if self.replacement.private or self.recommendation.epsilon is not None:
             return self
@@ -146,8 +146,8 @@ class XMapProtocol(Protocol):
 
     def audit(self, auditor: Auditor) -> Iterator[Finding]:
         """Compare replacements and predictions, each with its own budget."""
-        similarity = self.graph.similarity
-        return auditor.of_outputs(self.setup(), self.replacement, self.recommendation, similarity)
+        options = self.replacement, self.recommendation, self.graph.similarity
+        return auditor.of_outputs(CrossDomainOutputs(self.setup(), *options))
 
     def promise(self) -> Promise:
         """Return the promise of the uploads, or the larger one of a replacement and a prediction."""
@@ -240,7 +240,7 @@ class XMapProtocol(Protocol):
     def sent(self, example: Example) -> Sent:
         """Return the report of the ratings; AlterEgos follow it in a second round."""
         family = sharing.cell_reports(self.mechanism, self.privacy, example.scale, example.items)
-        return sent_ratings(family, example)
+        return base.sent_ratings(family, example)
 
     def _family(self, train: Ratings) -> ReportFamily:
         return sharing.cell_reports(self.mechanism, self.privacy, train.scale, train.n_items)

@@ -56,7 +56,14 @@ def summarise(
         Accuracy.model_validate(accuracy),
         outcome,
         composed,
-        _notes(config, train, test),
+        (
+            *_notes_on_own_ratings(config, train, test),
+            *_notes_on_composition(config, train.n_users),
+            *_note_on_signs(config, train),
+            *_note_on_test_lists(config, train),
+            *_note_on_ranking(config, train),
+            *_note_on_randomness(config),
+        ),
         startup_seconds=startup_seconds,
         total_seconds=total_seconds,
     )
@@ -164,18 +171,6 @@ def _privacy(
 def _declared_by(config: RunConfig) -> tuple[OwnCode, ...]:
     sources = sources_of(declaring(config.protocol))
     return tuple(OwnCode(component=name, source=source) for name, source in sources.items())
-
-
-def _notes(config: RunConfig, train: Ratings, test: Ratings) -> tuple[str, ...]:
-    """Note what a reader must know of the ratings, the evaluation and the randomness of a simulation."""
-    return (
-        *_notes_on_own_ratings(config, train, test),
-        *_notes_on_composition(config, train.n_users),
-        *_note_on_signs(config, train),
-        *_note_on_test_lists(config, train),
-        *_note_on_ranking(config, train),
-        *_note_on_randomness(config),
-    )
 
 
 def _spread(losses: NDArray[np.float64]) -> LossSpread:

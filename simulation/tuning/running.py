@@ -1,7 +1,5 @@
 """Tunes configurations: which settings trials may choose, what is tried next, and what each has shown.
 
-Trials of one configuration: what is tried next, what each has shown, and the directory that keeps them.
-
 Optuna chooses (Akiba et al. [akiba2019]): the first trial has the configured settings, nine follow at random,
 and a tree-structured Parzen estimator chooses the others. The same seed and figures give the same trials, so
 that an interrupted study is continued by telling a new one what the old one has seen.
@@ -37,10 +35,6 @@ from simulation.storage.files import Document, csv_of_rows, parse_document, read
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
-
-if TYPE_CHECKING:
-    pass
-
 
 _Judge = Callable[[dict[str, "Scalar"]], "Judgement"]
 """Runs a configuration with some settings."""

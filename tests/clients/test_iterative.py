@@ -16,7 +16,7 @@ from clients.iterative import gradient_reports
 from clients.population import HeldFactors, Partition, open_population, write_held_factors
 from clients.shards import ShardedRatings, write_shards
 from dprec.datasets import Synthetic
-from dprec.exchange import GradientRequest, IterativeSetup
+from dprec.exchange import GradientRequest, IterativeSetup, Reports
 from dprec.gradients import OneBitGradient
 from dprec.gradients.one_bit import unpack_answers
 from dprec.ratings import Ratings
@@ -60,7 +60,7 @@ class Server:
             return None
         answered = reply.content.get("reply")
         assert isinstance(answered, ConfigRecord) or kind != "train"
-        return list(answered["reports"]) if isinstance(answered, ConfigRecord) else []  # type: ignore[arg-type]
+        return list(Reports.of(answered).reports) if isinstance(answered, ConfigRecord) else []
 
 
 def factors(seed: int) -> NDArray[Any]:

@@ -10,7 +10,7 @@ from flwr.app import ConfigRecord, Message, RecordDict
 
 from clients.app import client_app
 from dprec.datasets import Synthetic
-from dprec.exchange import DELIVER, STATISTICS, PrivateAlsSetup, RefusalCode, SilentSetup
+from dprec.exchange import DELIVER, STATISTICS, PrivateAlsSetup, RefusalCode, Reports, SilentSetup
 from dprec.private_als import FactorizationOptions, ItemModel, SecureAggregation, TrustedAggregation
 from simulation.engine.grids import LocalGrid
 from tests.builders import populated
@@ -55,7 +55,7 @@ class Server:
             return reply.error.code
         answered = reply.content["reply"]
         assert isinstance(answered, ConfigRecord)
-        return list(answered["reports"])  # type: ignore[arg-type]
+        return list(Reports.of(answered).reports)
 
 
 def test_a_device_alone_sends_nothing_for_a_sum_with_others(tmp_path: Path) -> None:

@@ -18,8 +18,7 @@ from docs.tables.leaderboard import accuracies
 from docs.tables.results import RESULTS, Committed, Provenance, papers, summary, systems
 from dprec.accounting import ComparableUnit
 from dprec.accounting.events import gaussian_epsilon, largest_mu
-from simulation.analysis.comparison_files import read_comparison
-from simulation.analysis.protocol_results import ProtocolResult
+from simulation.analysis.protocol_results import ProtocolResult, read_comparison
 from simulation.analysis.vocabulary import METRICS
 from simulation.configuration.strict_yaml import presets
 from simulation.storage.directories import COMPARISON, TABLE

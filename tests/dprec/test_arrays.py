@@ -12,8 +12,8 @@ from scipy import integrate, stats
 
 from dprec.arrays import (
     GrowingArray,
+    Pieces,
     blocks,
-    cut,
     find,
     offsets,
     places_of,
@@ -21,7 +21,6 @@ from dprec.arrays import (
     row_sums,
     rows_of,
     segments,
-    sizes_of,
 )
 from dprec.completion import COMPLETIONS, ItemAverage, MatrixFactorization
 from dprec.datasets import Synthetic
@@ -85,10 +84,28 @@ def test_a_row_of_negative_numbers_has_a_negative_maximum() -> None:
     assert row_maxima(np.array([-3, -1, -2]), np.array([0, 2, 2, 3])).tolist() == [-1, 0, -2]
 
 
-@given(st.lists(st.binary(max_size=6), max_size=12), st.binary(max_size=3))
-def test_pieces_are_cut_where_they_were_joined(pieces: list[bytes], rest: bytes) -> None:
-    assert sizes_of(pieces).tolist() == [len(piece) for piece in pieces]
-    assert cut(b"".join(pieces) + rest, sizes_of(pieces)) == pieces
+@given(st.lists(st.binary(max_size=6), min_size=1, max_size=12), st.data())
+def test_pieces_are_a_sequence_of_bytes(each: list[bytes], data: st.DataObject) -> None:
+    pieces = Pieces.of(each)
+    assert Pieces.of(pieces) is pieces
+    assert (pieces.data, bytes(pieces.buffer)) == (b"".join(each), b"".join(each))
+    assert pieces.sizes.tolist() == [len(piece) for piece in each]
+    assert pieces == each
+    assert each == pieces
+    assert pieces != [*each, b""]
+    places = data.draw(st.lists(st.integers(-len(each), len(each) - 1), max_size=9))
+    chosen = pieces.chosen(whole(places))
+    assert chosen == [pieces[place] for place in places] == [each[place] for place in places]
+    part = slice(*data.draw(st.tuples(*[st.none() | st.integers(-13, 13)] * 2)))
+    assert pieces[part] == each[part]
+    assert Pieces.joined([pieces, each, chosen]) == [*each, *each, *chosen]
+    with pytest.raises(IndexError):
+        pieces[len(each)]
+
+
+def test_nothing_in_no_pieces() -> None:
+    assert len(Pieces.of([])) == len(Pieces.joined([])) == 0
+    assert Pieces.of([]) == []
 
 
 @given(COUNTS, st.integers(1, 12))

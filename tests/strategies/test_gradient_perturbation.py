@@ -12,7 +12,7 @@ from dprec.completion import OneBit, slope_channel
 from dprec.exchange import GradientPerturbationSetup
 from dprec.ratings import Ratings
 from simulation.engine.grids import LocalGrid
-from strategies.gradient_perturbation import GradientPerturbation
+from strategies.iterative import GradientPerturbation
 from strategies.roster import Roster, identify
 from tests.builders import populated
 

@@ -13,7 +13,7 @@ from flwr.common.serde import message_to_proto
 from clients.faults import ABSENT, DAMAGED, PUNCTUAL, FaultOptions, fates
 from dprec.completion import StepOptions
 from dprec.datasets import Synthetic
-from dprec.exchange import IterativeSetup
+from dprec.exchange import IterativeSetup, Reports
 from dprec.gradients import Aggregate, FullGradient, GradientReport, OneBitGradient, ReducedOneBitGradient
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
@@ -199,7 +199,7 @@ def test_faults_are_charged_when_sent_and_used_when_sound_and_in_time(
     record = strategy.run_round(grid)
     other.run_round(honest)
     (reply,) = honest.received
-    reports: list[bytes] = reply.content["reply"]["reports"]  # type: ignore[index, assignment]
+    reports = list(Reports.of(reply.content["reply"]).reports)  # type: ignore[arg-type]
     fate = fates(FAULTS, KEYS.network_seed, 1, 0, USERS)
     assert len(set(fate.tolist())) == 4
     used = fate == PUNCTUAL
@@ -234,10 +234,10 @@ def with_reports(change: Callable[[list[bytes]], list[Any]], partition: int = 2)
     def tamper(reply: Message) -> Message:
         record = reply.content.get("reply")
         if isinstance(record, ConfigRecord) and record["first"] == partition * 7:
-            reports: list[bytes] = list(record["reports"])  # type: ignore[arg-type]
-            reply.content = RecordDict(
-                {"reply": ConfigRecord({"first": partition * 7, "reports": change(reports)})}
-            )
+            changed = change(list(Reports.of(record).reports))
+            if all(isinstance(report, bytes) for report in changed):
+                changed = Reports(0, changed).entries()["reports"]
+            reply.content = RecordDict({"reply": ConfigRecord({"first": partition * 7, "reports": changed})})
         return reply
 
     return tamper

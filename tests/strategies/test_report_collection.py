@@ -13,7 +13,7 @@ from clients.faults import FaultOptions
 from dprec.accounting import PrivacyBudget
 from dprec.datasets import Synthetic
 from dprec.errors import RunError
-from dprec.exchange import OneShotSetup, RefusalCode
+from dprec.exchange import OneShotSetup, RefusalCode, Reports
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.laplace import BoundedLaplace, ZhengRandomizedResponse
 from dprec.mechanisms.randomized_response import RandomizedResponse
@@ -91,11 +91,17 @@ def with_record(change: Callable[[int, list[bytes]], dict[str, object]]) -> Tamp
 
     def tamper(reply: Message) -> Message:
         record = reply.content["reply"]
-        changed = change(record["first"], list(record["reports"]))  # type: ignore[index, arg-type]
+        changed = change(record["first"], list(Reports.of(record).reports))  # type: ignore[index, arg-type]
         reply.content = RecordDict({"reply": ConfigRecord(changed)})  # type: ignore[arg-type]
         return reply
 
     return tamper
+
+
+def sent(reports: list[bytes]) -> list[bytes]:
+    """Return reports as the entry of a reply."""
+    entry: list[bytes] = Reports(0, reports).entries()["reports"]
+    return entry
 
 
 def failing(reply: Message, code: int = 1) -> Message:
@@ -106,14 +112,18 @@ def failing(reply: Message, code: int = 1) -> Message:
 
 
 WHOLE_REPLY: dict[str, Tamper] = {
-    "another user's id": with_record(lambda first, reports: {"first": first + 1, "reports": reports}),
-    "the first partition's id": with_record(lambda first, reports: {"first": 0, "reports": reports}),
-    "a negative id": with_record(lambda first, reports: {"first": -first, "reports": reports}),
-    "an id that is a float": with_record(lambda first, reports: {"first": float(first), "reports": reports}),
-    "an id that is text": with_record(lambda first, reports: {"first": str(first), "reports": reports}),
-    "no id": with_record(lambda first, reports: {"reports": reports}),
-    "a report too few": with_record(lambda first, reports: {"first": first, "reports": reports[:-1]}),
-    "a report too many": with_record(lambda first, reports: {"first": first, "reports": [*reports, b""]}),
+    "another user's id": with_record(lambda first, reports: {"first": first + 1, "reports": sent(reports)}),
+    "the first partition's id": with_record(lambda first, reports: {"first": 0, "reports": sent(reports)}),
+    "a negative id": with_record(lambda first, reports: {"first": -first, "reports": sent(reports)}),
+    "an id that is a float": with_record(
+        lambda first, reports: {"first": float(first), "reports": sent(reports)}
+    ),
+    "an id that is text": with_record(lambda first, reports: {"first": str(first), "reports": sent(reports)}),
+    "no id": with_record(lambda first, reports: {"reports": sent(reports)}),
+    "a report too few": with_record(lambda first, reports: {"first": first, "reports": sent(reports[:-1])}),
+    "a report too many": with_record(
+        lambda first, reports: {"first": first, "reports": sent([*reports, b""])}
+    ),
     "no reports": with_record(lambda first, reports: {"first": first}),
     "an empty list": with_record(lambda first, reports: {"first": first, "reports": []}),
     "bytes, not a list": with_record(lambda first, reports: {"first": first, "reports": b"".join(reports)}),
@@ -174,7 +184,7 @@ def test_a_malformed_report_is_counted_and_its_neighbours_are_kept(
     def change(first: int, reports: list[bytes]) -> dict[str, object]:
         reports[place] = spoil(reports[place])
         lengths.append(len(reports[place]))
-        return {"first": first, "reports": reports}
+        return {"first": first, "reports": sent(reports)}
 
     collected = collect(tmp_path, ratings, with_record(change))
     assert collected.sent.all()
@@ -190,7 +200,7 @@ def test_an_item_outside_the_catalogue_is_rejected(
     tmp_path: Path, ratings: Ratings, honest: Collected
 ) -> None:
     def change(first: int, reports: list[bytes]) -> dict[str, object]:
-        return {"first": first, "reports": [*reports[:-1], larger_catalogue(ratings)]}
+        return {"first": first, "reports": sent([*reports[:-1], larger_catalogue(ratings)])}
 
     collected = collect(tmp_path, ratings, with_record(change))
     assert np.flatnonzero(~collected.accepted).tolist() == [PARTITION.stop - 1]

@@ -107,16 +107,25 @@ class SymbolTables:
         first = np.cumsum([0, *(channel.shape[1] for channel in channels[:-1])])
         return cls(np.hstack(slopes), np.column_stack(information), first)
 
-    def at(self, latent: Floats, symbols: Ints, channel_of: Ints | Literal[0] = 0) -> tuple[Floats, Floats]:
-        """Return the slope of each symbol and the information of its channel, interpolated linearly."""
-        lower, share = _grid_points(latent)
+    def columns(self, reports: SymbolReports) -> Ints:
+        """Return the column of every symbol, shape (cells,); raises IndexError for one without a column."""
+        columns = self.first[reports.channel_of] + reports.symbols
+        if columns.size and not 0 <= columns.min() <= columns.max() < self.slopes.shape[1]:
+            raise IndexError("a symbol that its channel does not have")
+        return columns
 
-        def between(table: Floats, columns: Ints | Literal[0]) -> Floats:
-            below, above = table[lower, columns], table[lower + 1, columns]
-            mixed: Floats = below + share * (above - below)
-            return mixed
+    def at(self, latent: Floats, columns: Ints, channel_of: Ints | None = None) -> tuple[Floats, Floats]:
+        """Return the slope of each symbol and the information of its channel, interpolated linearly.
 
-        return between(self.slopes, self.first[channel_of] + symbols), between(self.information, channel_of)
+        ``columns``: of the symbols; ``channel_of``: by default, the first; of the latent ratings' shape.
+        """
+        from dprec.kernels.effects import look_up
+
+        channels = np.zeros(latent.shape, dtype=np.int64) if channel_of is None else channel_of
+        slopes, information = np.empty(latent.shape), np.empty(latent.shape)
+        found, tables = (slopes.ravel(), information.ravel()), (self.slopes, self.information)
+        look_up(*found, latent.ravel(), columns.ravel(), channels.ravel(), *tables, _REACH)
+        return slopes, information
 
     def everywhere(self, latent: Floats) -> tuple[Floats, Floats]:
         """Return the slopes of all symbols and the information of all channels at latent ratings."""
@@ -215,7 +224,7 @@ class ItemBiases(Completion):
         reports = observations.symbols or clear_reports(observations)
         coarse = np.sqrt(1 + self.user_variance)
         tables = SymbolTables.of(reports.channels, cuts / coarse)
-        columns = tables.first[reports.channel_of] + reports.symbols
+        columns = tables.columns(reports)
         width = tables.slopes.shape[1]
         counts = np.bincount(observations.items * width + columns, minlength=n_items * width)
         counts = counts.reshape(n_items, width)

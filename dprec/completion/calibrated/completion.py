@@ -13,7 +13,7 @@ from dprec.completion.base import Completed, Completion
 from dprec.completion.calibrated.biases import ProfileFit, SymbolTables, clear_reports, fitted_to_residuals
 from dprec.completion.calibrated.embedding import ItemSetEmbedding, embedded, prior_biases
 from dprec.completion.calibrated.hidden_sets import HiddenSetFit
-from dprec.completion.calibrated.latent_ratings import Cells, CountLikelihood, LatentRatings, LookedUp
+from dprec.completion.calibrated.latent_ratings import Cells, CountLikelihood, LatentRatings
 from dprec.completion.calibrated.regressions import Regressed
 from dprec.components import option
 from dprec.errors import InputError, SettingError
@@ -153,16 +153,17 @@ class Calibrated(Completion):
         )
         cuts, diagnostics = self._cuts(reports, seen.scale)
         tables = SymbolTables.of(reports.channels, cuts)
+        columns, channel_of = tables.columns(reports), reports.channel_of.astype(np.int64, copy=False)
 
         def looked_up(latent: Floats) -> tuple[Floats, Floats]:
-            return tables.at(latent, reports.symbols, reports.channel_of)
+            return tables.at(latent, columns, channel_of)
 
-        cells = Cells(seen.users, seen.items, seen.shape)
         counts = None if reports.counts is None else CountLikelihood.of(reports.counts, cuts)
-        factors = self.factors if self._informed(looked_up, cells) else 0
+        cells = Cells(seen.users, seen.items, looked_up, counts)
+        factors = self.factors if self._informed(cells) else 0
         latent = self._start(embedding, seen.catalogue, factors, seed)
         for sweep in range(self.sweeps):
-            latent = self._swept(latent, cells, looked_up, counts, sweep)
+            latent = self._swept(latent, cells, sweep)
             progress("completing", sweep + 1, self.sweeps)
         return _model(latent, embedding, seen, cuts, diagnostics)
 
@@ -209,9 +210,9 @@ class Calibrated(Completion):
             diagnostics=fit.diagnostics,
         )
 
-    def _informed(self, looked_up: LookedUp, cells: Cells) -> bool:
+    def _informed(self, cells: Cells) -> bool:
         """Return whether the reports say enough about every entry of a factor."""
-        _, information = looked_up(np.zeros(cells.users.size))
+        _, information = cells.looked_up(np.zeros(cells.users.size))
         entities = np.unique(cells.users).size + np.unique(cells.items).size
         return float(information.sum()) >= _LEAST_INFORMATION * self.factors * entities
 
@@ -221,7 +222,7 @@ class Calibrated(Completion):
         """Return the prior, with users' factors along the embeddings of their item sets."""
         users, items = prior_biases(embedding, catalogue, self.features)
         of_users, of_items = users.features, items.features
-        embeddings = embedding.items[:, : self.slopes]
+        embeddings = np.ascontiguousarray(embedding.items[:, : self.slopes])
         n_users, n_items = len(of_users), len(of_items)
         user_factors = _START_NOISE * generator(seed, "factors").standard_normal((n_users, factors))
         along = embedding.users[:, :factors]
@@ -240,23 +241,16 @@ class Calibrated(Completion):
             Regressed.at(np.zeros((n_items, factors)), of_items, variance=0.0, spread=_ITEM_FACTOR_SPREAD),
         )
 
-    def _swept(
-        self,
-        latent: LatentRatings,
-        cells: Cells,
-        looked_up: LookedUp,
-        counts: CountLikelihood | None,
-        sweep: int,
-    ) -> LatentRatings:
+    def _swept(self, latent: LatentRatings, cells: Cells, sweep: int) -> LatentRatings:
         """Solve every part once; factors join when the biases have settled."""
         factors = latent.item_factors.spreads.size > 0 and sweep >= _BIASES_ALONE
-        latent = latent.with_item_biases(cells, looked_up, counts)
+        latent = latent.with_item_biases(cells)
         if factors:
-            latent = latent.with_item_factors(cells, looked_up, learn=sweep >= _BIASES_ALONE + _FACTORS_FREE)
-        latent = latent.with_user_biases(cells, looked_up, counts)
+            latent = latent.with_item_factors(cells, learn=sweep >= _BIASES_ALONE + _FACTORS_FREE)
+        latent = latent.with_user_biases(cells)
         if self.slopes:
-            latent = latent.with_slopes(cells, looked_up, counts)
-        return latent.with_user_factors(cells, looked_up, counts) if factors else latent
+            latent = latent.with_slopes(cells)
+        return latent.with_user_factors(cells) if factors else latent
 
 
 @singledispatch

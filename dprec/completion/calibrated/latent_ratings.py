@@ -17,10 +17,9 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.special import log_ndtr, ndtr
 
-from dprec.arrays import AnyInts, Floats, Ints, offsets
+from dprec.arrays import AnyInts, Floats, Int32s
 from dprec.completion.calibrated.regressions import Regressed
 from dprec.observations import NoisyCounts
 
@@ -76,21 +75,25 @@ class CountLikelihood:
         rows = self.counts.sizes.size
         return np.bincount(self.counts.row_of, weights=of_cells, minlength=rows).astype(np.float64)
 
-    def _row_sums(self, of_cells: Floats) -> Floats:
-        sums = [self.sums(column) for column in of_cells.T]
-        return np.stack(sums, axis=1) if sums else np.zeros((self.counts.sizes.size, 0))
+    def _row_sums(self, slopes: Floats, items: Int32s, vectors: Floats) -> Floats:
+        """Add up slope times vector of the item of each counted cell by row, shape (rows, dimensions)."""
+        from dprec.kernels.effects import add_weighted
+
+        sums = np.zeros((self.counts.sizes.size, vectors.shape[1]))
+        add_weighted(sums, self.counts.row_of, items, slopes, vectors)
+        return sums
 
     def about_users(
-        self, linearised: _CountSlopes, designs: Floats, vectors: Floats
+        self, linearised: _CountSlopes, items: Int32s, of_items: Floats, vectors: Floats
     ) -> tuple[Floats, Floats]:
         """Return what the counts add to the normal equations of users' vectors.
 
-        ``designs``, shape (counted cells, dimensions): by what a user's vector is multiplied in the latent
-        rating of each counted cell; ``vectors``, shape (users, dimensions). Returns ``precision``, shape
-        (users, dimensions, dimensions); ``target``, shape (users, dimensions).
+        ``items``, shape (counted cells,); ``of_items``, shape (items, dimensions): by what a user's vector is
+        multiplied in the latent rating of an item; ``vectors``, shape (users, dimensions). Returns
+        ``precision``, shape (users, dimensions, dimensions); ``target``, shape (users, dimensions).
         """
         owners = self.counts.users
-        rows = self._row_sums(linearised.slopes[:, None] * designs)
+        rows = self._row_sums(linearised.slopes, items, of_items)
         products = (rows * vectors[owners]).sum(axis=1)
         precision, target = np.zeros((*vectors.shape, vectors.shape[1])), np.zeros_like(vectors)
         np.add.at(
@@ -100,16 +103,21 @@ class CountLikelihood:
         return precision, target
 
     def about_coefficients(
-        self, linearised: _CountSlopes, features: Floats, coefficients: Floats, variances: Floats
+        self,
+        linearised: _CountSlopes,
+        items: Int32s,
+        features: Floats,
+        coefficients: Floats,
+        variances: Floats,
     ) -> tuple[Floats, Floats]:
         """Return what the counts add to the normal equations of a regression of the item biases.
 
-        ``features``, shape (counted cells, features): those of each counted cell's item; ``coefficients``,
-        shape (features,); ``variances``, shape (users,): how uncertain the user biases are: a count says less
+        ``items``, shape (counted cells,); ``features``, shape (items, features); ``coefficients``, shape
+        (features,); ``variances``, shape (users,): how uncertain the user biases are: a count says less
         about items where they are. Returns ``precision``, shape (features, features); ``target``, shape
         (features,).
         """
-        rows = self._row_sums(linearised.slopes[:, None] * features)
+        rows = self._row_sums(linearised.slopes, items, features)
         uncertain = self.sums(linearised.slopes) ** 2 * variances[self.counts.users]
         known = 1 / (1 + linearised.information * uncertain)
         precision = (rows * (known * linearised.information)[:, None]).T @ rows
@@ -126,39 +134,47 @@ def _scores(residuals: Floats, variances: Floats) -> Floats:
     return scores
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """Rated cells, by user."""
-
-    users: AnyInts
-    items: AnyInts
-    """Users ascending; shape (cells,)."""
-    shape: tuple[int, int]
-    """Users and items of the whole catalogue."""
-
-    def by_user(self, weights: Floats, of_items: Floats) -> Floats:
-        """Return for each user the sum of weight times what belongs to the item, over the user's cells."""
-        return _cells_times(self._matrix(weights), of_items)
-
-    def by_item(self, weights: Floats, of_users: Floats) -> Floats:
-        """Return for each item the same sum over its cells, shape (items, ...)."""
-        return _cells_times(self._matrix(weights).T, of_users)
-
-    @cached_property
-    def _indptr(self) -> Ints:
-        return offsets(np.bincount(self.users, minlength=self.shape[0]))
-
-    def _matrix(self, weights: Floats) -> sp.csr_array:
-        return sp.csr_array((weights, self.items, self._indptr), shape=self.shape)
-
-
-def _cells_times(matrix: sp.csr_array, values: Floats) -> Floats:
-    sums: Floats = matrix @ values.reshape(len(values), -1)
-    return sums.reshape(matrix.shape[0], *values.shape[1:])
-
-
 LookedUp = Callable[[Floats], tuple[Floats, Floats]]
 """From latent ratings of all cells to the slope of each report's log likelihood, and its information."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Rated cells, and what is reported of them."""
+
+    users: Int32s
+    items: Int32s
+    """Shape (cells,)."""
+    looked_up: LookedUp
+    counts: CountLikelihood | None = None
+    """Of the ratings of some of the cells."""
+
+    @cached_property
+    def counted(self) -> Int32s:
+        """Items of the counted cells."""
+        assert self.counts is not None
+        return self.items[self.counts.counts.cells]
+
+    def about_users(
+        self, latent: Floats, own: Floats, of_items: Floats, moments: Floats
+    ) -> tuple[Floats, Floats]:
+        """Return what reports and counts say of users' vectors; see `_normal`.
+
+        ``latent``: latent ratings, shape (cells,); ``own``: means of the users' vectors, shape (users,
+        dimensions); ``of_items``, ``moments``: means of what they are multiplied by, and second moments,
+        shapes (items, dimensions) and (items, dimensions, dimensions).
+        """
+        about = _normal((self.users, self.items), own, of_items, moments, self.looked_up(latent))
+        if self.counts is None:
+            return about
+        more = self.counts.about_users(self.counts.at(latent), self.counted, of_items, own)
+        return about[0] + more[0], about[1] + more[1]
+
+    def about_items(
+        self, latent: Floats, own: Floats, of_users: Floats, moments: Floats
+    ) -> tuple[Floats, Floats]:
+        """Return what reports, but not counts, say of items' vectors."""
+        return _normal((self.items, self.users), own, of_users, moments, self.looked_up(latent))
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,12 +202,14 @@ class LatentRatings:
 
     def means(self, users: AnyInts, items: AnyInts) -> Floats:
         """Return the means of the latent ratings of cells, shape (cells,)."""
-        latent: Floats = (
-            self.users.biases[users]
-            + self.items.biases[items]
-            + _dots(self.slopes.means[users], self.embeddings[items])
-            + _dots(self.user_factors.means[users], self.item_factors.means[items])
-        )
+        from dprec.kernels.effects import inner_products
+
+        one_of_user, one_of_item = np.ones_like(self.users.means), np.ones_like(self.items.means)
+        of_users = np.hstack([self.users.means, one_of_user, self.slopes.means, self.user_factors.means])
+        of_items = np.hstack([one_of_item, self.items.means, self.embeddings, self.item_factors.means])
+        rows, columns = (np.ascontiguousarray(side, dtype=np.int32) for side in (users, items))
+        latent = np.empty(rows.size)
+        inner_products(latent, rows, columns, of_users, of_items)
         return latent
 
     def variances(self, users: AnyInts, items: AnyInts) -> Floats:
@@ -207,95 +225,71 @@ class LatentRatings:
         )
         return variances
 
-    def with_item_biases(
-        self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
-    ) -> Self:
+    def with_item_biases(self, cells: Cells) -> Self:
         """Solve the item biases; counts tell about their regression only."""
         latent = self.means(cells.users, cells.items)
-        precision, target = _sums(self.items, cells.items, latent, looked_up)
+        one = np.ones_like(self.users.means)
+        about = cells.about_items(latent, self.items.means, one, one[:, :, None])
         rows = None
-        if counts is not None:
-            features = self.items.features[cells.items[counts.counts.cells]]
-            linearised = counts.at(latent)
-            rows = counts.about_coefficients(
-                linearised, features, self.items.coefficients[:, 0], self.users.variances
+        if cells.counts is not None:
+            linearised, coefficients = cells.counts.at(latent), self.items.coefficients[:, 0]
+            rows = cells.counts.about_coefficients(
+                linearised, cells.counted, self.items.features, coefficients, self.users.variances
             )
-        return replace(self, items=self.items.solved(precision, target, rows))
+        return replace(self, items=self.items.solved(*about, rows))
 
-    def with_user_biases(
-        self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
-    ) -> Self:
+    def with_user_biases(self, cells: Cells) -> Self:
         """Solve the user biases."""
         latent = self.means(cells.users, cells.items)
-        precision, target = _sums(self.users, cells.users, latent, looked_up)
-        more = _counted(cells, latent, counts, np.ones((cells.shape[1], 1)), self.users.means)
-        return replace(self, users=self.users.solved(precision + more[0], target + more[1]))
+        one = np.ones_like(self.items.means)
+        return replace(
+            self, users=self.users.solved(*cells.about_users(latent, self.users.means, one, one[:, :, None]))
+        )
 
-    def with_slopes(self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None) -> Self:
+    def with_slopes(self, cells: Cells) -> Self:
         """Solve the user slopes, and learn their variances."""
         latent = self.means(cells.users, cells.items)
-        own = _dots(self.slopes.means[cells.users], self.embeddings[cells.items])
-        score, information = _scored(latent, looked_up, own)
         outer = self.embeddings[:, :, None] * self.embeddings[:, None, :]
-        precision, target = cells.by_user(information, outer), cells.by_user(score, self.embeddings)
-        more = _counted(cells, latent, counts, self.embeddings, self.slopes.means)
-        slopes = self.slopes.posterior(precision + more[0], target + more[1]).learned()
-        return replace(self, slopes=slopes)
+        about = cells.about_users(latent, self.slopes.means, self.embeddings, outer)
+        return replace(self, slopes=self.slopes.posterior(*about).learned())
 
-    def with_item_factors(self, cells: Cells, looked_up: LookedUp, *, learn: bool) -> Self:
+    def with_item_factors(self, cells: Cells, *, learn: bool) -> Self:
         """Solve the item factors; learn their variances if asked to."""
-        latent = self.means(cells.users, cells.items)
-        score, information = _scored(latent, looked_up, self._products(cells))
-        item_factors = self.item_factors.posterior(
-            cells.by_item(information, self.user_factors.second_moments),
-            cells.by_item(score, self.user_factors.means),
-        )
+        latent, by = self.means(cells.users, cells.items), self.user_factors
+        about = cells.about_items(latent, self.item_factors.means, by.means, by.second_moments)
+        item_factors = self.item_factors.posterior(*about)
         return replace(self, item_factors=item_factors.learned() if learn else item_factors)
 
-    def with_user_factors(
-        self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
-    ) -> Self:
+    def with_user_factors(self, cells: Cells) -> Self:
         """Solve the user factors, learn their variances, and move their scale to the item factors."""
-        latent = self.means(cells.users, cells.items)
-        score, information = _scored(latent, looked_up, self._products(cells))
-        precision = cells.by_user(information, self.item_factors.second_moments)
-        target = cells.by_user(score, self.item_factors.means)
-        more = _counted(cells, latent, counts, self.item_factors.means, self.user_factors.means)
-        user_factors = self.user_factors.posterior(precision + more[0], target + more[1]).learned()
+        latent, by = self.means(cells.users, cells.items), self.item_factors
+        about = cells.about_users(latent, self.user_factors.means, by.means, by.second_moments)
+        user_factors = self.user_factors.posterior(*about).learned()
         scale = np.sqrt(user_factors.spreads + user_factors.regressed.var(axis=0))
         return replace(
             self, user_factors=user_factors.scaled(1 / scale), item_factors=self.item_factors.scaled(scale)
         )
 
-    def _products(self, cells: Cells) -> Floats:
-        return _dots(self.user_factors.means[cells.users], self.item_factors.means[cells.items])
 
-
-def _sums(side: Regressed, owners: AnyInts, latent: Floats, looked_up: LookedUp) -> tuple[Floats, Floats]:
-    score, information = _scored(latent, looked_up, side.biases[owners])
-    precision, target = (
-        np.bincount(owners, weights=weights, minlength=len(side.means)) for weights in (information, score)
-    )
-    return precision.astype(np.float64)[:, None, None], target.astype(np.float64)[:, None]
-
-
-def _counted(
-    cells: Cells, latent: Floats, counts: CountLikelihood | None, of_items: Floats, of_users: Floats
+def _normal(
+    cells: tuple[Int32s, Int32s],
+    own: Floats,
+    vectors: Floats,
+    moments: Floats,
+    read: tuple[Floats, Floats],
 ) -> tuple[Floats, Floats]:
-    """Return what counts add to the precisions and targets of users' vectors; see `about_users`."""
-    if counts is None:
-        return np.zeros((*of_users.shape, of_users.shape[1])), np.zeros_like(of_users)
-    return counts.about_users(counts.at(latent), of_items[cells.items[counts.counts.cells]], of_users)
+    """Return the normal equations of the owners' vectors: ``precision`` and ``target``.
 
-
-def _scored(latent: Floats, looked_up: LookedUp, own: Floats) -> tuple[Floats, Floats]:
-    """Return weight times pseudo-observation of one part of each latent rating, and the weights.
-
-    Fisher scoring: the weight is the information of a report, the pseudo-observation ``own`` + slope /
-    weight. Their product needs no division.
+    ``cells``: owners and others; ``own``: means of the owners' vectors; ``vectors``, ``moments``: means and
+    second moments of the others'; ``read``: slopes and information of the reports.
     """
-    slopes, information = looked_up(latent)
-    return information * own + slopes, information
+    from dprec.kernels.effects import normal_equations
+
+    (owners, dimensions), target = own.shape, np.zeros_like(own)
+    precision = np.zeros((owners, dimensions * dimensions))
+    flat = moments.reshape(len(vectors), precision.shape[1])
+    normal_equations(precision, target, *cells, own, vectors, flat, *read)
+    return precision.reshape(owners, dimensions, dimensions), target
 
 
 def _dots(rows: Floats, others: Floats) -> Floats:

@@ -12,10 +12,22 @@ from simulation.analysis.gains import NOTHING_SENT
 from simulation.analysis.populations import Course
 from simulation.analysis.protocol_results import ProtocolResult, by_protocol
 from simulation.analysis.vocabulary import Metric, loss, loss_per, size, with_spread
-from simulation.pages.figures.axes import accuracy_axis, log_axis
-from simulation.pages.figures.looks import Looks, most_telling, nothing_sent_marks, told_apart, trust_legend
-from simulation.pages.figures.marks import Axis, Line, Mark, Spot, Text, strokes
-from simulation.pages.figures.panels import FAINT, INK, MUTED, SURFACE, Entry, Panel, printable, shortened
+from simulation.pages.figures.marks import Axis, Line, Mark, Spot, Text, accuracy_axis, log_axis, strokes
+from simulation.pages.figures.panels import (
+    FAINT,
+    INK,
+    MUTED,
+    SURFACE,
+    Entry,
+    Looks,
+    Panel,
+    most_telling,
+    nothing_sent_marks,
+    printable,
+    shortened,
+    told_apart,
+    trust_legend,
+)
 from simulation.pages.figures.rendering import text_width
 
 _HEIGHT = 240.0

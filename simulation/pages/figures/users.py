@@ -7,10 +7,19 @@ import numpy as np
 
 from dprec.arrays import Floats
 from simulation.analysis.vocabulary import Metric, loss, main_metric, number, profiles_compared, short, size
-from simulation.pages.figures.axes import level_axis, log_axis, plain_axis
-from simulation.pages.figures.looks import TRUST_LOOKS, Looks, nothing_sent_marks
-from simulation.pages.figures.marks import Axis, Line, stairs, strokes
-from simulation.pages.figures.panels import INK, MUTED, Panel, chart, empty, printable, shortened
+from simulation.pages.figures.marks import Axis, Line, level_axis, log_axis, plain_axis, stairs, strokes
+from simulation.pages.figures.panels import (
+    INK,
+    MUTED,
+    TRUST_LOOKS,
+    Looks,
+    Panel,
+    chart,
+    empty,
+    nothing_sent_marks,
+    printable,
+    shortened,
+)
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import PrivacySummary
 from strategies.participation import RoundRecord

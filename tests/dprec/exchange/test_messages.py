@@ -53,9 +53,15 @@ WRITTEN = [
     ReplacementRequest(2, 0, 5, b"rows"),
     ReplacementRequest(2, 3, 4, b"", b"\x01\x02"),
     Reports(7, [b"a", b"", b"c"]),
+    Reports(7, [b"a"]),
+    Reports(7, []),
     Reports(0, [b"a", b"", b"c"], absent=(1,), late=(0, 2)),
     Identity(4),
 ]
+
+
+def sizes(*of_reports: int) -> bytes:
+    return np.array(of_reports, dtype="<u4").tobytes()
 
 
 @pytest.mark.parametrize("written", WRITTEN)
@@ -92,6 +98,12 @@ def test_what_should_be_an_integer_is_one(written: Any, value: Any) -> None:
         (ReplacementRequest, {"round": 2, "start": 5, "stop": 5, "rows": b""}),
         (ReplacementRequest, {"round": 2, "start": -1, "stop": 5, "rows": b""}),
         (Reports, {"first": 0, "reports": [1, 2]}),
+        (Reports, {"first": 0, "reports": b"report"}),
+        (Reports, {"first": 0, "reports": [b"ab", sizes(1, 1), b""]}),
+        (Reports, {"first": 0, "reports": [b"ab", sizes(1, 1)[:-1]]}),
+        (Reports, {"first": 0, "reports": [b"ab", sizes(1, 2)]}),
+        (Reports, {"first": 0, "reports": [b"ab", sizes(1)]}),
+        (Reports, {"first": 0, "reports": [b"ab", sizes(3, 2**32 - 1)]}),
         (Reports, {"first": 0, "reports": [b""], "late": [1]}),
         (Reports, {"first": 0, "reports": [b""], "late": [-1]}),
         (Reports, {"first": 0, "reports": [b""], "absent": [True]}),

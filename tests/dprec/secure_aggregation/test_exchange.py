@@ -24,16 +24,18 @@ from dprec.secure_aggregation import (
     unpack_vector,
 )
 from dprec.secure_aggregation import secrets as shamir
-from dprec.secure_aggregation.exchange import MaskedSum, MaskingDevice, plain_total
 from dprec.secure_aggregation.masking import (
     FAILURE,
     KEYS_BYTES,
     SEALED_BYTES,
     SECURITY,
+    MaskedSum,
+    MaskingDevice,
     RevealedShares,
     SumContext,
     TooFewSharesError,
     pack_presence,
+    plain_total,
     unmasked_total,
     unpack_presence,
 )

@@ -1,4 +1,7 @@
-"""Symbols, slopes, fields and sets of items as bits: read as they were written, refused when malformed."""
+"""Symbols, slopes, fields and sets of items as bits: read as they were written, refused when malformed.
+
+All of it holds for the compiled loops and for the interpreted ones; see `conftest.py`.
+"""
 
 import math
 
@@ -7,10 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dprec.arrays import Pieces, offsets
 from dprec.completion import levels_of, slope_channel
-from dprec.wire import BitStream, FixedFields, ItemSets, SymbolRows, longest_item_set, read_item_sets
-from dprec.wire import symbols as prefix_code
-from dprec.wire.symbols import MAX_FIELD_BITS, PrefixCode, count_bits, put
+from dprec.kernels.codec import count_bits
+from dprec.wire import FixedFields, ItemSets, SymbolRows, decode_item_sets, encode_item_sets
+from dprec.wire.symbols import MAX_FIELD_BITS, PrefixCode, read_item_sets, written
+
+pytestmark = pytest.mark.usefixtures("compiled_or_not")
 
 ALPHABETS = [1, 2, 3, 5, 6, 255, 256, 257]
 
@@ -34,18 +40,24 @@ CASES = [
 
 def round_trip(code: PrefixCode, rows: list[np.ndarray]) -> None:
     """Write the rows end to end, each from a byte of its own, and read them back."""
-    counts = np.array([row.size for row in rows], dtype=np.int64)
-    packed = []
-    for row in rows:
-        lengths = code.lengths[row]
-        bits = np.zeros(-(-int(lengths.sum()) // 8) * 8, dtype=np.uint8)
-        code.write(bits, np.cumsum(lengths) - lengths, row)
-        packed.append(np.packbits(bits).tobytes())
-    stream = BitStream(packed)
-    symbols, ends = code.read(stream, stream.starts, counts)
+    indptr = offsets(np.array([row.size for row in rows], dtype=np.int64))
+    reports = written(indptr, words=(code, np.concatenate(rows)))
+    words = [digits_of(*pair) for pair in zip(code.words.tolist(), code.lengths.tolist(), strict=True)]
+    digits = ["".join(words[symbol] for symbol in row) for row in rows]
+    assert reports == [packed(row) for row in digits]
+    places = 8 * reports.bounds[:-1]
+    symbols = code.read(reports, places, indptr)
     assert symbols.tolist() == [int(symbol) for row in rows for symbol in row]
-    used = [int(code.lengths[row].sum()) for row in rows]
-    assert (ends - stream.starts).tolist() == used
+    assert (places - 8 * reports.bounds[:-1]).tolist() == [len(row) for row in digits]
+
+
+def digits_of(number: int, width: int) -> str:
+    return f"{number:0{width}b}" if width else ""
+
+
+def packed(digits: str) -> bytes:
+    padded = digits.ljust(-(-len(digits) // 8) * 8, "0")
+    return bytes(int(padded[start : start + 8], 2) for start in range(0, len(padded), 8))
 
 
 @pytest.mark.parametrize("shares", CASES)
@@ -69,22 +81,24 @@ def test_the_code_is_complete_and_fits_a_field(shares: np.ndarray) -> None:
     assert not any(other != word and other.startswith(word) for word in sorted(words)[:40] for other in words)
 
 
-@pytest.mark.parametrize("stretch", [1, 24, 100, 1 << 14])
 @pytest.mark.parametrize("shares", CASES)
-def test_few_long_rows_are_read_as_many_short_ones_are(
-    shares: np.ndarray, stretch: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Any bits decode, also those of other rows and none at all, where a row is shorter than it says."""
+def test_a_row_that_ends_before_its_symbols_do_is_refused(shares: np.ndarray) -> None:
+    """Any bits decode, but none of another row, and none after the last one."""
     code = PrefixCode.for_distribution(shares)
     random = np.random.default_rng(2)
-    stream = BitStream([random.bytes(size) for size in (900, 0, 30, 3)])
     counts = np.array([700, 250, 40, 1000])
-    monkeypatch.setattr(prefix_code, "_STRETCH_BITS", stretch)
-    found = code.read(stream, stream.starts, counts)
-    monkeypatch.setattr(prefix_code, "_FEW_ROWS", 1)
-    for ours, theirs in zip(found, code.read(stream, stream.starts, counts), strict=True):
-        assert ours.dtype == theirs.dtype
-        assert ours.tolist() == theirs.tolist()
+    rows = [random.integers(0, shares.size, count) for count in counts]
+    whole = list(written(offsets(counts), words=(code, np.concatenate(rows))))
+    if code.longest == 0:
+        assert whole == [b""] * 4
+        return
+    for spoilt in (whole[1][:-1], whole[1] + b"\0", b"", bytes(100_000), random.bytes(900)):
+        reports = Pieces.of([whole[0], spoilt, *whole[2:]])
+        places = 8 * reports.bounds[:-1]
+        symbols = code.read(reports, places, offsets(counts))
+        assert (places >= 0).tolist() == [True, False, True, True]
+        kept = np.repeat(places >= 0, counts)
+        assert symbols[kept].tolist() == np.concatenate([rows[0], *rows[2:]]).tolist()
 
 
 def test_65536_symbols_however_skewed() -> None:
@@ -159,46 +173,16 @@ def test_slopes_are_clamped_and_rounded() -> None:
     np.testing.assert_array_equal(CHANNEL.inputs[levels - 1], [-0.5, -0.5, 0, 0, 0, 0.25, 0.5, 0.5])
 
 
-FIELDS = st.lists(
-    st.integers(0, MAX_FIELD_BITS).flatmap(
-        lambda width: st.tuples(st.just(width), st.integers(0, 2**width - 1))
-    ),
-    max_size=40,
-)
-
-
-def written(fields: list[tuple[int, int]]) -> tuple[bytes, np.ndarray, np.ndarray, np.ndarray]:
-    widths = np.array([width for width, _ in fields], dtype=np.int64)
-    values = np.array([value for _, value in fields], dtype=np.int64)
-    positions = np.cumsum(widths) - widths
-    bits = np.zeros(-(-int(widths.sum()) // 8) * 8, dtype=np.uint8)
-    put(bits, positions, values, widths)
-    return np.packbits(bits).tobytes(), positions, values, widths
-
-
-@given(FIELDS)
-def test_fields_are_the_binary_digits_of_their_values_end_to_end(fields: list[tuple[int, int]]) -> None:
-    packed, *_ = written(fields)
-    digits = "".join(f"{value:0{width}b}" for width, value in fields if width)
-    padded = digits.ljust(len(packed) * 8, "0")
-    assert packed == bytes(int(padded[start : start + 8], 2) for start in range(0, len(padded), 8))
-
-
-@given(st.lists(st.binary(max_size=6), max_size=8))
-def test_a_stream_is_its_reports_end_to_end(reports: list[bytes]) -> None:
-    stream = BitStream(reports)
-    for report, start, end in zip(reports, stream.starts, stream.ends, strict=True):
-        assert end - start == 8 * len(report)
-        places = np.arange(start, end, 8)
-        assert bytes(stream.peek(places, 8).astype(np.uint8).tolist()) == report
-    whole = np.unpackbits(np.frombuffer(b"".join(reports), dtype=np.uint8))
-    assert stream.ones.tolist() == np.flatnonzero(whole).tolist()
-
-
-@given(st.binary(max_size=4), st.integers(0, 2**62), st.integers(0, MAX_FIELD_BITS))
-def test_past_the_end_of_the_stream_is_zero(report: bytes, beyond: int, width: int) -> None:
-    stream = BitStream([report])
-    assert stream.peek(stream.ends + beyond, width).tolist() == [0]
+@given(st.integers(0, 62), st.data())
+def test_fields_are_the_binary_digits_of_their_values_end_to_end(width: int, data: st.DataObject) -> None:
+    row = data.draw(st.lists(st.integers(0, 2**width - 1), max_size=9))
+    codec, rows = FixedFields(len(row), 2**width - 1), np.array([row, row[::-1]], dtype=np.int64)
+    pieces = codec.encode(rows)
+    digits = ["".join(digits_of(value, width) for value in own) for own in (row, row[::-1])]
+    assert pieces == [packed(own) for own in digits]
+    valid, read = codec.decode(pieces)
+    assert valid.all()
+    assert read.tolist() == rows.tolist()
 
 
 ROWS = np.array([[0, 5, 1682], [1682, 1, 0]])
@@ -252,31 +236,33 @@ def as_arrays(sets: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
     return indptr, np.array([item for items in sets for item in items], dtype=np.int32)
 
 
-def encoded(sets: list[list[int]], n_items: int) -> tuple[list[bytes], np.ndarray]:
-    """Return each set as the bytes of a report of its own, and its length in bits."""
-    plan = ItemSets.plan(*as_arrays(sets), n_items)
-    sizes = -(-plan.lengths // 8)
-    starts = (np.cumsum(sizes) - sizes) * 8
-    bits = np.zeros(int(sizes.sum()) * 8, dtype=np.uint8)
-    plan.write(bits, starts)
-    packed = np.packbits(bits).tobytes()
-    return [
-        packed[start // 8 : start // 8 + size]
-        for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)
-    ], plan.lengths
+def longest(n_items: int) -> int:
+    """Return the bits of a bitmap, which no set is longer than."""
+    return 5 + n_items
 
 
 def check_round_trip(sets: list[list[int]], n_items: int) -> np.ndarray:
-    reports, lengths = encoded(sets, n_items)
+    indptr, items = as_arrays(sets)
+    plan = ItemSets.plan(indptr, items, n_items)
+    reports = written(indptr, plan)
     assert [bool(report) for report in reports] == [bool(items) for items in sets]
-    stream = BitStream(reports)
-    users = np.flatnonzero([len(items) > 0 for items in sets])
-    valid, counts, items, ends = read_item_sets(stream, users, n_items)
-    assert valid.all()
-    assert counts.tolist() == [len(sets[user]) for user in users]
-    assert items.tolist() == [item for one in sets for item in one]
-    assert (ends - stream.starts[users]).tolist() == lengths[users].tolist()
-    return lengths
+    places, cells, read = read_item_sets(reports, n_items)
+    assert cells.tolist() == indptr.tolist()
+    assert read.tolist() == items.tolist()
+    assert (places - 8 * reports.bounds[:-1]).tolist() == plan.bits.tolist()
+    return plan.bits
+
+
+@pytest.mark.parametrize("items", [[0, 5], [2, 2], [3, 1], [-1, 2]])
+def test_items_that_a_catalogue_lacks_or_that_do_not_ascend_are_not_written(items: list[int]) -> None:
+    with pytest.raises(IndexError):
+        encode_item_sets(np.array([0, 2]), np.array(items), 5)
+
+
+def test_a_symbol_without_a_code_word_is_not_written() -> None:
+    code = PrefixCode.for_distribution(np.full(3, 1 / 3))
+    with pytest.raises(IndexError):
+        written(np.array([0, 2]), words=(code, np.array([2, 3])))
 
 
 @given(partitions())
@@ -291,15 +277,16 @@ def test_full_single_and_empty_sets(n_items: int) -> None:
     singles = [[item] for item in {0, n_items // 2, n_items - 1}]
     lengths = check_round_trip([list(range(n_items)), [], *singles, []], n_items)
     assert lengths[1] == lengths[-1] == 0
-    assert lengths.max() <= longest_item_set(n_items)
+    assert lengths.max() <= longest(n_items)
 
 
 @pytest.mark.parametrize("density", [1e-5, 1e-3, 0.05, 0.3, 0.5, 0.9, 1.0])
-def test_a_huge_catalogue_at_any_density(density: float) -> None:
+def test_a_huge_catalogue_at_any_density(density: float, compiled_or_not: str) -> None:
+    n_items = HUGE if compiled_or_not == "compiled" else 1 << 12
     random = np.random.default_rng(3)
-    items = np.flatnonzero(random.random(HUGE) < density).tolist()
-    lengths = check_round_trip([items, [0, HUGE - 1], []], HUGE)
-    assert lengths.max() <= longest_item_set(HUGE)
+    items = np.flatnonzero(random.random(n_items) < density).tolist()
+    lengths = check_round_trip([items, [0, n_items - 1], []], n_items)
+    assert lengths.max() <= longest(n_items)
 
 
 @pytest.mark.parametrize("density", [0.003, 0.03, 0.1, 0.3, 0.5])
@@ -312,17 +299,23 @@ def test_the_length_stays_near_the_number_of_sets_of_that_size(density: float) -
     assert check_round_trip(sets, n_items).sum() <= 1.06 * bound + header
 
 
-@given(st.lists(st.binary(min_size=1, max_size=40), min_size=1, max_size=6), CATALOGUES)
+@given(st.lists(st.binary(max_size=40), min_size=1, max_size=6), CATALOGUES)
 @settings(deadline=None)
 def test_any_bytes_are_a_set_or_are_refused(reports: list[bytes], n_items: int) -> None:
-    stream = BitStream(reports)
-    valid, counts, items, ends = read_item_sets(stream, np.arange(len(reports)), n_items)
-    assert (counts > 0).tolist() == valid.tolist()
+    rows = Pieces.of(reports)
+    valid, counts, items, ends = decode_item_sets(rows, n_items)
+    assert np.all((counts > 0) <= valid)
+    assert (valid & (counts == 0)).tolist() == [report == b"" for report in reports]
     assert items.size == counts.sum()
     for own in np.split(items, np.cumsum(counts)[:-1]):
         assert np.all(np.diff(own) > 0)
         assert np.all((own >= 0) & (own < n_items))
-    assert np.all(ends[valid] <= stream.ends[valid])
+    assert np.all((ends <= rows.bounds[1:])[valid])
+    # Neither what is accepted nor what is read depends on the neighbours.
+    for row, report in enumerate(reports):
+        alone = decode_item_sets(Pieces.of([report]), n_items)
+        assert alone[0][0] == valid[row]
+        assert alone[2].tolist() == np.split(items, np.cumsum(counts)[:-1])[row].tolist()
 
 
 @pytest.mark.parametrize("n_items", [1682, HUGE])
@@ -331,10 +324,54 @@ def test_an_item_outside_the_catalogue_is_refused(n_items: int) -> None:
     larger = 1 << count_bits(n_items)
     if larger == n_items:
         larger, n_items = n_items, n_items - 1
-    reports, _ = encoded([[0, larger - 1], [larger - 1], [0]], larger)
-    valid, _, items, _ = read_item_sets(BitStream(reports), np.arange(3), n_items)
+    reports = encode_item_sets(*as_arrays([[0, larger - 1], [larger - 1], [0]]), larger)
+    valid, _, items, _ = decode_item_sets(reports, n_items)
     assert valid.tolist() == [False, False, True]
     assert items.tolist() == [0]
+
+
+def gaps(parameter: int, count: int, quotients: list[int], rest: str, width: int) -> bytes:
+    """Return a set as an attacker may write it."""
+    unary = "".join("0" * quotient + "1" for quotient in quotients)
+    return packed(digits_of(parameter, 5) + digits_of(count - 1, width) + unary + rest)
+
+
+def test_what_sets_look_like() -> None:
+    """Bit by bit: parameter, count, quotients, remainders; or 31 and the bitmap."""
+    width, zeros = count_bits(100), "0" * 6
+    assert encode_item_sets(*as_arrays([[9, 85]]), 100) == [
+        gaps(4, 2, [0, 4], f"{9:04b}{11:04b}", width),
+    ]
+    assert encode_item_sets(*as_arrays([[0, 1, 3, 4], []]), 7) == [packed("11111" + "1101100"), b""]
+    assert decode_item_sets(Pieces.of([gaps(5, 1, [0], "0" + zeros, width)]), 100)[0].tolist() == [True]
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        gaps(25, 1, [0], "0" * 25, 7),
+        gaps(30, 1, [0], "0" * 30, 7),
+        gaps(0, 101, [0] * 101, "", 7),
+        gaps(0, 1, [100], "", 7),
+        gaps(6, 2, [0, 0], "111111", 7),
+        gaps(6, 1, [1], "111111", 7),
+        gaps(24, 1, [0], "1" * 24, 7),
+        gaps(5, 3, [0, 0], "0" * 20, 7),
+        gaps(5, 128, [0] * 10, "", 7),
+        gaps(0, 1, [0], "1", 7),
+        packed("11111" + "0" * 100),
+        packed("11111" + "1" * 90),
+        packed("11111" + "1" * 101),
+        b"\0",
+    ],
+    ids=range(14),
+)
+def test_sets_that_nobody_writes_are_refused_alone(spoilt: bytes) -> None:
+    good = encode_item_sets(*as_arrays([[9, 85]]), 100).data
+    valid, counts, items, _ = decode_item_sets(Pieces.of([good, spoilt, good]), 100)
+    assert valid.tolist() == [True, False, True]
+    assert counts.tolist() == [2, 0, 2]
+    assert items.tolist() == [9, 85] * 2
 
 
 def test_count_bits() -> None:

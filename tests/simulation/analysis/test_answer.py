@@ -6,10 +6,17 @@ from typing import Any
 
 import pytest
 
-from simulation.analysis.answer import GridCell, answer_to, by_trust, decision_grid
+from simulation.analysis.answer import (
+    GridCell,
+    answer_sentences,
+    answer_to,
+    by_trust,
+    decision_grid,
+    guess,
+    price,
+)
 from simulation.analysis.columns import MOST_ROWS, headline_columns, headline_rows
 from simulation.analysis.protocol_results import ProtocolResult, read_results, results_of
-from simulation.analysis.sentences import answer_sentences, guess, price
 from simulation.analysis.vocabulary import METRICS
 from simulation.storage.files import csv_of_rows
 from tests.approved import check

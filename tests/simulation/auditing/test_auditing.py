@@ -16,12 +16,12 @@ from dprec.errors import InputError, SettingError
 from dprec.private_als import FactorizationOptions, SecureAggregation, TrustedAggregation
 from dprec.randomness import DeviceDraws, ReleaseDraws
 from dprec.reports import CellFamily
-from simulation import load
-from simulation.audit import audit, audit_all
+from simulation import audit, load
 from simulation.auditing import Audit, auditing
-from simulation.auditing.sums import NoisySums, sum_findings
+from simulation.auditing.auditing import audit_all
+from simulation.auditing.sums import sum_findings
 from simulation.console.command_line import main
-from simulation.protocols.base import Finding
+from simulation.protocols.base import Finding, NoisySums
 from simulation.protocols.iterative import IterativeProtocol
 from simulation.protocols.private_als import PrivateAlsProtocol
 from tests.paths import CONFIGS

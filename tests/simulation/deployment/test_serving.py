@@ -12,8 +12,15 @@ from flwr.superlink.grid import http_grid
 
 from dprec.errors import InputError
 from simulation import run
-from simulation.deployment.server_folder import Enrolled, read_enrolment, with_nodes, write_enrolment
-from simulation.deployment.serving import bounded_pulls, serve, server_app
+from simulation.deployment.server_folder import (
+    Enrolled,
+    bounded_pulls,
+    read_enrolment,
+    serve,
+    server_app,
+    with_nodes,
+    write_enrolment,
+)
 from simulation.pages import report
 from simulation.storage.run_files import read_run
 from tests.refusals import refused_at

@@ -1,8 +1,11 @@
 """Which Ray a run uses, what its nodes compute with, and that one that does not work ends the run."""
 
+import json
+import os
 import platform
 import signal
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -134,9 +137,28 @@ def test_a_ray_that_refuses_ends_the_run(
 
 def test_an_installation_names_everything_that_bits_depend_on() -> None:
     own = installation()
-    assert list(own) == ["dprec", "Python", "NumPy", "SciPy", "Flower", "sources"]
+    versions = ["dprec", "Python", "NumPy", "SciPy", "Flower", "sources"]
+    assert list(own) == [*versions, "linear algebra for", "vector instructions"]
     assert own["dprec"] == dprec.__version__
     assert platform.python_version().startswith(own["Python"] + ".")
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the names are those of x86 processors")
+def test_another_kind_of_processor_is_another_installation() -> None:
+    code = "import json; from simulation.engine import ray_cluster as r; print(json.dumps(r.installation()))"
+    older = {
+        "OPENBLAS_CORETYPE": "Nehalem",
+        "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR",
+    }
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        env=os.environ | older,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    theirs = json.loads(done.stdout)
+    assert (theirs["linear algebra for"], theirs["vector instructions"]) == ("Nehalem", "X86_V2")
 
 
 def test_the_same_installation_passes() -> None:

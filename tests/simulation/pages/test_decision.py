@@ -12,9 +12,8 @@ import pytest
 
 from dprec.accounting import LEAST_TRUST_FIRST
 from simulation.analysis.answer import candidates, decision_grid, kept_epsilon
-from simulation.analysis.comparison_files import read_comparison
 from simulation.analysis.populations import Course, courses
-from simulation.analysis.protocol_results import ProtocolResult, read_rows
+from simulation.analysis.protocol_results import ProtocolResult, read_comparison, read_rows
 from simulation.analysis.vocabulary import METRICS
 from simulation.pages.comparison_page import comparison_page
 from simulation.pages.figures.rendering import Rendered

@@ -21,8 +21,7 @@ from simulation.analysis.gains import Gain
 from simulation.analysis.populations import Course, Point
 from simulation.analysis.protocol_results import ProtocolResult, read_results
 from simulation.analysis.vocabulary import METRICS, TRUST_IN_WORDS, Metric
-from simulation.pages.comparison_plots import bytes_plot, epsilon_plot
-from simulation.pages.comparison_sections import population_section
+from simulation.pages.comparison_plots import bytes_plot, epsilon_plot, population_section
 from simulation.pages.figures.accuracy import (
     EpsilonAxis,
     Series,
@@ -31,10 +30,8 @@ from simulation.pages.figures.accuracy import (
     draw_accuracy_against_users,
     draw_accuracy_by_round,
 )
-from simulation.pages.figures.axes import accuracy_axis, log_axis, plain_axis
 from simulation.pages.figures.drawing import to_figure
-from simulation.pages.figures.looks import looks_of, most_telling
-from simulation.pages.figures.marks import Axis, Line, Spot, Text
+from simulation.pages.figures.marks import Axis, Line, Spot, Text, accuracy_axis, log_axis, plain_axis
 from simulation.pages.figures.panels import (
     FAINT,
     INK,
@@ -44,6 +41,8 @@ from simulation.pages.figures.panels import (
     RULE,
     Entry,
     Panel,
+    looks_of,
+    most_telling,
     shortened,
     spread_out,
 )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from markupsafe import Markup
 
-from simulation.analysis.comparison_files import read_comparison
+from simulation.analysis.protocol_results import read_comparison
 from simulation.auditing import Audit, Finding
 from simulation.pages import report
 from simulation.pages.audit_page import audit_page

@@ -17,14 +17,13 @@ from matplotlib.figure import Figure
 from dprec.errors import InputError
 from simulation import compare, run
 from simulation.analysis.columns import TableColumn, figure_column, text_column
-from simulation.analysis.comparison_files import read_comparison
+from simulation.analysis.protocol_results import read_comparison
 from simulation.pages import projected, report
+from simulation.pages.build import in_one_file
 from simulation.pages.comparison_page import comparison_page
 from simulation.pages.figures.rendering import Plot, Rendered, render
 from simulation.pages.page import Section, page, table
-from simulation.pages.run_page import run_page
-from simulation.pages.run_sections import example_sections
-from simulation.pages.single_file import in_one_file
+from simulation.pages.run_page import example_sections, run_page
 from simulation.pages.words import merged_notes
 from simulation.storage.files import csv_of_rows
 from simulation.storage.run_files import ExampleUser, holds_comparison, read_run

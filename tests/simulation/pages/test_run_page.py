@@ -11,8 +11,7 @@ import pytest
 from simulation import run
 from simulation.pages.figures.noise import draw_noise
 from simulation.pages.figures.rendering import Plot, Rendered
-from simulation.pages.run_page import answer_sentence, run_page
-from simulation.pages.run_sections import noise_sections
+from simulation.pages.run_page import answer_sentence, noise_sections, run_page
 from simulation.storage.run_files import read_run
 from simulation.storage.summary import read_summary
 from tests.approved import check

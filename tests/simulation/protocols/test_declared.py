@@ -16,9 +16,8 @@ from dprec.mechanisms import BoundedLaplace, Channel, RandomizedResponse, SetOnl
 from dprec.ratings import RatingScale
 from simulation import audit, compare, load, run
 from simulation.analysis.advice import AdviceLimits, advice_lines, advise
-from simulation.analysis.comparison_files import declared_lines
 from simulation.analysis.description import describe
-from simulation.analysis.protocol_results import ProtocolResult
+from simulation.analysis.protocol_results import ProtocolResult, declared_lines
 from simulation.console.command_line import main
 from simulation.pages import report
 from simulation.protocols.base import declaring

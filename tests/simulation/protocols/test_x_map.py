@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from flwr.app import Context, RecordDict
 
+from clients.delivery import alter_ego_reports
 from clients.population import Partition, open_population
-from clients.replacement import alter_ego_reports
 from dprec.accounting import MatchedBudget
 from dprec.errors import InputError, RunError
 from dprec.exchange import ReplacementRequest

@@ -115,7 +115,7 @@ def test_slopes_and_information_are_those_of_the_likelihood() -> None:
         slopes = (np.log(likelihood(1e-6)) - np.log(likelihood(-1e-6))) / 2e-6
         information = (likelihood(0) * slopes**2).sum(axis=1)
         for symbol in range(channel.shape[1]):
-            found = tables.at(latent, np.full(25, symbol), np.full(25, number))
+            found = tables.at(latent, np.full(25, tables.first[number] + symbol), np.full(25, number))
             np.testing.assert_allclose(found[0], slopes[:, symbol], atol=1e-3)
             np.testing.assert_allclose(found[1], information, atol=1e-3)
 

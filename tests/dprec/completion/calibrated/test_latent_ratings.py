@@ -21,12 +21,13 @@ from dprec.ratings import RatingScale
 
 USERS, ITEMS = 60, 40
 
+Places = tuple[NDArray[np.int32], NDArray[np.int32]]
+
 
 @pytest.fixture(scope="module")
-def cells() -> Cells:
-    random = np.random.default_rng(1)
-    users, items = np.nonzero(random.random((USERS, ITEMS)) < 0.6)
-    return Cells(users, items, (USERS, ITEMS))
+def places() -> Places:
+    users, items = np.nonzero(np.random.default_rng(1).random((USERS, ITEMS)) < 0.6)
+    return users.astype(np.int32), items.astype(np.int32)
 
 
 def start(factors: int, slopes: int) -> LatentRatings:
@@ -44,29 +45,25 @@ def start(factors: int, slopes: int) -> LatentRatings:
 
 @pytest.mark.parametrize(("factors", "slopes"), [(2, 0), (0, 2), (2, 1)])
 def test_latent_ratings_that_are_seen_with_little_noise_are_recovered(
-    cells: Cells, factors: int, slopes: int
+    places: Places, factors: int, slopes: int
 ) -> None:
     latent = start(factors, slopes)
     random = np.random.default_rng(4)
     true = random.standard_normal((USERS, 1)) + random.standard_normal(ITEMS)
     true += random.standard_normal((USERS, slopes)) @ latent.embeddings.T
     true += random.standard_normal((USERS, factors)) @ random.standard_normal((factors, ITEMS))
-    seen, precision = (
-        true[cells.users, cells.items] + 0.3 * random.standard_normal(cells.users.size),
-        1 / 0.3**2,
-    )
+    seen, precision = true[places] + 0.3 * random.standard_normal(places[0].size), 1 / 0.3**2
 
     def looked_up(latent: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return precision * (seen - latent), np.full(latent.size, precision)
 
+    cells = Cells(*places, looked_up)
     for sweep in range(60):
-        latent = latent.with_item_biases(cells, looked_up)
-        latent = latent.with_item_factors(cells, looked_up, learn=sweep > 5)
-        latent = latent.with_user_biases(cells, looked_up).with_slopes(cells, looked_up)
-        latent = latent.with_user_factors(cells, looked_up)
+        latent = latent.with_item_biases(cells).with_item_factors(cells, learn=sweep > 5)
+        latent = latent.with_user_biases(cells).with_slopes(cells).with_user_factors(cells)
     users, items = (side.ravel() for side in np.indices(true.shape))
     unseen = np.ones(true.shape, dtype=np.bool_)
-    unseen[cells.users, cells.items] = False
+    unseen[places] = False
     errors = (latent.means(users, items).reshape(true.shape) - true)[unseen]
     assert np.sqrt((errors**2).mean()) < 0.15 * true.std()
     variances = latent.variances(users, items).reshape(true.shape)[unseen]
@@ -161,8 +158,9 @@ def test_a_user_of_several_counts_has_the_sum_of_what_they_say() -> None:
     one, both = likelihood(np.array([31]), 1.0), likelihood(np.array([31, 31]), 1.0)
     both = replace(both, counts=replace(both.counts, users=np.zeros(2, dtype=np.int64)))
     designs, vectors = np.column_stack([np.ones(40), np.linspace(-1, 1, 40)]), np.array([[0.1, -0.2]])
-    single = one.about_users(one.at(LATENT), designs, vectors)
-    double = both.about_users(both.at(LATENT), np.tile(designs, (2, 1)), vectors)
+    items = np.arange(40, dtype=np.int32)
+    single = one.about_users(one.at(LATENT), items, designs, vectors)
+    double = both.about_users(both.at(LATENT), np.tile(items, 2), designs, vectors)
     for alone, together in zip(single, double, strict=True):
         np.testing.assert_allclose(together, 2 * alone)
     slopes = one.at(LATENT).slopes @ designs
@@ -175,11 +173,11 @@ def test_a_regression_is_pulled_by_what_is_certain_about_users() -> None:
     counts = likelihood(np.array([40, 40]), 1.0)
     linearised, features = (
         counts.at(LATENT),
-        np.column_stack([np.ones(80), np.tile(np.linspace(-1, 1, 40), 2)]),
+        np.column_stack([np.ones(40), np.linspace(-1, 1, 40)]),
     )
-    start = np.array([0.2, -0.1])
+    start, items = np.array([0.2, -0.1]), np.tile(np.arange(40, dtype=np.int32), 2)
     known, guessed = (
-        counts.about_coefficients(linearised, features, start, np.full(2, variance))
+        counts.about_coefficients(linearised, items, features, start, np.full(2, variance))
         for variance in (0.0, 1.0)
     )
     assert np.linalg.solve(known[0] + np.eye(2), known[1])[0] > start[0]
@@ -229,23 +227,3 @@ def test_counts_tell_the_completion_about_users() -> None:
         for given in (seen, replace(seen, evidence=replace(reports, counts=rows)))
     )
     assert counted > alone + 0.1
-
-
-CELLS = Cells(np.array([0, 0, 2, 2, 2]), np.array([1, 3, 0, 1, 3]), (4, 5))
-WEIGHTS = np.array([0.5, 2.0, 1.0, 3.0, -1.0])
-
-
-def test_sums_are_those_of_a_loop_over_the_cells_for_vectors_and_matrices() -> None:
-    random = np.random.default_rng(1)
-    of_items, of_users = random.normal(size=(5, 2, 2)), random.normal(size=(4, 3))
-    by_user, by_item = np.zeros((4, 2, 2)), np.zeros((5, 3))
-    for user, item, weight in zip(CELLS.users, CELLS.items, WEIGHTS, strict=True):
-        by_user[user] += weight * of_items[item]
-        by_item[item] += weight * of_users[user]
-    np.testing.assert_allclose(CELLS.by_user(WEIGHTS, of_items), by_user, rtol=1e-12)
-    np.testing.assert_allclose(CELLS.by_item(WEIGHTS, of_users), by_item, rtol=1e-12)
-
-
-def test_vectors_without_dimensions_have_sums_without_dimensions() -> None:
-    assert CELLS.by_user(WEIGHTS, np.zeros((5, 0))).shape == (4, 0)
-    assert CELLS.by_item(WEIGHTS, np.zeros((4, 0, 0))).shape == (5, 0, 0)
