@@ -57,7 +57,7 @@ def rmse(predictions: NDArray[np.float64], judging: Ratings) -> float:
 def fitted(rank: int | None, train: Ratings, judging: Ratings) -> dict[str, Any]:
     """Fit at a rank, or at the default if None; return what is printed."""
     shape = train.n_users, train.n_items
-    observations = Observations(train.users, train.items, values_of(train), shape, train.scale)
+    observations = Observations.of(train.users, train.items, values_of(train), shape, train.scale)
     start, start_cpu = time.perf_counter(), time.process_time()
     with threadpool_limits(limits=1):  # As in a run.
         model = MatrixFactorization(rank=rank).fit(observations, seed=0)

@@ -311,7 +311,7 @@ class CellReader(Reader):
         """Return the cells that are shown as rated, with what a completion wants to know of their symbols."""
         family, counts, symbols = self._family, self._counts, self._symbols.take()
         return Observations(
-            rows_of(counts, np.int32),
+            offsets(counts),
             self._items.take(),
             self._values.take(),
             (counts.size, family.n_items),

@@ -16,7 +16,7 @@ def problem() -> tuple[Observations, np.ndarray, np.ndarray]:
     random = generator(1, "variational")
     users, items = np.nonzero(random.random((9, 7)) < 0.5)
     residuals = random.normal(size=users.size)
-    cells = Observations(
+    cells = Observations.of(
         users.astype(np.int32), items.astype(np.int32), residuals, (9, 7), RatingScale.evenly(1, 5, 1)
     )
     return cells, residuals, random.uniform(0.2, 3.0, users.size)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dprec.arrays import offsets
 from dprec.catalogue import Catalogue
 from dprec.completion import Calibrated
 from dprec.completion.calibrated.hidden_sets import CellLikelihood, HiddenReports
@@ -66,7 +67,11 @@ def test_users_whose_report_was_not_accepted_say_nothing() -> None:
         reported=arrived,
     )
     half = replace(
-        seen, users=seen.users[kept], items=seen.items[kept], values=seen.values[kept], evidence=symbols
+        seen,
+        indptr=offsets(seen.counts * arrived),
+        items=seen.items[kept],
+        values=seen.values[kept],
+        evidence=symbols,
     )
     alone = COMPLETION.fit(reported(levels[:200], HiddenThreshold(), 2.0), 1)
     model = COMPLETION.fit(half, 1)
