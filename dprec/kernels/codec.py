@@ -156,21 +156,28 @@ def read_item_sets(
             places[row] = place + n_items
             continue
         place += count_bits(n_items)
-        for cell in range(first, last):
-            zeros = place
-            while place < end and _get(data, place, 1) == 0:
-                place += 1
-            items[cell] = min(place - zeros, n_items)
+        # A one ends each quotient. A cell holds where, from the first bit on, until its remainder is read.
+        zeros_from, cell = place, first
+        while cell < last and place < end:
+            items[cell] = place - zeros_from
+            cell += int(np.int64(data[place >> 3])) >> (7 - (place & 7)) & 1
             place += 1
-        if place + (last - first) * parameter > end:
+        after = place + (last - first) * parameter
+        if cell < last or after > end:
             continue
+        byte, held, width, before = place >> 3, 0, -(place & 7), -1
         for cell in range(first, last):
-            gap = int(np.int64(items[cell])) << parameter | _get(data, place, parameter)
-            item = min(item + 1 + gap, n_items)
+            while width < parameter:
+                held = held << 8 & _HELD | int(np.int64(data[byte]))
+                byte += 1
+                width += 8
+            width -= parameter
+            one = int(np.int64(items[cell]))
+            gap = (one - before - 1) << parameter | held >> width & ((1 << parameter) - 1)
+            before, item = one, min(item + 1 + gap, n_items)
             items[cell] = item
-            place += parameter
         if item < n_items:
-            places[row] = place
+            places[row] = after
 
 
 @compiled
