@@ -7,6 +7,7 @@ class; a completion that uses the likelihood is fitted to what is registered for
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -184,10 +185,8 @@ class Observations:
     """The cells of user ``u`` are at ``indptr[u]:indptr[u + 1]``; shape (users + 1,)."""
     items: Int32s
     """Shape (cells,)."""
-    values: Floats
-    """The ratings that the published decoder reads from the reports; may lie outside the scale;
-    shape (cells,).
-    """
+    read: Callable[[], Floats]
+    """Returns `values`, which take four times the memory of the symbols that most of them are read from."""
     shape: tuple[int, int]
     """Users and items of the whole catalogue, observed or not."""
     scale: RatingScale
@@ -228,7 +227,12 @@ class Observations:
         if np.any(users[1:] < users[:-1]):
             raise ValueError("cells that are not by user")
         indptr = offsets(np.bincount(users, minlength=shape[0]))
-        return cls(indptr, items.astype(np.int32, copy=False), values, shape, *further, **named)
+        return cls(indptr, items.astype(np.int32, copy=False), lambda: values, shape, *further, **named)
+
+    @cached_property
+    def values(self) -> Floats:
+        """What the published decoder reads from reports, which may lie outside the scale; shape (cells,)."""
+        return self.read()
 
     @property
     def counts(self) -> Ints:
@@ -264,7 +268,7 @@ class Observations:
             self,
             indptr=np.arange(order.size + 1),
             items=self.items[order],
-            values=self.values[order],
+            read=lambda: self.values[order],
             shape=(order.size, self.shape[1]),
             likelihood=None if self.likelihood is None else self.likelihood[order],
             evidence=None if self.evidence is None else self.evidence.unlinked(order),

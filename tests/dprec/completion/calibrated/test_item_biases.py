@@ -64,7 +64,7 @@ def test_who_sent_a_report_and_when_makes_no_difference() -> None:
     shuffled = replace(
         seen,
         items=seen.items[moved],
-        values=seen.values[moved],
+        read=lambda: seen.values[moved],
         evidence=replace(seen.symbols, symbols=seen.symbols.symbols[moved]),
     )
     assert (ItemBiases().fit(shuffled, seed=1).biases.biases == own.biases.biases).all()
@@ -75,7 +75,7 @@ def test_unlinked_reports_come_in_an_order_that_follows_from_what_they_say() -> 
     moved = np.random.default_rng(3).permutation(seen.items.size)
     assert seen.symbols is not None
     symbols = replace(seen.symbols, symbols=seen.symbols.symbols[moved])
-    shuffled = replace(seen, items=seen.items[moved], values=seen.values[moved], evidence=symbols)
+    shuffled = replace(seen, items=seen.items[moved], read=lambda: seen.values[moved], evidence=symbols)
     one, other = seen.unlinked(with_sets=False), shuffled.unlinked(with_sets=False)
     assert one.symbols is not None
     assert other.symbols is not None

@@ -187,7 +187,8 @@ def test_a_fit_that_is_shared_reports_that_it_is_done(solved: list[Any]) -> None
 
 def test_other_signs_noise_or_settings_are_solved_anew(solved: list[Any]) -> None:
     seen, model = signs_of(), OneBit(alpha=0.32)
-    flipped = replace(seen, values=seen.values * np.where(np.arange(seen.values.size) == 4, -1, 1))
+    signs = seen.values * np.where(np.arange(seen.values.size) == 4, -1, 1)
+    flipped = replace(seen, read=lambda: signs)
     elsewhere = replace(seen, items=np.roll(seen.items, 1))
     model.fit(seen, 0)
     for changed in (flipped, elsewhere, replace(seen, shape=(7, 10))):
