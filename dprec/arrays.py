@@ -55,12 +55,6 @@ def segments(starts: AnyInts, counts: AnyInts) -> Ints:
     return np.repeat(starts.astype(np.int64, copy=False) - indptr[:-1], counts) + np.arange(indptr[-1])
 
 
-def row_sums(values: AnyInts, indptr: AnyInts) -> Ints:
-    """Return the sum of each row's integers, 0 for an empty row, shape (rows,)."""
-    sums: Ints = np.diff(offsets(values)[indptr])
-    return sums
-
-
 def row_maxima(values: Ints, indptr: AnyInts) -> Ints:
     """Return the largest of each row's integers, 0 for an empty row, shape (rows,)."""
     maxima = np.zeros(indptr.size - 1, dtype=np.int64)

@@ -1,6 +1,9 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from dprec.arrays import Floats
 from dprec.observations import Observations
 from dprec.ratings import RatingScale
 
@@ -29,6 +32,22 @@ def test_cells_are_found_by_user_and_by_item() -> None:
     assert {each.dtype for each in (cells.users, cells.by_item.data, cells.by_item.indices)} == {
         np.dtype(np.int32)
     }
+
+
+def test_values_are_read_once_when_they_are_asked_for() -> None:
+    times: list[int] = []
+
+    def read() -> Floats:
+        times.append(1)
+        return np.array([2.0, 5.0, 3.0])
+
+    cells = replace(seen([0, 0, 3], [1, 2, 1]), read=read)
+    assert cells.counts.sum() == cells.items.size
+    assert not times
+    assert (cells.mean, cells.values.tolist()) == (10 / 3, [2.0, 5.0, 3.0])
+    assert len(times) == 1
+    by_item = cells.unlinked(with_sets=True)
+    assert (by_item.items.tolist(), by_item.values.tolist()) == ([1, 1, 2], [2.0, 3.0, 5.0])
 
 
 def test_cells_in_another_order_are_refused() -> None:
