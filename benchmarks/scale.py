@@ -10,7 +10,8 @@ for the same population: one node per user, one message to each, 50 float32 back
 on Flower's Ray simulation with the same workers, and starting up is outside both figures.
 
 With shards, each population is followed by others of the same size, whose cells are kept no longer than
-their round: the reports of a population that no machine holds at once, without a completion.
+their round: the reports of a population that no machine holds at once, without a completion. What each took
+is said when it ends.
 
 Every population runs in its own processes. Processor time is that of the driver and of all its children.
 Memory is that of the driver, Ray and its workers together (see `process_memory`), from generating the ratings
@@ -150,6 +151,9 @@ def dprec_rounds(result: Connection, users: int, chosen: argparse.Namespace) -> 
                 seconds.append(time.perf_counter() - started)
                 processor.append(processor_seconds(os.getpid()) - started_cpu)
                 _check(collected, train)
+                if chosen.shards > 1:
+                    each, busy = 1e6 * seconds[-1] / users, 1e6 * processor[-1] / users
+                    print(f"shard {shard + 1}: {each:.2f} us/user, {busy:.2f} of processor time", flush=True)
             shutil.rmtree(session.root / group)
         startup = session.startup_seconds
     assert collected is not None
@@ -273,8 +277,6 @@ def main() -> int:
         results[users] = rounds, peak
         nodes = -(-users // SimulationOptions(workers=chosen.workers).partition_size(users))
         print(_line("dprec", users, nodes, rounds, peak, fits), flush=True)
-        if chosen.shards > 1:
-            print(f"{chosen.shards} shards, s: {' '.join(f'{each:.2f}' for each in rounds.seconds)}")
     missed = _missed_at_scale(results)
     if not chosen.skip_stock:
         users = chosen.stock_users
