@@ -118,14 +118,7 @@ class TrafficLedger:
         self.messages[users] += 1
         self._note(users, kind, False, payload, message, example)
 
-    def recharge_uplink(
-        self,
-        users: Ints,
-        kind: str,
-        messages: Ints,
-        payload: Ints,
-        message: Ints,
-    ) -> None:
+    def recharge_uplink(self, users: Ints, kind: str, messages: Ints, payload: Ints, message: Ints) -> None:
         """Charge users so many messages, and bytes in all, in place of the one that was charged before.
 
         Parameters
@@ -143,13 +136,7 @@ class TrafficLedger:
             self.first_user[kind, True] = Exchanged(*own, example)
 
     def _note(
-        self,
-        users: Users,
-        kind: str,
-        up: bool,
-        payload: Ints | int,
-        message: Ints | int,
-        example: bytes,
+        self, users: Users, kind: str, up: bool, payload: Ints | int, message: Ints | int, example: bytes
     ) -> None:
         """Keep what concerns the first user, who comes first where users are listed."""
         if isinstance(users, slice):
