@@ -70,7 +70,7 @@ def test_users_whose_report_was_not_accepted_say_nothing() -> None:
         seen,
         indptr=offsets(seen.counts * arrived),
         items=seen.items[kept],
-        values=seen.values[kept],
+        read=lambda: seen.values[kept],
         evidence=symbols,
     )
     alone = COMPLETION.fit(reported(levels[:200], HiddenThreshold(), 2.0), 1)
