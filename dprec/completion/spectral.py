@@ -9,15 +9,21 @@ resulting matrix is cut to its leading singular values.
 
 Completion by the least nuclear norm within a distance of the data (Zheng [zheng2016], Eq. 4).
 
-The problem is min ||M||_* subject to ||P(M - Z)||_F <= rho over the observed cells. Its solutions are
-those of min ||P(M - Z)||_F^2 / 2 + multiplier ||M||_*, whose distance from the data grows with the
-multiplier. The multiplier is lowered from the value at which M = 0 until the constraint holds, each
-problem starting from the solution of the previous one; the multiplier that meets the constraint is then
-found between the last two. Each problem is solved by accelerated proximal gradient steps, each of which
-decomposes a matrix that is sparse plus low rank (Toh and Yun [toh2010]).
+The problem is min ||M||_* subject to ||P(M - Z)||_F <= rho over the observed cells. Let A have the data Z
+in the observed cells and some M' in the others. As ||P(M - Z)|| <= ||M - A||, with equality where M is M'
+outside of the observed cells, the matrix of the least nuclear norm within rho of A meets the constraint,
+its norm is not above that of an M' that meets it, and only a solution stays where it is. That matrix is A
+with its singular values lowered by a multiplier, at most to 0: Soft-Impute (Mazumder et al. [mazumder2010])
+with the multiplier that follows from rho. Steps are accelerated (Toh and Yun [toh2010]) until they turn back
+(O'Donoghue and Candès [odonoghue2015]).
+
+The singular vectors of a step start from those of the last one and are refined by one subspace iteration
+(Halko et al. [halko2011]), which costs a fraction of a decomposition. They only lead the way: where they
+would end the steps, a whole decomposition must agree, and leads from there on.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -40,9 +46,6 @@ DENSE_CELLS = 4_000_000
 
 _CANCELLED = 1e-10
 """Share of the squared norms up to which their difference is not trusted."""
-
-_SPARE = 5
-"""Singular values computed beyond those expected, to see whether more lie above a threshold."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +83,16 @@ class LowRank:
             return squared < limit**2
         return self.distance(other) <= limit
 
+    def lowered(self, threshold: float) -> "LowRank":
+        """Return the matrix whose singular values are lower by a threshold, without those below it."""
+        above = self.values > threshold
+        return LowRank(self.left[:, above], self.values[above] - threshold, self.right[:, above])
+
+    def product(self, other: Self) -> float:
+        """Return the inner product of two matrices."""
+        turned = (self.left.T @ other.left) * (self.right.T @ other.right)
+        return float(self.values @ turned @ other.values)
+
     def _minus(self, other: Self) -> tuple[Floats, Floats]:
         """Return factors of the difference, shapes (users, ranks) and (items, ranks)."""
         left = np.hstack([self.left * self.values, -other.left * other.values])
@@ -104,65 +117,95 @@ class SparsePlusLowRank:
 
     def leading(self, count: int, seed: int) -> LowRank:
         """Return the ``count`` largest singular values and their vectors."""
-        if self._small:
+        if self.small:
             sides = min(self.sparse.shape)
-            return self._exact(subset_by_index=[sides - count, sides - 1])
+            return self._exact([sides - count, sides - 1])
         return self._truncated(count, seed)
 
-    def above(self, threshold: float, expected: int, most: int, seed: int) -> LowRank | None:
-        """Return the singular values above a threshold and their vectors; None for more than ``most``.
+    def refined(self, right: Floats) -> LowRank:
+        """Return about as many leading singular values and vectors as there are approximate right vectors.
 
-        About ``expected`` of them. Raises numpy.linalg.LinAlgError when the algebra fails.
+        One subspace iteration (Halko et al. [halko2011], Algorithm 4.4); no value is above the true one.
         """
-        if self._small:
-            leading = self._exact(subset_by_value=[threshold**2, np.inf])
-            return leading if leading.rank <= most else None
-        limit = min(most + 1, min(self.sparse.shape) - 1)
-        count = min(expected + _SPARE, limit)
-        while True:
-            leading = self._truncated(count, seed)
-            rank = int((leading.values > threshold).sum())
-            if rank > most:
-                return None
-            if rank < count or count == limit:
-                return LowRank(leading.left[:, :rank], leading.values[:rank], leading.right[:, :rank])
-            count = min(2 * count, limit)
+        return refined(self._dense if self.small else self._operator, right)
 
     @property
-    def _small(self) -> bool:
+    def squared_norm(self) -> float:
+        """Squared Frobenius norm."""
+        if self.small:
+            return float(np.vdot(self._dense, self._dense))
+        alone = self.sparse.data @ self.sparse.data + 2 * np.vdot(self.left, self.sparse @ self.right)
+        return float(alone + np.vdot(self.left.T @ self.left, self.right.T @ self.right))
+
+    @cached_property
+    def _dense(self) -> Floats:
+        dense: Floats = self.left @ self.right.T
+        dense += self.sparse.toarray()
+        return dense
+
+    @cached_property
+    def _operator(self) -> LinearOperator:
+        transposed = self.sparse.T.tocsr()
+
+        def times(vectors: Floats) -> Floats:
+            product: Floats = self.sparse @ vectors + self.left @ (self.right.T @ vectors)
+            return product
+
+        def transposed_times(vectors: Floats) -> Floats:
+            product: Floats = transposed @ vectors + self.right @ (self.left.T @ vectors)
+            return product
+
+        ahead, back = (
+            {"matvec": times, "matmat": times},
+            {"rmatvec": transposed_times, "rmatmat": transposed_times},
+        )
+        return LinearOperator(self.sparse.shape, dtype=np.float64, **ahead, **back)
+
+    @property
+    def small(self) -> bool:
+        """Whether it is decomposed densely."""
         users, items = self.sparse.shape
         return int(users) * int(items) <= DENSE_CELLS
 
-    def _exact(self, **subset: list[float]) -> LowRank:
-        dense = self.left @ self.right.T
-        dense += self.sparse.toarray()
-        wide = dense.shape[0] <= dense.shape[1]
-        shorter = dense if wide else dense.T
-        gram = shorter @ shorter.T
-        if not np.all(np.isfinite(gram)):
-            raise np.linalg.LinAlgError("the squares of the entries are not finite")
-        _, near = scipy.linalg.eigh(gram, driver="evr", **subset)
+    @cached_property
+    def _shorter(self) -> tuple[Floats, Floats]:
+        """The matrix or its transpose, whichever has fewer rows, and the Gram matrix of these."""
+        shorter = self._dense if self.sparse.shape[0] <= self.sparse.shape[1] else self._dense.T
+        return shorter, _finite(shorter @ shorter.T)
+
+    def _exact(self, places: list[int]) -> LowRank:
+        shorter, gram = self._shorter
+        _, near = scipy.linalg.eigh(gram, driver="evr", subset_by_index=places)
         near = near[:, ::-1]
         # The lengths of the images are more accurate than roots of eigenvalues.
         images = shorter.T @ near
         values = np.linalg.norm(images, axis=0)
         far = images / np.maximum(values, np.finfo(float).tiny)
-        return LowRank(near, values, far) if wide else LowRank(far, values, near)
+        return LowRank(near, values, far) if shorter is self._dense else LowRank(far, values, near)
 
     def _truncated(self, count: int, seed: int) -> LowRank:
-        transposed = self.sparse.T.tocsr()
-        operator = LinearOperator(
-            self.sparse.shape,
-            matvec=lambda vector: self.sparse @ vector + self.left @ (self.right.T @ vector),
-            rmatvec=lambda vector: transposed @ vector + self.right @ (self.left.T @ vector),
-            dtype=np.float64,
-        )
         start = generator(seed, "lanczos").standard_normal(min(self.sparse.shape))
         try:
-            left, values, right = svds(operator, k=count, v0=start)
+            left, values, right = svds(self._operator, k=count, v0=start)
         except ArpackError as error:
             raise np.linalg.LinAlgError(f"Lanczos iteration failed: {error}") from error
         return LowRank(left[:, ::-1], values[::-1], right[::-1].T)
+
+
+def refined(matrix: Floats | LinearOperator, right: Floats) -> LowRank:
+    """Return `SparsePlusLowRank.refined` of any matrix."""
+    left = scipy.linalg.qr(matrix @ right, mode="economic", overwrite_a=True, check_finite=False)[0]
+    images = matrix.T @ left
+    turn = scipy.linalg.eigh(_finite(images.T @ images))[1][:, ::-1]
+    images = images @ turn
+    values = np.linalg.norm(images, axis=0)
+    return LowRank(left @ turn, values, images / np.maximum(values, np.finfo(float).tiny))
+
+
+def _finite(gram: Floats) -> Floats:
+    if not np.all(np.isfinite(gram)):
+        raise np.linalg.LinAlgError("the squares of the entries are not finite")
+    return gram
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,12 +258,11 @@ def _means(entities: Int32s, observations: Observations, count: int) -> Floats:
     return np.where(seen > 0, sums / np.maximum(seen, 1), observations.mean)
 
 
-_CONTINUATION = 0.5
-"""Factor from one multiplier of the continuation to the next."""
+_FINE = 1e-2
+"""Change of M in a step, over the multiplier, at which the steps end."""
 
-_COARSE, _FINE = 0.3, 1e-2
-"""Change of M, over the multiplier, at which the steps for a multiplier end, along the way and at the
-end: what remains must stay below the threshold, or it adds to the rank of the next decomposition."""
+_FIRST, _SPARE = 10, 30
+"""Singular values of the first step, and those of the others beyond the rank of the last one."""
 
 _MET = 5e-4
 """Relative distance from rho at which the constraint counts as met; half of the promised 1e-3."""
@@ -278,7 +320,7 @@ class NuclearNorm(Completion):
         solver = _Solver(self, observations, residuals, seed, progress)
         solution, distance, multiplier = LowRank.zero(observations.shape), norm, 0.0
         if norm > rho * (1 + _MET):
-            solution, distance, multiplier = solver.solve(max(rho, _CLOSEST * norm), norm)
+            solution, distance, multiplier = solver.solve(max(rho, _CLOSEST * norm))
         users, items = observations.shape
         return BiasedFactors(
             center,
@@ -331,7 +373,7 @@ class NuclearNorm(Completion):
 
 
 class _Solver:
-    """The proximal steps, and what is counted across all of them."""
+    """The steps, and what is counted across all of them."""
 
     def __init__(
         self,
@@ -344,83 +386,80 @@ class _Solver:
         self.settings, self.seed, self.progress = settings, seed, progress
         self.rows, self.columns, self.residuals = observations.users, observations.items, residuals
         self.positions = observations.by_user
+        self.current = self.previous = LowRank.zero(observations.shape)
+        self.fit = self.fit_before = residuals
+        self.momentum, self.multiplier = 1.0, 0.0
         self.steps = self.largest_rank = 0
-        # The distance of a matrix of zeros from the data.
-        self.nearest = float(np.linalg.norm(residuals))
+        side = min(observations.shape)
+        self.complete = side if self._matrix(0.0).small else side - 1
+        self.most = min(settings.max_rank + 1, self.complete)
+        self.count = min(_FIRST, self.most)
+        self.near: Floats | None = None
 
-    def solve(self, rho: float, norm: float) -> tuple[LowRank, float, float]:
-        """Return the solution, its distance from the data and its multiplier, for rho below the norm."""
-        zero = LowRank.zero(self.positions.shape)
-        with naming_iteration("nuclear-norm completion", 1):
-            largest = self._operator(zero, zero, 0.0, self.residuals).leading(1, self.seed).values[0]
-        multiplier, solution, distance = float(largest), zero, norm
-        while distance > rho and not self._exhausted:
-            multiplier *= _CONTINUATION
-            solution, distance = self._at(multiplier, solution, _COARSE)
-        # The distance is close to a power of the multiplier, so both are interpolated in logarithms;
-        # if an end of the bracket does not move, its gap is halved (the Illinois rule).
-        below: tuple[float, float] | None = None
-        above: tuple[float, float] | None = None
-        last = 0
-        while not self._exhausted:
-            solution, distance = self._at(multiplier, solution, _FINE)
-            gap = float(np.log(distance / rho))
-            if abs(gap) <= _MET:
+    def solve(self, rho: float) -> tuple[LowRank, float, float]:
+        """Return the solution, its distance from the data and its multiplier, for rho below their norm."""
+        checked = False
+        while self.steps < self.settings.iterations:
+            whole = checked or self.near is None
+            ends = self._step(rho, whole)
+            if ends and whole:
                 break
-            if gap < 0:
-                below = float(np.log(multiplier)), gap
-                above = (above[0], above[1] / 2) if above and last < 0 else above
-            else:
-                above = float(np.log(multiplier)), gap
-                below = (below[0], below[1] / 2) if below and last > 0 else below
-            last = int(np.sign(gap))
-            if below is None:
-                multiplier *= _CONTINUATION
-            elif above is None:
-                multiplier /= _CONTINUATION
-            else:
-                share = below[1] / (below[1] - above[1])
-                multiplier = float(np.exp(below[0] + share * (above[0] - below[0])))
-        return solution, distance, multiplier
+            checked |= ends
+        return self.current, float(np.linalg.norm(self.fit)), self.multiplier
 
-    @property
-    def _exhausted(self) -> bool:
-        return self.steps >= self.settings.iterations
+    def _step(self, rho: float, whole: bool) -> bool:
+        """Take one step, by a whole decomposition or a refined one; return whether M stays where it is."""
+        following = (1 + np.sqrt(1 + 4 * self.momentum**2)) / 2
+        ahead = (self.momentum - 1) / following
+        matrix = self._matrix(ahead)
+        with naming_iteration("nuclear-norm completion", self.steps + 1):
+            near = None if whole else self.near
+            leading = matrix.leading(self.count, self.seed) if near is None else matrix.refined(near)
+        # Where some values are not known, the multiplier is not below those that are.
+        lowest = leading.values[-1] if self.count < self.complete else 0.0
+        self.multiplier = max(lowest, multiplier_within(rho, leading.values, matrix.squared_norm))
+        moved = leading.lowered(self.multiplier)
+        # A step against the direction of the last ones ends their momentum.
+        self.momentum = 1.0 if self._turns_back(moved, ahead) else following
+        self.previous, self.current = self.current, moved
+        self.fit_before, self.fit = self.fit, self.residuals - moved.cells(self.rows, self.columns)
+        distance = float(np.linalg.norm(self.fit))
+        if not np.isfinite(distance):
+            raise RunError(f"nuclear-norm completion diverged in step {self.steps + 1}: {distance}")
+        self.steps += 1
+        self.largest_rank = max(self.largest_rank, moved.rank)
+        self.progress("completing", self.steps, self.settings.iterations)
+        is_met = abs(distance / rho - 1) <= _MET
+        is_cut = self.multiplier == lowest and not is_met
+        ends = (is_met or (is_cut and self.count == self.most)) and moved.is_near(
+            self.previous, _FINE * self.multiplier
+        )
+        if ends and whole and is_cut:
+            raise SettingError(
+                "rho",
+                f"cannot be met within max_rank {self.settings.max_rank}",
+                f"at least {(1 + 2 * _MET) * distance:.6g}, which that rank reaches",
+            )
+        self.count = min(2 * self.count if is_cut else moved.rank + _SPARE, self.most)
+        self.near = self._start(leading.right)
+        return ends
 
-    def _at(self, multiplier: float, start: LowRank, tolerance: float) -> tuple[LowRank, float]:
-        """Solve the problem for one multiplier; return its solution and the distance from the data."""
-        current = previous = start
-        fit = fit_before = self.residuals - start.cells(self.rows, self.columns)
-        objective = np.inf
-        momentum = 1.0
-        while not self._exhausted:
-            following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-            ahead = (momentum - 1) / following
-            operator = self._operator(current, previous, ahead, (1 + ahead) * fit - ahead * fit_before)
-            with naming_iteration("nuclear-norm completion", self.steps + 1):
-                leading = operator.above(multiplier, current.rank, self.settings.max_rank, self.seed)
-            if leading is None:
-                raise SettingError(
-                    "rho",
-                    f"cannot be met within max_rank {self.settings.max_rank}",
-                    f"at least {self.nearest:.6g}, which that rank reaches",
-                )
-            previous, current = current, LowRank(leading.left, leading.values - multiplier, leading.right)
-            fit_before, fit = fit, self.residuals - current.cells(self.rows, self.columns)
-            self.steps += 1
-            self.largest_rank = max(self.largest_rank, current.rank)
-            self.nearest = min(self.nearest, float(np.linalg.norm(fit)))
-            self.progress("completing", self.steps, self.settings.iterations)
-            before, objective = objective, float(fit @ fit) / 2 + multiplier * float(current.values.sum())
-            if not np.isfinite(objective):
-                raise RunError(f"nuclear-norm completion diverged in step {self.steps}: {objective}")
-            if current.is_near(previous, tolerance * multiplier):
-                break
-            momentum = 1.0 if objective > before else following
-        return current, float(np.linalg.norm(fit))
+    def _start(self, right: Floats) -> Floats:
+        """Return as many vectors as the next step looks for: the last ones, and any others."""
+        more = max(0, self.count - right.shape[1])
+        others = generator(0, "subspace").standard_normal((len(right), more)) / np.sqrt(len(right))
+        return np.hstack([right[:, : self.count], others])
 
-    def _operator(self, current: LowRank, previous: LowRank, ahead: float, fit: Floats) -> SparsePlusLowRank:
-        """Return the argument of the proximal step: M extrapolated, plus its residuals on the cells."""
+    def _turns_back(self, moved: LowRank, ahead: float) -> bool:
+        """Return whether M goes back on the way from the extrapolated matrix."""
+        onward = (1 + ahead) * moved.product(self.current) - ahead * moved.product(self.previous)
+        back = (1 + ahead) * self.current.product(self.current) - ahead * self.current.product(self.previous)
+        return onward - back > moved.product(moved) - moved.product(self.current)
+
+    def _matrix(self, ahead: float) -> SparsePlusLowRank:
+        """Return A: the data in the observed cells, and M extrapolated in the others."""
+        current, previous = self.current, self.previous
+        fit = (1 + ahead) * self.fit - ahead * self.fit_before
         return SparsePlusLowRank(
             sp.csr_array(
                 (fit[self.positions.data], self.positions.indices, self.positions.indptr),
@@ -431,3 +470,14 @@ class _Solver:
             ),
             np.hstack([current.right, previous.right]),
         )
+
+
+def multiplier_within(rho: float, values: Floats, squared_norm: float) -> float:
+    """Return by how much to lower singular values so that a matrix moves by rho.
+
+    ``values``: the leading ones; too little is returned if all of them remain and there are more.
+    """
+    left_out = squared_norm - np.cumsum(values**2)
+    squares = (rho**2 - left_out) / np.arange(1, values.size + 1)
+    kept = max(1, int(np.count_nonzero(values**2 > squares)))
+    return float(np.sqrt(max(squares[kept - 1], 0.0)))
