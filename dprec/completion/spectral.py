@@ -168,20 +168,12 @@ class SparsePlusLowRank:
         return int(users) * int(items) <= DENSE_CELLS
 
     @cached_property
-    def _shorter(self) -> tuple[Floats, Floats]:
-        """The matrix or its transpose, whichever has fewer rows, and the Gram matrix of these."""
-        shorter = self._dense if self.sparse.shape[0] <= self.sparse.shape[1] else self._dense.T
-        return shorter, _finite(shorter @ shorter.T)
+    def _gram(self) -> Floats:
+        return gram(self._dense)
 
     def _exact(self, places: list[int]) -> LowRank:
-        shorter, gram = self._shorter
-        _, near = scipy.linalg.eigh(gram, driver="evr", subset_by_index=places)
-        near = near[:, ::-1]
-        # The lengths of the images are more accurate than roots of eigenvalues.
-        images = shorter.T @ near
-        values = np.linalg.norm(images, axis=0)
-        far = images / np.maximum(values, np.finfo(float).tiny)
-        return LowRank(near, values, far) if shorter is self._dense else LowRank(far, values, near)
+        near = scipy.linalg.eigh(self._gram, driver="evr", subset_by_index=places)[1]
+        return spanned(self._dense, near[:, ::-1])
 
     def _truncated(self, count: int, seed: int) -> LowRank:
         start = generator(seed, "lanczos").standard_normal(min(self.sparse.shape))
@@ -202,10 +194,26 @@ def refined(matrix: Floats | LinearOperator, right: Floats) -> LowRank:
     return LowRank(left @ turn, values, images / np.maximum(values, np.finfo(float).tiny))
 
 
-def _finite(gram: Floats) -> Floats:
-    if not np.all(np.isfinite(gram)):
+def gram(matrix: Floats) -> Floats:
+    """Return the inner products of a matrix's rows, or of its columns where these are fewer."""
+    shorter = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
+    return _finite(shorter @ shorter.T)
+
+
+def _finite(products: Floats) -> Floats:
+    if not np.all(np.isfinite(products)):
         raise np.linalg.LinAlgError("the squares of the entries are not finite")
-    return gram
+    return products
+
+
+def spanned(matrix: Floats, near: Floats) -> LowRank:
+    """Return the singular values and vectors of a matrix of which eigenvectors of its `gram` are given."""
+    wide = matrix.shape[0] <= matrix.shape[1]
+    images = (matrix.T if wide else matrix) @ near
+    # The lengths of the images are more accurate than roots of eigenvalues.
+    values = np.linalg.norm(images, axis=0)
+    far = images / np.maximum(values, np.finfo(float).tiny)
+    return LowRank(near, values, far) if wide else LowRank(far, values, near)
 
 
 @dataclass(frozen=True, kw_only=True)

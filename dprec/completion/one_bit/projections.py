@@ -14,7 +14,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from dprec.arrays import Floats, Int32s, offsets
-from dprec.completion.spectral import DENSE_CELLS, LowRank, SparsePlusLowRank, refined
+from dprec.completion.spectral import DENSE_CELLS, LowRank, SparsePlusLowRank, gram, refined, spanned
 
 PointT = TypeVar("PointT", LowRank, Floats)
 
@@ -25,8 +25,8 @@ _ADMM_ITERATIONS = 1000
 _PENALTY, _RELAXATION = 3.0, 1.7
 """Initial penalty on the difference of the copies, and the over-relaxation of an update."""
 
-_BALANCE_EVERY, _UNBALANCED = 5, 5.0
-"""Iterations between checks of the penalty, and the ratio of the two distances at which it is changed."""
+_CHECK_EVERY, _UNBALANCED = 5, 5.0
+"""Iterations between checks of penalty and end, and the ratio of the two distances that changes the first."""
 
 _ADMM_TOLERANCE = 1e-5
 """Difference of the two copies, and last change of one, over the bound, at which the iterations end."""
@@ -62,20 +62,14 @@ class NuclearProjection:
             threshold = singular_value_threshold(leading.values, self.radius)
             if threshold >= leading.values[-1] and threshold > 0:
                 return self._lowered(leading, threshold)
-        wide = matrix.shape[0] <= matrix.shape[1]
-        shorter = matrix if wide else matrix.T
-        squares, vectors = scipy.linalg.eigh(shorter @ shorter.T)
-        values, vectors = np.sqrt(np.maximum(squares[::-1], 0.0)), vectors[:, ::-1]
+        squares, vectors = scipy.linalg.eigh(gram(matrix))
+        values = np.sqrt(np.maximum(squares[::-1], 0.0))
         threshold = singular_value_threshold(values, self.radius)
         if threshold == 0.0:
             return matrix
-        vectors = vectors[:, : np.count_nonzero(values > threshold) + _SPARE]
-        images = shorter.T @ vectors
-        # The lengths of the images are more accurate than roots of eigenvalues.
-        values = np.linalg.norm(images, axis=0)
-        images /= np.maximum(values, np.finfo(float).tiny)
-        leading = LowRank(vectors, values, images) if wide else LowRank(images, values, vectors)
-        return self._lowered(leading, singular_value_threshold(values, self.radius))
+        count = np.count_nonzero(values > threshold) + _SPARE
+        leading = spanned(matrix, vectors[:, ::-1][:, :count])
+        return self._lowered(leading, singular_value_threshold(leading.values, self.radius))
 
     def whole(self, matrix: Floats) -> Floats:
         """Return the closest matrix of the ball."""
@@ -117,13 +111,15 @@ def project_bounded(matrix: Floats, radius: float, bound: float) -> Floats:
         relaxed = _RELAXATION * inside + (1 - _RELAXATION) * clipped
         clipped = np.clip(relaxed + dual, -bound, bound)
         dual += relaxed - clipped
+        if iteration % _CHECK_EVERY:
+            continue
         apart, moved = np.abs(inside - clipped).max(), np.abs(clipped - before).max()
         if max(apart, moved) <= _ADMM_TOLERANCE * bound:
             inside = project.whole(target)
             if np.abs(inside - clipped).max() <= _ADMM_TOLERANCE * bound:
                 break
         # Long steps lead far out of the box, and no single penalty suits the whole way back.
-        if iteration % _BALANCE_EVERY == 0 and max(apart, moved) > _UNBALANCED * min(apart, moved):
+        if max(apart, moved) > _UNBALANCED * min(apart, moved):
             factor = 2.0 if apart > moved else 0.5
             penalty *= factor
             dual /= factor

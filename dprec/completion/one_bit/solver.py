@@ -22,6 +22,7 @@ from scipy.special import erf, erfcx, expit, log_ndtr, ndtr
 from dprec.arrays import Floats, Uint8s
 from dprec.channel import Channel
 from dprec.completion.one_bit.projections import BoundedNuclearBall, Domain, NuclearProjection, PointT
+from dprec.completion.spectral import gram
 from dprec.errors import InputError, RunError
 from dprec.mechanisms.laplace import cell_probabilities, wide_grid
 from dprec.progress import Progress, silent
@@ -376,13 +377,14 @@ def minimise_bounded(
             raise RunError(f"one-bit completion diverged in iteration {len(objectives)}: {value}")
         target = _RELAXATION * within + (1 - _RELAXATION) * inside + dual
         before, inside = inside, project(target)
-        apart, moved, residual = _residuals(ball, within, inside, before, penalty)
-        due = len(objectives) % _CHECK_EVERY == 0
-        if due and residual <= tolerance and _nuclear_norm(within) <= ball.radius * (1 + _EXCESS * tolerance):
-            inside = project.whole(target)
+        factor = 1.0
+        if len(objectives) % _CHECK_EVERY == 0 or len(objectives) == iterations:
             apart, moved, residual = _residuals(ball, within, inside, before, penalty)
-            reason = "optimal" if residual <= tolerance else reason
-        factor = _balance(apart, moved) if due else 1.0
+            if residual <= tolerance and _nuclear_norm(within) <= ball.radius * (1 + _EXCESS * tolerance):
+                inside = project.whole(target)
+                apart, moved, residual = _residuals(ball, within, inside, before, penalty)
+                reason = "optimal" if residual <= tolerance else reason
+            factor = _balance(apart, moved)
         penalty, dual = penalty * factor, (target - inside) / factor
         objectives.append(value)
         progress("completing", len(objectives) - 1, iterations)
@@ -394,8 +396,7 @@ def minimise_bounded(
 
 def _nuclear_norm(matrix: Floats) -> float:
     """Return the nuclear norm to about 1e-6, quickly."""
-    shorter = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
-    return float(np.sqrt(np.maximum(np.linalg.eigvalsh(shorter @ shorter.T), 0.0)).sum())
+    return float(np.sqrt(np.maximum(np.linalg.eigvalsh(gram(matrix)), 0.0)).sum())
 
 
 def _residuals(
