@@ -27,20 +27,20 @@ with nothing to tune. This is the variational Bayesian form of alternating least
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from dprec.arrays import Bools, Floats
+from dprec.arrays import Bools, Float32s, Floats, Int32s, Ints, offsets
 from dprec.completion import factors
 from dprec.completion.base import Completion
-from dprec.completion.factors import BiasedFactors
+from dprec.completion.factors import BiasedFactors, FloatT
 from dprec.components import option
 from dprec.errors import InputError, RunError, SettingError
 from dprec.observations import Observations
@@ -51,32 +51,67 @@ SMALLEST_VARIANCE = 1e-9
 """Least estimate of a variance, in squared rating units: keeps exact fits finite."""
 
 _ROWS = 1 << 10
-"""Entities that are solved together: enough blocks for every processor, small enough for its cache."""
+"""Entities taken together: enough blocks for every processor, small enough for its cache."""
+
+_SUMS = 1 << 16
+"""Sums of entities that are solved together: half a megabyte, which a processor's cache holds."""
+
+_RANGES = 16
+"""Ranges of users whose sums by item are apart, so that processors share the users of one pass."""
+
+_ONE_PASS = 8
+"""From how many users per item on the items' sums are taken in the users' pass: their table is much smaller
+than the users', and nothing is arranged by item.
+"""
 
 _CELL_BLOCK = 1 << 12
 """Cells whose moments are gathered at once; a block's tables fit into the processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedCells:
-    """The observed cells of one side: ``w`` and ``w r`` of each cell, and the sum of ``w r^2``."""
+class CellsOfRows:
+    """The cells of one side's entities, one after the other: the other entity, ``w`` and ``w r`` of each."""
 
-    weights: sp.csr_array
-    targets: sp.csr_array
+    indptr: Ints
+    others: Int32s
+    weights: Float32s
+    targets: Float32s
+
+    def sums(self, rows: slice, moments: Float32s) -> Floats:
+        """Return what the normal equations of some rows sum, of the other side's moments."""
+        from dprec.kernels.least_squares import gather
+
+        sums = np.empty((rows.stop - rows.start, _columns(moments)))
+        gather(sums, rows.start, self.indptr, self.others, self.weights, self.targets, moments)
+        return sums
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedCells:
+    """The observed cells of both sides, by item unless there are many users; the sum of ``w r^2``."""
+
+    by_user: CellsOfRows
+    by_item: CellsOfRows | None
     square_sum: float
 
     @classmethod
-    def of(cls, positions: sp.csr_array, residuals: Floats, weights: NDArray[np.floating]) -> WeightedCells:
-        """Arrange cells by the pattern whose data are their positions (`Observations.by_user`)."""
-        structure, shape = (positions.indices, positions.indptr), positions.shape
+    def of(
+        cls, observations: Observations, residuals: Floats, weights: NDArray[np.floating]
+    ) -> WeightedCells:
+        """Arrange cells. Weights and residuals are rounded to single precision; sums are not."""
         targets = weights * residuals
         # Not a dot product: at this length BLAS uses threads, and the order of its sums is not fixed.
         square_sum = float((targets * residuals).sum())
-        return cls(
-            sp.csr_array((weights[positions.data], *structure), shape=shape),
-            sp.csr_array((targets[positions.data], *structure), shape=shape),
-            square_sum,
-        )
+        values = weights.astype(np.float32, copy=False), targets.astype(np.float32)
+        users, items = observations.shape
+        indptr = offsets(np.bincount(observations.users, minlength=users))
+        by_user = CellsOfRows(indptr, observations.items, *values)
+        if users > _ONE_PASS * items:
+            return cls(by_user, None, square_sum)
+        order = observations.by_item
+        indptr, others = order.indptr.astype(np.int64), order.indices.astype(np.int32, copy=False)
+        by_item = CellsOfRows(indptr, others, *(value[order.data] for value in values))
+        return cls(by_user, by_item, square_sum)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,61 +144,25 @@ class Side:
         side.means[:, 1:] = draws * np.sqrt(np.diag(side.prior)[1:])
         return side
 
-    def solve(self, cells: WeightedCells, other: Side, noise: float = 1.0) -> tuple[Side, float]:
-        """Solve this side given the other.
+    def moments(self, rows: slice) -> Floats:
+        """Return the packed second moments of (1, bias, factors) of some entities; see the kernels."""
+        from dprec.kernels.least_squares import write_moments
 
-        With x the other side's factors, a constant 1 in place of its bias c, and w the weights, the normal
-        equations of an entity are (sum w E[x x^T] / noise + prior^-1) mean = sum w E[x (r - c)] / noise.
-        """
-        summed, reaching = other.seen_from_the_other_side(cells.weights.dtype)
-        prior_precision = np.linalg.inv(self.prior)
-        width, packed = self.means.shape[1], self.covariances.shape[1]
-        means = np.empty_like(self.means)
-        covariances = np.empty_like(self.covariances)
+        means, covariances = self.means[rows], self.covariances[rows]
+        moments = np.empty((len(means), 1 + means.shape[1] + covariances.shape[1]))
+        write_moments(moments, means, covariances)
+        return moments
 
-        def solve_rows(rows: slice) -> float:
-            sums = factors.sparse_product(cells.weights[rows], summed)
-            reached = cells.targets[rows] @ reaching
-            gram = factors.unpack(sums[:, :packed])
-            target = reached[:, :width] - sums[:, packed : packed + width]
-            inverse = np.linalg.inv(gram / noise + prior_precision).astype(np.float64, copy=False)
-            means[rows] = np.einsum("ijk,ik->ij", inverse, target) / noise
-            covariances[rows] = factors.pack(inverse)
-            second = means[rows, :, None] * means[rows, None, :] + inverse
-            misfit = sums[:, -1].sum() - 2 * reached[:, -1].sum()
-            return float(
-                misfit + np.einsum("ijk,ijk->", gram, second) - 2 * np.einsum("ij,ij->", means[rows], target)
-            )
-
-        misfit = cells.square_sum + sum(factors.map_blocks(solve_rows, len(means), _ROWS))
-        if not np.isfinite(misfit):
-            raise np.linalg.LinAlgError(f"sum of squared residuals {misfit}")
-        return Side(means, covariances, self.prior), misfit
-
-    def seen_from_the_other_side(self, precision: np.dtype[Any]) -> tuple[list[NDArray[np.floating]], Floats]:
-        """Return the terms that the other side's problems sum over their cells, one row per entity.
-
-        ``precision``: of what is summed with the weights: theirs, since SciPy would convert it in every
-        product. Returns ``summed``, shape (entities, packed + width + 1): column blocks, summed with the
-        cells' weights: E[x x^T] as a packed triangle, E[x c], E[c^2]. One product over the pattern serves the
-        Gram matrices, the right-hand sides and the misfit; ``reaching``, shape (entities, width + 1): summed
-        with weight times residual: E[x] and E[c].
-        """
-        width, packed = self.means.shape[1], self.covariances.shape[1]
-        reaching = np.hstack([self.means, self.means[:, :1]])
-        reaching[:, 0] = 1.0
-        summed = np.empty((len(self.means), packed + width + 1), dtype=precision)
+    def all_moments(self, dtype: type[FloatT]) -> NDArray[FloatT]:
+        """Return the moments of all entities, shape (entities, 1 + width + packed)."""
+        entities, width = self.means.shape
+        moments = np.empty((entities, 1 + width + self.covariances.shape[1]), dtype=dtype)
 
         def fill(rows: slice) -> None:
-            design, biases, uncertain = reaching[rows, :width], self.means[rows, :1], self.covariances[rows]
-            summed[rows, :packed] = factors.packed_outer(design)
-            summed[rows, width:packed] += uncertain[:, width:]
-            summed[rows, packed:-1] = design * biases
-            summed[rows, packed + 1 : -1] += uncertain[:, 1:width]
-            summed[rows, -1:] = biases**2 + uncertain[:, :1]
+            moments[rows] = self.moments(rows)
 
-        factors.map_blocks(fill, len(summed), _ROWS)
-        return factors.column_blocks(summed), reaching
+        factors.map_blocks(fill, entities, _ROWS)
+        return moments
 
     def with_learned_variances(self) -> Side:
         """Re-estimate the prior variances from the posterior (empirical Bayes), without correlations."""
@@ -193,12 +192,8 @@ class Side:
 
     def second_moments(self) -> Floats:
         """Return the mean of E[x x^T] over the entities, shape (1 + rank, 1 + rank)."""
-
-        def moments(rows: slice) -> Floats:
-            total: Floats = (factors.packed_outer(self.means[rows]) + self.covariances[rows]).sum(axis=0)
-            return total
-
-        total = np.sum(factors.map_blocks(moments, len(self.means), _ROWS), axis=0, keepdims=True)
+        sums = factors.map_blocks(lambda rows: self.moments(rows).sum(axis=0), len(self.means), _ROWS)
+        total = np.sum(sums, axis=0, keepdims=True)[:, 1 + self.means.shape[1] :]
         mean: Floats = factors.unpack(total / len(self.means))[0]
         return mean
 
@@ -213,30 +208,103 @@ class Side:
         spread = np.trace(np.linalg.solve(self.prior, self.second_moments())) - width
         return float(entities * (spread + np.linalg.slogdet(self.prior)[1]) - log_determinant) / 2
 
-    def extended(self, one: int) -> tuple[Floats, Floats]:
-        """Return means and packed second moments with a constant 1 inserted at column ``one``.
 
-        Users extended at 1 are (bias, 1, factors) and items at 0 are (1, bias, factors), so the
-        expected rating is their inner product.
+class _Solution:
+    """A side that is solved, block after block.
+
+    With x the other side's factors, a constant 1 in place of its bias c, and w the weights, the normal
+    equations of an entity are (sum w E[x x^T] / noise + prior^-1) mean = sum w E[x (r - c)] / noise.
+    """
+
+    def __init__(self, side: Side, noise: float) -> None:
+        self.side = Side(np.empty_like(side.means), np.empty_like(side.covariances), side.prior)
+        self._noise = noise
+        self._precision = np.linalg.inv(side.prior).astype(np.float64, copy=False)
+        self._packed = factors.pack(self._precision[None])[0]
+        self._pivots = np.diag(np.linalg.cholesky(self._precision)) ** 2
+
+    def fill(self, rows: slice, sums: Floats) -> float:
+        """Solve some rows, given their sums; return their share of the misfit; see `misfit`."""
+        from dprec.kernels.least_squares import solve
+
+        means, covariances = self.side.means[rows], self.side.covariances[rows]
+        return solve(means, covariances, sums, self._packed, self._pivots, self._noise)
+
+    def solve(self, cells: CellsOfRows, moments: Float32s, size: int) -> list[float]:
+        """Solve all rows, so many at a time; return the shares of the misfit."""
+        return factors.map_blocks(
+            lambda rows: self.fill(rows, cells.sums(rows, moments)), len(self.side.means), size
+        )
+
+    def misfit(self, shares: list[float]) -> float:
+        """Return the expected sum of w (r - prediction)^2, less that of w r^2.
+
+        The sums of w E[x x^T] are the noise times what the posterior's precision has more than the prior's.
         """
-        width = self.means.shape[1]
-        means = np.insert(self.means, one, 1.0, axis=1)
-        upper, lower = np.triu_indices(width + 1)
-        uncertain = np.flatnonzero((upper != one) & (lower != one))
-        moments = factors.packed_outer(means)
-        moments[:, uncertain] += self.covariances
-        return means, moments
+        entities, width = self.side.means.shape
+        beyond = width - float((self._precision * self.side.second_moments()).sum())
+        return sum(shares, 0.0) + self._noise * entities * beyond
+
+
+def solve_in_turn(
+    users: Side, items: Side, cells: WeightedCells, noise: float = 1.0
+) -> tuple[Side, Side, float]:
+    """Solve the users given the items, then the items given these; return both, and the misfit.
+
+    The misfit is the expected sum of w (r - prediction)^2.
+    """
+    new_users, new_items = _Solution(users, noise), _Solution(items, noise)
+    moments = items.all_moments(np.float32)
+    size = max(1, _SUMS // _columns(moments))
+    if cells.by_item is None:
+        sums = _sums_by_item(new_users, cells.by_user, moments, size)
+        shares = factors.map_blocks(lambda rows: new_items.fill(rows, sums[rows]), len(sums), size)
+    else:
+        new_users.solve(cells.by_user, moments, size)
+        shares = new_items.solve(cells.by_item, new_users.side.all_moments(np.float32), size)
+    misfit = cells.square_sum + new_items.misfit(shares)
+    if not np.isfinite(misfit):
+        raise np.linalg.LinAlgError(f"sum of squared residuals {misfit}")
+    return new_users.side, new_items.side, misfit
+
+
+def _sums_by_item(users: _Solution, cells: CellsOfRows, moments: Float32s, size: int) -> Floats:
+    """Solve the users; return what the items' normal equations sum, shape (items, columns).
+
+    Sums of ranges of users, which depend on their number alone, are added up in order.
+    """
+    from dprec.kernels.least_squares import scatter
+
+    def take(rows: slice) -> Floats:
+        sums = np.zeros((len(moments), _columns(moments)))
+        for start in range(rows.start, rows.stop, size):
+            block = slice(start, min(start + size, rows.stop))
+            users.fill(block, cells.sums(block, moments))
+            own = users.side.moments(block)
+            scatter(sums, start, cells.indptr, cells.others, cells.weights, cells.targets, own)
+        return sums
+
+    entities = len(users.side.means)
+    return functools.reduce(np.add, factors.map_blocks(take, entities, -(-entities // _RANGES)))
+
+
+def _columns(moments: NDArray[np.floating]) -> int:
+    """Return how many sums an entity has: all moments by weight, and the first of them by target."""
+    packed: int = moments.shape[1]
+    return packed + factors.width_of(packed)
 
 
 def expected_squares(users: Side, items: Side, observations: Observations, residuals: Floats) -> Floats:
     """Return E[(r_ui - b_u - c_i - p_u . q_i)^2] of every cell under the posterior, shape (cells,)."""
-    user_means, user_moments = users.extended(1)
-    item_means, item_moments = items.extended(0)
-    width = user_means.shape[1]
+    user_moments, item_moments = users.all_moments(np.float64), items.all_moments(np.float64)
+    width = 1 + users.means.shape[1]
+    # Users are (1, bias, factors) and items (bias, 1, factors): what is expected is their inner product.
+    swapped = np.r_[1, 0, 2:width]
     upper, lower = np.triu_indices(width)
+    places = factors.packed_places(width)[swapped[upper], swapped[lower]]
     # An off-diagonal entry of a packed triangle counts twice.
-    user_table = np.hstack([user_moments * np.where(upper == lower, 1.0, 2.0), user_means])
-    item_table = np.hstack([item_moments, item_means])
+    user_table = np.hstack([user_moments * np.where(upper == lower, 1.0, 2.0), user_moments[:, :width]])
+    item_table = np.hstack([item_moments[:, places], item_moments[:, swapped]])
     squares = np.empty_like(residuals)
 
     def fill(cells: slice) -> None:
@@ -361,16 +429,12 @@ class MatrixFactorization(Completion):
         # From a narrower start, some factors that the data support would vanish.
         users = Side.at_zero(observations.shape[0], rank, spread, sharing=1)
         items = Side.at_random(observations.shape[1], rank, spread, sharing=1, seed=seed)
-        # Half of the memory and of the time; the sums of a sweep need no more digits.
-        ones = np.ones(size, dtype=np.float32)
-        by_user = WeightedCells.of(observations.by_user, residuals, ones)
-        by_item = WeightedCells.of(observations.by_item, residuals, ones)
+        cells = WeightedCells.of(observations, residuals, np.ones(size, dtype=np.float32))
         explained = np.zeros(rank)
         done = calm = 0
         for sweep in range(self.iterations if size else 0):
             with naming_iteration("matrix factorisation", sweep + 1):
-                users, _ = users.solve(by_user, items, noise)
-                items, misfit = items.solve(by_item, users, noise)
+                users, items, misfit = solve_in_turn(users, items, cells, noise)
             previous, noise = noise, max(misfit / size, SMALLEST_VARIANCE)
             users, items = users.with_learned_covariance(), items.with_learned_covariance()
             done = sweep + 1
