@@ -55,11 +55,18 @@ class BiasedFactors(Completed):
 
 
 def inner_products(left: Floats, right: Floats, rows: AnyInts, columns: AnyInts) -> Floats:
-    """Return left[rows] . right[columns], one factor at a time: no cells x rank temporary."""
-    total = np.zeros(rows.size)
-    for factor in range(left.shape[1]):
-        total += np.ascontiguousarray(left[:, factor])[rows] * np.ascontiguousarray(right[:, factor])[columns]
-    return total
+    """Return left[rows] . right[columns], shape (cells,)."""
+    from dprec.kernels.effects import inner_products as write
+
+    if left.shape[1] != right.shape[1]:
+        raise ValueError(f"vectors of {left.shape[1]} and of {right.shape[1]} dimensions")
+    for places, table in ((rows, left), (columns, right)):
+        if places.size and not 0 <= places.min() <= places.max() < len(table):
+            raise IndexError(f"{places.min()} to {places.max()}; accepted: 0 to {len(table) - 1}")
+    products = np.empty(rows.size)
+    users, items = (np.ascontiguousarray(places, dtype=np.int32) for places in (rows, columns))
+    write(products, users, items, np.ascontiguousarray(left), np.ascontiguousarray(right))
+    return products
 
 
 def packed_outer(vectors: Floats) -> Floats:

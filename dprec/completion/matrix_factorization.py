@@ -28,7 +28,7 @@ with nothing to tune. This is the variational Bayesian form of alternating least
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
@@ -40,7 +40,7 @@ from scipy.linalg import block_diag
 from dprec.arrays import Bools, Float32s, Floats, Int32s, Ints, offsets
 from dprec.completion import factors
 from dprec.completion.base import Completion
-from dprec.completion.factors import BiasedFactors, FloatT
+from dprec.completion.factors import BiasedFactors, FloatT, ResultT
 from dprec.components import option
 from dprec.errors import InputError, RunError, SettingError
 from dprec.observations import Observations
@@ -50,11 +50,11 @@ from dprec.randomness import generator
 SMALLEST_VARIANCE = 1e-9
 """Least estimate of a variance, in squared rating units: keeps exact fits finite."""
 
-_ROWS = 1 << 10
-"""Entities taken together: enough blocks for every processor, small enough for its cache."""
+_MOMENTS = 1 << 16
+"""Moments of entities that are taken together: half a megabyte, which a processor's cache holds."""
 
-_SUMS = 1 << 16
-"""Sums of entities that are solved together: half a megabyte, which a processor's cache holds."""
+_LANES = 64
+"""Of so many entities, the kernel that solves takes each step at once."""
 
 _RANGES = 16
 """Ranges of users whose sums by item are apart, so that processors share the users of one pass."""
@@ -161,19 +161,26 @@ class Side:
         def fill(rows: slice) -> None:
             moments[rows] = self.moments(rows)
 
-        factors.map_blocks(fill, entities, _ROWS)
+        self.map(fill)
         return moments
+
+    def map(self, function: Callable[[slice], ResultT]) -> list[ResultT]:
+        """Apply a function to blocks of entities; see `factors.map_blocks`."""
+        return factors.map_blocks(function, len(self.means), self.block)
+
+    @property
+    def block(self) -> int:
+        """How many entities are taken together."""
+        columns = int(self.means.shape[1] + self.covariances.shape[1])
+        return _LANES * max(1, _MOMENTS // (_LANES * columns))
 
     def with_learned_variances(self) -> Side:
         """Re-estimate the prior variances from the posterior (empirical Bayes), without correlations."""
-        width = self.means.shape[1]
-        diagonal = np.cumsum(np.r_[0, np.arange(width, 1, -1)])
-        variances = (self.means**2 + self.covariances[:, diagonal]).mean(axis=0)
-        return replace(self, prior=np.diag(np.maximum(variances, SMALLEST_VARIANCE)))
+        return replace(self, prior=np.diag(np.maximum(np.diag(self.second_moments), SMALLEST_VARIANCE)))
 
     def with_learned_covariance(self) -> Side:
         """Re-estimate the prior from the posterior; factors may be correlated, with each other only."""
-        prior = self.second_moments() + SMALLEST_VARIANCE * np.eye(self.means.shape[1])
+        prior = self.second_moments + SMALLEST_VARIANCE * np.eye(self.means.shape[1])
         prior[0, 1:] = prior[1:, 0] = 0.0
         return replace(self, prior=prior)
 
@@ -187,12 +194,13 @@ class Side:
             means[rows] = self.means[rows] @ whole.T
             covariances[rows] = factors.pack(whole @ factors.unpack(self.covariances[rows]) @ whole.T)
 
-        factors.map_blocks(transform, len(means), _ROWS)
+        self.map(transform)
         return Side(means, covariances, whole @ self.prior @ whole.T)
 
+    @functools.cached_property
     def second_moments(self) -> Floats:
-        """Return the mean of E[x x^T] over the entities, shape (1 + rank, 1 + rank)."""
-        sums = factors.map_blocks(lambda rows: self.moments(rows).sum(axis=0), len(self.means), _ROWS)
+        """The mean of E[x x^T] over the entities, shape (1 + rank, 1 + rank)."""
+        sums = self.map(lambda rows: self.moments(rows).sum(axis=0))
         total = np.sum(sums, axis=0, keepdims=True)[:, 1 + self.means.shape[1] :]
         mean: Floats = factors.unpack(total / len(self.means))[0]
         return mean
@@ -203,9 +211,9 @@ class Side:
         def log_determinants(rows: slice) -> float:
             return float(np.linalg.slogdet(factors.unpack(self.covariances[rows]))[1].sum())
 
-        log_determinant = sum(factors.map_blocks(log_determinants, len(self.means), factors.BLOCK))
+        log_determinant = sum(self.map(log_determinants))
         entities, width = self.means.shape
-        spread = np.trace(np.linalg.solve(self.prior, self.second_moments())) - width
+        spread = np.trace(np.linalg.solve(self.prior, self.second_moments)) - width
         return float(entities * (spread + np.linalg.slogdet(self.prior)[1]) - log_determinant) / 2
 
 
@@ -228,13 +236,11 @@ class _Solution:
         from dprec.kernels.least_squares import solve
 
         means, covariances = self.side.means[rows], self.side.covariances[rows]
-        return solve(means, covariances, sums, self._packed, self._pivots, self._noise)
+        return float(solve(means, covariances, sums, self._packed, self._pivots, self._noise))
 
-    def solve(self, cells: CellsOfRows, moments: Float32s, size: int) -> list[float]:
-        """Solve all rows, so many at a time; return the shares of the misfit."""
-        return factors.map_blocks(
-            lambda rows: self.fill(rows, cells.sums(rows, moments)), len(self.side.means), size
-        )
+    def solve(self, cells: CellsOfRows, moments: Float32s) -> list[float]:
+        """Solve all rows; return the shares of the misfit."""
+        return self.side.map(lambda rows: self.fill(rows, cells.sums(rows, moments)))
 
     def misfit(self, shares: list[float]) -> float:
         """Return the expected sum of w (r - prediction)^2, less that of w r^2.
@@ -242,8 +248,8 @@ class _Solution:
         The sums of w E[x x^T] are the noise times what the posterior's precision has more than the prior's.
         """
         entities, width = self.side.means.shape
-        beyond = width - float((self._precision * self.side.second_moments()).sum())
-        return sum(shares, 0.0) + self._noise * entities * beyond
+        beyond = width - float((self._precision * self.side.second_moments).sum())
+        return float(sum(shares) + self._noise * entities * beyond)
 
 
 def solve_in_turn(
@@ -255,20 +261,19 @@ def solve_in_turn(
     """
     new_users, new_items = _Solution(users, noise), _Solution(items, noise)
     moments = items.all_moments(np.float32)
-    size = max(1, _SUMS // _columns(moments))
     if cells.by_item is None:
-        sums = _sums_by_item(new_users, cells.by_user, moments, size)
-        shares = factors.map_blocks(lambda rows: new_items.fill(rows, sums[rows]), len(sums), size)
+        sums = _sums_by_item(new_users, cells.by_user, moments)
+        shares = items.map(lambda rows: new_items.fill(rows, sums[rows]))
     else:
-        new_users.solve(cells.by_user, moments, size)
-        shares = new_items.solve(cells.by_item, new_users.side.all_moments(np.float32), size)
+        new_users.solve(cells.by_user, moments)
+        shares = new_items.solve(cells.by_item, new_users.side.all_moments(np.float32))
     misfit = cells.square_sum + new_items.misfit(shares)
     if not np.isfinite(misfit):
         raise np.linalg.LinAlgError(f"sum of squared residuals {misfit}")
     return new_users.side, new_items.side, misfit
 
 
-def _sums_by_item(users: _Solution, cells: CellsOfRows, moments: Float32s, size: int) -> Floats:
+def _sums_by_item(users: _Solution, cells: CellsOfRows, moments: Float32s) -> Floats:
     """Solve the users; return what the items' normal equations sum, shape (items, columns).
 
     Sums of ranges of users, which depend on their number alone, are added up in order.
@@ -277,8 +282,8 @@ def _sums_by_item(users: _Solution, cells: CellsOfRows, moments: Float32s, size:
 
     def take(rows: slice) -> Floats:
         sums = np.zeros((len(moments), _columns(moments)))
-        for start in range(rows.start, rows.stop, size):
-            block = slice(start, min(start + size, rows.stop))
+        for start in range(rows.start, rows.stop, users.side.block):
+            block = slice(start, min(start + users.side.block, rows.stop))
             users.fill(block, cells.sums(block, moments))
             own = users.side.moments(block)
             scatter(sums, start, cells.indptr, cells.others, cells.weights, cells.targets, own)

@@ -149,6 +149,32 @@ def _invert(inverse: Written[Table[Floats]], factor: Written[Table[Floats]], wid
 
 
 @compiled
+def _write_equations(
+    factor: Written[Table[Floats]],
+    target: Written[Table[Floats]],
+    sums: Table[Floats],
+    begin: int,
+    precision: Floats,
+    noise: float,
+) -> None:
+    """Write the normal equations of some rows into the lanes; lanes beyond the last row repeat it."""
+    width, last, share = target.shape[0], sums.shape[0] - 1, 1.0 / noise
+    reached = sums.shape[1] - width - 1
+    for j in range(width):
+        for i in range(j, width):
+            place = j * width - j * (j + 1) // 2 + i
+            # Of the products of (1, factors), those with 1 stand first, the others after those with b.
+            column = 1 + width + place if j > 0 else (1 + i if i > 0 else 0)
+            for lane in range(_LANES):
+                row = min(begin + lane, last)
+                factor[i * (i + 1) // 2 + j, lane] = sums[row, column] * share + precision[place]
+        with_rating, with_bias = (reached + 1 + j, 1 + width + j) if j > 0 else (reached, 1)
+        for lane in range(_LANES):
+            row = min(begin + lane, last)
+            target[j, lane] = (sums[row, with_rating] - sums[row, with_bias]) * share
+
+
+@compiled
 def solve(
     means: Written[Table[Floats]],
     covariances: Written[Table[Floats]],
@@ -166,35 +192,27 @@ def solve(
     rows, width = means.shape
     reached = sums.shape[1] - width - 1
     factor, inverse = np.empty((precision.size, _LANES)), np.empty((precision.size, _LANES))
-    target = np.empty(width)
+    target, mean = np.empty((width, _LANES)), np.empty((width, _LANES))
     total = 0.0
     for begin in range(0, rows, _LANES):
-        for j in range(width):
-            for i in range(j, width):
-                place = j * width - j * (j + 1) // 2 + i
-                # Of the products of (1, factors), those with 1 stand first, the others after those with b.
-                column = 1 + width + place if j > 0 else (1 + i if i > 0 else 0)
-                for lane in range(_LANES):
-                    row = min(begin + lane, rows - 1)
-                    factor[i * (i + 1) // 2 + j, lane] = sums[row, column] / noise + precision[place]
+        end = min(begin + _LANES, rows)
+        _write_equations(factor, target, sums, begin, precision, noise)
         _factorise(factor, pivots)
         _invert(inverse, factor, width)
-        for row in range(begin, min(begin + _LANES, rows)):
-            target[0] = sums[row, reached] - sums[row, 1]
-            means[row, 0] = 0.0
-            for i in range(1, width):
-                target[i] = sums[row, reached + 1 + i] - sums[row, 1 + width + i]
-                means[row, i] = 0.0
-            place = 0
-            for i in range(width):
-                for j in range(i, width):
-                    covariance = -factor[place, row - begin]
-                    covariances[row, place] = covariance
-                    means[row, i] += covariance * target[j] / noise
-                    if i < j:
-                        means[row, j] += covariance * target[i] / noise
-                    place += 1
+        mean[:] = 0.0
+        for i in range(width):
+            for j in range(i, width):
+                place = i * width - i * (i + 1) // 2 + j
+                for lane in range(_LANES):
+                    mean[i, lane] -= factor[place, lane] * target[j, lane]
+                if i < j:
+                    for lane in range(_LANES):
+                        mean[j, lane] -= factor[place, lane] * target[i, lane]
+                for row in range(begin, end):
+                    covariances[row, place] = -factor[place, row - begin]
+        for row in range(begin, end):
             total += sums[row, 1 + width] - 2.0 * sums[row, reached + 1]
             for i in range(width):
-                total -= means[row, i] * target[i]
+                means[row, i] = mean[i, row - begin]
+                total -= noise * means[row, i] * target[i, row - begin]
     return total
