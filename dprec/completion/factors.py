@@ -78,13 +78,8 @@ def packed_outer(vectors: Floats) -> Floats:
 
 def unpack(packed: NDArray[FloatT]) -> NDArray[FloatT]:
     """Return the symmetric matrices of packed upper triangles, shape (rows, k, k)."""
-    k = width_of(packed.shape[1])
+    k = (math.isqrt(8 * packed.shape[1] + 1) - 1) // 2
     return np.take(packed, packed_places(k).ravel(), axis=1).reshape(-1, k, k)
-
-
-def width_of(packed: int) -> int:
-    """Return the rows of a symmetric matrix whose upper triangle has so many entries."""
-    return (math.isqrt(8 * packed + 1) - 1) // 2
 
 
 def packed_places(k: int) -> Ints:

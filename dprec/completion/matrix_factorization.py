@@ -77,13 +77,16 @@ class CellsOfRows:
     weights: Float32s
     targets: Float32s
 
-    def sums(self, rows: slice, moments: Float32s) -> Floats:
-        """Return what the normal equations of some rows sum, of the other side's moments."""
+    def sums(self, rows: slice, moments: Float32s, linear: int) -> tuple[Floats, Floats]:
+        """Return what the normal equations of some rows sum, of the other side's moments; see the kernels.
+
+        The first are summed by weight, and ``linear`` of them by target.
+        """
         from dprec.kernels.least_squares import gather
 
-        sums = np.empty((rows.stop - rows.start, _columns(moments)))
-        gather(sums, rows.start, self.indptr, self.others, self.weights, self.targets, moments)
-        return sums
+        sums, reached = (np.empty((rows.stop - rows.start, n)) for n in (moments.shape[1], linear))
+        gather(sums, reached, rows.start, self.indptr, self.others, self.weights, self.targets, moments)
+        return sums, reached
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,29 +221,30 @@ class Side:
 
 
 class _Solution:
-    """A side that is solved, block after block.
+    """A side that is solved, block after block, where the one before stands.
 
     With x the other side's factors, a constant 1 in place of its bias c, and w the weights, the normal
     equations of an entity are (sum w E[x x^T] / noise + prior^-1) mean = sum w E[x (r - c)] / noise.
     """
 
     def __init__(self, side: Side, noise: float) -> None:
-        self.side = Side(np.empty_like(side.means), np.empty_like(side.covariances), side.prior)
+        self.side = Side(side.means, side.covariances, side.prior)
         self._noise = noise
         self._precision = np.linalg.inv(side.prior).astype(np.float64, copy=False)
         self._packed = factors.pack(self._precision[None])[0]
         self._pivots = np.diag(np.linalg.cholesky(self._precision)) ** 2
 
-    def fill(self, rows: slice, sums: Floats) -> float:
+    def fill(self, rows: slice, sums: Floats, reached: Floats) -> float:
         """Solve some rows, given their sums; return their share of the misfit; see `misfit`."""
         from dprec.kernels.least_squares import solve
 
         means, covariances = self.side.means[rows], self.side.covariances[rows]
-        return float(solve(means, covariances, sums, self._packed, self._pivots, self._noise))
+        return float(solve(means, covariances, sums, reached, self._packed, self._pivots, self._noise))
 
     def solve(self, cells: CellsOfRows, moments: Float32s) -> list[float]:
         """Solve all rows; return the shares of the misfit."""
-        return self.side.map(lambda rows: self.fill(rows, cells.sums(rows, moments)))
+        linear = 1 + self.side.means.shape[1]
+        return self.side.map(lambda rows: self.fill(rows, *cells.sums(rows, moments, linear)))
 
     def misfit(self, shares: list[float]) -> float:
         """Return the expected sum of w (r - prediction)^2, less that of w r^2.
@@ -257,13 +261,13 @@ def solve_in_turn(
 ) -> tuple[Side, Side, float]:
     """Solve the users given the items, then the items given these; return both, and the misfit.
 
-    The misfit is the expected sum of w (r - prediction)^2.
+    The misfit is the expected sum of w (r - prediction)^2. The arrays of both sides are written over.
     """
     new_users, new_items = _Solution(users, noise), _Solution(items, noise)
     moments = items.all_moments(np.float32)
     if cells.by_item is None:
-        sums = _sums_by_item(new_users, cells.by_user, moments)
-        shares = items.map(lambda rows: new_items.fill(rows, sums[rows]))
+        sums, reached = _sums_by_item(new_users, cells.by_user, moments)
+        shares = items.map(lambda rows: new_items.fill(rows, sums[rows], reached[rows]))
     else:
         new_users.solve(cells.by_user, moments)
         shares = new_items.solve(cells.by_item, new_users.side.all_moments(np.float32))
@@ -273,30 +277,26 @@ def solve_in_turn(
     return new_users.side, new_items.side, misfit
 
 
-def _sums_by_item(users: _Solution, cells: CellsOfRows, moments: Float32s) -> Floats:
-    """Solve the users; return what the items' normal equations sum, shape (items, columns).
+def _sums_by_item(users: _Solution, cells: CellsOfRows, moments: Float32s) -> list[Floats]:
+    """Solve the users; return what the items' normal equations sum, as `CellsOfRows.sums` does.
 
     Sums of ranges of users, which depend on their number alone, are added up in order.
     """
     from dprec.kernels.least_squares import scatter
 
-    def take(rows: slice) -> Floats:
-        sums = np.zeros((len(moments), _columns(moments)))
+    entities, linear = len(users.side.means), 1 + users.side.means.shape[1]
+
+    def take(rows: slice) -> tuple[Floats, Floats]:
+        sums, reached = np.zeros(moments.shape), np.zeros((len(moments), linear))
         for start in range(rows.start, rows.stop, users.side.block):
             block = slice(start, min(start + users.side.block, rows.stop))
-            users.fill(block, cells.sums(block, moments))
+            users.fill(block, *cells.sums(block, moments, linear))
             own = users.side.moments(block)
-            scatter(sums, start, cells.indptr, cells.others, cells.weights, cells.targets, own)
-        return sums
+            scatter(sums, reached, start, cells.indptr, cells.others, cells.weights, cells.targets, own)
+        return sums, reached
 
-    entities = len(users.side.means)
-    return functools.reduce(np.add, factors.map_blocks(take, entities, -(-entities // _RANGES)))
-
-
-def _columns(moments: NDArray[np.floating]) -> int:
-    """Return how many sums an entity has: all moments by weight, and the first of them by target."""
-    packed: int = moments.shape[1]
-    return packed + factors.width_of(packed)
+    parts = factors.map_blocks(take, entities, -(-entities // _RANGES))
+    return [functools.reduce(np.add, each) for each in zip(*parts, strict=True)]
 
 
 def expected_squares(users: Side, items: Side, observations: Observations, residuals: Floats) -> Floats:

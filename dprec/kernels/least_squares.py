@@ -2,7 +2,7 @@
 
 An entity (a user, or an item) has a bias b and factors f. Its moments are those of z = (1, b, f): the upper
 triangle of E[z z^T], row by row, which begins with E[z]. Over cells with weights w and ratings r, the other
-side's problems sum w E[z z^T], and beside it w r E[z].
+side's problems sum w E[z z^T], and apart from it w r E[z] (``reached``).
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ def write_moments(moments: Written[Table[Floats]], means: Table[Floats], covaria
 @compiled
 def gather(
     sums: Written[Table[Floats]],
+    reached: Written[Table[Floats]],
     first: int,
     indptr: Ints,
     others: Int32s,
@@ -42,34 +43,34 @@ def gather(
     moments: Table[Float32s],
 ) -> None:
     """Sum the other side's moments over the cells of some rows, from the first; ``targets`` are w r."""
-    columns, linear = moments.shape[1], sums.shape[1] - moments.shape[1]
     for row in range(sums.shape[0]):
-        for column in range(sums.shape[1]):
-            sums[row, column] = 0.0
+        sums[row, :] = 0.0
+        reached[row, :] = 0.0
         start, end = indptr[first + row], indptr[first + row + 1]
         fours = end - (end - start) % 4
         for cell in range(start, fours, 4):
             a, b, c, d = others[cell], others[cell + 1], others[cell + 2], others[cell + 3]
             p, q, r, s = weights[cell], weights[cell + 1], weights[cell + 2], weights[cell + 3]
-            for column in range(columns):
+            for column in range(sums.shape[1]):
                 sums[row, column] += (p * moments[a, column] + q * moments[b, column]) + (
                     r * moments[c, column] + s * moments[d, column]
                 )
             p, q, r, s = targets[cell], targets[cell + 1], targets[cell + 2], targets[cell + 3]
-            for column in range(linear):
-                sums[row, columns + column] += (p * moments[a, column] + q * moments[b, column]) + (
+            for column in range(reached.shape[1]):
+                reached[row, column] += (p * moments[a, column] + q * moments[b, column]) + (
                     r * moments[c, column] + s * moments[d, column]
                 )
         for cell in range(fours, end):
-            for column in range(columns):
+            for column in range(sums.shape[1]):
                 sums[row, column] += weights[cell] * moments[others[cell], column]
-            for column in range(linear):
-                sums[row, columns + column] += targets[cell] * moments[others[cell], column]
+            for column in range(reached.shape[1]):
+                reached[row, column] += targets[cell] * moments[others[cell], column]
 
 
 @compiled
 def scatter(
     sums: Written[Table[Floats]],
+    reached: Written[Table[Floats]],
     first: int,
     indptr: Ints,
     others: Int32s,
@@ -78,14 +79,13 @@ def scatter(
     moments: Table[Floats],
 ) -> None:
     """Add the moments of some rows, from the first, to the other side's sums at each of their cells."""
-    columns, linear = moments.shape[1], sums.shape[1] - moments.shape[1]
     for row in range(moments.shape[0]):
         for cell in range(indptr[first + row], indptr[first + row + 1]):
             other, weight, target = others[cell], np.float64(weights[cell]), np.float64(targets[cell])
-            for column in range(columns):
+            for column in range(sums.shape[1]):
                 sums[other, column] += weight * moments[row, column]
-            for column in range(linear):
-                sums[other, columns + column] += target * moments[row, column]
+            for column in range(reached.shape[1]):
+                reached[other, column] += target * moments[row, column]
 
 
 @compiled
@@ -153,13 +153,13 @@ def _write_equations(
     factor: Written[Table[Floats]],
     target: Written[Table[Floats]],
     sums: Table[Floats],
+    reached: Table[Floats],
     begin: int,
     precision: Floats,
     noise: float,
 ) -> None:
     """Write the normal equations of some rows into the lanes; lanes beyond the last row repeat it."""
     width, last, share = target.shape[0], sums.shape[0] - 1, 1.0 / noise
-    reached = sums.shape[1] - width - 1
     for j in range(width):
         for i in range(j, width):
             place = j * width - j * (j + 1) // 2 + i
@@ -168,10 +168,10 @@ def _write_equations(
             for lane in range(_LANES):
                 row = min(begin + lane, last)
                 factor[i * (i + 1) // 2 + j, lane] = sums[row, column] * share + precision[place]
-        with_rating, with_bias = (reached + 1 + j, 1 + width + j) if j > 0 else (reached, 1)
+        with_rating, with_bias = (1 + j, 1 + width + j) if j > 0 else (0, 1)
         for lane in range(_LANES):
             row = min(begin + lane, last)
-            target[j, lane] = (sums[row, with_rating] - sums[row, with_bias]) * share
+            target[j, lane] = (reached[row, with_rating] - sums[row, with_bias]) * share
 
 
 @compiled
@@ -179,6 +179,7 @@ def solve(
     means: Written[Table[Floats]],
     covariances: Written[Table[Floats]],
     sums: Table[Floats],
+    reached: Table[Floats],
     precision: Floats,
     pivots: Floats,
     noise: float,
@@ -190,13 +191,12 @@ def solve(
     product of mean and target.
     """
     rows, width = means.shape
-    reached = sums.shape[1] - width - 1
     factor, inverse = np.empty((precision.size, _LANES)), np.empty((precision.size, _LANES))
     target, mean = np.empty((width, _LANES)), np.empty((width, _LANES))
     total = 0.0
     for begin in range(0, rows, _LANES):
         end = min(begin + _LANES, rows)
-        _write_equations(factor, target, sums, begin, precision, noise)
+        _write_equations(factor, target, sums, reached, begin, precision, noise)
         _factorise(factor, pivots)
         _invert(inverse, factor, width)
         mean[:] = 0.0
@@ -211,7 +211,7 @@ def solve(
                 for row in range(begin, end):
                     covariances[row, place] = -factor[place, row - begin]
         for row in range(begin, end):
-            total += sums[row, 1 + width] - 2.0 * sums[row, reached + 1]
+            total += sums[row, 1 + width] - 2.0 * reached[row, 1]
             for i in range(width):
                 means[row, i] = mean[i, row - begin]
                 total -= noise * means[row, i] * target[i, row - begin]

@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,10 @@ def test_expected_squares_agree_with_draws_from_the_posterior() -> None:
         assert found[cell] == pytest.approx((error**2).mean(), rel=0.05)
 
 
+def copy_of(side: Side) -> Side:
+    return replace(side, means=side.means.copy(), covariances=side.covariances.copy())
+
+
 def in_two_ways(monkeypatch: pytest.MonkeyPatch, users: Side, items: Side, *cells: Any) -> Iterator[Any]:
     """Yield what is solved by item, and in one pass over ranges of users."""
     monkeypatch.setattr("dprec.completion.matrix_factorization._LANES", 3)
@@ -97,7 +102,7 @@ def in_two_ways(monkeypatch: pytest.MonkeyPatch, users: Side, items: Side, *cell
         monkeypatch.setattr("dprec.completion.matrix_factorization._ONE_PASS", one_pass)
         weighted = WeightedCells.of(*cells)
         assert (weighted.by_item is None) == (one_pass == 0)
-        yield solve_in_turn(users, items, weighted, 0.5)
+        yield solve_in_turn(copy_of(users), copy_of(items), weighted, 0.5)
 
 
 def half_step(
@@ -173,7 +178,7 @@ def test_a_uniform_weight_is_an_inverse_noise_variance() -> None:
     cells, residuals, _ = problem()
     users, items = random_side(9, 2, "users"), random_side(7, 2, "items")
     ones = np.ones(residuals.size)
-    plain = solve_in_turn(users, items, WeightedCells.of(cells, residuals, ones), 0.25)
+    plain = solve_in_turn(copy_of(users), copy_of(items), WeightedCells.of(cells, residuals, ones), 0.25)
     weighted = solve_in_turn(users, items, WeightedCells.of(cells, residuals, 4 * ones))
     for first, second in zip(plain[:2], weighted[:2], strict=True):
         np.testing.assert_allclose(first.means, second.means)

@@ -49,51 +49,53 @@ def test_sums_by_row_and_by_the_other_side(width: int) -> None:
     moments = moments_of(ITEMS, width)[2].astype(np.float32)
     cells = INDPTR, OTHERS, WEIGHTS, TARGETS
     first, linear = 3, 1 + width
-    (sums,) = written(gather, [(USERS - first, moments.shape[1] + linear)], first, *cells, moments)
+    shapes = [(USERS - first, moments.shape[1]), (USERS - first, linear)]
+    sums, reached = written(gather, shapes, first, *cells, moments)
     users = np.repeat(np.arange(USERS), np.diff(INDPTR))
-    expected = np.zeros((USERS, moments.shape[1] + linear))
-    np.add.at(expected[:, :-linear], users, WEIGHTS[:, None] * moments[OTHERS].astype(np.float64))
-    np.add.at(expected[:, -linear:], users, TARGETS[:, None] * moments[OTHERS, :linear].astype(np.float64))
-    np.testing.assert_allclose(sums, expected[first:], rtol=0, atol=1e-5)
-    own = moments_of(USERS - first, width)[2]
-    (sums,) = written(scatter, [(ITEMS, moments.shape[1] + linear)], first, *cells, own)
-    expected = np.zeros((ITEMS, moments.shape[1] + linear))
     since = users >= first
-    of_cells = own[users[since] - first]
-    np.add.at(expected[:, :-linear], OTHERS[since], WEIGHTS[since, None].astype(np.float64) * of_cells)
-    with_rating = TARGETS[since, None].astype(np.float64) * of_cells[:, :linear]
-    np.add.at(expected[:, -linear:], OTHERS[since], with_rating)
-    np.testing.assert_allclose(sums, expected, rtol=1e-12)
+    rows, others = users[since] - first, OTHERS[since]
+    weights, targets = WEIGHTS[since, None], TARGETS[since, None]
+    expected = [np.zeros(shape) for shape in shapes]
+    np.add.at(expected[0], rows, weights * moments[others].astype(np.float64))
+    np.add.at(expected[1], rows, targets * moments[others, :linear].astype(np.float64))
+    np.testing.assert_allclose(sums, expected[0], rtol=0, atol=1e-5)
+    np.testing.assert_allclose(reached, expected[1], rtol=0, atol=1e-5)
+    own = moments_of(USERS - first, width)[2]
+    shapes = [(ITEMS, moments.shape[1]), (ITEMS, linear)]
+    sums, reached = written(scatter, shapes, first, *cells, own)
+    expected = [np.zeros(shape) for shape in shapes]
+    np.add.at(expected[0], others, weights.astype(np.float64) * own[rows])
+    np.add.at(expected[1], others, targets.astype(np.float64) * own[rows, :linear])
+    np.testing.assert_allclose(sums, expected[0], rtol=1e-12)
+    np.testing.assert_allclose(reached, expected[1], rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("width", [1, 2, 6])
 def test_solutions_of_normal_equations(width: int) -> None:
     noise, upper = 0.7, np.triu_indices(width)
     moments, linear = moments_of(ITEMS, width)[2].astype(np.float32), 1 + width
-    (sums,) = written(
-        gather, [(USERS, moments.shape[1] + linear)], 0, INDPTR, OTHERS, WEIGHTS, TARGETS, moments
-    )
+    shapes = [(USERS, moments.shape[1]), (USERS, linear)]
+    sums, reached = written(gather, shapes, 0, INDPTR, OTHERS, WEIGHTS, TARGETS, moments)
     root = RANDOM.normal(size=(width, width))
     precision = root @ root.T + np.eye(width)
     pivots = np.diag(np.linalg.cholesky(precision)) ** 2
     shapes = [(USERS, width), (USERS, upper[0].size)]
-    means, covariances = written(solve, shapes, sums, precision[upper], pivots, noise)
+    means, covariances = written(solve, shapes, sums, reached, precision[upper], pivots, noise)
     whole = np.zeros((USERS, 1 + width, 1 + width))
-    whole[:, *np.triu_indices(1 + width)] = sums[:, :-linear]
+    whole[:, *np.triu_indices(1 + width)] = sums
     whole += np.triu(whole, 1).transpose(0, 2, 1)
     without_bias = np.r_[0, 2 : 1 + width]
     grams = whole[:, without_bias][:, :, without_bias] / noise + precision
-    targets = (sums[:, -linear:] - whole[:, 1])[:, without_bias] / noise
+    targets = (reached - whole[:, 1])[:, without_bias] / noise
     np.testing.assert_allclose(means, np.linalg.solve(grams, targets[:, :, None])[:, :, 0], rtol=1e-9)
     np.testing.assert_allclose(covariances, np.linalg.inv(grams)[:, *upper], rtol=0, atol=1e-10)
 
 
 def test_no_pivot_falls_below_that_of_the_prior() -> None:
     """Sums that are rounded, of a design without rank, leave no positive matrix."""
-    sums = np.zeros((1, 9))
+    sums, reached = np.zeros((1, 6)), np.zeros((1, 3))
     sums[0, [0, 2, 5]] = 1.0, 1.0 + 1e-7, 1.0
-    means, covariances = written(
-        solve, [(1, 2), (1, 3)], sums, np.array([1e-9, 0, 1e-9]), np.full(2, 1e-9), 1.0
-    )
+    shapes, tiny = [(1, 2), (1, 3)], np.full(2, 1e-9)
+    means, covariances = written(solve, shapes, sums, reached, np.array([1e-9, 0, 1e-9]), tiny, 1.0)
     assert np.isfinite(means).all()
     assert covariances[0, 2] == pytest.approx(1e9, rel=1e-6)
