@@ -65,7 +65,8 @@ def inner_products(left: Floats, right: Floats, rows: AnyInts, columns: AnyInts)
             raise IndexError(f"{places.min()} to {places.max()}; accepted: 0 to {len(table) - 1}")
     products = np.empty(rows.size)
     users, items = (np.ascontiguousarray(places, dtype=np.int32) for places in (rows, columns))
-    write(products, users, items, np.ascontiguousarray(left), np.ascontiguousarray(right))
+    tables = np.ascontiguousarray(left), np.ascontiguousarray(right)
+    map_blocks(lambda at: write(products[at], users[at], items[at], *tables), rows.size, BLOCK)
     return products
 
 

@@ -1,28 +1,19 @@
-"""Biased matrix factorisation by alternating least squares, with learned ridges.
+"""Biased matrix factorisation by alternating least squares that account for uncertainty.
 
-The model is r_ui = mean + b_u + c_i + p_u . q_i + noise. The ridge of each least-squares problem is
-the noise variance times the inverse of a prior covariance; both are re-estimated after every sweep. Priors
-under which factors are correlated do not change the model, since there are axes along which the factors are
-not (`PrincipalAxes`); but they spare the sweeps that would turn the factors towards these
-axes (the transformations of Luttinen and Ilin [luttinen2010]). The prior variance of an axis that the data do
-not support shrinks to nothing, and the axis is then dropped, so that a rank above what the data support
-costs little time and no accuracy. The iteration is described below.
+The model is r_ui = mean + b_u + c_i + p_u . q_i + noise, with every parameter normal around 0, and the noise
+of each cell normal with its own precision. A half step solves the least-squares problems of one side for all
+users (or all items). It keeps the covariance of the solution, over which the Gram matrices of the other side
+are then averaged; noise and prior covariances are re-estimated from the same posterior. The iteration
+therefore suits both clean ratings and ratings drowned in privacy noise, with nothing to tune. This is the
+variational Bayesian form of alternating least squares (Lim and Teh [lim2007]), with user and item biases as a
+factor whose other half is fixed to 1.
 
-Principal axes of a low-rank model, along which the factors of both sides are uncorrelated.
-
-Factors p_u and q_i predict the same as A^T p_u and A^-1 q_i, for every invertible A. One choice of A
-makes the prior covariances of both sides diagonal, and equal. Along these axes, a factor that the data do not
-support is one axis of small variance, rather than a part of every factor.
-
-Alternating least squares that accounts for uncertainty, with a weight for every cell.
-
-The model is r_ui = mean + b_u + c_i + p_u . q_i + noise, with every parameter normal around 0, and the
-noise of each cell normal with its own precision (one over variance). A half step solves the least-squares
-problems of one side for all users (or all items) at once. It keeps the covariance of the solution, over
-which the Gram matrices of the other side are then averaged; the prior variances are re-estimated from the
-same posterior. The iteration therefore suits both clean ratings and ratings drowned in privacy noise,
-with nothing to tune. This is the variational Bayesian form of alternating least squares (Lim and Teh
-[lim2007]), with user and item biases as a factor whose other half is fixed to 1.
+Factors p_u and q_i predict the same as A^T p_u and A^-1 q_i, for every invertible A. So priors under which
+factors are correlated do not change the model; but they spare the sweeps that would turn the factors towards
+principal axes (the transformations of Luttinen and Ilin [luttinen2010]). Along these, the factors of both
+sides are uncorrelated and a factor that the data do not support is one axis of small variance, rather than a
+part of every factor. Its prior variance shrinks to nothing, and it is then dropped, so that a rank above
+what the data support costs little time and no accuracy.
 """
 
 from __future__ import annotations
@@ -63,9 +54,6 @@ _ONE_PASS = 8
 """From how many users per item on the items' sums are taken in the users' pass: their table is much smaller
 than the users', and nothing is arranged by item.
 """
-
-_CELL_BLOCK = 1 << 12
-"""Cells whose moments are gathered at once; a block's tables fit into the processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +216,7 @@ class _Solution:
     """
 
     def __init__(self, side: Side, noise: float) -> None:
-        self.side = Side(side.means, side.covariances, side.prior)
+        self.side, self.linear = replace(side), 1 + side.means.shape[1]
         self._noise = noise
         self._precision = np.linalg.inv(side.prior).astype(np.float64, copy=False)
         self._packed = factors.pack(self._precision[None])[0]
@@ -243,8 +231,7 @@ class _Solution:
 
     def solve(self, cells: CellsOfRows, moments: Float32s) -> list[float]:
         """Solve all rows; return the shares of the misfit."""
-        linear = 1 + self.side.means.shape[1]
-        return self.side.map(lambda rows: self.fill(rows, *cells.sums(rows, moments, linear)))
+        return self.side.map(lambda rows: self.fill(rows, *cells.sums(rows, moments, self.linear)))
 
     def misfit(self, shares: list[float]) -> float:
         """Return the expected sum of w (r - prediction)^2, less that of w r^2.
@@ -284,17 +271,16 @@ def _sums_by_item(users: _Solution, cells: CellsOfRows, moments: Float32s) -> li
     """
     from dprec.kernels.least_squares import scatter
 
-    entities, linear = len(users.side.means), 1 + users.side.means.shape[1]
-
     def take(rows: slice) -> tuple[Floats, Floats]:
-        sums, reached = np.zeros(moments.shape), np.zeros((len(moments), linear))
+        sums, reached = np.zeros(moments.shape), np.zeros((len(moments), users.linear))
         for start in range(rows.start, rows.stop, users.side.block):
             block = slice(start, min(start + users.side.block, rows.stop))
-            users.fill(block, *cells.sums(block, moments, linear))
+            users.fill(block, *cells.sums(block, moments, users.linear))
             own = users.side.moments(block)
             scatter(sums, reached, start, cells.indptr, cells.others, cells.weights, cells.targets, own)
         return sums, reached
 
+    entities = len(users.side.means)
     parts = factors.map_blocks(take, entities, -(-entities // _RANGES))
     return [functools.reduce(np.add, each) for each in zip(*parts, strict=True)]
 
@@ -307,19 +293,12 @@ def expected_squares(users: Side, items: Side, observations: Observations, resid
     swapped = np.r_[1, 0, 2:width]
     upper, lower = np.triu_indices(width)
     places = factors.packed_places(width)[swapped[upper], swapped[lower]]
+    cells = observations.users, observations.items
+    expected = factors.inner_products(user_moments[:, :width], item_moments[:, swapped], *cells)
     # An off-diagonal entry of a packed triangle counts twice.
-    user_table = np.hstack([user_moments * np.where(upper == lower, 1.0, 2.0), user_moments[:, :width]])
-    item_table = np.hstack([item_moments[:, places], item_moments[:, swapped]])
-    squares = np.empty_like(residuals)
-
-    def fill(cells: slice) -> None:
-        left, right = user_table[observations.users[cells]], item_table[observations.items[cells]]
-        expected = np.einsum("ij,ij->i", left[:, -width:], right[:, -width:])
-        second = np.einsum("ij,ij->i", left[:, :-width], right[:, :-width])
-        squares[cells] = second + residuals[cells] * (residuals[cells] - 2 * expected)
-
-    for _ in factors.map_blocks(fill, residuals.size, _CELL_BLOCK):
-        pass
+    user_moments *= np.where(upper == lower, 1.0, 2.0)
+    squares = factors.inner_products(user_moments, item_moments[:, places], *cells)
+    squares += residuals * (residuals - 2 * expected)
     return np.maximum(squares, 0.0)
 
 

@@ -224,7 +224,6 @@ def test_results_do_not_depend_on_the_number_of_processors(
     monkeypatch.setattr("dprec.completion.matrix_factorization._LANES", 4)
     monkeypatch.setattr("dprec.completion.matrix_factorization._MOMENTS", 1)
     monkeypatch.setattr("dprec.completion.factors.BLOCK", 4)
-    monkeypatch.setattr("dprec.completion.matrix_factorization._CELL_BLOCK", 5)
     monkeypatch.setattr("dprec.completion.gradient_descent.BLOCK", 4)
     monkeypatch.setattr("dprec.completion.mixtures.BLOCK", 5)
     cells, _, _ = problem()
