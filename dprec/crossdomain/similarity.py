@@ -295,7 +295,7 @@ def _of_rows(items: RatedItems, raters: _Raters, left: Ints, first: int) -> Floa
     after = np.divide(dot - r_i * r_j, scale, out=np.zeros(scale.size), where=scale > 0)
     moves = np.abs(before - np.clip(after, -1.0, 1.0))
     largest = np.zeros_like(similarity)
-    np.maximum.at(largest, (row, column), moves)
+    np.maximum.at(largest.reshape(-1), row * right.size + column, moves)
     return np.maximum(largest, _one_sided(items, raters, left, right, similarity))
 
 
