@@ -14,7 +14,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dprec.arrays import Bools, Floats, Ints, Pieces, Uint64s, rows_of
+from dprec.arrays import Bools, Floats, Ints, Pieces, Uint64s, rows_of, segments
 from dprec.completion import Profiles
 from dprec.components import Options
 from dprec.randomness import Draws
@@ -215,7 +215,8 @@ class FullGradient(GradientReport):
 
         accepted = np.repeat(valid, counts)
         total = np.zeros((n_items, rank), dtype=np.int64)
-        np.add.at(total, items[accepted], np.rint(rows[accepted] / _UNIT).astype(np.int64))
+        cells = segments(items[accepted] * np.int64(rank), np.full(int(accepted.sum()), rank))
+        np.add.at(total.reshape(-1), cells, np.rint(rows[accepted] / _UNIT).astype(np.int64).reshape(-1))
         raters = np.bincount(items[accepted], minlength=n_items)
         return valid, Aggregate(total, raters, int(valid.sum()))
 

@@ -48,7 +48,7 @@ def draw(noise: Written[Ints], indices: Ints, keys: Table[Uint64s], bits: int) -
     until the first tails: it shows heads if that toss was an odd one.
     """
     for place in range(indices.size):
-        stage, toss, remainder, whole, used = _REMAINDER, 1, 0, 0, 0
+        stage, toss, remainder, whole, used = _REMAINDER, 1, np.int64(0), 0, 0
         while True:
             if used == keys.shape[0]:
                 return False

@@ -107,9 +107,8 @@ class HiddenReports:
         """Return counts of symbols per owner and bin, those that are not sent being the rest of the bin."""
         from dprec.kernels.hidden_cells import count_symbols
 
-        counts = np.zeros((owners, sizes.size * self.unrated.size))
-        count_symbols(counts, *cells, bin_of, self.symbols, self.unrated.size)
-        counts = counts.reshape(owners, sizes.size, -1)
+        counts = np.zeros((owners, sizes.size, self.unrated.size))
+        count_symbols(counts.reshape(owners, -1), *cells, bin_of, self.symbols, self.unrated.size)
         counts[:, :, 0] = sizes - counts[:, :, 1:].sum(axis=2)
         return counts
 
