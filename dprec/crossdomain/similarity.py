@@ -9,8 +9,10 @@ its size reveals something about the ratings, so it does not make a mechanism di
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Literal
 
@@ -86,6 +88,22 @@ class RatedItems:
     def n_items(self) -> int:
         """Number of items."""
         return self.raters.size
+
+    @cached_property
+    def _digest(self) -> bytes:
+        matrices = (self.deviations, self.rated, self.opinions)
+        arrays = [each for matrix in matrices for each in (matrix.indptr, matrix.indices, matrix.data)]
+        arrays += [self.norms, self.raters, self.means]
+        digest = hashlib.blake2b(repr([*(matrix.shape for matrix in matrices), arrays[0].dtype]).encode())
+        for array in arrays:
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.digest()
+
+    def __eq__(self, other: object) -> bool:
+        return self._digest == getattr(other, "_digest", None)
+
+    def __hash__(self) -> int:
+        return hash(self._digest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,6 +243,7 @@ _ROUNDING = 1e-10
 """A remainder below this share of a squared norm is the rounding error left when the only rater goes."""
 
 
+@lru_cache(maxsize=1)
 def largest_sensitivities(items: RatedItems) -> Floats:
     """Return each item's largest similarity-based sensitivity to any other item, shape (items,).
 
