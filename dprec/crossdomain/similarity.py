@@ -495,6 +495,7 @@ def x_sim(graph: LayeredGraph) -> sp.csr_array:
         # Both sums at once: the real part is positive, so an entry with a numerator of 0 is kept.
         values = paths.certainty * (1 + 1j * paths.weighted / paths.weight)
         sums = sums + sp.coo_array((values, (paths.first, paths.last)), shape=(size, size)).tocsr()
+    sums.sort_indices()
     values = np.clip(sums.data.imag / sums.data.real, -1.0, 1.0)
     return sp.csr_array((values, sums.indices, sums.indptr), shape=(size, size))
 

@@ -353,12 +353,10 @@ def _x_sim(
     items: RatedItems, target_start: int, target_stop: int, options: GraphOptions
 ) -> tuple[LayeredGraph, sp.csr_array]:
     """Return the graph and X-Sim; kept, as they are the same in all runs on ratings as they are."""
-    in_target = np.zeros(items.n_items, dtype=np.bool_)
-    in_target[target_start:target_stop] = True
+    places = np.arange(items.n_items)
+    in_target = (places >= target_start) & (places < target_stop)
     graph = layered_graph(items, in_target, options.neighbors, options.significance)
-    values = x_sim(graph)
-    values.sort_indices()
-    return graph, values
+    return graph, x_sim(graph)
 
 
 def _compare_items(
