@@ -22,6 +22,7 @@ PURPOSE_AT = {
 
 SOURCES = {
     "Philox": {"dprec/randomness/counters.py"},
+    "philox": {"dprec/kernels/discrete_laplace.py", "dprec/randomness/counters.py"},
     "threefry": {
         "dprec/kernels/draws.py",
         "dprec/lists/popularity.py",

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dprec.datasets import DelimitedTable, InMemory, MovieLens100K, Synthetic
@@ -139,6 +139,7 @@ def test_columns_that_are_not_there(path: Path) -> None:
         max_size=30,
     )
 )
+@example(rows=[(",\\", 0, 0.0)])
 def test_whatever_csv_writes_is_read_back(
     rows: list[tuple[str, int, float]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
