@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant
-from dprec.arrays import AnyInts, Floats, offsets
+from dprec.arrays import AnyInts, Floats
 from dprec.components import option
 from dprec.errors import SettingError
 from dprec.exchange import OneShotSetup, SilentSetup
@@ -155,8 +155,8 @@ class ClearSetsProtocol(ListProtocol):
 
 def _sets(observed: Observations) -> sp.csr_array:
     """Return the sets that were received, shape (users, items)."""
-    indptr = offsets(np.bincount(observed.users, minlength=observed.shape[0]))
-    return sp.csr_array((np.ones(observed.items.size), observed.items, indptr), shape=observed.shape)
+    ones = np.ones(observed.items.size)
+    return sp.csr_array((ones, observed.items, observed.indptr), shape=observed.shape)
 
 
 @dataclass(frozen=True, kw_only=True)
