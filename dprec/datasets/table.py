@@ -238,6 +238,8 @@ class DelimitedColumns(RatingColumns, FileDataset):
             rated = self.has_ratings(first) if header else self._has_ratings(len(first))
             rating = more.pop(0) if rated else None
             timestamp = more[0] if more else None
+            if timed and timestamp is None:
+                raise InputError(start, "pairs without times", "--set dataset.timestamp_column=...")
             layout = replace(layout, header=header, user=user, item=item, rating=rating, timestamp=timestamp)
         return read_rows(file, layout, timed=timed)
 
