@@ -225,7 +225,8 @@ class ListLearner(Learner):
         if everything:
             self._popularity = table.popularity
         tau = min(multiplier * math.sqrt(self.options.shares[-1]) / users, LARGEST_TAU)
-        settings = GramSettings.of(tau, users, self._items.size, content=self.catalogue is not None)
+        n_items, content = self.releases.n_items, self.catalogue is not None
+        settings = GramSettings.of(tau, users, n_items, content=content)
         inverse = regularised_inverse(table, settings.ridge)
         roots = np.sqrt(np.diag(inverse))
         scaled = inverse / np.outer(roots, roots)
