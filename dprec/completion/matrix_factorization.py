@@ -379,8 +379,10 @@ _FEWEST_SWEEPS = 10
 _CALM_SWEEPS = 2
 """Where the noise variance turns to rising, as factors vanish, it hardly changes for one sweep."""
 
-_SWEEPS_BEFORE_DROPPING = 7
-"""What an axis explains may fall at first, until it has found its direction, and rise from then on."""
+_SWEEPS_BEFORE_DROPPING = 5
+"""What an axis explains may fall at first, until it has found its direction, and rise from then on; chosen,
+with the share below, by benchmarks/choose_dropped_axes.py.
+"""
 
 _NEGLIGIBLE = 1e-4
 """Share of the noise variance below which an axis that explains less and less has vanished: without it, the
