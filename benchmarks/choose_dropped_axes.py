@@ -62,7 +62,7 @@ def measured(pair: Pair, parts: Parts, noise: float, seed: int) -> tuple[float, 
     values = train.values + noise * generator(seed, "noise").laplace(size=train.count)
     (share, sweep), seconds = pair, []
     for _ in range(2):
-        seen = Observations(train.users, train.items, values, (train.n_users, train.n_items), train.scale)
+        seen = Observations.of(train.users, train.items, values, (train.n_users, train.n_items), train.scale)
         start = time.process_time()
         with patch.multiple(module, _NEGLIGIBLE=share, _SWEEPS_BEFORE_DROPPING=sweep):
             model = MatrixFactorization().fit(seen, seed)
