@@ -21,9 +21,9 @@ SMALL = {"kind": "synthetic", "users": 60, "items": 40, "ratings": 900, "positiv
 HERE: dict[str, Any] = {"backend": "local"}
 
 
-def run(preset: str, output: Path | None = None, **parts: Any) -> Any:
+def run(name: str, output: Path | None = None, **parts: Any) -> Any:
     settings = {"dataset": SMALL, "simulation": HERE, **parts}
-    return simulation.run(preset, output, page=False, **settings)
+    return simulation.run(name, output, page=False, **settings)
 
 
 @pytest.mark.parametrize("name", LISTS)
@@ -40,6 +40,22 @@ def test_a_run_ranks_and_predicts_no_rating(name: str, tmp_path: Path) -> None:
     assert {row["rating"] for row in rows} == {""}
     ranks = [int(float(row["rank"])) for row in rows if row["rank"]]
     assert 1 <= min(ranks) <= max(ranks) <= 20
+
+
+def test_a_finished_run_is_read_back_and_compared_with_another(tmp_path: Path) -> None:
+    made = run("ease", tmp_path / "ease")
+    read = run("ease", tmp_path / "ease", resume=True)
+    np.testing.assert_array_equal(read.predictions["rank"], made.predictions["rank"])
+    run("popularity", tmp_path / "popularity")
+    found = simulation.diff(tmp_path / "ease", tmp_path / "popularity")
+    assert found.same_ratings
+    gains = {gain.metric.column: gain.better_by for gain in found.gains}
+    assert set(gains) == {"ndcg_at_10", "recall_at_20", "hit_rate_at_10", "mrr_at_10", "map_at_10"}
+    summaries = [
+        json.loads((tmp_path / name / "summary.json").read_text()) for name in ("ease", "popularity")
+    ]
+    one, other = (summary["accuracy"]["map_at_10"] for summary in summaries)
+    assert gains["map_at_10"] == pytest.approx(other - one, abs=1e-9)
 
 
 def test_clear_sets_are_trusted_to_a_server_and_a_random_order_costs_nothing() -> None:
