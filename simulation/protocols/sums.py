@@ -224,9 +224,10 @@ class SummedProtocol(Protocol):
             if self.adjacency == "add-or-remove-one"
             else "Epsilon compares any two profiles of a user."
         )
+        rounds = "one round" if self.method.rounds == 1 else f"{self.method.rounds} rounds"
         promised = (
             f"Epsilon = {epsilon:g} holds with delta = {delta:g} for everything that all others see of a "
-            f"user in {self.method.rounds} rounds, which items it rated included. {compared}"
+            f"user in {rounds}, which items it rated included. {compared}"
         )
         notes = (promised, *aggregation.notes())
         return Guarantee("proved", aggregation.trust, True, f"{aggregation.reason}.", notes)
