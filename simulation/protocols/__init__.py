@@ -11,6 +11,7 @@ from simulation.protocols.iterative import IterativeProtocol
 from simulation.protocols.lists import GramProtocol, PopularityProtocol
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.private_als import PrivateAlsProtocol
+from simulation.protocols.secret_sets import SecretSetProtocol
 from simulation.protocols.task import Checkpoints, Metric, Outcome, Task
 from simulation.protocols.x_map import XMapProtocol
 
@@ -30,6 +31,7 @@ PROTOCOLS: Registry[Protocol] = Registry(
         BestProtocol,
         GramProtocol,
         PopularityProtocol,
+        SecretSetProtocol,
     ],
 )
 
