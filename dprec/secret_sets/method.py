@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from dprec.arrays import Floats, Uint64s, offsets
 from dprec.catalogue import Catalogue
@@ -25,16 +25,19 @@ from dprec.randomness import uniform_below, uniforms, words
 from dprec.ratings import Ratings, RatingScale
 from dprec.secret_sets.contributions import Part, ProfileContributions, ProfileLayout
 from dprec.secret_sets.learner import TableLearner
-from dprec.secret_sets.settings import Split, split_at
+from dprec.secret_sets.settings import split_at
 from dprec.sums import Contributions, DeviceHalf, Releases, SummedMethod
 from dprec.wire import ItemTable
+
+_ROUNDING = 1e-9
+_Shares = Annotated[tuple[Annotated[float, Field(ge=0)], ...], BeforeValidator(as_tuple)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SecretSetOptions(Options):
     """What is summed, and what is assumed of ratings."""
 
-    split: Annotated[Split | None, BeforeValidator(as_tuple)] = option(
+    split: _Shares | None = option(
         "Shares of the squared distance of means: of counts, first residuals, second residuals, residuals by "
         "feature, and profiles of raters. By default a public rule of users and budget.",
         None,
@@ -73,11 +76,10 @@ class SecretSetOptions(Options):
         self.cuts(scale)
         if self.split is None:
             return
-        counts, first, second, by_feature, _ = self.split
-        whole = abs(sum(self.split) - 1) < 1e-9 and min(self.split) >= 0
-        if not (whole and min(counts, first) > 0 and second + by_feature > 0):
-            found = str(list(self.split))
-            raise SettingError("split", found, "shares that add up to 1, with counts and residuals above 0")
+        whole = len(self.split) == len(split_at(0.0)) and abs(sum(self.split) - 1) < _ROUNDING
+        if not (whole and min(self.split[:2]) > 0 and sum(self.split[2:4]) > 0):
+            accepted = "five shares that add up to 1, those of counts and residuals above 0"
+            raise SettingError("split", str(list(self.split)), accepted)
 
 
 @dataclass(frozen=True, eq=False)
