@@ -30,7 +30,7 @@ from dprec.secret_sets.popularity import Counts
 OWN_DEVIATION = 1.15
 """Deviation s of a user's latent ratings about its own mean."""
 
-PRIOR_SPREAD = 0.37
+PRIOR_SPREAD = 0.45
 """Expected deviation of a latent bias around its regression."""
 
 _PRIOR_ITEMS = 20.0

@@ -22,13 +22,16 @@ _LEAST_DEVIATION = 1e-3
 _LATENT_VARIANCE = 0.3
 """Of a rating's latent rating about what is known of its item."""
 
+_PUBLIC_DEVIATION = 0.15
+"""Deviation of what is public of an item among the embeddings, of which the strongest has 1."""
+
 _POPULARITY, _ITS_SQUARE, _OTHERS = 0.3, 0.08, 0.08
 """Prior variances of the coefficients of an item bias."""
 
 _FARTHEST = 5.0
 """What a standardised number is cut at before it is squared."""
 
-_LEAST_SHARE = 0.03
+_LEAST_SHARE = 0.1
 """A category of fewer or more than all but this share of ratings is scaled as one of this share."""
 
 
@@ -122,6 +125,12 @@ class TableLearner(Learner):
         )
         return self._decoded(table.encode())
 
+    def _all_embeddings(self, learned: Biases) -> Floats:
+        """Return the embeddings from raters, and what is public, so that alike items share a taste too."""
+        public = _public_columns(self.catalogue, learned.counts.shares)
+        near = standardised(public, learned.counts.shares, np.sqrt(_LEAST_SHARE))
+        return np.hstack([self._embeddings, _PUBLIC_DEVIATION * near])
+
     def _decoded(self, data: bytes) -> ItemTable:
         return ItemTable.decode(data, n_levels=self.cuts.size + 1, n_items=self.releases.n_items)
 
@@ -135,11 +144,12 @@ class TableLearner(Learner):
         means = np.zeros(n_items) if learned is None else learned.means
         deviations = np.full(n_items, PRIOR_SPREAD) if learned is None else np.sqrt(learned.variances)
         numbers = np.zeros((n_items, 0)) if learned is None else learned.counts.popularity[:, None]
+        embeddings = self._embeddings if learned is None else self._all_embeddings(learned)
         categories = np.zeros((n_items, 0), dtype=np.bool_)
         if catalogue is not None:
             numbers, categories = np.hstack([numbers, catalogue.numbers]), catalogue.categories
         no_factors = np.zeros((n_items, 0))
-        table = ItemTable(self.cuts, means, deviations, self._embeddings, no_factors, numbers, categories)
+        table = ItemTable(self.cuts, means, deviations, embeddings, no_factors, numbers, categories)
         return table.encode()
 
 
