@@ -6,7 +6,8 @@ item i, or was learned of it. The parts of a contribution, each of norm 1 at mos
     counts      1 / sqrt(n) at each of the n rated items,
     residuals   e / |e|,
     features    sum_i e_i f_i, divided by its norm,
-    profiles    sum_{j != i} f_j at each rated item i, divided by the norm of all of them together.
+    profiles    sum_{j != i} f_j at each rated item i, divided by the norm of all of them together,
+    tastes      e_i sum_{j != i} e_j f_j, likewise.
 
 Each is weighted by the root of its share of the release. Vectors are normalised, not clipped, since clipped
 ones would say less: those of users with many ratings are small in each number anyway.
@@ -26,7 +27,7 @@ from dprec.ratings import RatingScale
 from dprec.sums import UNIT, Contributions, Layout
 from dprec.wire import ItemTable, decode_item_sets, encode_item_sets
 
-Part = Literal["counts", "residuals", "features", "profiles"]
+Part = Literal["counts", "residuals", "features", "profiles", "tastes"]
 
 _NOTHING = 1e-6
 """A norm, relative to what it is of, below which it is rounding alone, and nothing is contributed."""
@@ -82,7 +83,7 @@ class ProfileLayout(Layout):
         n_items, n_features = self.features.shape
         if part == "features":
             return int(n_features)
-        return int(n_items * n_features) if part == "profiles" else int(n_items)
+        return int(n_items * n_features) if part in ("profiles", "tastes") else int(n_items)
 
     def parts_of(self, released: Floats) -> Iterator[tuple[Part, Floats, float]]:
         """Yield the parts of a release, in units of their own, and by how much their noise grew with that."""
@@ -207,7 +208,9 @@ class _Profiles:
             sums = sums[there] / norms[there]
             places = np.tile(np.arange(width), there.size)
             return np.repeat(everybody[there], width), places, sums.ravel()
-        rest = _row_sums(own, self.indptr)[users] - own
+        weights = self.residuals[:, None] if part == "tastes" else np.ones((items.size, 1))
+        own = own * weights
+        rest = (_row_sums(own, self.indptr)[users] - own) * weights
         places = (items[:, None] * width + np.arange(width)).ravel()
         return np.repeat(users, width), places, self._normalised(rest)
 

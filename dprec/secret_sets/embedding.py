@@ -1,9 +1,10 @@
-"""Item embeddings from sums of the profiles of those who rated an item.
+"""Item embeddings from sums of the profiles, or the tastes, of those who rated an item.
 
-A user adds its own profile in public features to each item that it rated, the item itself left out, so the
-sum of item i is its count times the mean direction of its raters' tastes, g_i, with noise of the sum and of
-sampling. Of the covariance of the g_i those directions are kept that stand above what noise alone would
-have; along each, g_i is shrunk as Wiener's filter does.
+A user adds its own profile in public features to each item that it rated, or its residuals by feature times
+the residual of the item, always with the item itself left out. So the sum of item i is its count times the
+mean direction of its raters, g_i, with noise of the sum and of sampling. Of the covariance of the g_i those
+directions are kept that stand above what noise alone would have; along each, g_i is shrunk as Wiener's
+filter does.
 """
 
 from __future__ import annotations

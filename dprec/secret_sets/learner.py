@@ -22,8 +22,11 @@ _LEAST_DEVIATION = 1e-3
 _LATENT_VARIANCE = 0.3
 """Of a rating's latent rating about what is known of its item."""
 
+_SCALES: dict[Part, float] = {"profiles": 1.0, "tastes": 0.5}
+"""Deviation of the strongest embedding from each sum."""
+
 _PUBLIC_DEVIATION = 0.15
-"""Deviation of what is public of an item among the embeddings, of which the strongest has 1."""
+"""Deviation of what is public of an item among the embeddings."""
 
 _POPULARITY, _ITS_SQUARE, _OTHERS = 0.3, 0.08, 0.08
 """Prior variances of the coefficients of an item bias."""
@@ -80,12 +83,19 @@ class TableLearner(Learner):
             of_features = FeatureSum(*sums["features"], layout.features, known)
         design, variances = self._design(counts)
         self._learned = learned_biases(counts, self._residuals, of_features, design, variances, users)
-        if "profiles" in sums and layout.features.shape[1]:
-            own, deviation = sums["profiles"]
-            rows = own.reshape(self.releases.n_items, -1)
-            self._embeddings = embeddings_of(rows, deviation, self._learned.counts.means, users)
+        if layout.features.shape[1]:
+            self._embeddings = self._embedded(sums, self._learned.counts.means, users)
         if round_index == 1:
             self._sent = self._table_for_residuals(self._learned)
+
+    def _embedded(self, sums: dict[Part, tuple[Floats, float]], counts: Floats, users: int) -> Floats:
+        """Return the embeddings from who rated an item, and from who liked it; shape (items, dimensions)."""
+        found = [np.zeros((counts.size, 0))]
+        for part, scale in _SCALES.items():
+            if part in sums:
+                own, deviation = sums[part]
+                found.append(scale * embeddings_of(own.reshape(counts.size, -1), deviation, counts, users))
+        return np.hstack(found)
 
     @property
     def _slope(self) -> float:

@@ -39,7 +39,7 @@ class SecretSetOptions(Options):
 
     split: _Shares | None = option(
         "Shares of the squared distance of means: of counts, first residuals, second residuals, residuals by "
-        "feature, and profiles of raters. By default a public rule of users and budget.",
+        "feature, profiles and tastes of raters. By default a public rule of users and budget.",
         None,
     )
     features: int = option("Most features of an item that devices are sent to contribute with.", 27, ge=1)
@@ -53,10 +53,10 @@ class SecretSetOptions(Options):
     @property
     def parts(self) -> tuple[tuple[tuple[Part, float], ...], ...]:
         """The parts of each round, with their shares of the squared distance of means."""
-        counts, first, second, by_feature, profiles = self.split or split_at(0.0)
+        counts, first, second, by_feature, profiles, tastes = self.split or split_at(0.0)
         rounds: tuple[tuple[tuple[Part, float], ...], ...] = (
             (("counts", counts), ("residuals", first)),
-            (("residuals", second), ("features", by_feature), ("profiles", profiles)),
+            (("residuals", second), ("features", by_feature), ("profiles", profiles), ("tastes", tastes)),
         )
         return tuple(tuple(part for part in each if part[1] > 0) for each in rounds)
 
@@ -78,7 +78,7 @@ class SecretSetOptions(Options):
             return
         whole = len(self.split) == len(split_at(0.0)) and abs(sum(self.split) - 1) < _ROUNDING
         if not (whole and min(self.split[:2]) > 0 and sum(self.split[2:4]) > 0):
-            accepted = "five shares that add up to 1, those of counts and residuals above 0"
+            accepted = "six shares that add up to 1, those of counts and residuals above 0"
             raise SettingError("split", str(list(self.split)), accepted)
 
 
@@ -92,7 +92,9 @@ class ProfileDevice(DeviceHalf):
 
     def layout(self, round_index: int) -> ProfileLayout:
         """Return what is summed in a round; see `DeviceHalf.layout`."""
-        return ProfileLayout.of_parts(self.options.parts[round_index - 1], self.table, self.scale)
+        features = self.table.embeddings[:, : self.options.features]
+        table = replace(self.table, embeddings=features)
+        return ProfileLayout.of_parts(self.options.parts[round_index - 1], table, self.scale)
 
     def contributions(
         self, profiles: Profiles, layout: ProfileLayout, round_index: int, random_words: Uint64s
@@ -146,9 +148,6 @@ class SecretSets(SummedMethod):
         if not received:
             return ProfileDevice(self.options, table_before(cuts, n_items, 0), scale)
         table = ItemTable.decode(received, n_levels=scale.levels, n_items=n_items)
-        if table.embeddings.shape[1] > self.options.features:
-            found = f"{table.embeddings.shape[1]} features"
-            raise ValueError(f"a table with {found}, of which {self.options.features} were agreed on")
         return ProfileDevice(self.options, table, scale)
 
     def largest_layouts(self, releases: Releases) -> tuple[ProfileLayout, ...]:

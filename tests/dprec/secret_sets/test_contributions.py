@@ -16,7 +16,12 @@ ITEMS, WIDTH = 7, 3
 SCALE = RatingScale.evenly(1, 5, 1)
 PROFILES = st.lists(st.dictionaries(st.integers(0, ITEMS - 1), st.integers(1, 5)), min_size=1, max_size=6)
 FIRST: tuple[tuple[Part, float], ...] = (("counts", 0.6), ("residuals", 0.4))
-SECOND: tuple[tuple[Part, float], ...] = (("residuals", 0.5), ("features", 0.2), ("profiles", 0.3))
+SECOND: tuple[tuple[Part, float], ...] = (
+    ("residuals", 0.5),
+    ("features", 0.2),
+    ("profiles", 0.2),
+    ("tastes", 0.1),
+)
 
 
 def layout(shares: tuple[tuple[Part, float], ...], size: float = 1.0) -> ProfileLayout:
@@ -59,6 +64,7 @@ def dense(own: ProfileLayout, profile: dict[int, int]) -> np.ndarray:
         "residuals": residuals,
         "features": residuals @ features,
         "profiles": of_raters.ravel(),
+        "tastes": (residuals[:, None] * (residuals @ features - residuals[:, None] * features)).ravel(),
     }
     return np.concatenate([np.sqrt(share) * unit(parts[part]) for part, share in own.shares])
 
@@ -118,7 +124,7 @@ def test_the_parts_of_a_release_are_in_units_of_their_own() -> None:
     own = layout(SECOND)
     profile = {0: 1, 2: 5, 5: 4}
     parts = {part: (sums, grown) for part, sums, grown in own.parts_of(dense(own, profile)[:, None])}
-    assert [sums.size for sums, _ in parts.values()] == [ITEMS, WIDTH, ITEMS * WIDTH]
+    assert [sums.size for sums, _ in parts.values()] == [ITEMS, WIDTH, ITEMS * WIDTH, ITEMS * WIDTH]
     assert all(np.linalg.norm(sums) == pytest.approx(1) for sums, _ in parts.values())
     assert parts["features"][1] == pytest.approx(np.sqrt(5))
 

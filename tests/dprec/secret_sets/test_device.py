@@ -15,7 +15,7 @@ from dprec.wire import ItemTable
 
 SCALE = RatingScale.evenly(1, 5, 1)
 ITEMS = 9
-METHOD = SecretSets(SecretSetOptions(features=4, split=(0.2, 0.2, 0.2, 0.2, 0.2)))
+METHOD = SecretSets(SecretSetOptions(features=4, split=(0.2, 0.2, 0.2, 0.2, 0.1, 0.1)))
 PROFILES = Profiles(
     np.array([0, 3, 3, 4]), np.array([0, 3, 8, 2], dtype=np.int32), np.array([1.0, 5.0, 4.0, 3.0]), ITEMS
 )
@@ -51,12 +51,12 @@ def test_no_bytes_of_a_server_harm_a_device_or_lengthen_what_it_contributes(data
         assert np.isfinite(device.predictions(PROFILES)).all()
 
 
-def test_more_features_than_were_agreed_on_are_refused() -> None:
-    assert METHOD.device(a_table(4).encode(), ITEMS, SCALE).layout(2).n_rows == 9 + 4 + 36
-    with pytest.raises(ValueError, match="5 features, of which 4 were agreed on"):
-        METHOD.device(a_table(5).encode(), ITEMS, SCALE)
+def test_no_more_features_count_than_were_agreed_on() -> None:
+    for width, used in ((3, 3), (4, 4), (5, 4)):
+        layout = METHOD.device(a_table(width).encode(), ITEMS, SCALE).layout(2)
+        assert layout.n_rows == ITEMS + used + 2 * ITEMS * used
     first, second = METHOD.largest_layouts(Releases(3, ITEMS, SCALE, (1.0, 1.0)))
-    assert (first.n_rows, second.n_rows) == (18, 49)
+    assert (first.n_rows, second.n_rows) == (18, 85)
 
 
 def test_the_probes_are_as_long_as_contributions_get() -> None:

@@ -19,7 +19,7 @@ from dprec.sums import Releases, TrustedAggregation
 
 SCALE = RatingScale.evenly(1, 5, 1)
 USERS, ITEMS = 2000, 30
-OPTIONS = SecretSetOptions(histogram="netflix", split=(0.2, 0.1, 0.3, 0.1, 0.3))
+OPTIONS = SecretSetOptions(histogram="netflix", split=(0.2, 0.1, 0.2, 0.1, 0.2, 0.2))
 HALF = np.arange(ITEMS) < ITEMS // 2
 
 
@@ -85,7 +85,7 @@ def test_items_that_the_same_people_rate_are_near_each_other() -> None:
 
 def test_noise_makes_biases_small_and_uncertain() -> None:
     _, exact = learned(0.0)
-    _, noisy = learned(300.0)
+    _, noisy = learned(3000.0)
     assert noisy.table.embeddings.shape[1] == 0
     assert np.abs(noisy.table.means).mean() < 0.5 * np.abs(exact.table.means).mean()
     assert noisy.table.deviations.mean() > exact.table.deviations.mean()
@@ -142,7 +142,13 @@ def test_the_split_follows_from_public_numbers() -> None:
     assert SecretSetOptions().suited(1e-3).split == split_at(1e-3)
     assert OPTIONS.suited(1e-3) == OPTIONS
     SecretSetOptions(split=splits[-1]).check(SCALE)
-    for split in ((0.5, 0.5, 0.5, 0.5, 0.5), (1.0, 0, 0, 0, 0), (0, 0.5, 0.5, 0, 0), (0.5, 0.5, 0, 0, 0)):
+    for split in (
+        (0.5,) * 6,
+        (0.5, 0.5),
+        (1.0, 0, 0, 0, 0, 0),
+        (0, 0.5, 0.5, 0, 0, 0),
+        (0.5, 0.5, 0, 0, 0, 0),
+    ):
         with pytest.raises(SettingError, match="add up to 1"):
             SecretSetOptions(split=split).check(SCALE)
     with pytest.raises(SettingError, match="histogram"):
