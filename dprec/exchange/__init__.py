@@ -43,6 +43,7 @@ __all__ = [
     "ReportSetup",
     "Reports",
     "Request",
+    "SecretSetSetup",
     "Setup",
     "SilentSetup",
     "SlopesRequest",

@@ -26,6 +26,7 @@ from dprec.private_als import FactorizationOptions, PrivateAls
 from dprec.ratings import Ratings, RatingScale
 from dprec.renamed import first_names
 from dprec.reports import ReportFamily
+from dprec.secret_sets import SecretSetOptions, SecretSets
 from dprec.sent_symbols import SentSymbols, symbols_of_slopes
 from dprec.sums import AGGREGATIONS, Aggregation, SummedMethod
 from dprec.wire import BroadcastOptions
@@ -191,6 +192,23 @@ class ListSumsSetup(SummedSetup):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SecretSetSetup(SummedSetup):
+    """Devices contribute their normalised profiles, and predict from what is learned."""
+
+    kind: Literal["best-secret-set"] = "best-secret-set"
+    sums: SecretSetOptions = option("What is summed, suited to the population.")
+    aggregation: _AnyAggregation = option("Who adds up the contributions.")
+    multipliers: Annotated[tuple[float, ...], BeforeValidator(as_tuple)] = option(
+        "Noise of each round, for contributions of a norm of 1: the device answers no other round."
+    )
+
+    @property
+    def method(self) -> SecretSets:
+        """The sums'."""
+        return SecretSets(self.sums)
+
+
+@dataclass(frozen=True, kw_only=True)
 class FederatedSetup(Setup):
     """Devices send clipped updates of a model, in rounds."""
 
@@ -268,6 +286,7 @@ else:
         IterativeSetup,
         PrivateAlsSetup,
         ListSumsSetup,
+        SecretSetSetup,
         FederatedSetup,
         GradientPerturbationSetup,
         XMapSetup,

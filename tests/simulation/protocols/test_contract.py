@@ -37,7 +37,7 @@ TRUSTING = (
     | WITHOUT_PRIVACY
     | {"one-bit-objective", "one-bit-objective-effects", "dp-als", "dp-item-effects"}
 )
-SUMMING = {"secagg-als", "secagg-item-effects"}
+SUMMING = {"best-secret-set", "secagg-als", "secagg-item-effects"}
 
 
 @pytest.fixture(scope="module")
