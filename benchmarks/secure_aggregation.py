@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.gradients import RoundDraws
-from dprec.private_als import TARGET_BITS, Contributions, SecureAggregation, StatisticsLayout
+from dprec.private_als import TARGET_BITS, StatisticsContributions, StatisticsLayout
 from dprec.randomness import DeviceDraws, generator, uniform_below, words
 from dprec.secure_aggregation import MessageSizes, device_keys, graph_size, unpack_vector
 from dprec.secure_aggregation.masking import MaskedSum, SumContext
+from dprec.sums import SecureAggregation
 
 ITEMS, CHOSEN, PARTITION, CORES = 1_682, 30, 2_500, 2
 EPSILON, DELTA, PUBLIC_SEED, ROUND = 1.0, 1e-6, 5, 1
@@ -34,13 +35,15 @@ def draws(first: int, count: int) -> RoundDraws:
     return RoundDraws(devices, ROUND, PUBLIC_SEED)
 
 
-def contributions(first: int, count: int) -> Contributions:
+def contributions(first: int, count: int) -> StatisticsContributions:
     keys = words(1, "items", first * ITEMS, count * ITEMS).reshape(count, ITEMS)
     items = np.sort(keys.argpartition(CHOSEN, axis=1)[:, :CHOSEN], axis=1)
     targets = uniform_below(2 << TARGET_BITS, words(1, "targets", first * CHOSEN, count * CHOSEN))
     targets -= 1 << TARGET_BITS
     indptr = np.arange(count + 1) * CHOSEN
-    return Contributions(indptr, items.ravel().astype(np.int32), targets, np.ones((count, 1), np.float32))
+    return StatisticsContributions(
+        indptr, items.ravel().astype(np.int32), targets, np.ones((count, 1), np.float32)
+    )
 
 
 def reports_of(aggregation: SecureAggregation, first: int, count: int) -> list[bytes]:

@@ -28,7 +28,7 @@ Contribute = Callable[[Partition, exchange.GradientRequest, Context], tuple[Sequ
 """Returns the reports of a partition, and what validates and adds them up."""
 
 _RECEIVERS: Mapping[type[exchange.Setup], Callable[[Partition, exchange.FinalFactors, Context], object]] = {
-    exchange.PrivateAlsSetup: iterative.receive_model,
+    exchange.SummedSetup: iterative.receive_learned,
     FederatedSetup: iterative.receive_parameters,
 }
 """What takes the final parameters, by what is installed; others take factors, or refuse."""
@@ -115,7 +115,9 @@ def _receive(app: ClientApp, partition_for: PartitionFor) -> None:
     def deliver(message: Message, context: Context) -> Message:
         """Receive what was learned of the items, from which a device makes its own predictions."""
         partition = partition_for(message, context)
-        receive = _RECEIVERS.get(type(partition.population.setup), iterative.receive_factors)
+        setup = partition.population.setup
+        receivers = (receive for kind, receive in _RECEIVERS.items() if isinstance(setup, kind))
+        receive = next(receivers, iterative.receive_factors)
         receive(partition, _request(exchange.FinalFactors.of, message), context)
         return Message(RecordDict(), reply_to=message)
 
@@ -142,7 +144,7 @@ def _take_part_in_rounds(app: ClientApp, partition_for: PartitionFor) -> None:
 
     @app.train(exchange.action_of(exchange.STATISTICS))
     def statistics(message: Message, context: Context) -> Message:
-        """Contribute to the statistics of the items."""
+        """Contribute to a sum."""
         return _contribution(iterative.contributions, message, partition_for(message, context), context)
 
     @app.train(exchange.action_of(UPDATE))

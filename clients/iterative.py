@@ -9,13 +9,13 @@ rounds than its budget was divided by, each within one round's share. This holds
 - what a device contributes to sums has a bounded norm whatever its ratings, with its own noise if it adds
   any; how ratings are chosen and clipped is installed on it, too.
 
-Who adds up the contributions of private alternating least squares, and the noise that is added on the way,
-are those of the installed aggregation.
+Who adds up contributions to sums, and the noise that is added on the way, are those of the installed
+aggregation.
 """
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
@@ -27,13 +27,13 @@ from clients.memory import Memory
 from clients.population import Partition, Population, draws_of_rounds
 from dprec import exchange
 from dprec.arrays import Bools, Floats, Pieces, offsets
-from dprec.completion import Profiles, inner_products, solve_user_factors
+from dprec.completion import Profiles, predicted_rows, solve_user_factors
 from dprec.errors import SettingError
 from dprec.exchange.setups import FederatedSetup
 from dprec.federated import Parameters, UpdateCode, code_of
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.personalization import OrdinalProcess
-from dprec.private_als import Aggregation, ItemModel, contributions_of, with_level
+from dprec.sums import Aggregation, DeviceHalf
 from dprec.wire import Factors, decode_broadcast
 
 AddUp = Callable[[Sequence[bytes]], tuple[Bools, Aggregate]]
@@ -151,12 +151,7 @@ class ReceivedFactors:
 
     def predictions(self, process: OrdinalProcess) -> Floats:
         """Predict every item, shape (users, items)."""
-        profiles = profiles_of(self.partition)
-        residuals = replace(profiles, values=profiles.values - self.base[profiles.items])
-        own = solve_user_factors(residuals, self.item_factors, self.ridge)
-        users, items = np.indices((len(own), len(self.item_factors)))
-        predicted = inner_products(own, self.item_factors, users.ravel(), items.ravel())
-        return predicted.reshape(users.shape) + self.base
+        return predicted_rows(profiles_of(self.partition), self.item_factors, self.ridge, self.base)
 
 
 def profiles_of(partition: Partition) -> Profiles:
@@ -238,46 +233,55 @@ def _code(population: Population) -> UpdateCode:
 
 def contributions(
     partition: Partition, request: exchange.GradientRequest, context: Context
-) -> tuple[list[bytes], AddUp]:
+) -> tuple[Sequence[bytes], AddUp]:
     """Return the report of every user of a partition, and what validates and adds them up.
 
-    Raises Refusal when the model is malformed, the setup has fewer rounds, the round has been answered for
-    another model, or a later one has been answered; or when the devices are too few for their aggregation, as
-    one that runs alone is for sums with others.
+    Raises Refusal when what was sent is malformed, the setup has fewer rounds, the round has been answered
+    for another model, or a later one has been answered; or when the devices are too few for their
+    aggregation, as one that runs alone is for sums with others.
     """
-    population, setup = partition.population, partition.population.installed(exchange.PrivateAlsSetup)
-    model = _decoded_model(request.factors, partition)
+    population, setup = partition.population, partition.population.installed(exchange.SummedSetup)
+    half = _device_half(request.factors, partition)
     Memory.of(population, len(setup.multipliers), context).answer_once(request.round_index, request.factors)
-    options, aggregation, scale = setup.factorization, _among_all(partition), population.scale
-    layout = model.layout(options, request.round_index, scale.high - scale.low)
+    aggregation, layout = _among_all(partition), half.layout(request.round_index)
     devices = draws_of_rounds(partition, "contribution").asked(request.factors)
     words = devices.per_cell(np.asarray(partition.counts), partition.items, request.round_index)
-    chosen = contributions_of(profiles_of(partition), model, options, layout, request.round_index, words)
+    chosen = half.contributions(profiles_of(partition), layout, request.round_index, words)
     draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
     multiplier = setup.multipliers[request.round_index - 1]
     reports = aggregation.encode(chosen, layout, multiplier, draws)
     return reports, partial(aggregation.decode, layout=layout, multiplier=multiplier)
 
 
-def receive_model(partition: Partition, final: exchange.FinalFactors, context: Context) -> ItemModel:
-    """Return what was learned of the items; raises Refusal when it is malformed."""
-    model, population = _decoded_model(final.factors, partition), partition.population
-    options = population.installed(exchange.PrivateAlsSetup).factorization
-    ridge = options.predict_ridge * (population.scale.high - population.scale.low) ** 2
-    factors = with_level(model.all_factors, ridge, options.level_ridge)
-    population.show(ReceivedFactors(partition, factors, ridge, model.mean + model.biases))
-    return model
+def receive_learned(partition: Partition, final: exchange.FinalFactors, context: Context) -> DeviceHalf:
+    """Take what was learned from sums; raises Refusal when it is malformed."""
+    half = _device_half(final.factors, partition)
+    partition.population.show(ReceivedLearned(partition, half))
+    return half
+
+
+@dataclass(frozen=True, eq=False)
+class ReceivedLearned:
+    """What was learned from sums, with which each device predicts for its user."""
+
+    partition: Partition
+    half: DeviceHalf
+
+    def predictions(self, process: OrdinalProcess) -> Floats:
+        """Predict every item, shape (users, items)."""
+        return self.half.predictions(profiles_of(self.partition))
 
 
 def _among_all(partition: Partition) -> Aggregation:
     population = partition.population
     try:
-        return population.installed(exchange.PrivateAlsSetup).aggregation.among(population.n_users)
+        return population.installed(exchange.SummedSetup).aggregation.among(population.n_users)
     except SettingError as error:
         raise exchange.Refusal(exchange.RefusalCode.NOT_SET_UP, str(error)) from None
 
 
-def _decoded_model(data: bytes, partition: Partition) -> ItemModel:
-    setup = partition.population.installed(exchange.PrivateAlsSetup)
+def _device_half(data: bytes, partition: Partition) -> DeviceHalf:
+    population = partition.population
+    method = population.installed(exchange.SummedSetup).method
     with exchange.refusing_malformed():
-        return ItemModel.decode(data, partition.population.n_items, setup.factorization.rank)
+        return method.device(data, population.n_items, population.scale)

@@ -118,14 +118,26 @@ class Holdout(RandomSplit):
 
 @dataclass(frozen=True, kw_only=True)
 class LeaveNPerUser(RandomSplit):
-    """The test set is a fixed number of random ratings of each user who has more than that."""
+    """The test set is a fixed number of ratings of each user who has more than that, random or the latest."""
 
     kind: Literal["leave-n-per-user"] = "leave-n-per-user"
     count: int = option("Ratings of each user to test on.", 1, ge=1)
+    latest: bool = option("Whether they are a user's latest; equal times are in stored order.", False)
+
+    def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
+        """Return the other ratings, and those that are tested on; see `Split.split`."""
+        if not self.latest:
+            return super().split(dataset, seed)
+        times, ratings = _with_times(dataset)
+        with within("split"):
+            return _parted(ratings, _latest_of_each(times, ratings, self._counts(ratings)), self.kind)
+
+    def _counts(self, ratings: Ratings) -> Ints:
+        return np.where(ratings.counts > self.count, self.count, 0)
 
     def test_rows(self, ratings: Ratings, seed: int) -> Ints:
         """Return `count` ratings of each user who has more."""
-        return _drawn_of_each(ratings, np.where(ratings.counts > self.count, self.count, 0), seed)
+        return _drawn_of_each(ratings, self._counts(ratings), seed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,23 +164,17 @@ class Temporal(Split):
 
     def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
         """Return the earlier ratings and the latest, for any seed; see `Split.split`."""
-        with within("dataset"):
-            timed = dataset.load_timed()
-        if timed.times is None:
-            raise TypeError(f"{type(dataset).__name__}.load_timed returns ratings without times")
-        ratings = without_times(timed)
+        times, ratings = _with_times(dataset)
         with within("split"):
-            return _parted(ratings, self._latest(timed.times, timed), self.kind)
+            return _parted(ratings, self._latest(times, ratings), self.kind)
 
     def _latest(self, times: Floats, ratings: Ratings) -> Ints:
         """Return the positions of the test ratings."""
         if self.of == "all":
             order = np.argsort(times, kind="stable")
             return order[ratings.count - round(self.test_fraction * ratings.count) :]
-        order = np.lexsort((times, ratings.users))
         tested = np.rint(self.test_fraction * ratings.counts).astype(np.int64)
-        first_tested = (ratings.indptr[1:] - tested)[ratings.users]
-        return np.asarray(order[np.arange(ratings.count) >= first_tested])
+        return _latest_of_each(times, ratings, tested)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,6 +213,22 @@ def fitting_split(dataset: Dataset, split: Split) -> Split:
     if GIVEN in names:
         return Predefined(fold=GIVEN)
     return Holdout() if isinstance(split, Predefined) and split.fold not in names else split
+
+
+def _with_times(dataset: Dataset) -> tuple[Floats, Ratings]:
+    """Return the times of all ratings, and the ratings without them."""
+    with within("dataset"):
+        timed = dataset.load_timed()
+    if timed.times is None:
+        raise TypeError(f"{type(dataset).__name__}.load_timed returns ratings without times")
+    return timed.times, without_times(timed)
+
+
+def _latest_of_each(times: Floats, ratings: Ratings, wanted: Ints) -> Ints:
+    """Return the positions of so many of the latest ratings of each user."""
+    order = np.lexsort((times, ratings.users))
+    first_tested = (ratings.indptr[1:] - wanted)[ratings.users]
+    return np.asarray(order[np.arange(ratings.count) >= first_tested])
 
 
 def _drawn_of_each(ratings: Ratings, wanted: Ints, seed: int) -> Ints:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -108,6 +108,8 @@ class SideData:
     """Public data about the items."""
     truth: NDArray[np.float64] | None
     """The hidden matrix that the ratings were drawn from; shape (users, items)."""
+    item_names: Mapping[str, str]
+    """By identifier."""
 
     @classmethod
     def of(cls, dataset: Dataset, train: Ratings) -> SideData:
@@ -116,7 +118,8 @@ class SideData:
         Raises InputError when the data cannot be read.
         """
         with within("dataset"):
-            return cls(dataset.catalogue(train.item_ids), dataset.hidden() if dataset.as_it_is else None)
+            truth = dataset.hidden() if dataset.as_it_is else None
+            return cls(dataset.catalogue(train.item_ids), truth, dataset.item_names())
 
 
 def _check_memory(config: RunConfig, users: int, items: int, ratings: int) -> None:
@@ -204,7 +207,7 @@ def run_in(
             session.startup_seconds,
             time.perf_counter() - began,
             evaluator.nothing_sent(),
-            shown_names(config.dataset.item_names(), test, outcome.diagnostics),
+            shown_names(side.item_names, test, outcome.diagnostics),
         ),
         predictions=prediction_columns(test, predictions, ranks),
         traffic=traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network),

@@ -32,8 +32,8 @@ from dprec.exchange import ROW_ENTRY, SLOPES, STATISTICS, TRAIN, GradientRequest
 from dprec.exchange.messages import UPDATE
 from dprec.federated import FederatedModel, Parameters, UpdateCode
 from dprec.gradients import Aggregate, GradientReport
-from dprec.private_als import Aggregation, ItemLearner
 from dprec.randomness import ReleaseDraws
+from dprec.sums import Aggregation, Learner
 from dprec.wire import BroadcastOptions, Factors, ReportCodec, SymbolRows, TrafficLedger, encode_broadcast
 from strategies.participation import RoundRecord, SamplingOptions
 from strategies.roster import ReadSums, Roster, Sums
@@ -257,21 +257,23 @@ class FederatedRounds(SummedRounds):
 
 
 @dataclass(eq=False)
-class PrivateAls(SummedRounds):
-    """Items' effects and factors learned from sums with noise."""
+class LearningFromSums(SummedRounds):
+    """Whatever a method learns from sums with noise."""
 
     message_type: ClassVar[str] = STATISTICS
-    learner: ItemLearner
+    learner: Learner
     aggregation: Aggregation
     multipliers: tuple[float, ...]
     """Noise of each round."""
+    costs: tuple[NoisySum | None, ...]
+    """What each round costs a user."""
     public_seed: int
     """Of what everybody knows."""
     failed: int = field(default=0, init=False)
     """Releases that failed because too many devices dropped out; their budget is spent."""
 
     def _model_bytes(self) -> bytes:
-        return self.learner.model.encode()
+        return self.learner.model_bytes()
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -298,7 +300,7 @@ class PrivateAls(SummedRounds):
         return self.aggregation.whole(sums.sent, layout, self.multipliers[server_round - 1])
 
     def _costs(self, server_round: int) -> NoisySum | None:
-        return self.aggregation.noisy_sum(self.multipliers[server_round - 1])
+        return self.costs[server_round - 1]
 
     def _learn(self, server_round: int, total: Aggregate, present: Bools) -> None:
         """Take the item step; where nobody contributes, or too few for a release, nothing is learned."""
@@ -315,11 +317,11 @@ class PrivateAls(SummedRounds):
 
     def summary(self) -> None:
         """Log what is run."""
-        logging.getLogger("flwr").info("\t└──> private least squares, rounds: %s", len(self.multipliers))
+        logging.getLogger("flwr").info("\t└──> sums with noise, rounds: %s", len(self.multipliers))
 
     def deliver(self, grid: Grid) -> None:
         """Send everybody what was learned; see `deliver_parameters`."""
-        self.deliver_parameters(grid, self.learner.learned.encode(), self.traffic)
+        self.deliver_parameters(grid, self.learner.learned_bytes(), self.traffic)
 
 
 @dataclass(eq=False)

@@ -13,8 +13,8 @@ from dprec.exchange import Setup
 from dprec.federated import FederatedModel
 from dprec.gradients import GradientReport
 from dprec.mechanisms import Mechanism
-from dprec.private_als import Aggregation
 from dprec.reports import Asking, FollowUp, Reader, ReportFamily
+from dprec.sums import Aggregation
 from simulation.protocols import Protocol
 from tests.test_structure import MODULES, PACKAGES, ROOT
 

@@ -13,7 +13,14 @@ from dprec.completion.calibrated.biases import ItemBiases, ItemBiasesModel, Symb
 from dprec.completion.calibrated.completion import Calibrated, CalibratedModel
 from dprec.completion.calibrated.embedding import embedded, prior_biases
 from dprec.completion.calibrated.regressions import Regressed
-from dprec.completion.factors import Profiles, inner_products, packed_outer, solve_user_factors, unpack
+from dprec.completion.factors import (
+    Profiles,
+    inner_products,
+    packed_outer,
+    predicted_rows,
+    solve_user_factors,
+    unpack,
+)
 from dprec.completion.gradient_descent import (
     SgdMatrixFactorization,
     Start,
@@ -100,6 +107,7 @@ __all__ = [
     "one_mean_per_user",
     "own_averages",
     "packed_outer",
+    "predicted_rows",
     "prior_biases",
     "slope_channel",
     "solve_user_factors",

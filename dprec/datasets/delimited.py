@@ -289,9 +289,17 @@ def separated(block: Block, separator: str) -> tuple[Block, str]:
 
 
 def _unquoted(block: Block, separator: str) -> bytes:
+    try:
+        return _reread(block, separator, None)
+    except InputError:
+        # Some write a quote inside quotes as \" in place of "".
+        if b'\\"' not in block.text:
+            raise
+        return _reread(block, separator, "\\")
+
+
+def _reread(block: Block, separator: str, escape: str | None) -> bytes:
     lines = block.text.decode().split("\n")[:-1]
-    # Some write a quote inside quotes as \" in place of "".
-    escape = "\\" if b'\\"' in block.text else None
     rows = csv.reader(lines, delimiter=separator, escapechar=escape, skipinitialspace=True, strict=True)
     plain: list[str] = []
     try:

@@ -238,6 +238,8 @@ class DelimitedColumns(RatingColumns, FileDataset):
             rated = self.has_ratings(first) if header else self._has_ratings(len(first))
             rating = more.pop(0) if rated else None
             timestamp = more[0] if more else None
+            if timed and timestamp is None:
+                raise InputError(start, "pairs without times", "--set dataset.timestamp_column=...")
             layout = replace(layout, header=header, user=user, item=item, rating=rating, timestamp=timestamp)
         return read_rows(file, layout, timed=timed)
 
@@ -272,7 +274,9 @@ class DelimitedColumns(RatingColumns, FileDataset):
             return True
         if find_column("user", first) is not None and find_column("item", first) is not None:
             return True
-        place = self._positions(len(ROLES))[2]
+        if not self._has_ratings(len(first)):
+            return False
+        place = self._positions(len(first))[2]
         # A number with a decimal comma is no name; the reader says what is wrong with it.
         return place < len(first) and not is_number(first[place].replace(",", "."))
 

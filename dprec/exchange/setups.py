@@ -5,6 +5,7 @@ so its guarantee holds against any server. A setup is stored as JSON and checked
 """
 
 import json
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
@@ -19,12 +20,15 @@ from dprec.components import Options, as_tuple, as_values, one_of, one_of_classe
 from dprec.errors import InputError, SettingError
 from dprec.federated import MODELS, FederatedModel, code_of
 from dprec.gradients import GRADIENTS, GradientReport
+from dprec.lists import ListMethod, TableOptions
 from dprec.mechanisms import MECHANISMS, Mechanism
-from dprec.private_als import AGGREGATIONS, Aggregation, FactorizationOptions
+from dprec.private_als import FactorizationOptions, PrivateAls
 from dprec.ratings import Ratings, RatingScale
 from dprec.renamed import first_names
 from dprec.reports import ReportFamily
+from dprec.secret_sets import SecretSetOptions, SecretSets
 from dprec.sent_symbols import SentSymbols, symbols_of_slopes
+from dprec.sums import AGGREGATIONS, Aggregation, SummedMethod
 from dprec.wire import BroadcastOptions
 
 if TYPE_CHECKING:
@@ -139,8 +143,22 @@ class IterativeSetup(Setup):
             yield "answers of all rounds, as probabilities", 1, loss
 
 
+class SummedSetup(Setup):
+    """Base of the setups of devices that contribute to sums, in rounds."""
+
+    aggregation: Aggregation
+    """Who adds up the contributions."""
+    multipliers: tuple[float, ...]
+    """Noise of each round, for contributions of a norm of 1: the device answers no other round."""
+
+    @property
+    @abstractmethod
+    def method(self) -> SummedMethod:
+        """What is learned from the sums."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class PrivateAlsSetup(Setup):
+class PrivateAlsSetup(SummedSetup):
     """Devices contribute to the statistics of the items, in rounds."""
 
     kind: Literal["dp-als"] = "dp-als"
@@ -149,6 +167,45 @@ class PrivateAlsSetup(Setup):
     multipliers: Annotated[tuple[float, ...], BeforeValidator(as_tuple)] = option(
         "Noise of each round, for contributions of a norm of 1: the device answers no other round."
     )
+
+    @property
+    def method(self) -> PrivateAls:
+        """The factorization's."""
+        return PrivateAls(self.factorization)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListSumsSetup(SummedSetup):
+    """Devices contribute their item sets to popularity and to a table, and rank by what is learned."""
+
+    kind: Literal["list-sums"] = "list-sums"
+    table: TableOptions = option("Which items take part, suited to the population.")
+    aggregation: _AnyAggregation = option("Who adds up the contributions.")
+    multipliers: Annotated[tuple[float, ...], BeforeValidator(as_tuple)] = option(
+        "Noise of each round, for contributions of a norm of 1: the device answers no other round."
+    )
+
+    @property
+    def method(self) -> ListMethod:
+        """The table's."""
+        return ListMethod(self.table)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecretSetSetup(SummedSetup):
+    """Devices contribute their normalised profiles, and predict from what is learned."""
+
+    kind: Literal["best-secret-set"] = "best-secret-set"
+    sums: SecretSetOptions = option("What is summed, suited to the population.")
+    aggregation: _AnyAggregation = option("Who adds up the contributions.")
+    multipliers: Annotated[tuple[float, ...], BeforeValidator(as_tuple)] = option(
+        "Noise of each round, for contributions of a norm of 1: the device answers no other round."
+    )
+
+    @property
+    def method(self) -> SecretSets:
+        """The sums'."""
+        return SecretSets(self.sums)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,6 +285,8 @@ else:
         OneShotSetup,
         IterativeSetup,
         PrivateAlsSetup,
+        ListSumsSetup,
+        SecretSetSetup,
         FederatedSetup,
         GradientPerturbationSetup,
         XMapSetup,

@@ -1,4 +1,5 @@
-"""Lists from sets of items: scores of all items for users of whom no rating is known.
+"""Lists of items from sets that nobody sees: what is summed, what is learned, and how devices rank."""
 
-Pure functions on arrays. Sets are `scipy.sparse.csr_array` of shape (users, items) of ones.
-"""
+from dprec.lists.method import ListMethod, TableOptions
+
+__all__ = ["ListMethod", "TableOptions"]

@@ -73,10 +73,15 @@ class GramSettings:
         if tau > LARGEST_TAU:
             return cls(1.0, 0, 0.0, 0.0)
         table_items = min(math.ceil(120 * (1e-3 / tau) ** 0.75), items)
-        share = 0.0 if table_items == items else 0.5 * math.sqrt(tau / 5e-3)
+        share = 0.0 if table_items == items else popularity_share(tau)
         ridge = users * (0.006 + 12 * tau / math.sqrt(1 - share))
         weight = 0.5 * (1.4e-3 / tau) ** 0.45 if content else (2.5e-3 / tau) ** 1.5
         return cls(share, table_items, ridge, weight)
+
+
+def popularity_share(tau: float) -> float:
+    """Return the share that finding the popular items spends, where not all take part; see `GramSettings`."""
+    return 0.5 * math.sqrt(tau / 5e-3)
 
 
 def popularity_estimate(noisy: Floats, deviation: float) -> Floats:
@@ -150,21 +155,6 @@ def regularised_inverse(table: DenoisedTable, ridge: float) -> Floats:
     values, vectors = np.linalg.eigh(table.pairs + np.diag(table.popularity))
     inverse: Floats = (vectors / (np.maximum(values, 0.0) + ridge)) @ vectors.T
     return (inverse + inverse.T) / 2
-
-
-def strongest_factors(table: Floats, rank: int) -> tuple[Floats, Floats]:
-    """Return the part of a symmetric table that its largest eigenvalues make, without its diagonal.
-
-    Returns
-    -------
-    tuple of ndarray
-        Factors, shape (items, rank), and the sign that each counts with, shape (rank,): the part is
-        ``(factors * signs) @ factors.T``.
-    """
-    values, vectors = np.linalg.eigh(table - np.diag(np.diag(table)))
-    strongest = np.sort(np.argsort(-np.abs(values), kind="stable")[:rank])
-    factors: Floats = vectors[:, strongest] * np.sqrt(np.abs(values[strongest]))
-    return factors, np.sign(values[strongest])
 
 
 def _symmetric(cells: Floats, items: int) -> Floats:

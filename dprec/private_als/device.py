@@ -23,14 +23,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Floats, Int32s, Ints, Pieces, Uint64s, offsets, places_of, rows_of
+from dprec.arrays import Bools, Floats, Ints, Pieces, Uint64s, offsets, places_of, rows_of
 from dprec.completion import Profiles, packed_outer, solve_user_factors
 from dprec.components import Options, option
 from dprec.randomness import uniforms
+from dprec.sums import Contributions, Layout
 from dprec.wire import decode_item_sets, encode_item_sets
-
-UNIT = 2.0**-36
-"""Contributions are integer multiples of this, so sums depend neither on partitions nor on their order."""
 
 WEIGHT_BITS, TARGET_BITS, FACTOR_BITS = 8, 12, 16
 """Binary digits of an item's weight, of a target and of a factor, whose product is in whole units."""
@@ -41,7 +39,7 @@ UNIT_WEIGHT = 1 << WEIGHT_BITS
 
 
 @dataclass(frozen=True, eq=False)
-class StatisticsLayout:
+class StatisticsLayout(Layout):
     """The statistics of one release."""
 
     weights: Ints
@@ -61,7 +59,7 @@ class StatisticsLayout:
     """
 
     @property
-    def n_items(self) -> int:
+    def n_rows(self) -> int:
         """Number of items."""
         return self.weights.size
 
@@ -83,7 +81,7 @@ class StatisticsLayout:
     @property
     def size(self) -> int:
         """Numbers of all items."""
-        return self.n_items * self.width
+        return self.n_rows * self.width
 
     @cached_property
     def scales(self) -> Floats:
@@ -92,30 +90,32 @@ class StatisticsLayout:
         side = self.norm * self.clip / np.sqrt(1 - self.matrix_share)
         return np.repeat([matrix, side], [self.matrix_width, self.columns])
 
+    def added_up(self, reports: Sequence[bytes]) -> tuple[Bools, Ints]:
+        """Reject what is malformed or out of bounds, and add up the rest; see `Layout.added_up`."""
+        valid, contributions = decode_contributions(reports, self)
+        return valid, sum_of_contributions(contributions, self)
+
+    def report_bits(self, ratings: int) -> int:
+        """Return the bits of the item set, the factors and the targets; see `Layout.report_bits`."""
+        items = np.linspace(0, self.n_rows - 1, ratings).astype(np.int64)
+        item_set = encode_item_sets(np.array([0, ratings]), items, self.n_rows)
+        return 8 * (len(item_set.data) + self.rank * _FACTOR.itemsize + ratings * _TARGET.itemsize)
+
 
 @dataclass(frozen=True, eq=False)
-class Contributions:
-    """What the users of a partition contribute to a release."""
+class StatisticsContributions(Contributions[StatisticsLayout]):
+    """What the users of a partition contribute to the statistics of the items."""
 
-    indptr: Ints
-    """Shape (users + 1,)."""
-    items: Int32s
-    """Positions of the chosen items in the layout, ascending within a user; shape (cells,)."""
     targets: Ints
     """Clipped targets, in units of ``clip / 2**TARGET_BITS``; shape (cells,)."""
     factors: NDArray[np.float32]
     """The x of every user, of a norm of at most `StatisticsLayout.norm`; shape (users, columns)."""
 
-    @property
-    def n_users(self) -> int:
-        """Number of users."""
-        return self.indptr.size - 1
-
-    def of_users(self, users: slice) -> Contributions:
+    def of_users(self, users: slice) -> Self:
         """Return the contributions of consecutive users."""
         indptr = self.indptr[users.start : users.stop + 1]
         cells = slice(indptr[0], indptr[-1])
-        return Contributions(indptr - indptr[0], self.items[cells], self.targets[cells], self.factors[users])
+        return type(self)(indptr - indptr[0], self.items[cells], self.targets[cells], self.factors[users])
 
     def user_weights(self, layout: StatisticsLayout) -> Floats:
         """Return b_u of every user, shape (users,); squares of integers, so the same everywhere."""
@@ -137,24 +137,22 @@ class Contributions:
         return np.trunc(packed_outer(factors) * matrix).astype(np.int64), sides
 
     def numbers(self, layout: StatisticsLayout) -> Ints:
-        """Return the integers of every cell, in units of `UNIT`, shape (cells, width).
-
-        Their L2 norm over the cells of a user is at most ``1 / UNIT``.
-        """
+        """Return the integers of every cell; see `Contributions.numbers`."""
         matrices, sides = self.scaled(layout)
         users = np.repeat(np.arange(self.n_users), np.diff(self.indptr))
         cells = np.hstack([matrices[users], sides[users] * self.targets[:, None]])
         numbers: Ints = cells * layout.weights[self.items][:, None]
         return numbers
 
+    def encode(self, layout: StatisticsLayout) -> list[bytes]:
+        """Return every user's item set, factors and targets; see `Contributions.encode`."""
+        return encode_contributions(self, layout)
 
-_LARGEST_NORM = 1 / UNIT
 
-
-def sum_of_contributions(contributions: Contributions, layout: StatisticsLayout) -> Ints:
+def sum_of_contributions(contributions: StatisticsContributions, layout: StatisticsLayout) -> Ints:
     """Return the sum over the users, in units of `UNIT`, shape (items, width)."""
     matrices, sides = contributions.scaled(layout)
-    shape = (contributions.n_users, layout.n_items)
+    shape = (contributions.n_users, layout.n_rows)
     items, indptr = contributions.items, contributions.indptr
     ones = sp.csr_array((np.ones(items.size, dtype=np.int64), items, indptr), shape=shape)
     targets = sp.csr_array((contributions.targets, items, indptr), shape=shape)
@@ -162,23 +160,18 @@ def sum_of_contributions(contributions: Contributions, layout: StatisticsLayout)
     return total * layout.weights[:, None]
 
 
-def possible_sum(total: Ints, users: int) -> bool:
-    """Return whether so many users can have a sum that was added up elsewhere."""
-    return bool((np.abs(total) <= users * _LARGEST_NORM).all())
-
-
 _FACTOR, _TARGET = np.dtype("<f4"), np.dtype("<i2")
 _LARGEST_TARGET = 1 << TARGET_BITS
 
 
-def encode_contributions(contributions: Contributions, layout: StatisticsLayout) -> list[bytes]:
+def encode_contributions(contributions: StatisticsContributions, layout: StatisticsLayout) -> list[bytes]:
     """Return one report per user: its item set padded to a byte, its factors, its targets.
 
     A user without a chosen item sends an empty report. Where item biases are estimated, x is 1 and is not
     sent.
     """
     indptr = contributions.indptr
-    sets = encode_item_sets(indptr, contributions.items, layout.n_items)
+    sets = encode_item_sets(indptr, contributions.items, layout.n_rows)
     sent = contributions.factors.astype(_FACTOR)[:, : layout.rank]
     factors = Pieces(sent.tobytes(), np.arange(indptr.size) * sent.shape[1] * _FACTOR.itemsize)
     targets = Pieces(contributions.targets.astype(_TARGET).tobytes(), indptr * _TARGET.itemsize)
@@ -186,7 +179,9 @@ def encode_contributions(contributions: Contributions, layout: StatisticsLayout)
     return [own_set + own + target if own_set else b"" for own_set, own, target in parts]
 
 
-def decode_contributions(reports: Sequence[bytes], layout: StatisticsLayout) -> tuple[Bools, Contributions]:
+def decode_contributions(
+    reports: Sequence[bytes], layout: StatisticsLayout
+) -> tuple[Bools, StatisticsContributions]:
     """Return which reports are valid, and the contributions of those that are not empty.
 
     A report is rejected if it is cut short or too long, or holds a target or factors beyond their bounds, or
@@ -194,10 +189,10 @@ def decode_contributions(reports: Sequence[bytes], layout: StatisticsLayout) -> 
     """
     whole = Pieces.of(reports)
     empty = whole.sizes == 0
-    ok, counts, items, ends = decode_item_sets(whole, layout.n_items)
+    ok, counts, items, ends = decode_item_sets(whole, layout.n_rows)
     factor_bytes = layout.rank * _FACTOR.itemsize
     ok &= ~empty & (whole.bounds[1:] - ends == factor_bytes + counts * _TARGET.itemsize)
-    ok &= counts <= (layout.limit or layout.n_items)
+    ok &= counts <= (layout.limit or layout.n_rows)
 
     read = list(zip(ends[ok].tolist(), whole.bounds[1:][ok].tolist(), strict=True))
     factors = np.ones((ok.size, layout.columns), dtype=np.float32)
@@ -212,14 +207,7 @@ def decode_contributions(reports: Sequence[bytes], layout: StatisticsLayout) -> 
     ok &= np.bincount(rows_of(counts)[np.abs(targets) > _LARGEST_TARGET], minlength=ok.size) == 0
 
     kept = np.repeat(ok, counts)
-    return ok | empty, Contributions(offsets(counts[ok]), items[kept], targets[kept], factors[ok])
-
-
-def report_bits(layout: StatisticsLayout, ratings: int) -> int:
-    """Return the bits of the report of a user with that many chosen items, evenly spread."""
-    items = np.linspace(0, layout.n_items - 1, ratings).astype(np.int64)
-    item_set = encode_item_sets(np.array([0, ratings]), items, layout.n_items)
-    return 8 * (len(item_set.data) + layout.rank * _FACTOR.itemsize + ratings * _TARGET.itemsize)
+    return ok | empty, StatisticsContributions(offsets(counts[ok]), items[kept], targets[kept], factors[ok])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -393,7 +381,7 @@ def contributions_of(
     layout: StatisticsLayout,
     round_index: int,
     random_words: Uint64s,
-) -> Contributions:
+) -> StatisticsContributions:
     """Return what the users of a partition contribute to a round."""
     # Biases are estimated as a whole in each of their rounds, factors from what biases leave.
     users = profiles.users
@@ -411,7 +399,7 @@ def contributions_of(
     chances = model.weights[profiles.items] if options.sampling == "tail" else np.zeros_like(users)
     chosen = chosen_ratings(profiles, candidates, chances, options.ratings_per_user, random_words)
     targets = (residuals - levels[users])[chosen] / layout.clip
-    return Contributions(
+    return StatisticsContributions(
         offsets(np.bincount(users[chosen], minlength=profiles.n_users)),
         positions[profiles.items[chosen]].astype(np.int32),
         np.trunc(np.clip(targets, -1, 1) * 2.0**TARGET_BITS).astype(np.int64),

@@ -9,6 +9,7 @@ from dprec.completion import unpack
 from dprec.private_als.device import UNIT_WEIGHT, FactorizationOptions, ItemModel, StatisticsLayout
 from dprec.randomness import generator
 from dprec.ratings import RatingScale
+from dprec.sums import Learner
 
 
 def shrunken_biases(
@@ -81,7 +82,7 @@ _SMALLEST_COUNT = 1e-3
 
 
 @dataclass(eq=False)
-class ItemLearner:
+class ItemLearner(Learner):
     """What the server knows from releases alone: the next round's ``model``, and what it has ``learned``."""
 
     options: FactorizationOptions
@@ -111,6 +112,14 @@ class ItemLearner:
     def layout(self, round_index: int) -> StatisticsLayout:
         """Return what is summed in a round."""
         return self.model.layout(self.options, round_index, self.span)
+
+    def model_bytes(self) -> bytes:
+        """Return the next round's model; see `Learner.model_bytes`."""
+        return self.model.encode()
+
+    def learned_bytes(self) -> bytes:
+        """Return what was learned; see `Learner.learned_bytes`."""
+        return self.learned.encode()
 
     def learn(
         self, round_index: int, released: Floats, layout: StatisticsLayout, multiplier: float, users: int
@@ -195,7 +204,7 @@ class ItemLearner:
         weights = layout.weights / UNIT_WEIGHT
         of_users = self._mean_user_weight(weights)
         total = float((self._floored * weights).sum()) * of_users / self._mean_weight
-        least = max(float(noise[0]) * np.sqrt(layout.n_items) / total, _SMALLEST_MOMENT)
+        least = max(float(noise[0]) * np.sqrt(layout.n_rows) / total, _SMALLEST_MOMENT)
         root = root_of_moment(matrices.sum(axis=0) / total, min(least, 1.0))
         inverse = np.linalg.inv(root)
         stretch = float((inverse**2).sum() / options.rank)

@@ -85,6 +85,7 @@ class Description:
         return server_sees(
             trust=of.trust, hides_rated_items=of.hides_rated_items, unlinked=of.unlinked,
             declared=of.status == "declared", sends=self.sent is not None, spends=spends,
+            lists=self.example.scale.implicit,
         )  # fmt: skip
 
 

@@ -6,17 +6,18 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
 from dprec import private_als
-from dprec.arrays import Floats, Uint64s, offsets
+from dprec.arrays import Floats, Uint64s
 from dprec.auditing import Sent, measured
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
-from dprec.randomness import DeviceDraws, ReleaseDraws, uniform_below, uniforms, words
+from dprec.randomness import DeviceDraws, ReleaseDraws, words
 from dprec.secure_aggregation import honest_shares
+from dprec.sums import UNIT, Aggregation, Contributions, SecureAggregation
 from simulation.auditing.listening import Column, Suspicion, of_neighbors, of_one_origin
 from simulation.protocols.base import Finding, NoisySums, Promise
 
@@ -61,7 +62,7 @@ def sum_findings(
 class _Sums(ABC):
     """Sums of a protocol, released for as many items as there are trials."""
 
-    aggregation: private_als.Aggregation
+    aggregation: Aggregation
     multipliers: tuple[float, ...]
     """Noise of each release."""
 
@@ -82,7 +83,7 @@ class _Sums(ABC):
     def contribution(self) -> Numbers:
         """What a user of the largest contribution adds to a sum, shape (width,)."""
         most = np.array([0, 1]), np.zeros(1, dtype=np.int32), np.array([1 << private_als.TARGET_BITS])
-        contributions = private_als.Contributions(*most, np.ones((1, 1), dtype=np.float32))
+        contributions = private_als.StatisticsContributions(*most, np.ones((1, 1), dtype=np.float32))
         alone: Numbers = self._released(contributions, 1, 0.0, np.ones((2, 1), dtype=np.uint64))[0]
         return alone
 
@@ -103,7 +104,7 @@ class _Sums(ABC):
         return Sent((binned,), tails, np.zeros((binned.size, 0), dtype=np.float32))
 
     def _released(
-        self, contributions: private_als.Contributions, items: int, multiplier: float, keys: Uint64s
+        self, contributions: private_als.StatisticsContributions, items: int, multiplier: float, keys: Uint64s
     ) -> Numbers:
         """Return the sums of what devices send, with the noise that is theirs, shape (items, width)."""
         layout = _layout(items)
@@ -122,7 +123,7 @@ class _OfDevices(_Sums):
     theirs amounts to.
     """
 
-    aggregation: private_als.SecureAggregation
+    aggregation: SecureAggregation
 
     @property
     def test(self) -> str:
@@ -138,7 +139,7 @@ class _OfDevices(_Sums):
             np.zeros(0, dtype=np.int32),
             np.zeros(0, dtype=np.int64),
         )
-        contributions = private_als.Contributions(*nothing, np.ones((left, 1), dtype=np.float32))
+        contributions = private_als.StatisticsContributions(*nothing, np.ones((left, 1), dtype=np.float32))
         keys = words(seed, "devices of a total", 0, 2 * left).reshape(2, left)
         return [self._released(contributions, items, each, keys) for each in self.multipliers]
 
@@ -153,7 +154,7 @@ class _OfServer(_Sums):
     def releases(self, items: int, seed: int, total: int = 0) -> list[Numbers]:
         layout = _layout(items)
         sums = Aggregate(np.full((items, layout.width), total, dtype=np.int64), None, 1)
-        without = total * private_als.UNIT
+        without = total * UNIT
         return [
             self.aggregation.release(sums, layout, multiplier, ReleaseDraws(seed, number)) / layout.scales
             - without
@@ -186,11 +187,11 @@ def _sums_of(released: NoisySums) -> _Sums:
     aggregation, multipliers = released.aggregation, released.multipliers
     if aggregation.devices_add_noise:
         composed = float(sum(each**-2 for each in multipliers) ** -0.5)
-        return _OfDevices(_for_fewest(cast(private_als.SecureAggregation, aggregation)), (composed,))
+        return _OfDevices(_for_fewest(cast(SecureAggregation, aggregation)), (composed,))
     return _OfServer(aggregation, multipliers)
 
 
-def _for_fewest(aggregation: private_als.SecureAggregation) -> private_als.SecureAggregation:
+def _for_fewest(aggregation: SecureAggregation) -> SecureAggregation:
     """Return the aggregation for about as few devices as it accepts, so that totals are quickly made."""
     # Noise is added after both, and is the same.
     plain = replace(aggregation, sketch=None, rotation=False)
@@ -212,59 +213,29 @@ def _tail(numbers: Numbers, multiplier: float, step: float) -> Column:
     return np.where(steps > 0, 2 * steps - (numbers > 0), 0)
 
 
-_ITEMS = 96
-"""So many that several share a place of a count sketch."""
-
-_BELOW_ONE = 1 - 1e-6
 _USERS = (64, 128, 256)
 
 
 def _longest_contribution(released: NoisySums, seed: int) -> float:
     """Return the longest of what some users add to a sum, in units of the longest that is allowed."""
-    options, aggregation = released.factorization, _for_some(released.aggregation)
-    weights = 1 + uniform_below(private_als.UNIT_WEIGHT, words(seed, "weights of items", 0, _ITEMS))
-    model = replace(private_als.ItemModel.begin(_ITEMS, options.rank, 0.0), weights=weights)
-    layouts = [model.layout(options, round_index, 1.0) for round_index in (1, 2, options.rounds)]
-    return max(_longest(aggregation, layout, options.ratings_per_user, seed) for layout in layouts)
+    aggregation = _for_some(released.aggregation)
+    return max(
+        _longest(aggregation, contributions, layout, seed)
+        for layout, contributions in released.method.probes(seed)
+    )
 
 
-def _longest(
-    aggregation: private_als.Aggregation, layout: private_als.StatisticsLayout, most: int, seed: int
-) -> float:
-    reports = aggregation.encode(_contributions(layout, most, seed), layout, 0.0, _draws(seed))
+def _longest(aggregation: Aggregation, contributions: Contributions[Any], layout: Any, seed: int) -> float:
+    keys = words(seed, "devices that contribute", 0, 2 * contributions.n_users)
+    draws = RoundDraws(DeviceDraws(keys.reshape(2, contributions.n_users)), 1, 0)
+    reports = aggregation.encode(contributions, layout, 0.0, draws)
     sums = [aggregation.decode([report], layout, 0.0)[1] for report in reports]
     return max(aggregation.length(each, layout, 0.0) for each in sums)
 
 
-def _for_some(aggregation: private_als.Aggregation) -> private_als.Aggregation:
+def _for_some(aggregation: Aggregation) -> Aggregation:
     """Return the aggregation of so few users as it accepts."""
     for users in _USERS:
         with suppress(SettingError):
             return aggregation.among(users)
     return aggregation.among(4 * _USERS[-1])
-
-
-def _contributions(layout: private_als.StatisticsLayout, most: int, seed: int) -> private_als.Contributions:
-    """Return what users contribute who have rated 1 item, 2 items, and so on."""
-    users = _USERS[0]
-    order = np.argsort(words(seed, "rated items", 0, users * _ITEMS).reshape(users, _ITEMS), axis=1)
-    counts = np.minimum(1 + np.arange(users) * _ITEMS // users, most)
-    items = [np.sort(row[:count]) for row, count in zip(order, counts.tolist(), strict=True)]
-    signs = 2 * uniform_below(2, words(seed, "signs of targets", 0, int(counts.sum()))) - 1
-    factors = np.ones((users, 1))
-    if layout.rank:
-        factors = uniforms(words(seed, "factors of users", 0, users * layout.rank)) - 0.5
-        factors = factors.reshape(users, layout.rank)
-        factors *= _BELOW_ONE * layout.norm / np.linalg.norm(factors, axis=1, keepdims=True)
-    return private_als.Contributions(
-        offsets(counts),
-        np.concatenate(items).astype(np.int32),
-        signs << private_als.TARGET_BITS,
-        factors.astype(np.float32),
-    )
-
-
-def _draws(seed: int) -> RoundDraws:
-    users = _USERS[0]
-    keys = words(seed, "devices that contribute", 0, 2 * users).reshape(2, users)
-    return RoundDraws(DeviceDraws(keys), 1, 0)

@@ -8,9 +8,11 @@ from simulation.protocols.best import BestProtocol
 from simulation.protocols.federated import FederatedProtocol
 from simulation.protocols.gradient_perturbation import GradientPerturbationProtocol
 from simulation.protocols.iterative import IterativeProtocol
-from simulation.protocols.lists import EaseProtocol, IalsProtocol, PopularityProtocol, RandomListProtocol
+from simulation.protocols.list_sums import GramProtocol, PopularityProtocol
+from simulation.protocols.lists import EaseProtocol, IalsProtocol, RandomListProtocol
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.private_als import PrivateAlsProtocol
+from simulation.protocols.secret_sets import SecretSetProtocol
 from simulation.protocols.task import Checkpoints, Metric, Outcome, Task
 from simulation.protocols.x_map import XMapProtocol
 
@@ -32,6 +34,8 @@ PROTOCOLS: Registry[Protocol] = Registry(
         PopularityProtocol,
         EaseProtocol,
         IalsProtocol,
+        GramProtocol,
+        SecretSetProtocol,
     ],
 )
 

@@ -27,10 +27,10 @@ from dprec.errors import InputError, SettingError
 from dprec.exchange import Setup, XMapSetup
 from dprec.mechanisms import Mechanism
 from dprec.personalization import OrdinalProcess
-from dprec.private_als import Aggregation, FactorizationOptions
 from dprec.ratings import Ratings, RatingScale
 from dprec.renamed import first_names
 from dprec.reports import ReportFamily
+from dprec.sums import Aggregation, SummedMethod
 from dprec.wire import ReportCodec
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Task
 
@@ -116,9 +116,9 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class NoisySums:
-    """The sums that a protocol releases; see `simulation.protocols.private_als.PrivateAlsProtocol`."""
+    """The sums that a protocol releases; see `simulation.protocols.sums.SummedProtocol`."""
 
-    factorization: FactorizationOptions
+    method: SummedMethod
     aggregation: Aggregation
     multipliers: tuple[float, ...]
     sensitivity: float

@@ -9,8 +9,8 @@ from dprec.datasets import DATASETS, Dataset
 from dprec.federated import MODELS, FederatedModel
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.mechanisms import MECHANISMS, Mechanism
-from dprec.private_als import AGGREGATIONS, Aggregation
 from dprec.splits import SPLITS, Split
+from dprec.sums import AGGREGATIONS, Aggregation
 
 COMPONENT_REGISTRIES: list[Registry[Any]] = [
     DATASETS,

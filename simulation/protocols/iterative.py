@@ -380,14 +380,18 @@ class OwnFactors:
             block = slice(start, start + _USERS_AT_ONCE)
             cells = order[firsts[block][0] : ends[block][-1]]
             rows = np.repeat(np.arange(distinct[block].size), ends[block] - firsts[block])
-            factors = solve_user_factors(self._profiles(distinct[block]), self.item_factors, self.ridge)
+            profiles = held_profiles(self.ratings, distinct[block])
+            if self.base is not None:
+                profiles = replace(profiles, values=profiles.values - self.base[profiles.items])
+            factors = solve_user_factors(profiles, self.item_factors, self.ridge)
             predictions[cells] = inner_products(factors, self.item_factors, rows, items[cells])
         return predictions if self.base is None else predictions + self.base[items]
 
-    def _profiles(self, users: AnyInts) -> Profiles:
-        starts = self.ratings.indptr[users]
-        counts = self.ratings.indptr[users + 1] - starts
-        cells = segments(starts, counts)
-        items, values = self.ratings.items[cells], self.ratings.values_at(cells)
-        residuals = values if self.base is None else values - self.base[items]
-        return Profiles(offsets(counts), items, residuals, self.ratings.n_items)
+
+def held_profiles(ratings: Ratings, users: AnyInts) -> Profiles:
+    """Return what the devices of some users hold, in their order; values are NaN of implicit data."""
+    starts = ratings.indptr[users]
+    counts = ratings.indptr[users + 1] - starts
+    cells = segments(starts, counts)
+    values = np.full(cells.size, np.nan) if ratings.scale.implicit else ratings.values_at(cells)
+    return Profiles(offsets(counts), ratings.items[cells], values, ratings.n_items)

@@ -12,11 +12,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant
-from dprec.arrays import AnyInts, Floats, offsets
+from dprec.arrays import AnyInts, Floats
 from dprec.components import option
 from dprec.errors import SettingError
 from dprec.exchange import OneShotSetup, SilentSetup
-from dprec.lists import ease, ials, popularity
+from dprec.lists import ease, ials
+from dprec.lists.random_order import uniform_order
 from dprec.mechanisms import SetOnly
 from dprec.observations import Observations
 from dprec.predictions import cells_from_rows
@@ -91,7 +92,7 @@ class RandomListProtocol(ListProtocol):
         accountant = PrivacyAccountant(rated=task.train.counts > 0)
         accountant.step(0, task.train.counts >= 0, 0.0, 0.0)
         return Outcome(
-            predict=lambda users, items: popularity.uniform_order(task.public_seed, users, items),
+            predict=lambda users, items: uniform_order(task.public_seed, users, items),
             traffic=TrafficLedger(task.n_users),
             accountant=accountant,
             guarantee=self.guarantee((task.n_users, task.n_items)),
@@ -154,39 +155,8 @@ class ClearSetsProtocol(ListProtocol):
 
 def _sets(observed: Observations) -> sp.csr_array:
     """Return the sets that were received, shape (users, items)."""
-    indptr = offsets(np.bincount(observed.users, minlength=observed.shape[0]))
-    return sp.csr_array((np.ones(observed.items.size), observed.items, indptr), shape=observed.shape)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PopularityProtocol(ClearSetsProtocol):
-    """The most popular items for everybody; with content, first those like a user's own in public data."""
-
-    kind: Literal["popularity"] = "popularity"
-    content: bool = option("Whether popularity is multiplied by how often the user's items are alike.", False)
-
-    @property
-    def completion_name(self) -> str:
-        """The kind, and whether content counts."""
-        return "popularity-by-content" if self.content else "popularity"
-
-    @property
-    def baseline(self) -> str | None:
-        """Popularity alone."""
-        return None if self.content else "popularity"
-
-    def learn(
-        self, sets: sp.csr_array, catalogue: Catalogue | None, task: Task
-    ) -> tuple[Scores, dict[str, Any]]:
-        """Count the users of every item."""
-        counts = np.bincount(sets.indices, minlength=sets.shape[1]).astype(np.float64)
-        if not self.content:
-            return (lambda own: np.tile(counts, (own.shape[0], 1))), {}
-        if catalogue is None:
-            accepted = "public data about items, such as dataset.items: true of MovieLens"
-            raise SettingError("content", "true, with data of which nothing is public", accepted)
-        groups = popularity.groups_of(catalogue)
-        return (lambda own: popularity.popularity_by_content(counts, groups, own)), {}
+    ones = np.ones(observed.items.size)
+    return sp.csr_array((ones, observed.items, observed.indptr), shape=observed.shape)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -145,7 +145,7 @@ def traffic_columns(
         **{f"{name}_bytes": getattr(traffic, name) for name in _CHARGED},
         "uplink_network_bytes": up,
         "downlink_network_bytes": down,
-        "messages": traffic.messages,
+        "messages": traffic.messages.astype(np.int64),
         "epsilon_per_rating": accountant.get_epsilon(per="rating"),
         "epsilon_per_user": accountant.get_epsilon(),
         "epsilon_composed": composed,

@@ -11,7 +11,8 @@ from flwr.app import ConfigRecord, Message, RecordDict
 from clients.app import client_app
 from dprec.datasets import Synthetic
 from dprec.exchange import DELIVER, STATISTICS, PrivateAlsSetup, RefusalCode, Reports, SilentSetup
-from dprec.private_als import FactorizationOptions, ItemModel, SecureAggregation, TrustedAggregation
+from dprec.private_als import FactorizationOptions, ItemModel
+from dprec.sums import SecureAggregation, TrustedAggregation
 from simulation.engine.grids import LocalGrid
 from tests.builders import populated
 

@@ -118,10 +118,11 @@ def test_rounds(tmp_path: Path) -> None:
 
 def test_statistics(tmp_path: Path) -> None:
     protocol, expected, got, devices = both("dp-als", folder=tmp_path)
-    learned = expected.learner.learned
-    assert learned.encode() == got.learner.learned.encode()
+    learned = expected.learner.learned_bytes()
+    assert learned == got.learner.learned_bytes()
     check_traffic(expected.traffic, got.traffic)
-    check_predictions(protocol._predictor(RATINGS, learned), devices)
+    half = protocol.method.device(learned, RATINGS.n_items, RATINGS.scale)
+    check_predictions(protocol.predictions_of(RATINGS, half)["predict"], devices)
     assert {charge.loss for device in devices for charge in device.charges} == {Loss(math.inf, math.inf)}
 
 

@@ -38,8 +38,8 @@ from dprec.gradients import GRADIENTS
 from dprec.mechanisms import MECHANISMS, Mechanism
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import Raw
-from dprec.private_als import AGGREGATIONS
 from dprec.splits import SPLITS, KFold
+from dprec.sums import AGGREGATIONS
 from tests.refusals import refused_at
 
 

@@ -6,19 +6,12 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 from scipy.stats import kstest
 
-from dprec.catalogue import Catalogue
 from dprec.lists.ease import co_occurrences, ease, scores
 from dprec.lists.ials import ImplicitOptions, fold_in, ials
-from dprec.lists.popularity import groups_of, popularity, popularity_by_content, uniform_order, unit_vectors
+from dprec.lists.random_order import uniform_order
 
 RANDOM = np.random.default_rng(5)
 SETS = sp.csr_array((RANDOM.random((40, 12)) < RANDOM.random(12) * 0.6).astype(np.float64))
-
-
-def test_a_device_adds_a_vector_of_norm_one() -> None:
-    sets = sp.csr_array(np.array([[1.0, 1, 1, 1], [0, 0, 1, 0], [0, 0, 0, 0]]))
-    np.testing.assert_allclose(unit_vectors(sets).toarray(), [[0.5] * 4, [0, 0, 1, 0], [0] * 4])
-    np.testing.assert_allclose(popularity(sets), [0.5, 0.5, 1.5, 0.5])
 
 
 def test_ease_solves_its_least_squares_without_a_diagonal() -> None:
@@ -66,17 +59,6 @@ def test_factors_do_not_depend_on_how_users_are_divided() -> None:
     whole = fold_in(SETS, items, options)
     parts = [fold_in(SETS[start : start + 13], items, options) for start in range(0, 40, 13)]
     np.testing.assert_allclose(np.concatenate(parts), whole, rtol=1e-12)
-
-
-def test_content_puts_first_what_is_like_the_own_items() -> None:
-    categories = np.array([[True, False], [True, False], [False, True], [False, True], [False, False]])
-    years = np.array([[-1.0], [-1], [1], [1], [0]])
-    catalogue = Catalogue(years, categories, ("year",), ("war", "love"))
-    sets = sp.csr_array(np.array([[1.0, 0, 0, 0, 0], [0, 0, 0, 0, 0]]))
-    ranked = popularity_by_content(np.array([5.0, 2, 2, 2, 2]), groups_of(catalogue), sets)
-    assert ranked[0, 1] > ranked[0, 2] == ranked[0, 3]
-    np.testing.assert_allclose(ranked[1], [5, 2, 2, 2, 2])
-    assert np.all(popularity_by_content(np.array([-1.0, 1, 0, 0, 0]), groups_of(catalogue), sets) >= 0)
 
 
 def test_random_orders_are_uniform_and_the_users_own() -> None:

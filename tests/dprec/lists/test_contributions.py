@@ -1,63 +1,86 @@
+"""What a device contributes for lists: vectors of norm 1 at most, whatever its set, and their sums."""
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import sparse
 
-from dprec.lists.contributions import (
-    DIAGONAL,
-    UnitRows,
-    gram_contributions,
-    popularity_contributions,
-    triangle_cells,
-    triangle_size,
-)
+from dprec.lists.contributions import DIAGONAL, PairLayout, PopularityLayout, SetLayout
+from dprec.sums import UNIT, SecureAggregation, TrustedAggregation
 
-SETS = st.lists(st.sets(st.integers(0, 6)), min_size=1, max_size=5)
+ITEMS = 7
+SETS = st.lists(st.sets(st.integers(0, ITEMS - 1)), min_size=1, max_size=6)
+LAYOUTS = [PopularityLayout(ITEMS), PairLayout(ITEMS)]
 
 
-def sets_of(profiles: list[set[int]], items: int = 7) -> sparse.csr_array:
-    table = np.zeros((len(profiles), items))
-    for user, profile in enumerate(profiles):
-        table[user, sorted(profile)] = 1
-    return sparse.csr_array(table)
+def flat(sets: list[set[int]]) -> tuple[np.ndarray, np.ndarray]:
+    counts = [len(each) for each in sets]
+    items = [item for each in sets for item in sorted(each)]
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), np.array(items, dtype=np.int32)
 
 
-def norms(rows: UnitRows) -> list[float]:
-    users = np.repeat(np.arange(rows.indptr.size - 1), np.diff(rows.indptr))
-    squares = np.bincount(users, weights=rows.values**2, minlength=rows.indptr.size - 1)
-    return np.sqrt(squares).tolist()
+def dense(layout: SetLayout, own: set[int]) -> np.ndarray:
+    """Return the vector of a set, made from its definition."""
+    x = np.zeros(ITEMS)
+    x[list(own)] = 1
+    if isinstance(layout, PopularityLayout):
+        return x / max(1.0, float(np.sqrt(len(own))))
+    pairs = (np.outer(x, x) * np.where(np.eye(ITEMS), DIAGONAL, 1))[np.triu_indices(ITEMS)]
+    return pairs / max(float(np.linalg.norm(pairs)), DIAGONAL)
 
 
-@given(profiles=SETS)
-@pytest.mark.parametrize("contributions", [popularity_contributions, gram_contributions])
-def test_every_contribution_has_norm_1_and_no_negative_number(contributions, profiles) -> None:
-    rows = contributions(sets_of(profiles))
-    assert norms(rows) == pytest.approx([float(bool(profile)) for profile in profiles], abs=1e-14)
-    assert (rows.values > 0).all()
+@pytest.mark.parametrize("layout", LAYOUTS)
+@given(sets=SETS)
+def test_vectors_are_those_of_the_sets_and_no_longer_than_one(
+    layout: SetLayout, sets: list[set[int]]
+) -> None:
+    vectors = layout.of(*flat(sets))
+    numbers = vectors.numbers(layout)[:, 0]
+    for user, own in enumerate(sets):
+        cells = slice(vectors.indptr[user], vectors.indptr[user + 1])
+        assert (np.diff(vectors.items[cells]) > 0).all()
+        found = np.zeros(layout.n_rows)
+        found[vectors.items[cells]] = numbers[cells] * UNIT
+        assert np.allclose(found, dense(layout, own), rtol=0, atol=2 * UNIT)
+        assert sum(int(number) ** 2 for number in numbers[cells]) <= int(1 / UNIT) ** 2
 
 
-@given(profiles=SETS)
-def test_the_gram_is_the_upper_triangle_of_outer_products(profiles: list[set[int]]) -> None:
-    rows = gram_contributions(sets_of(profiles))
-    expected = np.zeros((7, 7))
-    for profile in profiles:
-        own = np.zeros(7)
-        own[sorted(profile)] = 1
-        outer = np.triu(np.outer(own, own))
-        outer[np.diag_indices(7)] *= DIAGONAL
-        expected += outer / max(float(np.sqrt((outer**2).sum())), 1e-300)
-    np.testing.assert_allclose(rows.total(triangle_size(7)), expected[np.triu_indices(7)], atol=1e-14)
-    assert all(
-        (np.diff(rows.cells[a:b]) > 0).all() for a, b in zip(rows.indptr, rows.indptr[1:], strict=False)
-    )
+@pytest.mark.parametrize("layout", LAYOUTS)
+@given(sets=SETS, cut=st.integers(0, 6))
+def test_sums_do_not_depend_on_partitions_and_reject_what_is_no_set(
+    layout: SetLayout, sets: list[set[int]], cut: int
+) -> None:
+    vectors = layout.of(*flat(sets))
+    reports = TrustedAggregation().encode(vectors, layout, 1.0, None)  # type: ignore[arg-type]
+    assert [not report for report in reports] == [not own for own in sets]
+    valid, whole = layout.added_up([*reports, b"\xff\xff\xff\xff\xff"])
+    assert valid.tolist() == [True] * len(sets) + [False]
+    expected = sum(dense(layout, own) for own in sets)
+    assert np.allclose(whole[:, 0] * UNIT, expected, rtol=0, atol=len(sets) * 2 * UNIT)
+    cut = min(cut, len(sets))
+    parts = [layout.of(*flat(part)) for part in (sets[:cut], sets[cut:]) if part]
+    totals = [layout.added_up(part.encode(layout))[1] for part in parts]
+    assert np.array_equal(sum(totals), whole)
+    some = vectors.of_users(slice(0, cut))
+    assert some.encode(layout) == reports[:cut]
+    assert np.array_equal(some.numbers(layout), vectors.numbers(layout)[: some.items.size])
 
 
-def test_cells_number_the_triangle_by_rows() -> None:
-    first, second = np.triu_indices(5)
-    assert triangle_cells(first, second, 5).tolist() == list(range(triangle_size(5)))
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_secure_sum_without_noise_is_near_the_exact_one(layout: SetLayout) -> None:
+    from dprec.gradients import RoundDraws
+    from dprec.randomness import DeviceDraws
 
-
-def test_popularity_counts_each_set_by_the_root_of_its_size() -> None:
-    rows = popularity_contributions(sets_of([{0, 1, 2, 3}, {0}]))
-    assert rows.total(7).tolist() == [1.5, 0.5, 0.5, 0.5, 0, 0, 0]
+    random = np.random.default_rng(0)
+    sets = [set(np.flatnonzero(random.random(ITEMS) < 0.4).tolist()) for _ in range(40)]
+    vectors = layout.of(*flat(sets))
+    secure = SecureAggregation(colluders=2).among(40)
+    keys = np.arange(80, dtype=np.uint64).reshape(2, 40)
+    reports = secure.encode(vectors, layout, 0.0, RoundDraws(DeviceDraws(keys), 1, 0))
+    valid, total = secure.decode(reports, layout, 0.0)
+    assert valid.all()
+    released = secure.release(total, layout, 0.0, None)[:, 0]  # type: ignore[arg-type]
+    expected = sum(dense(layout, own) for own in sets)
+    # A number is rounded to a whole step, so that a sum of 40 is off by at most 40 steps of 1/256.
+    assert np.abs(released - expected).max() <= 40 / 200
+    assert np.abs(released - expected).mean() < 0.02

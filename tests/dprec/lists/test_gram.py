@@ -6,7 +6,7 @@ from scipy import sparse
 
 from dprec.arrays import Floats
 from dprec.lists import gram
-from dprec.lists.contributions import DIAGONAL, gram_contributions, triangle_size
+from dprec.lists.contributions import DIAGONAL, PairLayout
 from dprec.lists.gram import DenoisedTable, GramSettings
 
 
@@ -24,7 +24,9 @@ def planted(users: int = 6_000, items: int = 40) -> sparse.csr_array:
 def noisy_table(sets: sparse.csr_array, deviation: float) -> tuple[Floats, Floats]:
     """Return the sum of contributions with noise, and without it as pairs of a symmetric table."""
     items = sets.shape[1]
-    total = gram_contributions(sets).total(triangle_size(items))
+    layout = PairLayout(items)
+    _, cells, numbers = layout.cells(sets.indptr.astype(np.int64), sets.indices)
+    total = np.bincount(cells, numbers, layout.n_rows)
     table = np.zeros((items, items))
     table[np.triu_indices(items)] = total
     table = table + table.T
@@ -119,18 +121,3 @@ def test_the_whole_budget_goes_where_it_is_of_use() -> None:
 
 def test_content_counts_for_more_beside_weights() -> None:
     assert settings(1e-4, content=True).share_of_weights < settings(1e-4).share_of_weights
-
-
-def test_the_strongest_factors_are_the_best_of_their_rank() -> None:
-    random = np.random.default_rng(7)
-    factors = random.standard_normal((30, 3))
-    table = (factors * [5.0, -3.0, 2.0]) @ factors.T
-    table += 0.01 * np.diag(random.standard_normal(30))
-    off = table - np.diag(np.diag(table))
-    found, signs = gram.strongest_factors(table, 30)
-    np.testing.assert_allclose((found * signs) @ found.T, off, atol=1e-12)
-    few, signs = gram.strongest_factors(table, 10)
-    values = np.sort(np.abs(np.linalg.eigvalsh(off)))
-    remainder = off - (few * signs) @ few.T
-    assert few.shape == (30, 10)
-    assert (remainder**2).sum() == pytest.approx((values[:-10] ** 2).sum())

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dprec.private_als import TARGET_BITS, Contributions, StatisticsLayout
+from dprec.private_als import TARGET_BITS, StatisticsContributions, StatisticsLayout
 
 WEIGHTS = np.array([256, 17, 256, 90, 1, 200])
 LAYOUTS = [
@@ -16,10 +16,10 @@ LAYOUTS = [
 ]
 
 
-def a_partition(layout: StatisticsLayout, users: int = 40, seed: int = 0) -> Contributions:
+def a_partition(layout: StatisticsLayout, users: int = 40, seed: int = 0) -> StatisticsContributions:
     """Return contributions of which many are as large as they may be."""
     random = np.random.default_rng(seed)
-    chosen = random.random((users, layout.n_items)) < 0.6
+    chosen = random.random((users, layout.n_rows)) < 0.6
     if layout.limit is not None:
         chosen &= np.cumsum(chosen, axis=1) <= layout.limit
     counts = chosen.sum(axis=1)
@@ -29,12 +29,16 @@ def a_partition(layout: StatisticsLayout, users: int = 40, seed: int = 0) -> Con
     x *= (layout.norm / np.linalg.norm(x, axis=1))[:, None] * random.choice([1.0, 0.6], users)[:, None]
     x = np.ones_like(x) if layout.rank == 0 else x * (1 - 1e-6)
     indptr = np.concatenate([[0], np.cumsum(counts)])
-    return Contributions(indptr, np.nonzero(chosen)[1].astype(np.int32), targets, x.astype(np.float32))
+    return StatisticsContributions(
+        indptr, np.nonzero(chosen)[1].astype(np.int32), targets, x.astype(np.float32)
+    )
 
 
-def some_users(partition: Contributions, which: list[int]) -> Contributions:
+def some_users(partition: StatisticsContributions, which: list[int]) -> StatisticsContributions:
     """Return the contributions of some users."""
     cells = np.concatenate([np.arange(partition.indptr[user], partition.indptr[user + 1]) for user in which])
     counts = np.diff(partition.indptr)[which]
     indptr = np.concatenate([[0], np.cumsum(counts)])
-    return Contributions(indptr, partition.items[cells], partition.targets[cells], partition.factors[which])
+    return StatisticsContributions(
+        indptr, partition.items[cells], partition.targets[cells], partition.factors[which]
+    )

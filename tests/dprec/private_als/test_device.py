@@ -13,20 +13,21 @@ from scipy.stats import binom
 
 from dprec.completion import Profiles, packed_outer
 from dprec.errors import SettingError
+from dprec.gradients import Aggregate
 from dprec.private_als import (
     TARGET_BITS,
-    UNIT,
     UNIT_WEIGHT,
-    Contributions,
     FactorizationOptions,
     ItemLearner,
     ItemModel,
+    StatisticsContributions,
     StatisticsLayout,
     contributions_of,
 )
-from dprec.private_als.device import chosen_ratings, possible_sum, sum_of_contributions
+from dprec.private_als.device import chosen_ratings, sum_of_contributions
 from dprec.private_als.learner import orthogonal, root_of_moment, shrunken_biases, shrunken_factors
 from dprec.ratings import RatingScale
+from dprec.sums import UNIT, TrustedAggregation
 from tests.dprec.private_als.partitions import LAYOUTS, a_partition, some_users
 
 OPTIONS = FactorizationOptions(rank=2, bias_rounds=2, factor_rounds=1, ratings_per_user=3)
@@ -51,7 +52,7 @@ def a_model(scale: float = 0.5, seed: int = 1) -> ItemModel:
 
 def contributed(
     profiles: Profiles, model: ItemModel, round_index: int, options: FactorizationOptions = OPTIONS
-) -> Contributions:
+) -> StatisticsContributions:
     words = np.random.default_rng(2).integers(0, 2**63, profiles.items.size).astype(np.uint64) * np.uint64(2)
     layout = model.layout(options, round_index, SPAN)
     return contributions_of(profiles, model, options, layout, round_index, words)
@@ -71,7 +72,7 @@ def test_removing_any_user_changes_the_sums_by_at_most_one(
     for user in range(profiles.n_users):
         kept = np.repeat(np.arange(profiles.n_users), np.diff(everybody.indptr)) != user
         counts = np.diff(everybody.indptr) * (np.arange(profiles.n_users) != user)
-        others = Contributions(
+        others = StatisticsContributions(
             np.concatenate([[0], np.cumsum(counts)]),
             everybody.items[kept],
             everybody.targets[kept],
@@ -172,7 +173,9 @@ def test_no_profile_on_a_grid_of_extremes_contributes_more_than_one(share: float
     most, longest = 1 << TARGET_BITS, 0.0
     for angle, targets in product(np.linspace(0, np.pi, 13), product([-most, 0, 1, most], repeat=2)):
         x = np.array([[np.cos(angle), np.sin(angle)]], dtype=np.float32) * np.float32(1 - 1e-6)
-        one = Contributions(np.array([0, 2]), np.array([0, 1], dtype=np.int32), np.array(targets), x)
+        one = StatisticsContributions(
+            np.array([0, 2]), np.array([0, 1], dtype=np.int32), np.array(targets), x
+        )
         longest = max(longest, float(np.linalg.norm(one.numbers(layout).astype(np.float64))) * UNIT)
     assert 0.99 < longest <= 1.0
 
@@ -180,13 +183,14 @@ def test_no_profile_on_a_grid_of_extremes_contributes_more_than_one(share: float
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_sums_are_those_of_the_cells_whatever_the_partitions(layout: StatisticsLayout) -> None:
     partition = a_partition(layout)
-    expected = np.zeros((layout.n_items, layout.width), dtype=np.int64)
+    expected = np.zeros((layout.n_rows, layout.width), dtype=np.int64)
     np.add.at(expected, partition.items, partition.numbers(layout))
     parts = [some_users(partition, list(range(*bounds))) for bounds in [(0, 7), (7, 8), (8, 40)]]
     assert np.array_equal(sum_of_contributions(partition, layout), expected)
     assert np.array_equal(sum(sum_of_contributions(part, layout) for part in parts), expected)
-    assert possible_sum(expected, 40)
-    assert not possible_sum(expected + 41 * 2**36, 40)
+    trusted = TrustedAggregation()
+    assert trusted.possible(Aggregate(expected, None, 40), layout, 1.0)
+    assert not trusted.possible(Aggregate(expected + 41 * 2**36, None, 40), layout, 1.0)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -207,7 +211,7 @@ def test_sums_are_gram_matrices_and_right_hand_sides(layout: StatisticsLayout) -
 def added(
     values: NDArray[np.float64], items: NDArray[np.int32], layout: StatisticsLayout
 ) -> NDArray[np.float64]:
-    total = np.zeros((layout.n_items, values.shape[1]))
+    total = np.zeros((layout.n_rows, values.shape[1]))
     np.add.at(total, items, values)
     return total
 

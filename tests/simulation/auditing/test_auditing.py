@@ -13,9 +13,10 @@ from dprec.accounting import PrivacyBudget
 from dprec.channel import Channel
 from dprec.completion import OutputPerturbation
 from dprec.errors import InputError, SettingError
-from dprec.private_als import FactorizationOptions, SecureAggregation, TrustedAggregation
+from dprec.private_als import FactorizationOptions
 from dprec.randomness import DeviceDraws, ReleaseDraws
 from dprec.reports import CellFamily
+from dprec.sums import SecureAggregation, TrustedAggregation
 from simulation import audit, load
 from simulation.auditing import Audit, auditing
 from simulation.auditing.auditing import audit_all
@@ -422,7 +423,7 @@ def test_what_is_looked_at_where_devices_add_the_noise_and_where_a_server_does()
 
 
 def test_noise_that_counts_on_too_many_devices_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dprec.private_als.aggregation.honest_shares", lambda users, *_: 12 * users)
+    monkeypatch.setattr("dprec.sums.secure.honest_shares", lambda users, *_: 12 * users)
     assert any("colluding devices" in test for test in defects(OF_DEVICES, 40_000))
 
 

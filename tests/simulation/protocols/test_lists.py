@@ -21,9 +21,9 @@ SMALL = {"kind": "synthetic", "users": 60, "items": 40, "ratings": 900, "positiv
 HERE: dict[str, Any] = {"backend": "local"}
 
 
-def run(preset: str, output: Path | None = None, **parts: Any) -> Any:
+def run(name: str, output: Path | None = None, **parts: Any) -> Any:
     settings = {"dataset": SMALL, "simulation": HERE, **parts}
-    return simulation.run(preset, output, page=False, **settings)
+    return simulation.run(name, output, page=False, **settings)
 
 
 @pytest.mark.parametrize("name", LISTS)
@@ -40,6 +40,22 @@ def test_a_run_ranks_and_predicts_no_rating(name: str, tmp_path: Path) -> None:
     assert {row["rating"] for row in rows} == {""}
     ranks = [int(float(row["rank"])) for row in rows if row["rank"]]
     assert 1 <= min(ranks) <= max(ranks) <= 20
+
+
+def test_a_finished_run_is_read_back_and_compared_with_another(tmp_path: Path) -> None:
+    made = run("ease", tmp_path / "ease")
+    read = run("ease", tmp_path / "ease", resume=True)
+    np.testing.assert_array_equal(read.predictions["rank"], made.predictions["rank"])
+    run("popularity", tmp_path / "popularity")
+    found = simulation.diff(tmp_path / "ease", tmp_path / "popularity")
+    assert found.same_ratings
+    gains = {gain.metric.column: gain.better_by for gain in found.gains}
+    assert set(gains) == {"ndcg_at_10", "recall_at_20", "hit_rate_at_10", "mrr_at_10", "map_at_10"}
+    summaries = [
+        json.loads((tmp_path / name / "summary.json").read_text()) for name in ("ease", "popularity")
+    ]
+    one, other = (summary["accuracy"]["map_at_10"] for summary in summaries)
+    assert gains["map_at_10"] == pytest.approx(other - one, abs=1e-9)
 
 
 def test_clear_sets_are_trusted_to_a_server_and_a_random_order_costs_nothing() -> None:
@@ -72,7 +88,9 @@ def test_pairs_are_refused_by_what_predicts_ratings_and_the_line_says_what_suits
             run(preset)
         assert "protocol.kind" in refused.value.where
         assert "without a rating" in refused.value.found
-        assert "random-list, popularity, ease, ials" in refused.value.accepted.replace("'", "")
+        named = refused.value.accepted.split(": ")[1].split(", ")
+        assert {"random-list", "popularity", "ease", "ials", "gram"} <= set(named)
+        assert "dp-als" not in named
 
 
 def test_ratings_are_refused_by_what_ranks_by_sets() -> None:
@@ -100,9 +118,12 @@ def test_a_budget_is_refused() -> None:
         simulation.run("ease", page=False, overrides=["protocol.privacy={epsilon: 1.0, per: user}"])
 
 
-def test_content_needs_public_data() -> None:
-    with pytest.raises(InputError, match="nothing is public"):
-        run("popularity-by-content")
+def test_without_public_data_content_counts_for_nothing_and_a_note_says_so() -> None:
+    with_content, alone = run("popularity-by-content"), run("popularity")
+    np.testing.assert_array_equal(with_content.predictions["rank"], alone.predictions["rank"])
+    said = [note for note in with_content.summary["privacy"]["notes"] if "Nothing is public" in note]
+    assert len(said) == 1
+    assert not any("Nothing is public" in note for note in alone.summary["privacy"]["notes"])
 
 
 def test_other_cutoffs_are_those_of_the_evaluation() -> None:
@@ -126,6 +147,52 @@ def test_a_comparison_has_the_baselines_of_lists_and_intervals_over_users(tmp_pa
     assert selected(load("ease").dataset).kind == "synthetic"
 
 
+BUDGET = "{epsilon: 4.0, per: user, composition: pld, delta: 1.0e-6}"
+
+
+@pytest.mark.parametrize("kind", ["trusted", "secure"])
+@pytest.mark.parametrize("table", [{}, {"items": 15}])
+def test_lists_from_sums_keep_their_budget_whatever_the_nodes(kind: str, table: dict[str, Any]) -> None:
+    overrides = [f"protocol.privacy={BUDGET}", f"protocol.aggregation={{kind: {kind}}}"]
+    overrides += [f"protocol.table={json.dumps(table)}"] if table else []
+    population = {**SMALL, "copies": 300}
+    whole, divided = (
+        run(
+            "gram-secagg",
+            dataset=population,
+            overrides=overrides,
+            simulation={**HERE, "users_per_node": users},
+        )
+        for users in ("all", 37)
+    )
+    np.testing.assert_array_equal(whole.predictions["prediction"], divided.predictions["prediction"])
+    assert whole.summary["privacy"] == divided.summary["privacy"]
+    privacy, traffic = whole.summary["privacy"], whole.summary["traffic"]
+    assert privacy["hides_rated_items"]
+    assert privacy["trust"] == {"trusted": "central", "secure": "secure-aggregation"}[kind]
+    assert 0.9 * 4 < privacy["epsilon_composed"]["max"] <= 4 * (1 + 1e-6)
+    assert traffic["rounds"] == (2 if table else 1)
+
+
+def test_between_any_two_sets_the_distance_is_the_root_of_two() -> None:
+    notes = run("gram-central", dataset={**SMALL, "copies": 300}).summary["privacy"]["notes"]
+    expected = 1.458  # of Gaussian DP of mu(1, 1e-6) times the root of 2, at the same delta
+    found = [
+        float(note.split("between any two profiles it is ")[1].rstrip("."))
+        for note in notes
+        if "any two" in note
+    ]
+    assert found == [pytest.approx(expected, abs=0.02)]
+
+
+def test_noisy_popularity_ranks_worse_than_counts_and_better_than_chance() -> None:
+    population = {**SMALL, "copies": 300}
+    clear = run("popularity", dataset=population).summary["accuracy"]["ndcg_at_10"]
+    noisy = run("popularity", dataset=population, overrides=[f"protocol.privacy={BUDGET}"])
+    drawn = run("random-list", dataset=population).summary["accuracy"]["ndcg_at_10"]
+    assert drawn < noisy.summary["accuracy"]["ndcg_at_10"] <= clear + 0.02
+
+
 def test_a_file_of_pairs_has_a_comparison_of_its_own(tmp_path: Path) -> None:
     sets = selected(load("ease").dataset).load()
     ids = sets.user_ids[sets.users].tolist(), sets.item_ids[sets.items].tolist()
@@ -139,5 +206,5 @@ def test_a_file_of_pairs_has_a_comparison_of_its_own(tmp_path: Path) -> None:
         assert {cell.protocol for cell in plan.cells} == set(LISTS)
         assert {cell.config.split.kind for cell in plan.cells} == {"user-holdout"}
     assert "best-server" in {cell.protocol for cell in load_comparison(str(tmp_path / "plays.csv")).cells}
-    with pytest.raises(InputError, match="a kind that ranks by sets: random-list, popularity, ease, ials"):
+    with pytest.raises(InputError, match=r"a kind that ranks by sets: .*gram"):
         run("blp-mf", dataset=str(tmp_path / "pairs.csv"))

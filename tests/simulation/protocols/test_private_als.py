@@ -10,8 +10,9 @@ import pytest
 from dprec.accounting import MatchedBudget, PrivacyBudget, gaussian_epsilon, largest_mu
 from dprec.datasets import Synthetic
 from dprec.errors import RunError, SettingError
-from dprec.private_als import FactorizationOptions, ItemModel, SecureAggregation
+from dprec.private_als import FactorizationOptions, ItemModel
 from dprec.secure_aggregation import MessageSizes, graph_size
+from dprec.sums import SecureAggregation
 from simulation import run
 from simulation.protocols.private_als import PrivateAlsProtocol
 from simulation.result import RunResult

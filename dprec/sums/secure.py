@@ -1,14 +1,4 @@
-"""How contributions become sums with noise: who adds up, who adds the noise, and what travels.
-
-A device encodes its contribution as its report; the reports of a partition are added up as integers, so that
-the sums of partitions can be added; a release is the sum of everybody with Gaussian noise. Noise is given as
-a multiplier: its standard deviation where contributions have a norm of 1 at most.
-
-The noise is a normal deviate rounded to an integer of units. As sums are integers, that is the Gaussian
-mechanism, rounded afterwards: rounding costs nothing, and hides the deviate's last bits, by which sums
-in floating point can be distinguished.
-
-Secure aggregation: the server sees the total of all devices only, and these add the noise.
+"""Secure aggregation: the server sees the total of all devices only, and these add the noise.
 
 Devices round their contributions to whole steps of a grid, add a share of Skellam noise each, and mask the
 sum (`dprec.secure_aggregation`). What a report holds here are the numbers below its masks: those that two
@@ -17,7 +7,6 @@ bit with them left out.
 """
 
 import math
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -27,19 +16,9 @@ import numpy as np
 
 from dprec import accounting
 from dprec.arrays import Bools, Floats, Int32s, Ints, rows_of
-from dprec.components import Options, option
+from dprec.components import option
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
-from dprec.private_als.device import (
-    UNIT,
-    Contributions,
-    StatisticsLayout,
-    decode_contributions,
-    encode_contributions,
-    possible_sum,
-    report_bits,
-    sum_of_contributions,
-)
 from dprec.randomness import ReleaseDraws, generator
 from dprec.secure_aggregation import (
     MOST_VARIANCE,
@@ -63,177 +42,8 @@ from dprec.secure_aggregation import (
     steps_of_unit,
     unpack_vector,
 )
-
-
-@dataclass(frozen=True)
-class FurtherMessages:
-    """Payload bytes of the messages of a release besides its request and its report, for each device."""
-
-    downlink: tuple[int, ...] = ()
-    uplink: tuple[int, ...] = ()
-    """What every device that is asked receives and sends before it reports."""
-    downlink_after: tuple[int, ...] = ()
-    uplink_after: tuple[int, ...] = ()
-    """What a device whose report arrived receives and sends then."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Aggregation(Options):
-    """Base of the ways to add up contributions."""
-
-    kind: str = ""
-    without_loss: ClassVar[frozenset[str] | None] = frozenset({"papers"})
-    trust: ClassVar[accounting.Trust] = "central"
-    reason: ClassVar[str] = ""
-    """Why the loss is proved, for the guarantee: what follows a colon, to its full stop."""
-    devices_add_noise: ClassVar[bool] = False
-    """Whether the noise of a release is what devices add; else who adds up adds it."""
-    deploys: ClassVar[bool] = True
-    """Whether devices and server can do it on a deployment."""
-
-    def among(self, users: int) -> Self:
-        """Return the aggregation as installed on so many devices; raises SettingError for too few."""
-        return self
-
-    def check(self, layout: StatisticsLayout, multiplier: float) -> None:
-        """Raise SettingError for settings that do not suit a release, once they are `among` so many."""
-
-    def notes(self) -> tuple[str, ...]:
-        """Return what else a reader of the figures must know."""
-        return ()
-
-    def further_messages(self) -> FurtherMessages:
-        """Return the bytes of what is exchanged around a report."""
-        return FurtherMessages()
-
-    def whole(self, sizes: Ints, layout: StatisticsLayout, multiplier: float) -> Bools:
-        """Return which reports, of so many bytes each, are whole as far as their size tells."""
-        return np.ones(sizes.size, dtype=np.bool_)
-
-    def can_release(self, present: Bools, added_up: int, round_index: int, public_seed: int) -> bool:
-        """Return whether a release succeeds; if it fails, its budget is spent all the same.
-
-        ``present``, shape (users,): whose whole report arrived; ``added_up``: how many reports are in the
-        sum.
-        """
-        return True
-
-    @abstractmethod
-    def multiplier(self, epsilon: float, delta: float) -> float:
-        """Return the smallest noise multiplier with which one release is (epsilon, delta)-private per user.
-
-        Releases with multipliers m_t cost as much as one with the multiplier (sum of m_t^-2)^-1/2.
-        """
-
-    @abstractmethod
-    def epsilon(self, multiplier: float, delta: float) -> float:
-        """Return what one release costs a user; infinite without noise. The inverse of `multiplier`."""
-
-    def noisy_sum(self, multiplier: float) -> accounting.NoisySum | None:
-        """Return what a release is for an accountant; None without noise."""
-        return accounting.NoisySum(1 / multiplier, self._cost) if multiplier else None
-
-    def _cost(self, distance: float, delta: float) -> float:
-        return self.epsilon(1 / distance, delta)
-
-    @abstractmethod
-    def encode(
-        self, contributions: Contributions, layout: StatisticsLayout, multiplier: float, draws: RoundDraws
-    ) -> list[bytes]:
-        """Return every user's report, with the devices' share of the release's noise, if they have one."""
-
-    @abstractmethod
-    def decode(
-        self, reports: Sequence[bytes], layout: StatisticsLayout, multiplier: float
-    ) -> tuple[Bools, Aggregate]:
-        """Return which reports of a partition are valid, shape (reports,), and the sum of these."""
-
-    def sum_shape(self, layout: StatisticsLayout) -> tuple[int, ...]:
-        """Return the shape of a sum of reports."""
-        return layout.n_items, layout.width
-
-    @abstractmethod
-    def possible(self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float) -> bool:
-        """Return whether valid reports can have a sum, of the right shape, that was added up elsewhere."""
-
-    @abstractmethod
-    def length(self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float) -> float:
-        """Return the norm of a sum without noise, in units of the largest contribution of a user."""
-
-    @abstractmethod
-    def release(
-        self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float, draws: ReleaseDraws
-    ) -> Floats:
-        """Return the sums with noise in the units of the statistics, shape (items, width).
-
-        The noise of each number has the standard deviation ``multiplier * layout.scales``.
-        """
-
-    @abstractmethod
-    def report_bits(self, layout: StatisticsLayout, ratings: int, multiplier: float) -> int:
-        """Return the size in bits of the report of a user with that many chosen ratings, evenly spread."""
-
-
-_MARGIN = 1 + 1e-9
-"""Contributions are scaled in floating point, so their norm may exceed 1 by a few units of its last place."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrustedAggregation(Aggregation):
-    """The server receives every user's chosen ratings and factors, adds up, and adds the noise."""
-
-    kind: Literal["trusted"] = "trusted"
-    papers: ClassVar[tuple[str, ...]] = ("chien2021",)
-    trust: ClassVar[accounting.Trust] = "central"
-    reason: ClassVar[str] = (
-        "every release is a sum of contributions of bounded norm, with Gaussian noise, and releases compose "
-        "exactly. The noise is drawn in double precision and rounded to the integers of the sums"
-    )
-
-    def multiplier(self, epsilon: float, delta: float) -> float:
-        """Return the noise of the analytic Gaussian mechanism."""
-        return _MARGIN / accounting.largest_mu(epsilon, delta)
-
-    def epsilon(self, multiplier: float, delta: float) -> float:
-        """Return the cost by the analytic Gaussian mechanism."""
-        return accounting.gaussian_epsilon(_MARGIN / multiplier if multiplier > 0 else np.inf, delta)
-
-    def encode(
-        self, contributions: Contributions, layout: StatisticsLayout, multiplier: float, draws: RoundDraws
-    ) -> list[bytes]:
-        """Send the chosen items, their targets and the user's factors as they are."""
-        return encode_contributions(contributions, layout)
-
-    def decode(
-        self, reports: Sequence[bytes], layout: StatisticsLayout, multiplier: float
-    ) -> tuple[Bools, Aggregate]:
-        """Reject what is malformed or out of bounds, and add up the rest."""
-        valid, contributions = decode_contributions(reports, layout)
-        total = sum_of_contributions(contributions, layout)
-        return valid, Aggregate(total, None, int(valid.sum()))
-
-    def possible(self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float) -> bool:
-        """Return whether no number exceeds what so many users can contribute."""
-        return possible_sum(aggregate.total, aggregate.users)
-
-    def length(self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float) -> float:
-        """Return the norm of the integers of a sum."""
-        return float(np.linalg.norm(aggregate.total.astype(np.float64))) * UNIT
-
-    def release(
-        self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float, draws: ReleaseDraws
-    ) -> Floats:
-        """Add rounded Gaussian noise, which changes with the round and with the sums."""
-        random = draws.generator("noise of sums", aggregate.total)
-        deviates = random.standard_normal(aggregate.total.shape)
-        noise = np.rint(deviates * (multiplier / UNIT)).astype(np.int64)
-        released: Floats = (aggregate.total + noise).astype(np.float64) * UNIT * layout.scales
-        return released
-
-    def report_bits(self, layout: StatisticsLayout, ratings: int, multiplier: float) -> int:
-        """Return the bits of the item set, the targets and the factors."""
-        return report_bits(layout, ratings)
-
+from dprec.sums.aggregation import Aggregation, FurtherMessages
+from dprec.sums.contributions import UNIT, Contributions, Layout, LayoutT
 
 _PUBLIC_SEED = 0
 """Seed of buckets and signs, which are the same in all runs."""
@@ -250,7 +60,7 @@ class VectorPlan:
     width: int
     """Items, and numbers of each."""
     limit: int | None
-    """Most items of a user; see `StatisticsLayout.limit`."""
+    """Most items of a user; see `Layout.limit`."""
     norm: int
     """Longest rounded vector, in steps."""
     sketch: float | None
@@ -259,9 +69,9 @@ class VectorPlan:
     """Whether vectors are turned."""
 
     @classmethod
-    def of(cls, layout: StatisticsLayout, norm: int, sketch: float | None, rotation: bool) -> Self:
+    def of(cls, layout: Layout, norm: int, sketch: float | None, rotation: bool) -> Self:
         """Return the plan for a layout."""
-        return cls(layout.n_items, layout.width, layout.limit, norm, sketch, rotation)
+        return cls(layout.n_rows, layout.width, layout.limit, norm, sketch, rotation)
 
     @property
     def buckets(self) -> int:
@@ -294,7 +104,7 @@ class VectorPlan:
         return users * math.ceil(self.norm * of_item)
 
     def vectors(
-        self, contributions: Contributions, layout: StatisticsLayout, keys: Sequence[bytes]
+        self, contributions: Contributions[LayoutT], layout: LayoutT, keys: Sequence[bytes]
     ) -> Int32s:
         """Return each device's contribution in whole steps, shape (users, size)."""
         cells, values = self._numbers(contributions, layout)
@@ -318,7 +128,7 @@ class VectorPlan:
         of_buckets = values.reshape(self.buckets, self.width)
         return of_buckets if self.sketch is None else _sketch(self).estimates(of_buckets)
 
-    def _numbers(self, contributions: Contributions, layout: StatisticsLayout) -> tuple[Ints, Floats]:
+    def _numbers(self, contributions: Contributions[LayoutT], layout: LayoutT) -> tuple[Ints, Floats]:
         values = contributions.numbers(layout).astype(np.float64) * UNIT
         buckets, users = contributions.items.astype(np.int64), rows_of(np.diff(contributions.indptr))
         if self.sketch is not None:
@@ -384,7 +194,7 @@ class SecureAggregation(Aggregation):
         graph_size(users, self.dropouts, self.colluders)
         return replace(self, users=users)
 
-    def check(self, layout: StatisticsLayout, multiplier: float) -> None:
+    def check(self, layout: Layout, multiplier: float) -> None:
         """Refuse a grid too coarse for so many numbers, and a modulus that a sum can exceed."""
         plan = self._plan(layout)
         if plan.steps < 1:
@@ -418,7 +228,7 @@ class SecureAggregation(Aggregation):
             (0, keys_of_neighbours, sealed_for_it), (keys, sealed), (presence,), (revealed,)
         )
 
-    def whole(self, sizes: Ints, layout: StatisticsLayout, multiplier: float) -> Bools:
+    def whole(self, sizes: Ints, layout: Layout, multiplier: float) -> Bools:
         """Return which masked vectors have the size that all have."""
         whole: Bools = sizes * 8 == self.report_bits(layout, 0, multiplier)
         return whole
@@ -451,7 +261,7 @@ class SecureAggregation(Aggregation):
         return accounting.skellam_epsilon(multiplier, self.norm, delta)
 
     def encode(
-        self, contributions: Contributions, layout: StatisticsLayout, multiplier: float, draws: RoundDraws
+        self, contributions: Contributions[LayoutT], layout: LayoutT, multiplier: float, draws: RoundDraws
     ) -> list[bytes]:
         """Round contributions to whole steps, add each device's share of the noise, and reduce them."""
         keys = device_keys(draws.devices, draws.round_index)
@@ -465,9 +275,7 @@ class SecureAggregation(Aggregation):
             reports += [pack_vector(vector, bits) for vector in vectors]
         return reports
 
-    def decode(
-        self, reports: Sequence[bytes], layout: StatisticsLayout, multiplier: float
-    ) -> tuple[Bools, Aggregate]:
+    def decode(self, reports: Sequence[bytes], layout: Layout, multiplier: float) -> tuple[Bools, Aggregate]:
         """Reject reports of another size, and add up the rest modulo the modulus."""
         bits, size = self._bits(layout, multiplier), self._plan(layout).size
         valid = np.ones(len(reports), dtype=np.bool_)
@@ -479,30 +287,28 @@ class SecureAggregation(Aggregation):
                 valid[number] = False
         return valid, Aggregate(reduced(total, bits).astype(np.int64), None, int(valid.sum()))
 
-    def sum_shape(self, layout: StatisticsLayout) -> tuple[int, ...]:
+    def sum_shape(self, layout: Layout) -> tuple[int, ...]:
         """Return the numbers of a vector."""
         return (self._plan(layout).size,)
 
-    def possible(self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float) -> bool:
+    def possible(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> bool:
         """Return whether the numbers are of the modulus, of which every one is possible."""
         largest = 1 << self._bits(layout, multiplier)
         return bool(((aggregate.total >= 0) & (aggregate.total < largest)).all())
 
-    def length(self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float) -> float:
+    def length(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> float:
         """Return the norm of the steps of a total, sketched, turned and rounded as they are."""
         bits = self._bits(layout, multiplier)
         return float(np.linalg.norm(centred(reduced(aggregate.total, bits), bits))) / self.norm
 
-    def release(
-        self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float, draws: ReleaseDraws
-    ) -> Floats:
+    def release(self, aggregate: Aggregate, layout: Layout, multiplier: float, draws: ReleaseDraws) -> Floats:
         """Return the total, in which the devices' noise is; see `Aggregation.release`."""
         bits = self._bits(layout, multiplier)
         total = centred(reduced(aggregate.total, bits), bits)
         released: Floats = self._plan(layout).statistics(total) * layout.scales
         return released
 
-    def report_bits(self, layout: StatisticsLayout, ratings: int, multiplier: float) -> int:
+    def report_bits(self, layout: Layout, ratings: int, multiplier: float) -> int:
         """Return the bits of a masked vector, which are the same for everybody."""
         return MessageSizes(0, self._plan(layout).size, self._bits(layout, multiplier)).vector * 8
 
@@ -515,7 +321,7 @@ class SecureAggregation(Aggregation):
     def _graph_size(self) -> GraphSize:
         return graph_size(self._n_users, self.dropouts, self.colluders)
 
-    def _plan(self, layout: StatisticsLayout) -> VectorPlan:
+    def _plan(self, layout: Layout) -> VectorPlan:
         return VectorPlan.of(layout, self.norm, self.sketch, self.rotation)
 
     def _share(self, multiplier: float) -> float:
@@ -523,7 +329,7 @@ class SecureAggregation(Aggregation):
         shares = honest_shares(self._n_users, self.dropouts, self.colluders)
         return (multiplier * self.norm) ** 2 / shares
 
-    def _bits(self, layout: StatisticsLayout, multiplier: float) -> int:
+    def _bits(self, layout: Layout, multiplier: float) -> int:
         largest = self._plan(layout).largest_sum(self._n_users)
         variance = self._share(multiplier) * self._n_users
         return check_modulus(self.modulus_bits, modulus_bits(largest, variance, _TOTALS))

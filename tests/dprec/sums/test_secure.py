@@ -10,23 +10,16 @@ from scipy import stats
 
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
-from dprec.private_als import (
-    AGGREGATIONS,
-    UNIT,
-    Contributions,
-    SecureAggregation,
-    StatisticsLayout,
-    TrustedAggregation,
-)
-from dprec.private_als.aggregation import VectorPlan
+from dprec.private_als import StatisticsContributions, StatisticsLayout
 from dprec.private_als.device import (
     decode_contributions,
     encode_contributions,
-    report_bits,
     sum_of_contributions,
 )
 from dprec.randomness import DeviceDraws, ReleaseDraws
 from dprec.secure_aggregation import CountSketch
+from dprec.sums import AGGREGATIONS, UNIT, SecureAggregation, TrustedAggregation
+from dprec.sums.secure import VectorPlan
 from tests.dprec.private_als.partitions import LAYOUTS, a_partition, some_users
 from tests.refusals import refused_at
 
@@ -200,7 +193,7 @@ def test_a_report_beyond_its_bounds_contributes_nothing() -> None:
     too_long = replace(one, factors=one.factors * np.float32(3))
     too_large = replace(one, targets=one.targets * 0 + 4097)
     not_a_number = replace(one, factors=one.factors * np.float32(np.nan))
-    every_item = Contributions(
+    every_item = StatisticsContributions(
         np.array([0, 6]), np.arange(6, dtype=np.int32), np.zeros(6, dtype=np.int64), one.factors
     )
     hostile = [
@@ -217,7 +210,7 @@ def test_a_report_beyond_its_bounds_contributes_nothing() -> None:
 
 def test_the_noise_has_the_deviation_that_the_multiplier_says() -> None:
     layout = StatisticsLayout(np.full(5000, 256), 2, 1.3, 1.5, 0.4, 4)
-    nothing = Aggregate(np.zeros((layout.n_items, layout.width), dtype=np.int64), None, 3)
+    nothing = Aggregate(np.zeros((layout.n_rows, layout.width), dtype=np.int64), None, 3)
     noise = TrustedAggregation().release(nothing, layout, 3.0, RELEASE) / layout.scales
     # 25,000 deviates: the mean square is within 5.5 % with a probability of 1 - 1e-9.
     assert np.mean(noise**2) == pytest.approx(9.0, rel=0.055)
@@ -229,7 +222,7 @@ def test_the_noise_has_the_deviation_that_the_multiplier_says() -> None:
 def test_the_noise_is_normal_far_into_its_tails() -> None:
     """A million deviates: each of 14 counts is within what chance allows but with a probability of 1e-9."""
     layout = StatisticsLayout(np.full(500_000, 256), 0, 1.0, 1.0, 0.5, 1)
-    nothing = Aggregate(np.zeros((layout.n_items, layout.width), dtype=np.int64), None, 3)
+    nothing = Aggregate(np.zeros((layout.n_rows, layout.width), dtype=np.int64), None, 3)
     noise = (TrustedAggregation().release(nothing, layout, 2.0, RELEASE) / layout.scales / 2.0).ravel()
     for edge in (0.25, 0.5, 1.0, 2.0, 2.75, 3.25, 4.0):
         share = stats.norm.sf(edge)
@@ -240,7 +233,7 @@ def test_the_noise_is_normal_far_into_its_tails() -> None:
 
 def test_other_sums_and_the_same_sums_in_another_round_get_other_noise() -> None:
     layout = StatisticsLayout(np.full(80, 256), 0, 1.0, 1.0, 0.5, 1)
-    one = Aggregate(np.zeros((layout.n_items, layout.width), dtype=np.int64), None, 3)
+    one = Aggregate(np.zeros((layout.n_rows, layout.width), dtype=np.int64), None, 3)
     noise = [
         np.rint(TrustedAggregation().release(aggregate, layout, 3.0, draws) / layout.scales / UNIT)
         - aggregate.total
@@ -268,8 +261,8 @@ def test_the_multiplier_keeps_to_its_budget() -> None:
 def test_the_size_of_a_report_is_described() -> None:
     layout = StatisticsLayout(np.full(100, 256), 3, 1.0, 1.0, 0.5, 10)
     items = np.linspace(0, 99, 10).astype(np.int32)
-    one = Contributions(
+    one = StatisticsContributions(
         np.array([0, 10]), items, np.zeros(10, dtype=np.int64), np.ones((1, 3), dtype=np.float32)
     )
-    assert len(encode_contributions(one, layout)[0]) * 8 == report_bits(layout, 10)
+    assert len(encode_contributions(one, layout)[0]) * 8 == layout.report_bits(10)
     assert decode_contributions([b""], layout)[0].all()

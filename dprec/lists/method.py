@@ -1,0 +1,251 @@
+"""Lists from sums: devices contribute item sets, the server learns how items go together, devices rank."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from dprec.arrays import Floats, Int32s, Pieces, Uint64s, find, offsets
+from dprec.catalogue import Catalogue
+from dprec.completion import Profiles
+from dprec.components import Options, option
+from dprec.lists.contributions import PairLayout, PopularityLayout, SetLayout
+from dprec.lists.gram import (
+    LARGEST_TAU,
+    GramSettings,
+    denoised_table,
+    popular_items,
+    popularity_estimate,
+    popularity_share,
+    regularised_inverse,
+)
+from dprec.lists.model import LARGEST, ItemTable, ListModel
+from dprec.lists.public_kernels import popularity_bins
+from dprec.randomness import words
+from dprec.ratings import RatingScale
+from dprec.sums import Contributions, DeviceHalf, Layout, Learner, Releases, SummedMethod
+from dprec.wire import decode_item_sets, encode_item_sets
+
+_UNKNOWN_SHARE = 0.1
+"""Any share will do where the sizes of a population are not known: all compose to the same."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions(Options):
+    """How devices are asked about the items that go together.
+
+    What is left out follows from public numbers: users, items, budget and who adds up; see
+    `TableOptions.suited`.
+    """
+
+    items: int | None = option("Most popular items that take part; by default a public rule.", None, ge=0)
+    popularity_share: float | None = option(
+        "Share of the squared distance of means that a first round spends to find them; by default a public "
+        "rule: 0 where all items take part.",
+        None,
+        ge=0,
+        le=1,
+    )
+    normalised: bool = option(
+        "Whether every profile has norm 1, as a budget requires, or counts 1 for each item.", True
+    )
+    content: bool = option("Whether public categories and numbers of the items are used.", True)
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """What the round of popularity and the round of the table spend; 0 and 1 make one of them.
+
+        Before they are `suited`, those of a catalogue of which not all items take part.
+        """
+        if self.items == 0:
+            return (1.0,)
+        first = _UNKNOWN_SHARE if self.popularity_share is None else self.popularity_share
+        return (first, 1 - first) if first else (1.0,)
+
+    def suited(self, deviation: float, n_items: int) -> Self:
+        """Return the options with what follows from public numbers.
+
+        ``deviation``: tau, the noise of a number of one sum that has the whole budget, over the users.
+        """
+        ruled = GramSettings.of(deviation, 1, n_items, content=self.content).table_items
+        items = min(ruled if self.items is None else self.items, n_items)
+        share = self.popularity_share
+        if share is None:
+            # A table that is asked for is made, however noisy.
+            share = 0.0 if items == n_items else popularity_share(min(deviation, LARGEST_TAU))
+        return replace(self, items=items, popularity_share=share)
+
+
+@dataclass(frozen=True)
+class ListMethod(SummedMethod):
+    """Popularity in one round, and a table of the popular items in another."""
+
+    options: TableOptions
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """What each round spends; see `SummedMethod.shares`."""
+        return self.options.shares
+
+    @property
+    def farthest(self) -> float:
+        """The root of 2, as no number of a contribution is negative; see `SummedMethod.farthest`."""
+        return math.sqrt(2)
+
+    def device(self, received: bytes, n_items: int, scale: RatingScale) -> ListDevice:
+        """Read what was sent, a table's items or all that was learned; see `SummedMethod.device`."""
+        kind, rest = received[:1], received[1:]
+        if kind == _NOTHING and not rest:
+            return ListDevice(self.options, n_items, np.arange(n_items, dtype=np.int32), None)
+        if kind == _ITEMS:
+            return ListDevice(self.options, n_items, _read_items(rest, n_items, self.options), None)
+        if kind == _LEARNED:
+            return ListDevice(self.options, n_items, _NO_ITEMS, ListModel.decode(rest, n_items))
+        raise ValueError(f"{len(received)} bytes that are neither items nor a list model")
+
+    def largest_layouts(self, releases: Releases) -> tuple[Layout, ...]:
+        """Return the layouts, which depend on public numbers alone; see `SummedMethod.largest_layouts`."""
+        n_items = releases.n_items
+        size = n_items if self.options.items is None else self.options.items
+        popularity, pairs = PopularityLayout(n_items, self.options.normalised), PairLayout(min(size, n_items))
+        return tuple(
+            pairs if _asks_pairs(self.options, round_index) else popularity
+            for round_index in range(1, self.rounds + 1)
+        )
+
+    def learner(self, releases: Releases, catalogue: Catalogue | None, seed: int) -> ListLearner:
+        """Return the server's half; see `SummedMethod.learner`."""
+        return ListLearner(self.options, releases, catalogue if self.options.content else None)
+
+    def probes(self, seed: int) -> Iterator[tuple[Layout, Contributions[Any]]]:
+        """Yield what users contribute who have 1 item, 2 items, and so on."""
+        order = np.argsort(words(seed, "items of users", 0, _USERS * _CATALOGUE).reshape(_USERS, -1), axis=1)
+        counts = 1 + np.arange(_USERS) * _CATALOGUE // _USERS
+        items = np.concatenate([np.sort(row[:count]) for row, count in zip(order, counts, strict=True)])
+        for layout in (PopularityLayout(_CATALOGUE), PairLayout(_CATALOGUE)):
+            yield layout, layout.of(offsets(counts), items)
+
+
+_NOTHING, _ITEMS, _LEARNED = b"\0", b"\1", b"\2"
+_NO_ITEMS = np.zeros(0, dtype=np.int32)
+_USERS, _CATALOGUE = 48, 64
+"""Of whom an audit sees how long their contributions are."""
+
+
+def _asks_pairs(options: TableOptions, round_index: int) -> bool:
+    return options.items != 0 and round_index == len(options.shares)
+
+
+def _read_items(data: bytes, n_items: int, options: TableOptions) -> Int32s:
+    valid, _, items, ends = decode_item_sets(Pieces.of([data]), n_items)
+    if not valid.all() or ends[0] != len(data) or items.size != min(options.items or 0, n_items):
+        raise ValueError(f"{len(data)} bytes that are no set of {options.items} items")
+    return items
+
+
+@dataclass(frozen=True, eq=False)
+class ListDevice(DeviceHalf):
+    """What devices do: contribute their sets, and rank by them."""
+
+    options: TableOptions
+    n_items: int
+    items: Int32s
+    """Those of the table, ascending, as far as they are known; shape (table's items,)."""
+    model: ListModel | None
+    """None before the end."""
+
+    def layout(self, round_index: int) -> SetLayout:
+        """Return popularity or pairs; see `DeviceHalf.layout`."""
+        if not _asks_pairs(self.options, round_index):
+            return PopularityLayout(self.n_items, self.options.normalised)
+        return PairLayout(self.items.size)
+
+    def contributions(
+        self, profiles: Profiles, layout: SetLayout, round_index: int, random_words: Uint64s
+    ) -> Contributions[Any]:
+        """Return the sets, of the table's items where pairs are asked for; see `DeviceHalf.contributions`."""
+        if not _asks_pairs(self.options, round_index):
+            return layout.of(profiles.indptr, profiles.items)
+        places, taking_part = find(self.items, profiles.items)
+        counts = np.bincount(profiles.users[taking_part], minlength=profiles.n_users)
+        return layout.of(offsets(counts), places[taking_part])
+
+    def predictions(self, profiles: Profiles) -> Floats:
+        """Return the scores of all items; see `DeviceHalf.predictions`."""
+        if self.model is None:
+            raise ValueError("devices that have not received what was learned")
+        ones = np.ones(profiles.items.size)
+        shape = (profiles.n_users, self.n_items)
+        return self.model.scores(sp.csr_array((ones, profiles.items, profiles.indptr), shape=shape))
+
+
+_LEAST_DEVIATION = 1e-6
+"""Where there is no noise: contributions are integer multiples of less."""
+
+
+@dataclass(eq=False)
+class ListLearner(Learner):
+    """What the server learns of the items."""
+
+    options: TableOptions
+    releases: Releases
+    catalogue: Catalogue | None
+    _popularity: Floats = field(init=False)
+    """Of every item, in the units of a sum; shape (items,)."""
+    _items: Int32s = field(init=False)
+    _table: ItemTable = field(init=False)
+
+    def __post_init__(self) -> None:
+        n_items = self.releases.n_items
+        self._popularity, self._table = np.ones(n_items), ItemTable.nothing()
+        self._items = np.arange(n_items, dtype=np.int32)
+
+    def layout(self, round_index: int) -> Layout:
+        """Return popularity or pairs; see `Learner.layout`."""
+        if _asks_pairs(self.options, round_index):
+            return PairLayout(self._items.size)
+        return PopularityLayout(self.releases.n_items, self.options.normalised)
+
+    def learn(
+        self, round_index: int, released: Floats, layout: Layout, multiplier: float, users: int
+    ) -> None:
+        """Estimate popularity, or how items go together; see `Learner.learn`."""
+        sums, deviation = released[:, 0], max(multiplier, _LEAST_DEVIATION)
+        if not _asks_pairs(self.options, round_index):
+            self._popularity = popularity_estimate(sums, deviation)
+            self._items = popular_items(self._popularity, self.options.items or 0).astype(np.int32)
+            return
+        everything = round_index == 1
+        table = denoised_table(sums, deviation, None if everything else self._popularity[self._items])
+        if everything:
+            self._popularity = table.popularity
+        tau = min(multiplier * math.sqrt(self.options.shares[-1]) / users, LARGEST_TAU)
+        n_items, content = self.releases.n_items, self.catalogue is not None
+        settings = GramSettings.of(tau, users, n_items, content=content)
+        inverse = regularised_inverse(table, settings.ridge)
+        roots = np.sqrt(np.diag(inverse))
+        scaled = inverse / np.outer(roots, roots)
+        self._table = ItemTable(self._items, scaled, roots, min(settings.share_of_weights, LARGEST))
+
+    def model_bytes(self) -> bytes:
+        """Return which items are in the table, once these are known; see `Learner.model_bytes`."""
+        everything = self._items.size == self.releases.n_items
+        if everything:
+            return _NOTHING
+        indptr = np.array([0, self._items.size])
+        return _ITEMS + encode_item_sets(indptr, self._items, self.releases.n_items).data
+
+    def learned_bytes(self) -> bytes:
+        """Return what devices rank by; see `Learner.learned_bytes`."""
+        categories = np.zeros((self.releases.n_items, 0), dtype=np.bool_)
+        numbers = np.zeros((self.releases.n_items, 0))
+        if self.catalogue is not None:
+            categories, numbers = self.catalogue.categories, self.catalogue.numbers
+        bins = popularity_bins(numbers, self._popularity)
+        model = ListModel(np.log(self._popularity), categories, bins, self._table)
+        return _LEARNED + model.encode()

@@ -1,0 +1,20 @@
+"""What follows from public numbers: which sums are released, and what each of them spends.
+
+tau is the standard deviation of a number's noise in a sum of unit contributions that has the whole budget,
+over the number of users. benchmarks/choose_secret_sets.py chose the splits on validation ratings.
+"""
+
+Split = tuple[float, float, float, float, float, float]
+"""Shares of counts, first residuals, second residuals, residuals by feature, profiles and tastes."""
+
+_SPLITS: tuple[tuple[float, Split], ...] = (
+    (2e-3, (0.4, 0.15, 0.3, 0.15, 0.0, 0.0)),
+    (3e-4, (0.2, 0.1, 0.35, 0.05, 0.3, 0.0)),
+    (0.0, (0.05, 0.1, 0.3, 0.05, 0.3, 0.2)),
+)
+"""The least tau at which each is used."""
+
+
+def split_at(tau: float) -> Split:
+    """Return what each sum spends."""
+    return next(split for least, split in _SPLITS if tau >= least)

@@ -1,0 +1,25 @@
+"""Sums over users with noise: who adds up and adds the noise, and what is learned from them in rounds."""
+
+from dprec.components import Registry
+from dprec.sums.aggregation import Aggregation, TrustedAggregation
+from dprec.sums.contributions import UNIT, Contributions, Layout
+from dprec.sums.method import DeviceHalf, Learner, Releases, SummedMethod
+from dprec.sums.secure import SecureAggregation
+
+AGGREGATIONS: Registry[Aggregation] = Registry(
+    "aggregation", Aggregation, [TrustedAggregation, SecureAggregation]
+)
+
+__all__ = [
+    "AGGREGATIONS",
+    "UNIT",
+    "Aggregation",
+    "Contributions",
+    "DeviceHalf",
+    "Layout",
+    "Learner",
+    "Releases",
+    "SecureAggregation",
+    "SummedMethod",
+    "TrustedAggregation",
+]

@@ -1,0 +1,188 @@
+"""How contributions become sums with noise: who adds up, who adds the noise, and what travels.
+
+A device encodes its contribution as its report; the reports of a partition are added up as integers, so that
+the sums of partitions can be added; a release is the sum of everybody with Gaussian noise. Noise is given as
+a multiplier: its standard deviation where contributions have a norm of 1 at most.
+
+The noise is a normal deviate rounded to an integer of units. As sums are integers, that is the Gaussian
+mechanism, rounded afterwards: rounding costs nothing, and hides the deviate's last bits, by which sums
+in floating point can be distinguished.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+
+from dprec import accounting
+from dprec.arrays import Bools, Floats, Ints
+from dprec.components import Options
+from dprec.gradients import Aggregate, RoundDraws
+from dprec.randomness import ReleaseDraws
+from dprec.sums.contributions import UNIT, Contributions, Layout, LayoutT
+
+
+@dataclass(frozen=True)
+class FurtherMessages:
+    """Payload bytes of the messages of a release besides its request and its report, for each device."""
+
+    downlink: tuple[int, ...] = ()
+    uplink: tuple[int, ...] = ()
+    """What every device that is asked receives and sends before it reports."""
+    downlink_after: tuple[int, ...] = ()
+    uplink_after: tuple[int, ...] = ()
+    """What a device whose report arrived receives and sends then."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aggregation(Options):
+    """Base of the ways to add up contributions."""
+
+    kind: str = ""
+    without_loss: ClassVar[frozenset[str] | None] = frozenset({"papers"})
+    trust: ClassVar[accounting.Trust] = "central"
+    reason: ClassVar[str] = ""
+    """Why the loss is proved, for the guarantee: what follows a colon, to its full stop."""
+    devices_add_noise: ClassVar[bool] = False
+    """Whether the noise of a release is what devices add; else who adds up adds it."""
+    deploys: ClassVar[bool] = True
+    """Whether devices and server can do it on a deployment."""
+
+    def among(self, users: int) -> Self:
+        """Return the aggregation as installed on so many devices; raises SettingError for too few."""
+        return self
+
+    def check(self, layout: Layout, multiplier: float) -> None:
+        """Raise SettingError for settings that do not suit a release, once they are `among` so many."""
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what else a reader of the figures must know."""
+        return ()
+
+    def further_messages(self) -> FurtherMessages:
+        """Return the bytes of what is exchanged around a report."""
+        return FurtherMessages()
+
+    def whole(self, sizes: Ints, layout: Layout, multiplier: float) -> Bools:
+        """Return which reports, of so many bytes each, are whole as far as their size tells."""
+        return np.ones(sizes.size, dtype=np.bool_)
+
+    def can_release(self, present: Bools, added_up: int, round_index: int, public_seed: int) -> bool:
+        """Return whether a release succeeds; if it fails, its budget is spent all the same.
+
+        ``present``, shape (users,): whose whole report arrived; ``added_up``: how many reports are in the
+        sum.
+        """
+        return True
+
+    @abstractmethod
+    def multiplier(self, epsilon: float, delta: float) -> float:
+        """Return the smallest noise multiplier with which one release is (epsilon, delta)-private per user.
+
+        Releases with multipliers m_t cost as much as one with the multiplier (sum of m_t^-2)^-1/2.
+        """
+
+    @abstractmethod
+    def epsilon(self, multiplier: float, delta: float) -> float:
+        """Return what one release costs a user; infinite without noise. The inverse of `multiplier`."""
+
+    def noisy_sum(self, multiplier: float, farthest: float) -> accounting.NoisySum | None:
+        """Return what a release is for an accountant; None without noise.
+
+        ``farthest``: how far apart the contributions of two profiles can be; one and none are 1 apart.
+        """
+        return accounting.NoisySum(1 / multiplier, self._cost, farthest) if multiplier else None
+
+    def _cost(self, distance: float, delta: float) -> float:
+        return self.epsilon(1 / distance, delta)
+
+    @abstractmethod
+    def encode(
+        self, contributions: Contributions[LayoutT], layout: LayoutT, multiplier: float, draws: RoundDraws
+    ) -> Sequence[bytes]:
+        """Return every user's report, with the devices' share of the release's noise, if they have one."""
+
+    @abstractmethod
+    def decode(self, reports: Sequence[bytes], layout: Layout, multiplier: float) -> tuple[Bools, Aggregate]:
+        """Return which reports of a partition are valid, shape (reports,), and the sum of these."""
+
+    def sum_shape(self, layout: Layout) -> tuple[int, ...]:
+        """Return the shape of a sum of reports."""
+        return layout.n_rows, layout.width
+
+    @abstractmethod
+    def possible(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> bool:
+        """Return whether valid reports can have a sum, of the right shape, that was added up elsewhere."""
+
+    @abstractmethod
+    def length(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> float:
+        """Return the norm of a sum without noise, in units of the largest contribution of a user."""
+
+    @abstractmethod
+    def release(self, aggregate: Aggregate, layout: Layout, multiplier: float, draws: ReleaseDraws) -> Floats:
+        """Return the sums with noise in the units of the statistics, shape (items, width).
+
+        The noise of each number has the standard deviation ``multiplier * layout.scales``.
+        """
+
+    @abstractmethod
+    def report_bits(self, layout: Layout, ratings: int, multiplier: float) -> int:
+        """Return the size in bits of the report of a user with that many chosen ratings, evenly spread."""
+
+
+_MARGIN = 1 + 1e-9
+"""Contributions are scaled in floating point, so their norm may exceed 1 by a few units of its last place."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrustedAggregation(Aggregation):
+    """The server receives what every user's contribution is computed from, adds up, and adds the noise."""
+
+    kind: Literal["trusted"] = "trusted"
+    papers: ClassVar[tuple[str, ...]] = ("chien2021",)
+    trust: ClassVar[accounting.Trust] = "central"
+    reason: ClassVar[str] = (
+        "every release is a sum of contributions of bounded norm, with Gaussian noise, and releases compose "
+        "exactly. The noise is drawn in double precision and rounded to the integers of the sums"
+    )
+
+    def multiplier(self, epsilon: float, delta: float) -> float:
+        """Return the noise of the analytic Gaussian mechanism."""
+        return _MARGIN / accounting.largest_mu(epsilon, delta)
+
+    def epsilon(self, multiplier: float, delta: float) -> float:
+        """Return the cost by the analytic Gaussian mechanism."""
+        return accounting.gaussian_epsilon(_MARGIN / multiplier if multiplier > 0 else np.inf, delta)
+
+    def encode(
+        self, contributions: Contributions[LayoutT], layout: LayoutT, multiplier: float, draws: RoundDraws
+    ) -> Sequence[bytes]:
+        """Send what the contributions are computed from."""
+        return contributions.encode(layout)
+
+    def decode(self, reports: Sequence[bytes], layout: Layout, multiplier: float) -> tuple[Bools, Aggregate]:
+        """Reject what is malformed or out of bounds, and add up the rest."""
+        valid, total = layout.added_up(reports)
+        return valid, Aggregate(total, None, int(valid.sum()))
+
+    def possible(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> bool:
+        """Return whether no number exceeds what so many users can contribute."""
+        return bool((np.abs(aggregate.total) <= aggregate.users / UNIT).all())
+
+    def length(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> float:
+        """Return the norm of the integers of a sum."""
+        return float(np.linalg.norm(aggregate.total.astype(np.float64))) * UNIT
+
+    def release(self, aggregate: Aggregate, layout: Layout, multiplier: float, draws: ReleaseDraws) -> Floats:
+        """Add rounded Gaussian noise, which changes with the round and with the sums."""
+        random = draws.generator("noise of sums", aggregate.total)
+        deviates = random.standard_normal(aggregate.total.shape)
+        noise = np.rint(deviates * (multiplier / UNIT)).astype(np.int64)
+        released: Floats = (aggregate.total + noise).astype(np.float64) * UNIT * layout.scales
+        return released
+
+    def report_bits(self, layout: Layout, ratings: int, multiplier: float) -> int:
+        """Return the bits of what the contribution is computed from."""
+        return layout.report_bits(ratings)

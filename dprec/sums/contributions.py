@@ -1,0 +1,85 @@
+"""What users contribute to a sum, and how the numbers of one release lie in it.
+
+Contributions are vectors of an L2 norm of at most 1, as integer multiples of a unit, so that sums depend
+neither on partitions nor on their order.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, Self, TypeVar
+
+from dprec.arrays import Bools, Floats, Int32s, Ints
+
+UNIT = 2.0**-36
+"""Contributions are integer multiples of this."""
+
+
+class Layout(ABC):
+    """The numbers of one release: rows, which are items or pairs of items, of the same width."""
+
+    @property
+    @abstractmethod
+    def n_rows(self) -> int:
+        """Number of rows."""
+
+    @property
+    def limit(self) -> int | None:
+        """Most rows in which a user has a part if all its parts are equally long; None if they differ."""
+        return None
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Numbers of a row."""
+
+    @property
+    @abstractmethod
+    def scales(self) -> Floats:
+        """What each number of a row is divided by before it is summed, shape (width,)."""
+
+    @abstractmethod
+    def added_up(self, reports: Sequence[bytes]) -> tuple[Bools, Ints]:
+        """Return which reports are valid, and the sum of those, in units of `UNIT`, shape (rows, width).
+
+        They are what `Contributions.encode` returns, or what somebody else has made of it.
+        """
+
+    @abstractmethod
+    def report_bits(self, ratings: int) -> int:
+        """Return the bits of what `Contributions.encode` makes of so many ratings, evenly spread."""
+
+
+LayoutT = TypeVar("LayoutT", bound=Layout)
+
+
+@dataclass(frozen=True, eq=False)
+class Contributions(ABC, Generic[LayoutT]):
+    """What the users of a partition contribute to a release."""
+
+    indptr: Ints
+    """Shape (users + 1,)."""
+    items: Int32s
+    """Rows of the layout in which a user has a part, ascending within a user; shape (cells,)."""
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return self.indptr.size - 1
+
+    @abstractmethod
+    def of_users(self, users: slice) -> Self:
+        """Return the contributions of consecutive users."""
+
+    @abstractmethod
+    def numbers(self, layout: LayoutT) -> Ints:
+        """Return the integers of every cell, in units of `UNIT`, shape (cells, width).
+
+        Their L2 norm over the cells of a user is at most ``1 / UNIT``.
+        """
+
+    @abstractmethod
+    def encode(self, layout: LayoutT) -> Sequence[bytes]:
+        """Return what each user's contribution is computed from, for an aggregator that is trusted."""

@@ -1,0 +1,68 @@
+"""Ratings predicted on the device, from sums over whole profiles that nobody sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+from dprec.accounting import Adjacency, PrivacyBudget
+from dprec.components import option
+from dprec.errors import within
+from dprec.exchange import SecretSetSetup
+from dprec.ratings import Ratings
+from dprec.secret_sets import ProfileDevice, SecretSetOptions, SecretSets
+from dprec.sums import DeviceHalf, SecureAggregation
+from simulation.protocols.base import Example, Sent
+from simulation.protocols.components import AnyAggregation
+from simulation.protocols.sums import SummedProtocol
+from simulation.protocols.task import Sizes
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecretSetProtocol(SummedProtocol):
+    """Devices contribute to sums of which items are rated and how, and predict from the table they teach."""
+
+    kind: Literal["best-secret-set"] = "best-secret-set"
+    privacy: PrivacyBudget | None = option("What is promised for both rounds together, per user.", None)
+    adjacency: Adjacency = option(
+        "What epsilon compares: a user's profile with none, or with any other, which takes twice the noise.",
+        "add-or-remove-one",
+    )
+    sums: SecretSetOptions = option("What is summed, and what is assumed of ratings.", SecretSetOptions())
+    aggregation: AnyAggregation = option("Who adds up and adds the noise.", SecureAggregation(norm=1024))
+
+    @property
+    def completion_name(self) -> str:
+        """What is learned."""
+        return "item-biases-and-embeddings"
+
+    @property
+    def method(self) -> SecretSets:
+        """The sums'."""
+        return SecretSets(self.sums)
+
+    def suited_to(self, train: Ratings) -> Self:
+        """Return the protocol with the sums that a public rule of users and budget picks."""
+        return self._among(train.n_users)
+
+    def _among(self, users: int) -> Self:
+        return replace(self, sums=self.sums.suited(self.whole_multiplier / max(users, 1)))
+
+    def check(self, train: Sizes) -> None:
+        """Refuse a budget that cannot be kept to, and shares that leave nothing to learn from."""
+        with within("sums"):
+            self.sums.check(train.scale)
+        super().check(train)
+
+    def sent(self, example: Example) -> Sent:
+        """Return the contributions of a user among so many."""
+        return super(SecretSetProtocol, self._among(example.users)).sent(example)
+
+    def setup(self) -> SecretSetSetup:
+        """Return what a device needs to know about the rounds."""
+        return SecretSetSetup(sums=self.sums, aggregation=self.aggregation, multipliers=self.multipliers)
+
+    def predictions_of(self, train: Ratings, learned: DeviceHalf) -> dict[str, Any]:
+        """Predict cell by cell, each on its user's device."""
+        assert isinstance(learned, ProfileDevice)
+        return {"predict": learned.devices(train).predict, "predict_rows": None}

@@ -1,0 +1,270 @@
+"""Protocols of sums: everybody contributes to sums with noise, round by round, and devices predict."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from dprec.accounting import Adjacency, Guarantee, MatchedBudget, NoisySum, PrivacyAccountant
+from dprec.arrays import AnyInts, Floats
+from dprec.errors import RunError, SettingError, within
+from dprec.ratings import Ratings
+from dprec.sums import Aggregation, DeviceHalf, Learner, Releases, SummedMethod
+from simulation.protocols.base import Auditor, Example, Finding, NoisySums, Protocol, Sent
+from simulation.protocols.iterative import held_profiles
+from simulation.protocols.sharing import budget_at, check_unit, notes_on_failures
+from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
+
+if TYPE_CHECKING:
+    from strategies.iterative import LearningFromSums
+
+LARGEST_MULTIPLIER = 1e6
+"""Largest noise of a release: with it, the sums of 50 million users stay within 64 bits."""
+
+Evaluate = Callable[[DeviceHalf], dict[str, float | None]]
+
+
+class SummedProtocol(Protocol):
+    """Base of the protocols in which users contribute to sums with Gaussian noise.
+
+    One that derives from it has the settings `adjacency` and `aggregation`, and names its `method`.
+    """
+
+    not_deployed: ClassVar[str] = ""
+    adjacency: Adjacency
+    aggregation: Aggregation
+
+    @property
+    @abstractmethod
+    def method(self) -> SummedMethod:
+        """What is learned from the sums."""
+
+    def at_budget(self, budget: MatchedBudget) -> Self:
+        """Return the protocol at a budget; a promise per user holds per rating as well."""
+        return replace(self, privacy=replace(budget_at(self.privacy, budget, "user"), composition="pld"))
+
+    @property
+    def mechanism_name(self) -> str:
+        """Who adds up."""
+        return f"{self.aggregation.kind}-sums"
+
+    @property
+    def sensitivity(self) -> float:
+        """Largest change of a release that a user can cause."""
+        return 1.0 if self.adjacency == "add-or-remove-one" else self.method.farthest
+
+    @property
+    def whole_multiplier(self) -> float:
+        """Noise of one release that has the whole budget; 0 without one."""
+        if self.privacy is None:
+            return 0.0
+        return self.sensitivity * self.aggregation.multiplier(self.privacy.epsilon, self.privacy.delta)
+
+    @property
+    def multipliers(self) -> tuple[float, ...]:
+        """Noise of each round, a standard deviation for contributions of a norm of 1; 0 without a budget."""
+        return tuple(self.whole_multiplier / float(np.sqrt(share)) for share in self.method.shares)
+
+    def check(self, train: Sizes) -> None:
+        """Refuse a budget and a rank that cannot be kept to."""
+        if self.privacy is not None:
+            check_unit(self.privacy, "user", "the rounds protect whole profiles")
+            if self.privacy.composition == "sum":
+                accepted = "'pld': Gaussian noise keeps to an epsilon with a delta only"
+                raise SettingError("privacy.composition", "'sum'", accepted)
+            largest = max(self.multipliers)
+            if largest > LARGEST_MULTIPLIER:
+                raise SettingError(
+                    "privacy.epsilon",
+                    f"{self.privacy.epsilon:g} at delta {self.privacy.delta:g}, for which each of "
+                    f"{self.method.rounds} rounds needs noise of {largest:.3g} times what a user "
+                    "contributes",
+                    f"a larger epsilon or delta, or fewer rounds: at most {LARGEST_MULTIPLIER:g} times",
+                )
+        with within("aggregation"):
+            aggregation, releases = self.aggregation.among(train.n_users), self.releases(train)
+            for layout, multiplier in zip(
+                self.method.largest_layouts(releases), self.multipliers, strict=True
+            ):
+                aggregation.check(layout, multiplier)
+
+    def releases(self, sizes: Sizes) -> Releases:
+        """Return what is public of the releases among so many users and items."""
+        return Releases(sizes.n_users, sizes.n_items, sizes.scale, self.multipliers)
+
+    def audited(self) -> Protocol:
+        """Return the protocol itself if anybody adds noise; see `Protocol.audited`."""
+        return self if self.private else super().audited()
+
+    def audit(self, auditor: Auditor) -> Iterator[Finding]:
+        """Compare sums with noise: devices protect nothing by themselves."""
+        sums = self.method, self.aggregation, self.multipliers, self.sensitivity
+        return auditor.of_sums(NoisySums(*sums, self.accountant))
+
+    def check_deployed(self) -> None:
+        """Refuse an aggregation for which devices would have to exchange keys."""
+        if not self.aggregation.deploys:
+            found = f"{self.aggregation.kind!r}, for which devices exchange keys and shares"
+            raise SettingError("aggregation.kind", found, "'trusted' on a deployment")
+
+    def serve(self, grid: Grid, task: ServerTask, evaluate: Evaluate | None = None) -> LearningFromSums:
+        """Run the rounds and deliver the result; ``evaluate`` knows the accuracy in a simulation."""
+        from strategies.iterative import LearningFromSums
+
+        strategy = LearningFromSums(
+            learner=self.method.learner(self.releases(task), task.catalogue, task.server_seed),
+            aggregation=self.aggregation.among(task.n_users),
+            multipliers=self.multipliers,
+            costs=tuple(map(self._cost, self.multipliers)),
+            seed=task.server_seed,
+            public_seed=task.public_seed,
+            group=task.group,
+            roster=task.roster,
+        )
+        rounds = self.method.rounds
+        strategy.run_rounds(
+            grid,
+            rounds,
+            ended=task.ended,
+            progress=task.progress,
+            evaluate=None if evaluate is None else lambda: evaluate(self._learned(task, strategy)),
+        )
+        if strategy.failed == rounds:
+            raise RunError(f"too many devices dropped out in every round (rounds: {rounds})")
+        strategy.deliver(grid)
+        return strategy
+
+    def served(self, task: ServerTask, held: LearningFromSums) -> ServerOutcome:
+        """Return what the server knows."""
+        return ServerOutcome(**self._facts(held, task))
+
+    def simulated(self, task: Task, held: LearningFromSums) -> Outcome:
+        """Add what the devices predict."""
+        facts = self._facts(held, task)
+        facts["notes"] = (*self.notes_on(task), *facts["notes"])
+        return Outcome(**self.predictions_of(task.train, self._learned(task, held)), **facts)
+
+    def run(self, grid: Grid, task: Task) -> Outcome:
+        """Run the rounds, and evaluate each of them."""
+
+        def evaluate(learned: DeviceHalf) -> dict[str, float | None]:
+            return task.metric(self.predictions_of(task.train, learned)["predict"])
+
+        return self.simulated(task, self.serve(grid, task.for_server(), evaluate))
+
+    def notes_on(self, task: Task) -> tuple[str, ...]:
+        """Return what a reader must know of how these users contribute."""
+        return ()
+
+    def predictions_of(self, train: Ratings, learned: DeviceHalf) -> dict[str, Any]:
+        """Return the fields of an `Outcome` for devices that have received what was learned."""
+        on_devices = OnDevices(train, learned)
+        return {"predict": on_devices.predict, "predict_rows": on_devices.predict_rows}
+
+    def diagnostics_of(self, learner: Learner) -> dict[str, Any]:
+        """Return what is told of what was learned."""
+        return {}
+
+    def _learned(self, task: ServerTask, held: LearningFromSums) -> DeviceHalf:
+        return self.method.device(held.learner.learned_bytes(), task.n_items, task.scale)
+
+    def _facts(self, held: LearningFromSums, task: ServerTask) -> dict[str, Any]:
+        return {
+            "traffic": held.traffic,
+            "accountant": replace(held.accountant, adjacency=self.adjacency),
+            "guarantee": self.guarantee((task.n_users, task.n_items)),
+            "rounds": tuple(held.records),
+            "notes": (*notes_on_failures(held.records), *_notes_on_releases(held.failed, len(held.records))),
+            "diagnostics": {**self.diagnostics_of(held.learner), "noise": list(self.multipliers)},
+        }
+
+    def accountant(self, longest: float = 1.0) -> PrivacyAccountant:
+        """Return the accountant of one user who takes part in all rounds, with contributions up to a norm."""
+        alone = np.ones(1, dtype=np.bool_)
+        accountant = PrivacyAccountant(rated=alone, adjacency=self.adjacency)
+        for done, multiplier in enumerate(self.multipliers, start=1):
+            accountant.step(done, alone, np.inf, np.inf, self._cost(multiplier / longest))
+        return accountant
+
+    def _cost(self, multiplier: float) -> NoisySum | None:
+        return self.aggregation.noisy_sum(multiplier, self.method.farthest)
+
+    def sent(self, example: Example) -> Sent:
+        """Return the contributions, one in each round."""
+        releases = Releases(example.users, example.items, example.scale, self.multipliers)
+        layouts, aggregation = self.method.largest_layouts(releases), self.aggregation.among(example.users)
+        answers = self.method.most_ratings(example.ratings)
+        bits = [
+            aggregation.report_bits(layout, answers, multiplier)
+            for layout, multiplier in zip(layouts, self.multipliers, strict=True)
+        ]
+        return Sent(
+            reports=len(layouts),
+            symbols=None,
+            answers=answers,
+            bits=float(np.mean(bits)),
+            epsilon=None,
+            per="user",
+        )
+
+    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
+        """Promise the composed loss of all releases, if there is a budget."""
+        aggregation = self.aggregation
+        if self.privacy is None:
+            return Guarantee("none", aggregation.trust, False, "the sums are released without noise.")
+        epsilon, delta = self.privacy.epsilon, self.privacy.delta
+        twice = float(self.accountant().get_epsilon(delta, adjacency="replace-one")[0])
+        between = f"it is {twice:.4g}" if np.isfinite(twice) else "none is proved"
+        compared = (
+            f"Epsilon compares a user's profile with none; between any two profiles {between}."
+            if self.adjacency == "add-or-remove-one"
+            else "Epsilon compares any two profiles of a user."
+        )
+        rounds = "one round" if self.method.rounds == 1 else f"{self.method.rounds} rounds"
+        promised = (
+            f"Epsilon = {epsilon:g} holds with delta = {delta:g} for everything that all others see of a "
+            f"user in {rounds}, which items it rated included. {compared}"
+        )
+        notes = (promised, *aggregation.notes())
+        return Guarantee("proved", aggregation.trust, True, f"{aggregation.reason}.", notes)
+
+
+def _notes_on_releases(failed: int, rounds: int) -> tuple[str, ...]:
+    if not failed:
+        return ()
+    return (f"Of {rounds} releases {failed} failed, as too many devices dropped out; they taught nothing.",)
+
+
+_CELLS_AT_ONCE = 1 << 22
+"""Bounds the memory of predictions."""
+
+
+@dataclass(frozen=True, eq=False)
+class OnDevices:
+    """The predictions of devices that hold the same model."""
+
+    ratings: Ratings
+    """What the devices hold."""
+    half: DeviceHalf
+
+    def predict_rows(self, users: AnyInts, n_items: int) -> Floats:
+        """Return the predictions of all items, shape (users, items)."""
+        return self.half.predictions(held_profiles(self.ratings, users))
+
+    def predict(self, users: AnyInts, items: AnyInts) -> Floats:
+        """Return the predictions of some cells, in any order, shape (cells,)."""
+        predictions = np.empty(users.size)
+        order = np.argsort(users, kind="stable")
+        distinct, firsts = np.unique(users[order], return_index=True)
+        ends = np.append(firsts[1:], users.size)
+        at_once = max(1, _CELLS_AT_ONCE // max(1, self.ratings.n_items))
+        for start in range(0, distinct.size, at_once):
+            block = slice(start, start + at_once)
+            cells = order[firsts[block][0] : ends[block][-1]]
+            rows = np.repeat(np.arange(distinct[block].size), ends[block] - firsts[block])
+            predictions[cells] = self.predict_rows(distinct[block], self.ratings.n_items)[rows, items[cells]]
+        return predictions

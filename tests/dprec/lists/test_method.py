@@ -1,0 +1,185 @@
+"""Lists from sums: what devices are sent and rank by, and that the server reads hostile bytes of nobody."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dprec.arrays import Floats
+from dprec.catalogue import Catalogue
+from dprec.completion import Profiles
+from dprec.gradients import Aggregate
+from dprec.lists import ListMethod, TableOptions
+from dprec.lists.contributions import DIAGONAL
+from dprec.lists.gram import GramSettings
+from dprec.lists.method import ListDevice, ListLearner
+from dprec.lists.model import ItemTable, ListModel
+from dprec.randomness import ReleaseDraws
+from dprec.ratings import RatingScale
+from dprec.sums import Releases, TrustedAggregation
+
+SCALE = RatingScale.evenly(1, 5, 1)
+USERS, ITEMS = 400, 12
+
+
+def some_sets(seed: int = 0) -> sp.csr_array:
+    """Return sets of two kinds of users, each of whom has items of one half of the catalogue."""
+    random = np.random.default_rng(seed)
+    kinds = random.integers(0, 2, USERS)[:, None]
+    likely = np.where(np.arange(ITEMS) // (ITEMS // 2) == kinds, 0.5, 0.05)
+    return sp.csr_array((random.random((USERS, ITEMS)) < likely).astype(np.float64))
+
+
+def profiles_of(sets: sp.csr_array) -> Profiles:
+    return Profiles(sets.indptr.astype(np.int64), sets.indices.astype(np.int32), np.zeros(0), ITEMS)
+
+
+def learned(
+    sets: sp.csr_array, options: TableOptions, multiplier: float, catalogue: Catalogue | None = None
+) -> tuple[ListMethod, ListLearner, ListDevice]:
+    """Run the rounds without messages, and return what devices hold at the end."""
+    method, profiles = ListMethod(options), profiles_of(sets)
+    multipliers = tuple(multiplier / np.sqrt(share) for share in method.shares)
+    learner = method.learner(Releases(USERS, ITEMS, SCALE, multipliers), catalogue, 0)
+    for number, noise in enumerate(multipliers, start=1):
+        device = method.device(learner.model_bytes(), ITEMS, SCALE)
+        layout = device.layout(number)
+        words = np.zeros(profiles.items.size, dtype=np.uint64)
+        vectors = device.contributions(profiles, layout, number, words)
+        valid, total = layout.added_up(vectors.encode(layout))
+        assert valid.all()
+        released = TrustedAggregation().release(
+            Aggregate(total, None, USERS), layout, noise, ReleaseDraws(0, number)
+        )
+        learner.learn(number, released, layout, noise, USERS)
+    return method, learner, method.device(learner.learned_bytes(), ITEMS, SCALE)
+
+
+def weights_of_exact_sums(sets: sp.csr_array, ridge: float) -> Floats:
+    """Return the regression of each item on all others, from what users contribute to pairs."""
+    counts = sets.sum(axis=1)
+    squares = DIAGONAL**2 * counts + counts * (counts - 1) / 2
+    scaled = sp.diags_array(1 / np.sqrt(np.maximum(squares, DIAGONAL**2))) @ sets
+    inverse = np.linalg.inv((sets.T @ scaled).toarray() + ridge * np.eye(ITEMS))
+    weights = -inverse / np.diag(inverse)
+    np.fill_diagonal(weights, 0.0)
+    return weights
+
+
+def test_without_noise_the_weights_are_those_of_the_regression() -> None:
+    sets = some_sets()
+    _, learner, device = learned(sets, TableOptions(items=ITEMS, popularity_share=0.0), 0.0)
+    assert device.model is not None
+    table = device.model.table
+    ridge = GramSettings.of(0.0, USERS, ITEMS, content=False).ridge
+    expected = weights_of_exact_sums(sets, ridge)
+    assert np.allclose(table.weights, expected, atol=0.01)
+    np.testing.assert_allclose(table.roots, learner._table.roots, rtol=1e-6)
+
+
+def test_devices_rank_what_goes_with_their_sets_first() -> None:
+    sets = some_sets()
+    _, _, device = learned(sets, TableOptions(items=ITEMS, popularity_share=0.0), 2.0)
+    scores = device.predictions(profiles_of(sets))
+    own_half = np.argmax(sets.toarray().reshape(USERS, 2, -1).sum(axis=2), axis=1)
+    scores[sets.nonzero()] = -np.inf
+    assert np.mean(scores.argmax(axis=1) // (ITEMS // 2) == own_half) > 0.9
+
+
+def test_a_table_of_some_items_is_of_the_popular_ones() -> None:
+    sets = some_sets()
+    scaled = sp.diags_array(1 / np.sqrt(np.maximum(sets.sum(axis=1), 1))) @ sets
+    sets = sets[:, np.argsort(-scaled.sum(axis=0))]
+    sets.sort_indices()
+    method, learner, device = learned(sets, TableOptions(items=5, popularity_share=0.2), 0.0)
+    assert method.rounds == 2
+    before = method.device(learner.model_bytes(), ITEMS, SCALE)
+    assert before.items.tolist() == [0, 1, 2, 3, 4]
+    assert before.layout(2).n_rows == 15
+    assert device.model is not None
+    assert device.model.table.items.tolist() == [0, 1, 2, 3, 4]
+    assert np.all(np.diff(device.model.popularity) <= 1e-6)
+
+
+def test_popularity_alone_is_one_round_and_one_list_for_all() -> None:
+    sets = some_sets()
+    method, _, device = learned(sets, TableOptions(items=0), 0.0)
+    assert method.rounds == 1
+    scores = device.predictions(profiles_of(sets))
+    assert np.all(scores == scores[0])
+    normalised = sp.diags_array(1 / np.sqrt(np.maximum(sets.sum(axis=1), 1))) @ sets
+    assert np.array_equal(np.argsort(-scores[0]), np.argsort(-normalised.sum(axis=0)))
+
+
+def test_public_categories_move_what_a_user_is_shown() -> None:
+    sets = some_sets()
+    halves = np.stack([np.arange(ITEMS) < ITEMS // 2, np.arange(ITEMS) >= ITEMS // 2], axis=1)
+    catalogue = Catalogue(np.linspace(-1, 1, ITEMS)[:, None], halves, ("year",), ("left", "right"))
+    _, _, device = learned(sets, TableOptions(items=0), 0.0, catalogue)
+    left = Profiles(np.array([0, 2]), np.array([0, 1], dtype=np.int32), np.zeros(0), ITEMS)
+    right = replace(left, items=np.array([10, 11], dtype=np.int32))
+    difference = device.predictions(left)[0] - device.predictions(right)[0]
+    assert np.all(difference[:6] > 0)
+    assert np.all(difference[6:] < 0)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 8.0])
+def test_what_is_left_out_follows_from_public_numbers(epsilon: float) -> None:
+    tau = TrustedAggregation().multiplier(epsilon, 1e-6) / 6000
+    suited = TableOptions().suited(tau, 10_000)
+    assert suited.items is not None
+    assert 50 <= suited.items < 2000
+    assert suited.popularity_share is not None
+    assert 0 < suited.popularity_share < 1
+    assert TableOptions().suited(1.0, 10_000).items == 0  # noise that leaves popularity alone
+    assert TableOptions().suited(tau, 20) == TableOptions(items=20, popularity_share=0.0)
+    assert TableOptions(items=7, popularity_share=0.5).suited(tau, 20) == TableOptions(
+        items=7, popularity_share=0.5
+    )
+
+
+def a_model(seed: int = 0) -> ListModel:
+    random = np.random.default_rng(seed)
+    inverse = np.eye(3) + 0.5 * (1 - np.eye(3))
+    items = np.array([1, 4, 5], dtype=np.int32)
+    table = ItemTable(items, inverse, (random.random(3) + 1).astype(np.float32).astype(float), 0.5)
+    categories = random.random((ITEMS, 9)) < 0.5
+    bins = random.integers(0, 64, (2, ITEMS), dtype=np.uint8)
+    popularity = random.standard_normal(ITEMS).astype(np.float32).astype(float)
+    return ListModel(popularity, categories, bins, table)
+
+
+def test_a_model_is_received_as_it_was_sent() -> None:
+    sent = a_model()
+    received = ListModel.decode(sent.encode(), ITEMS)
+    for one, other in zip(
+        (sent.popularity, sent.categories, sent.bins, sent.table.items, sent.table.inverse, sent.table.roots),
+        (
+            *(received.popularity, received.categories, received.bins),
+            *(received.table.items, received.table.inverse, received.table.roots),
+        ),
+        strict=True,
+    ):
+        assert np.array_equal(one, other)
+    assert received.table.share == sent.table.share
+
+
+@given(data=st.data())
+def test_no_bytes_of_a_server_harm_a_device(data: st.DataObject) -> None:
+    method = ListMethod(TableOptions(items=3, popularity_share=0.1))
+    good = bytearray(b"\2" + a_model().encode())
+    place = data.draw(st.integers(0, len(good) - 1))
+    good[place] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(0, len(good)))
+    for sent in (bytes(good), bytes(good[:cut]), data.draw(st.binary(max_size=40))):
+        try:
+            device = method.device(sent, ITEMS, SCALE)
+        except ValueError:
+            continue
+        layout = device.layout(1)
+        assert layout.n_rows == ITEMS
+        if device.model is not None:
+            assert np.isfinite(device.predictions(profiles_of(some_sets()))).all()

@@ -1,0 +1,155 @@
+"""What the server learns from sums: popularity, biases, embeddings, and the rounds that lead there."""
+
+import numpy as np
+import pytest
+
+from dprec.arrays import Floats
+from dprec.catalogue import Catalogue
+from dprec.completion import Profiles
+from dprec.errors import SettingError
+from dprec.gradients import Aggregate
+from dprec.randomness import ReleaseDraws
+from dprec.ratings import RatingScale
+from dprec.secret_sets import ProfileDevice, SecretSetOptions, SecretSets
+from dprec.secret_sets.embedding import embeddings_of
+from dprec.secret_sets.learner import TableLearner
+from dprec.secret_sets.popularity import Counts
+from dprec.secret_sets.settings import split_at
+from dprec.sums import Releases, TrustedAggregation
+
+SCALE = RatingScale.evenly(1, 5, 1)
+USERS, ITEMS = 2000, 30
+OPTIONS = SecretSetOptions(histogram="netflix", split=(0.2, 0.1, 0.2, 0.1, 0.2, 0.2))
+HALF = np.arange(ITEMS) < ITEMS // 2
+
+
+def biases() -> Floats:
+    """Return the latent biases of the items that `population` rates."""
+    return np.random.default_rng(1).normal(0, 0.6, ITEMS) + 0.3 * HALF
+
+
+def population(seed: int = 0) -> Profiles:
+    """Return profiles of two kinds of users, each of whom mostly rates one half of the catalogue."""
+    random = np.random.default_rng(seed)
+    kinds = random.integers(0, 2, USERS)[:, None]
+    likely = np.where(kinds == HALF, 0.6, 0.15) * np.linspace(1, 0.4, ITEMS)[np.argsort(np.argsort(biases()))]
+    users, items = np.nonzero(random.random((USERS, ITEMS)) < likely)
+    latent = biases()[items] + random.normal(0, 0.5, USERS)[users] + random.normal(0, 1, users.size)
+    levels = np.searchsorted(OPTIONS.cuts(SCALE), latent) + 1
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(users, minlength=USERS))]).astype(np.int64)
+    return Profiles(indptr, items.astype(np.int32), levels.astype(np.float64), ITEMS)
+
+
+def a_catalogue() -> Catalogue:
+    years = np.random.default_rng(2).normal(0, 1, ITEMS)
+    years = (years - years.mean()) / years.std()
+    return Catalogue(years[:, None], np.column_stack([HALF, ~HALF]), ("year",), ("left", "right"))
+
+
+def learned(
+    multiplier: float, *, failed: tuple[int, ...] = (), catalogue: Catalogue | None = None
+) -> tuple[TableLearner, ProfileDevice]:
+    """Run the rounds without messages, and return what the server and the devices hold at the end."""
+    method, profiles = SecretSets(OPTIONS), population()
+    multipliers = tuple(multiplier / np.sqrt(share) for share in method.shares)
+    learner = method.learner(Releases(USERS, ITEMS, SCALE, multipliers), catalogue, 0)
+    for number, noise in enumerate(multipliers, start=1):
+        device = method.device(learner.model_bytes(), ITEMS, SCALE)
+        layout = device.layout(number)
+        assert layout.n_rows == learner.layout(number).n_rows
+        vectors = device.contributions(profiles, layout, number, np.zeros(0, dtype=np.uint64))
+        valid, total = layout.added_up(vectors.encode(layout))
+        assert valid.all()
+        aggregate, draws = Aggregate(total, None, USERS), ReleaseDraws(0, number)
+        if number not in failed:
+            released = TrustedAggregation().release(aggregate, layout, noise, draws)
+            learner.learn(number, released, layout, noise, USERS)
+    return learner, method.device(learner.learned_bytes(), ITEMS, SCALE)
+
+
+@pytest.mark.parametrize("catalogue", [None, a_catalogue()], ids=["alone", "with public data"])
+def test_without_noise_biases_and_popularity_are_recovered(catalogue: Catalogue | None) -> None:
+    _, device = learned(0.0, catalogue=catalogue)
+    counts = np.bincount(population().items, minlength=ITEMS)
+    expected = biases() - np.average(biases(), weights=counts)
+    assert np.abs(device.table.means - expected).max() < 0.35
+    assert np.corrcoef(device.table.means, expected)[0, 1] > 0.98
+    assert np.corrcoef(device.table.numbers[:, 0], np.log(counts))[0, 1] > 0.97
+
+
+def test_items_that_the_same_people_rate_are_near_each_other() -> None:
+    _, device = learned(0.0, catalogue=a_catalogue())
+    first = device.table.embeddings[:, 0]
+    assert abs(np.corrcoef(first, HALF)[0, 1]) > 0.95
+
+
+def test_noise_makes_biases_small_and_uncertain() -> None:
+    _, exact = learned(0.0)
+    _, noisy = learned(3000.0)
+    assert noisy.table.embeddings.shape[1] == 0
+    assert np.abs(noisy.table.means).mean() < 0.5 * np.abs(exact.table.means).mean()
+    assert noisy.table.deviations.mean() > exact.table.deviations.mean()
+
+
+@pytest.mark.parametrize("failed", [(1,), (2,), (1, 2)])
+def test_releases_that_fail_teach_nothing_and_break_nothing(failed: tuple[int, ...]) -> None:
+    learner, device = learned(0.0, failed=failed, catalogue=a_catalogue())
+    assert np.isfinite(device.predictions(population())).all()
+    knows = np.abs(device.table.means).max() > 0
+    assert knows == (1 not in failed)
+    assert bool(learner.model_bytes()) == knows
+
+
+def test_devices_predict_better_with_the_table_than_without() -> None:
+    profiles = population()
+    counts = np.diff(profiles.indptr)
+    last = profiles.indptr[1:][counts > 1] - 1
+    users = np.flatnonzero(counts > 1)
+    shown = np.ones(profiles.items.size, dtype=np.bool_)
+    shown[last] = False
+    indptr = np.concatenate([[0], np.cumsum(np.where(counts > 1, counts - 1, counts))]).astype(np.int64)
+    own = Profiles(indptr, profiles.items[shown], profiles.values[shown], ITEMS)
+
+    def error(device: ProfileDevice) -> float:
+        predicted = device.predictions(own)[users, profiles.items[last]]
+        return float(np.sqrt(np.mean((predicted - profiles.values[last]) ** 2)))
+
+    assert error(learned(0.0)[1]) < 0.95 * error(learned(0.0, failed=(1, 2))[1])
+
+
+def test_counts_are_estimated_between_the_noisy_ones_and_their_prior() -> None:
+    random = np.random.default_rng(0)
+    public = random.normal(0, 1, (500, 2))
+    true = np.exp(1.5 + 0.8 * public[:, 0] + random.normal(0, 0.7, 500))
+    noisy = true + random.normal(0, 6, 500)
+    alone, helped = (Counts.of(noisy, 6.0, each).means for each in (public[:, :0], public))
+    assert (alone >= 0).all()
+    assert np.square(helped - true).mean() < 0.95 * np.square(alone - true).mean()
+    assert np.square(alone - true).mean() < 0.7 * np.square(noisy - true).mean()
+    exact = Counts.of(true, 1e-3, public[:, :0])
+    assert np.allclose(exact.means, true, rtol=0.1)
+
+
+def test_noise_alone_has_no_embeddings() -> None:
+    noise = np.random.default_rng(0).normal(0, 5, (400, 20))
+    assert embeddings_of(noise, 5.0, np.full(400, 10.0), 100).shape[1] <= 1
+
+
+def test_the_split_follows_from_public_numbers() -> None:
+    splits = [split_at(tau) for tau in (0.0, 1e-5, 1e-4, 1e-3, 1e-2)]
+    assert all(sum(split) == pytest.approx(1) for split in splits)
+    assert splits[0] == splits[1]
+    assert SecretSetOptions().suited(1e-3).split == split_at(1e-3)
+    assert OPTIONS.suited(1e-3) == OPTIONS
+    SecretSetOptions(split=splits[-1]).check(SCALE)
+    for split in (
+        (0.5,) * 6,
+        (0.5, 0.5),
+        (1.0, 0, 0, 0, 0, 0),
+        (0, 0.5, 0.5, 0, 0, 0),
+        (0.5, 0.5, 0, 0, 0, 0),
+    ):
+        with pytest.raises(SettingError, match="add up to 1"):
+            SecretSetOptions(split=split).check(SCALE)
+    with pytest.raises(SettingError, match="histogram"):
+        SecretSetOptions(histogram=(1.0, 2.0)).check(SCALE)
