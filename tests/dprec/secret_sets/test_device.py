@@ -72,7 +72,7 @@ def test_a_device_contributes_levels_of_a_continuous_scale() -> None:
     device = METHOD.device(b"", ITEMS, SCALE)
     near = replace(PROFILES, values=PROFILES.values + 0.2)
     both = [
-        device.contributions(each, device.layout(1), 1, np.zeros(0, dtype=np.uint64)).units
+        device.contributions(each, device.layout(1), 1, np.zeros(0, dtype=np.uint64)).numbers(device.layout(1))
         for each in (PROFILES, near)
     ]
     assert np.array_equal(*both)
