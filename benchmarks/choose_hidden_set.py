@@ -47,7 +47,7 @@ def reported(learned: Ratings, mechanism: Mechanism, epsilon: float, draw: int) 
     shown = np.flatnonzero(~np.isnan(calibrated.reference_channel.values[symbols]))
     users, items = np.divmod(shown, shape[1])
     counts = np.bincount(users, minlength=shape[0])
-    return Observations(
+    return Observations.of(
         users.astype(np.int32),
         items.astype(np.int32),
         calibrated.read(counts, symbols[shown]),

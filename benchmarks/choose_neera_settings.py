@@ -40,7 +40,7 @@ def judged(kind: str, parts: Parts, settings: dict[str, Any]) -> list[float]:
         channel = mechanism.channel(scale, epsilon)
         random_words = generator(seed, "report").integers(2**64, size=learned.count, dtype=np.uint64)
         values = channel.values[channel.sample(learned.levels, random_words)]
-        observations = Observations(learned.users, learned.items, values, shape, scale)
+        observations = Observations.of(learned.users, learned.items, values, shape, scale)
         completed = COMPLETIONS[kind](kind=kind, **settings).fit(observations, seed)
         predictions = np.clip(completed.predict(judging.users, judging.items), scale.low, scale.high)
         errors.append(root_mean_squared_error(predictions, judging.values))

@@ -90,7 +90,7 @@ def observed(
     calibrated = CellFamily(mechanism, budget, learned.scale, learned.n_items)
     noise = words(draw, "reports", 0, learned.count)
     symbols = calibrated.perturb(learned.counts, learned.levels, noise)
-    seen = Observations(
+    seen = Observations.of(
         learned.users.astype(np.int32),
         learned.items,
         calibrated.read(learned.counts, symbols),

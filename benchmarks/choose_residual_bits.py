@@ -41,7 +41,7 @@ def fitted(
     calibrated = ResidualBitFamily(ResidualBits(bits=bits), budget, learned.scale, learned.n_items)
     choice, noise = (words(draw, purpose, 0, learned.count) for purpose in ("choice", "report"))
     symbols = calibrated.answers(learned.counts, learned.levels, choice, noise)
-    seen = Observations(
+    seen = Observations.of(
         learned.users.astype(np.int32),
         learned.items,
         calibrated.read(learned.counts, symbols),

@@ -72,7 +72,7 @@ def reported(learned: Ratings, calibrated: ProfileFamily, users: int, draw: int)
 def judged(learned: Ratings, validation: Ratings, reports: ProfileReports) -> float:
     """Return the RMSE of devices behind what a server makes of answers."""
     nothing = np.zeros(0, dtype=np.int32)
-    seen = Observations(
+    seen = Observations.of(
         nothing,
         nothing,
         np.zeros(0),

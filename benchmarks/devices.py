@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from counting_proxy import Passed, counting_proxy
-from process_memory import Peak, processes_below
+from process_memory import Peak, processor_seconds
 from superlink import SuperLink, started_superlink, write_app
 
 PATIENCE_SECONDS = 900.0
@@ -128,18 +128,6 @@ class Place:
         if int(count) != nodes:
             log = (self.folder / "nodes.log").read_text()[-2000:]
             raise RuntimeError(f"{count} of {nodes} nodes answered:\n{log}")
-
-
-def processor_seconds(root: int) -> float:
-    """Return the processor time of a process, its children, and those of them that have ended."""
-    ticks = 0
-    for process in (root, *processes_below(root)):
-        try:
-            columns = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended, and counts with its parent
-            continue
-        ticks += sum(map(int, columns[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager

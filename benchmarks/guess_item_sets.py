@@ -42,7 +42,7 @@ def table_of_sets(train: Ratings, embedding_release: EmbeddingRelease, seed: int
     symbols = SymbolReports((np.ones((train.scale.levels, 1)),), nothing, nothing)
     cells = train.users.astype(np.int32), train.items.astype(np.int32)
     shape = train.n_users, train.n_items
-    seen = Observations(
+    seen = Observations.of(
         *cells, values, shape, train.scale, evidence=symbols, embedding_release=embedding_release
     )
     encoded = calibrated_broadcast(Calibrated().fit(seen, seed)).table.encode()

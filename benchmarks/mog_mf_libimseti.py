@@ -40,7 +40,7 @@ def population(scale: float) -> Observations:
     component = random.choice(len(SHARES), cells.size, p=SHARES)
     values = inner_products(left, right, rows, columns) + 5.5
     values += np.array(SIGMAS)[component] * random.standard_normal(cells.size)
-    return Observations(rows, columns, values, (users, items), RatingScale.evenly(1, 10, 1))
+    return Observations.of(rows, columns, values, (users, items), RatingScale.evenly(1, 10, 1))
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Runs a job in processes of its own and measures their memory (Linux).
+"""Runs a job in processes of its own and measures their memory and processor time (Linux).
 
 Memory is PSS, sampled while they run: private pages, and shared ones divided among those who share them. So
 the sum over a process and its children counts every page once, Ray's object store included.
@@ -7,6 +7,7 @@ the sum over a process and its children counts every page once, Ray's object sto
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -79,6 +80,18 @@ def processes_below(root: int) -> set[int]:
     while grown := {child for child, parent in parents.items() if parent in tree} - tree:
         tree |= grown
     return tree - {root}
+
+
+def processor_seconds(root: int) -> float:
+    """Return the processor time of a process, its children, and those of them that have ended."""
+    ticks = 0
+    for process in (root, *processes_below(root)):
+        try:
+            columns = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended, and counts with its parent
+            continue
+        ticks += sum(map(int, columns[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _pss(process: int) -> float:

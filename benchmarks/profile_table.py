@@ -32,7 +32,7 @@ from scale import EPSILON, RATINGS_PER_USER, population
 from threadpoolctl import threadpool_limits
 
 from dprec.accounting import PrivacyBudget
-from dprec.arrays import Pieces, rows_of
+from dprec.arrays import Pieces, offsets
 from dprec.completion import MatrixFactorization
 from dprec.exchange import REPLY, REPORT, Reports
 from dprec.mechanisms.laplace import BoundedLaplace
@@ -179,9 +179,9 @@ class Path:
         counts = np.concatenate([np.diff(own.indptr) for own in decoded])
         values = [self.calibrated.read(np.diff(own.indptr), own.symbols) for own in decoded]
         observations = Observations(
-            rows_of(counts, np.int32),
+            offsets(counts),
             np.concatenate([own.items for own in decoded]),
-            np.concatenate(values),
+            lambda: np.concatenate(values),
             (counts.size, self.train.n_items),
             self.train.scale,
             self.calibrated.noise_variance(counts),

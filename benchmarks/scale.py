@@ -1,6 +1,7 @@
 """One round of a whole population: up to ten million users, and against stock Flower.
 
     python benchmarks/scale.py [--users 100000 1000000 10000000] [--stock-users 10000] [--skip-stock]
+    python benchmarks/scale.py --users 10000000 --shards 10 --skip-stock
 
 dprec's round is what a one-shot protocol does before the completion: every user perturbs 20 ratings
 (bounded Laplace, epsilon 1) and encodes the report, Flower carries it through Ray to the server,
@@ -8,8 +9,13 @@ which decodes it and charges every user's bytes and epsilon. The stock round is 
 for the same population: one node per user, one message to each, 50 float32 back from each. Both run
 on Flower's Ray simulation with the same workers, and starting up is outside both figures.
 
-Every population runs in its own processes. Memory is that of the driver, Ray and its workers together (see
-`process_memory`), from generating the ratings to the end of the rounds; the driver alone is shown per user.
+With shards, each population is followed by others of the same size, whose cells are kept no longer than
+their round: the reports of a population that no machine holds at once, without a completion. What each took
+is said when it ends.
+
+Every population runs in its own processes. Processor time is that of the driver and of all its children.
+Memory is that of the driver, Ray and its workers together (see `process_memory`), from generating the ratings
+to the end of the rounds; the driver alone is shown per user.
 Nothing is written; the exit code is 1 if a figure misses its requirement.
 """
 
@@ -18,6 +24,8 @@ from __future__ import annotations
 import argparse
 import itertools
 import logging
+import os
+import shutil
 import statistics
 import sys
 import time
@@ -28,7 +36,7 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 from numpy.typing import NDArray
-from process_memory import GIGABYTE, Peak, measured
+from process_memory import GIGABYTE, Peak, measured, processor_seconds
 from threadpoolctl import threadpool_limits
 
 from dprec.accounting import PrivacyBudget
@@ -44,11 +52,13 @@ from strategies.report_collection import Collected, ReportCollection
 
 RATINGS_PER_USER, STOCK_FLOATS, EPSILON = 20, 50, 1.0
 REQUIRED_RATIO, RATIO_USERS = 50, 10_000
-REQUIRED = {1_000_000: (12.0, 2.0), 10_000_000: (90.0, 8.0)}
+REQUIRED = {1_000_000: (12.0, 2.0), 10_000_000: (30.0, 5.0)}
 """Seconds and gigabytes that a round may take, by users."""
 
 LINEAR_WITHIN, LINEAR_FROM = 2.0, 100_000
 """Growth beyond linear that is attributed to caches and a shared machine; quadratic growth would be 10."""
+ALIKE_WITHIN = 1.2
+"""How much longer a shard may take than the first."""
 _USERS_AT_ONCE = 1 << 18
 _WAIT_SECONDS = 0.1
 
@@ -60,6 +70,8 @@ class Rounds:
     startup: float
     seconds: list[float]
     payload_per_user: float
+    processor: list[float]
+    """The same in processor time; of stock Flower, nothing."""
 
     @property
     def best(self) -> float:
@@ -80,9 +92,9 @@ class Fit:
     sweeps: int
 
 
-def population(users: int, items: int, profile: int = RATINGS_PER_USER) -> Ratings:
+def population(users: int, items: int, profile: int = RATINGS_PER_USER, shard: int = 0) -> Ratings:
     """Generate some ratings of different items per user, with user and item biases."""
-    random, scale = generator(0, "benchmark"), RatingScale.evenly(1, 5, 1)
+    random, scale = generator(shard, "benchmark"), RatingScale.evenly(1, 5, 1)
     rated = np.empty((users, profile), dtype=np.int32)
     levels = np.empty(rated.shape, dtype=np.uint8)
     item_biases = random.normal(0.0, 0.5, items).astype(np.float32)
@@ -108,36 +120,44 @@ def population(users: int, items: int, profile: int = RATINGS_PER_USER) -> Ratin
 
 def dprec_rounds(result: Connection, users: int, chosen: argparse.Namespace) -> None:
     """Send the rounds of dprec and then, if requested, a completion."""
-    train = population(users, chosen.items)
     protocol = OneShotProtocol(
         privacy=PrivacyBudget(epsilon=EPSILON, per="rating"),
         mechanism=BoundedLaplace(),
         completion=MatrixFactorization(rank=5, iterations=max(1, chosen.sweeps), tolerance=0.0),
     )
-    calibrated = protocol.mechanism.family(protocol.privacy, train.scale, train.n_items)
     options = SimulationOptions(workers=chosen.workers)
     partition = options.partition_size(users)
-    seconds = []
+    seconds, processor = [], []
+    train = collected = None
     with open_session(options, -(-users // partition)) as session:
         roster = session.roster(users, partition)
-        group = session.install(
-            train,
-            users_per_node=partition,
-            keys=RunKeys.derive(0).installed,
-            faults=options.faults,
-            setup=protocol.setup(),
-        )
-        collection = ReportCollection(calibrated, group)
-        for _ in range(chosen.repeats):
-            collected = None  # frees the memory of the round before
-            started = time.perf_counter()
-            collected = collection.collect(session.grid, roster)
-            calibrated.accountant(train.counts, collected.sent)
-            seconds.append(time.perf_counter() - started)
-            _check(collected, train)
+        for shard in range(chosen.shards):
+            train = collected = None  # frees the memory of the shard before
+            train = population(users, chosen.items, shard=shard)
+            calibrated = protocol.mechanism.family(protocol.privacy, train.scale, train.n_items)
+            group = session.install(
+                train,
+                users_per_node=partition,
+                keys=RunKeys.derive(shard).installed,
+                faults=options.faults,
+                setup=protocol.setup(),
+            )
+            collection = ReportCollection(calibrated, group)
+            for _ in range(chosen.repeats):
+                collected = None  # and of the round before
+                started, started_cpu = time.perf_counter(), processor_seconds(os.getpid())
+                collected = collection.collect(session.grid, roster)
+                calibrated.accountant(train.counts, collected.sent)
+                seconds.append(time.perf_counter() - started)
+                processor.append(processor_seconds(os.getpid()) - started_cpu)
+                _check(collected, train)
+                if chosen.shards > 1:
+                    each, busy = 1e6 * seconds[-1] / users, 1e6 * processor[-1] / users
+                    print(f"shard {shard + 1}: {each:.2f} us/user, {busy:.2f} of processor time", flush=True)
+            shutil.rmtree(session.root / group)
         startup = session.startup_seconds
     assert collected is not None
-    result.send(Rounds(startup, seconds, float(collected.traffic.uplink_payload.mean())))
+    result.send(Rounds(startup, seconds, float(collected.traffic.uplink_payload.mean()), processor))
     if chosen.sweeps:
         started = time.perf_counter()
         with threadpool_limits(limits=1):  # as in a run
@@ -209,13 +229,12 @@ def stock_rounds(result: Connection, users: int, chosen: argparse.Namespace) -> 
                 },
             },
         )
-    result.send(Rounds(startup, seconds, STOCK_FLOATS * 4))
+    result.send(Rounds(startup, seconds, STOCK_FLOATS * 4, []))
 
 
-HEADER = f"{'':7}{'users':>11}{'nodes':>8}{'start-up s':>12}{'first s':>9}{'median s':>10}{'us/user':>9}"
-HEADER += (
-    f"{'us/rating':>11}{'peak GB':>9}{'driver B/user':>15}{'sent B/user':>13}{'MF s/sweep':>12}{'MF GB':>7}"
-)
+HEADER = f"{'':7}{'users':>11}{'nodes':>8}{'start-up s':>12}{'first s':>9}{'median s':>10}{'CPU s':>8}"
+HEADER += f"{'us/user':>9}{'us/rating':>11}{'peak GB':>9}{'driver B/user':>15}{'sent B/user':>13}"
+HEADER += f"{'MF s/sweep':>12}{'MF GB':>7}"
 
 
 def _line(
@@ -224,10 +243,10 @@ def _line(
     completion = "".join(
         f"{fit.seconds / fit.sweeps:>12.2f}{most.everything / GIGABYTE:>7.2f}" for fit, most in fits
     )
-    each = 1e6 * rounds.median / users
+    each, processor = 1e6 * rounds.median / users, statistics.median(rounds.processor or [np.nan])
     return (
         f"{name:7}{users:>11,}{nodes:>8,}{rounds.startup:>12.1f}{rounds.seconds[0]:>9.2f}"
-        f"{rounds.median:>10.2f}{each:>9.2f}{each / RATINGS_PER_USER:>11.3f}"
+        f"{rounds.median:>10.2f}{processor:>8.1f}{each:>9.2f}{each / RATINGS_PER_USER:>11.3f}"
         f"{peak.everything / GIGABYTE:>9.2f}{peak.driver / users:>15,.0f}"
         f"{rounds.payload_per_user:>13.1f}{completion}"
     )
@@ -238,14 +257,16 @@ def main() -> int:
     arguments.add_argument("--users", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000])
     arguments.add_argument("--items", type=int, default=2_000)
     arguments.add_argument("--repeats", type=int, default=1, help="rounds of dprec per population")
+    arguments.add_argument("--shards", type=int, default=1, help="populations of each size, one by one")
     arguments.add_argument("--workers", type=int, default=2, help="Ray workers, of both")
     arguments.add_argument("--stock-users", type=int, default=10_000)
     arguments.add_argument("--stock-repeats", type=int, default=1, help="rounds of the stock app")
     arguments.add_argument("--skip-stock", action="store_true")
     arguments.add_argument("--sweeps", type=int, default=0, help="sweeps of the completion; 0 for none")
     chosen = arguments.parse_args()
-    if min([*chosen.users, chosen.stock_users, chosen.repeats, chosen.stock_repeats, chosen.workers]) < 1:
-        arguments.error("users, repeats and workers are at least 1")
+    counted = [chosen.stock_users, chosen.repeats, chosen.stock_repeats, chosen.workers, chosen.shards]
+    if min([*chosen.users, *counted]) < 1:
+        arguments.error("users, repeats, shards and workers are at least 1")
     if chosen.items < RATINGS_PER_USER:
         arguments.error(f"--items is at least {RATINGS_PER_USER}")
     sizes = sorted({*chosen.users} | (set() if chosen.skip_stock else {chosen.stock_users}))
@@ -277,6 +298,9 @@ def _missed_at_scale(results: dict[int, tuple[Rounds, Peak]]) -> list[str]:
         growth = results[users][0].best / results[before][0].best / (users / before)
         if growth > LINEAR_WITHIN:
             missed.append(f"{users:,} users take {growth:.1f} times what growing linearly would")
+    for users, (rounds, _) in results.items():
+        if rounds.median > ALIKE_WITHIN * rounds.seconds[0]:
+            missed.append(f"{users:,} users of a later shard take more than {ALIKE_WITHIN} times the first")
     for users, (seconds, gigabytes) in REQUIRED.items():
         if users not in results:
             continue

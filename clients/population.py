@@ -206,10 +206,11 @@ class Partition:
 
     @property
     def values(self) -> Floats:
-        """True ratings, by user; unrounded if the scale is continuous."""
+        """True ratings, by user; unrounded if the scale is continuous, NaN of implicit data."""
         if self._profiles.exact is not None:
             return self._profiles.exact
-        return self.population.scale.values[self.levels - 1]
+        scale = self.population.scale
+        return np.full(self.levels.size, np.nan) if scale.implicit else scale.values[self.levels - 1]
 
     @cached_property
     def _profiles(self) -> StoredProfiles:

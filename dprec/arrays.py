@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Float32s = NDArray[np.float32]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Int32s = NDArray[np.int32]
@@ -53,12 +54,6 @@ def segments(starts: AnyInts, counts: AnyInts) -> Ints:
     """Return starts[0], starts[0] + 1, ... (counts[0] of them), then those of the next segment."""
     indptr = offsets(counts)
     return np.repeat(starts.astype(np.int64, copy=False) - indptr[:-1], counts) + np.arange(indptr[-1])
-
-
-def row_sums(values: AnyInts, indptr: AnyInts) -> Ints:
-    """Return the sum of each row's integers, 0 for an empty row, shape (rows,)."""
-    sums: Ints = np.diff(offsets(values)[indptr])
-    return sums
 
 
 def row_maxima(values: Ints, indptr: AnyInts) -> Ints:

@@ -108,7 +108,7 @@ def _budget(mechanism: Mechanism, epsilon: float | None) -> float:
 
 def _observed(ratings: Ratings, channel: Channel, symbols: Ints, *, private: bool) -> Observations:
     """Return what a server makes of one symbol per rating."""
-    return Observations(
+    return Observations.of(
         ratings.users,
         ratings.items,
         channel.values[symbols],

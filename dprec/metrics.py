@@ -28,30 +28,31 @@ from dprec.ratings import Ratings
 
 
 @dataclass(frozen=True, eq=False)
-class RankedHits:
-    """Where the relevant items are in the users' lists."""
+class Hits:
+    """At which places of users' lists an item is relevant."""
 
-    lists: AnyInts
-    """Recommended items, the best first; negative after the last one of a short list; shape (users, length).
-    """
     hits: Bools
-    """Which of them are relevant; shape (users, length)."""
+    """Shape (users, length)."""
     relevant: Ints
     """Relevant items of each user, listed or not; at least 1; shape (users,)."""
 
     @classmethod
-    def of(cls, lists: AnyInts, users: AnyInts, relevant: Ratings) -> Self:
-        """Compare lists with the relevant test ratings.
+    def at(cls, ranks: Floats, users: AnyInts, length: int) -> Self:
+        """Return the hits of lists, given where in them each relevant item stands.
 
         Parameters
         ----------
-        lists : ndarray of int, shape (users, length)
-        users : ndarray of int, shape (users,)
-            Whose lists they are: users with a relevant rating, each once.
-        relevant : Ratings
-            The test ratings that make an item relevant.
+        ranks : ndarray of float64, shape (relevant items,)
+            From 1; NaN for an item that is not listed.
+        users : ndarray of int, shape (relevant items,)
+            Whose relevant item it is, from 0; every user has one.
+        length : int
+            Length of the lists.
         """
-        return cls(lists, _listed_cells(lists, users, relevant), relevant.counts[users])
+        relevant, listed = np.bincount(users), np.flatnonzero(ranks <= length)
+        hits = np.zeros((relevant.size, length), dtype=np.bool_)
+        hits[users[listed], ranks[listed].astype(np.int64) - 1] = True
+        return cls(hits, relevant)
 
     @property
     def length(self) -> int:
@@ -90,9 +91,54 @@ class RankedHits:
         precision: Floats = self._hits_until(cutoff) / cutoff
         return precision
 
+    def average_precision(self, cutoff: int) -> Floats:
+        """Return each user's average precision, shape (users,): its mean over users is MAP.
+
+        The precision at each rank up to the cutoff that holds a relevant item, summed, over the number of all
+        relevant items, also where it is above the cutoff: ``map_cut`` of trec_eval.
+        """
+        hits = self.hits[:, :cutoff]
+        at_ranks = np.cumsum(hits, axis=1) / np.arange(1, hits.shape[1] + 1)
+        precision: Floats = (at_ranks * hits).sum(axis=1) / self.relevant
+        return precision
+
     def _hits_until(self, cutoff: int) -> Ints:
         hits: Ints = self.hits[:, :cutoff].sum(axis=1, dtype=np.int64)
         return hits
+
+
+@dataclass(frozen=True, eq=False)
+class RankedHits(Hits):
+    """Where the relevant items are in the users' lists."""
+
+    lists: AnyInts
+    """Recommended items, the best first; negative after the last one of a short list; shape (users, length).
+    """
+
+    @classmethod
+    def of(cls, lists: AnyInts, users: AnyInts, relevant: Ratings) -> Self:
+        """Compare lists with the relevant test ratings.
+
+        Parameters
+        ----------
+        lists : ndarray of int, shape (users, length)
+        users : ndarray of int, shape (users,)
+            Whose lists they are: users with a relevant rating, each once.
+        relevant : Ratings
+            The test ratings that make an item relevant.
+        """
+        return cls(_listed_cells(lists, users, relevant), relevant.counts[users], lists)
+
+    def ranks(self, users: AnyInts, relevant: Ratings) -> Floats:
+        """Return where in its user's list each relevant rating stands, NaN if nowhere, shape (ratings,).
+
+        ``users``, ``relevant``: as in `of`.
+        """
+        rows, places = np.nonzero(self.hits)
+        cells = users.astype(np.int64)[rows] * relevant.n_items + self.lists[rows, places]
+        ranks = np.full(relevant.count, np.nan)
+        ranks[find(relevant.cells, cells)[0]] = places + 1
+        return ranks
 
     def distinct_items(self, cutoff: int) -> int:
         """Return how many different items anybody is recommended."""
@@ -101,13 +147,73 @@ class RankedHits:
 
 
 USER_METRICS = {
-    "ndcg": RankedHits.ndcg,
-    "hit_rate": RankedHits.hit_rate,
-    "mrr": RankedHits.mrr,
-    "recall": RankedHits.recall,
-    "precision": RankedHits.precision,
+    "ndcg": Hits.ndcg,
+    "hit_rate": Hits.hit_rate,
+    "mrr": Hits.mrr,
+    "recall": Hits.recall,
+    "precision": Hits.precision,
 }
 """The metrics that are means over users."""
+
+LONGEST_LIST = 20
+"""Length of the lists by which implicit data are judged."""
+
+METRICS_OF_LISTS: dict[str, Callable[[Hits], Floats]] = {
+    "ndcg_at_10": lambda hits: hits.ndcg(10),
+    "recall_at_20": lambda hits: hits.recall(20),
+    "hit_rate_at_10": lambda hits: hits.hit_rate(10),
+    "mrr_at_10": lambda hits: hits.mrr(10),
+    "map_at_10": lambda hits: hits.average_precision(10),
+}
+"""The metrics of implicit data that are means over users, by their keys in results."""
+
+_HEAD = 0.2
+"""Share of the items that are popular; the others are the tail."""
+
+
+def accuracy_of_lists(ranked: RankedHits, users: AnyInts, test: Ratings, train: Ratings) -> dict[str, Any]:
+    """Return how good lists of `LONGEST_LIST` items from the catalogue are, on implicit data.
+
+    Parameters
+    ----------
+    ranked : RankedHits
+    users : ndarray of int, shape (users,)
+        Whose lists they are: those with a test item, ascending.
+
+    Returns
+    -------
+    dict
+        The keys of `METRICS_OF_LISTS`: means over these users. ``coverage``: share of the catalogue in
+        anybody's first ten. ``popularity_lift``: by how much the mean popularity of these ten, averaged over
+        users, exceeds that of the users' own train items, as a share of the latter (Abdollahpouri et al.
+        [abdollahpouri2020]). ``tail_recall_at_20``: recall of test items that are not among the
+        fifth of the catalogue that is most popular in training; None where there are none.
+    """
+    figures: dict[str, Any] = {name: float(of(ranked).mean()) for name, of in METRICS_OF_LISTS.items()}
+    popularity = np.bincount(train.items, minlength=train.n_items)
+    tail = np.ones(train.n_items, dtype=np.bool_)
+    tail[np.argsort(-popularity, kind="stable")[: math.ceil(_HEAD * train.n_items)]] = False
+    in_tail = tail[test.items]
+    tested, owners = np.unique(test.users[in_tail], return_inverse=True)
+    hits = Hits.at(ranked.ranks(users, test)[in_tail], owners, LONGEST_LIST)
+    return {
+        **figures,
+        "coverage": ranked.distinct_items(10) / train.n_items,
+        "popularity_lift": _popularity_lift(ranked.lists[:, :10], users, train, popularity),
+        "tail_recall_at_20": float(hits.recall(LONGEST_LIST).mean()) if tested.size else None,
+    }
+
+
+def _popularity_lift(lists: AnyInts, users: AnyInts, train: Ratings, popularity: Ints) -> float | None:
+    listed = lists >= 0
+    counts, lengths = train.counts[users], listed.sum(axis=1)
+    both = (counts > 0) & (lengths > 0)
+    if not both.any():
+        return None
+    of_lists = np.where(listed, popularity[lists], 0).sum(axis=1)[both] / lengths[both]
+    of_all = np.bincount(train.users, weights=popularity[train.items], minlength=train.n_users)
+    own = float((of_all[users][both] / counts[both]).mean())
+    return float(of_lists.mean()) / own - 1
 
 
 def ranking_figures(
@@ -232,6 +338,8 @@ def relevant_ratings(test: Ratings, train: Ratings, relevant_from: float | None 
 
 
 def _relevant(test: Ratings, train: Ratings, relevant_from: float | None) -> Bools:
+    if test.scale.implicit:
+        return np.ones(test.count, dtype=np.bool_)
     if relevant_from is not None:
         return test.values >= relevant_from
     tested = np.flatnonzero(test.counts)

@@ -7,15 +7,16 @@ class; a completion that uses the likelihood is fitted to what is registered for
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from dprec.accounting import NoisySum, gaussian_epsilon, largest_mu
-from dprec.arrays import Bools, Floats, Int32s, Ints, offsets
+from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, offsets, rows_of
 from dprec.catalogue import Catalogue
 from dprec.components import Options, option
 from dprec.ratings import RatingScale
@@ -180,13 +181,12 @@ class RatedSets:
 class Observations:
     """The cells that the server saw as rated, by user, items ascending within a user."""
 
-    users: Int32s
+    indptr: Ints
+    """The cells of user ``u`` are at ``indptr[u]:indptr[u + 1]``; shape (users + 1,)."""
     items: Int32s
     """Shape (cells,)."""
-    values: Floats
-    """The ratings that the published decoder reads from the reports; may lie outside the scale;
-    shape (cells,).
-    """
+    read: Callable[[], Floats]
+    """Returns `values`, which take four times the memory of the symbols that most of them are read from."""
     shape: tuple[int, int]
     """Users and items of the whole catalogue, observed or not."""
     scale: RatingScale
@@ -210,6 +210,40 @@ class Observations:
     embedding_release: EmbeddingRelease = AS_THEY_ARE
     """What completions may read from the item sets as a whole, where all devices are sent what they learn."""
 
+    @classmethod
+    def of(
+        cls,
+        users: AnyInts,
+        items: AnyInts,
+        values: Floats,
+        shape: tuple[int, int],
+        *further: Any,
+        **named: Any,
+    ) -> Self:
+        """Build from the user of each cell; see the class for the other parameters.
+
+        Raises ValueError when the cells are not by user.
+        """
+        if np.any(users[1:] < users[:-1]):
+            raise ValueError("cells that are not by user")
+        indptr = offsets(np.bincount(users, minlength=shape[0]))
+        return cls(indptr, items.astype(np.int32, copy=False), lambda: values, shape, *further, **named)
+
+    @cached_property
+    def values(self) -> Floats:
+        """What the published decoder reads from reports, which may lie outside the scale; shape (cells,)."""
+        return self.read()
+
+    @property
+    def counts(self) -> Ints:
+        """Cells of each user, shape (users,)."""
+        return np.diff(self.indptr)
+
+    @cached_property
+    def users(self) -> Int32s:
+        """The user of each cell, shape (cells,)."""
+        return rows_of(self.counts, np.int32)
+
     @property
     def mean(self) -> float:
         """Mean observed value; the middle of the scale when nothing was observed."""
@@ -232,9 +266,9 @@ class Observations:
         order = np.lexsort((reported, self.items))
         return replace(
             self,
-            users=np.arange(order.size, dtype=np.int32),
+            indptr=np.arange(order.size + 1),
             items=self.items[order],
-            values=self.values[order],
+            read=lambda: self.values[order],
             shape=(order.size, self.shape[1]),
             likelihood=None if self.likelihood is None else self.likelihood[order],
             evidence=None if self.evidence is None else self.evidence.unlinked(order),
@@ -244,8 +278,10 @@ class Observations:
     @cached_property
     def by_user(self) -> sp.csr_array:
         """Pattern of the observed cells, users x items, with the position of each cell as data."""
-        indptr = offsets(np.bincount(self.users, minlength=self.shape[0]))
-        return sp.csr_array((np.arange(self.items.size), self.items, indptr), shape=self.shape)
+        # Short integers, if they are long enough, halve the memory and the time.
+        integer = sp.get_index_dtype(maxval=max(self.items.size, *self.shape))
+        places = np.arange(self.items.size, dtype=integer)
+        return sp.csr_array((places, self.items, self.indptr.astype(integer)), shape=self.shape)
 
     @cached_property
     def by_item(self) -> sp.csr_array:

@@ -126,6 +126,23 @@ class Sampled:
         return chosen
 
 
+def cells_from_rows(predict_rows: PredictRows, n_items: int) -> Predict:
+    """Return a function that predicts cells, from one that predicts all items of users."""
+
+    def predicting(users: AnyInts, items: AnyInts) -> Floats:
+        distinct, rows = np.unique(users, return_inverse=True)
+        order, predictions = np.argsort(rows, kind="stable"), np.empty(items.shape)
+        starts, step = np.searchsorted(rows[order], np.arange(distinct.size + 1)), max(1, _CELLS // n_items)
+        for start in range(0, distinct.size, step):
+            stop = min(start + step, distinct.size)
+            cells = order[starts[start] : starts[stop]]
+            table = predict_rows(distinct[start:stop], n_items)
+            predictions[cells] = table[rows[cells] - start, items[cells]]
+        return predictions
+
+    return predicting
+
+
 _LAST = np.uint64((1 << 64) - 1)
 """Comes after every draw of 63 bits."""
 

@@ -1,5 +1,7 @@
 """The rating matrix: who rated what, as integer levels of a rating scale, stored by user.
 
+Implicit data are on a scale of one level without a number, `POSITIVE`: who has what, and no rating.
+
 Users and items are contiguous integers inside dprec; the data set's own identifiers are kept with
 them and used in every file that is written. Memory is proportional to the number of ratings.
 """
@@ -171,7 +173,7 @@ class RatingScale:
 
     values: Floats
     """The numbers the levels stand for, ascending; level ``k`` (from 1) is ``values[k - 1]``;
-    shape (levels,).
+    shape (levels,). Empty for implicit data, whose one level stands for no number.
     """
     continuous: bool = False
     """Whether ratings may lie between the levels; a device then rounds to the nearest level before it sends
@@ -182,7 +184,7 @@ class RatingScale:
 
     def __post_init__(self) -> None:
         values = np.asarray(self.values, dtype=np.float64)
-        if not (values.ndim == 1 and 2 <= values.size <= MAX_LEVELS):
+        if not (values.ndim == 1 and values.size != 1 and values.size <= MAX_LEVELS):
             raise InputError("scale", f"{values.size} levels", f"2 to {MAX_LEVELS} levels")
         if not (np.all(np.isfinite(values)) and np.all(np.diff(values) > 0)):
             raise InputError("scale", str(values.tolist()), "finite, ascending values")
@@ -207,9 +209,14 @@ class RatingScale:
         return cls(np.linspace(low, high, round(steps) + 1), continuous)
 
     @property
+    def implicit(self) -> bool:
+        """Whether there is no rating, only users who have items."""
+        return not self.values.size
+
+    @property
     def levels(self) -> int:
         """Number of levels."""
-        return self.values.size
+        return max(1, self.values.size)
 
     @property
     def low(self) -> float:
@@ -227,7 +234,9 @@ class RatingScale:
         return (np.searchsorted(midpoints, np.asarray(values, dtype=np.float64)) + 1).astype(np.uint8)
 
     def accepts(self, values: Floats) -> Bools:
-        """Return which values can be ratings on this scale."""
+        """Return which values can be ratings on this scale; of implicit data, NaN stands for a pair."""
+        if self.implicit:
+            return np.isnan(values)
         inside = (values >= self.low) & (values <= self.high)
         if self.continuous:
             return inside
@@ -236,6 +245,8 @@ class RatingScale:
 
     def describe(self) -> str:
         """Return the scale in words, for error messages."""
+        if self.implicit:
+            return "pairs of a user and an item, without a rating"
         if self.continuous:
             return f"a number from {self.low:g} to {self.high:g}"
         if self.levels <= 12:
@@ -243,9 +254,16 @@ class RatingScale:
         return f"{self.low:g} to {self.high:g} in {self.levels} levels"
 
 
+POSITIVE = RatingScale(np.empty(0))
+"""The scale of implicit data: a user has an item, or nothing is known of the two."""
+
+
 @dataclass(frozen=True, eq=False)
 class Ratings:
-    """A sparse matrix of ratings, by user, items ascending within a user."""
+    """A sparse matrix of ratings, by user, items ascending within a user.
+
+    On the scale `POSITIVE` it is the sets of items that users have, and no rating can be read.
+    """
 
     indptr: Ints
     """The ratings of user ``u`` are at ``indptr[u]:indptr[u + 1]``; shape (users + 1,)."""
@@ -364,6 +382,28 @@ class Ratings:
         users, items, values = (frame[column].to_numpy() for column in (user, item, rating))
         return cls.from_triples(users, items, values, scale, duplicates=duplicates, source="data frame")
 
+    @classmethod
+    def from_pairs(
+        cls,
+        users: ArrayLike,
+        items: ArrayLike,
+        *,
+        user_ids: AnyArray | None = None,
+        item_ids: AnyArray | None = None,
+        source: str = "pairs",
+    ) -> Ratings:
+        """Build implicit data from columns with one (user, item) per row; repeated pairs count once.
+
+        See `from_triples` for the arguments.
+        """
+        rows = RatingRows.of(users, items, np.full(np.asarray(users).size, np.nan), source)
+        return cls.from_rows(rows, POSITIVE, duplicates="last", user_ids=user_ids, item_ids=item_ids)
+
+    def to_sets(self) -> sp.csr_array:
+        """Return which items each user has, as a users x items CSR array of ones, whatever the scale."""
+        shape = self.n_users, self.n_items
+        return sp.csr_array((np.ones(self.count), self.items, self.indptr), shape=shape)
+
     def to_sparse(self) -> sp.csr_array:
         """Return the true ratings as a users x items CSR array."""
         return sp.csr_array((self.values, self.items, self.indptr), shape=(self.n_users, self.n_items))
@@ -371,22 +411,22 @@ class Ratings:
     def to_pandas(self) -> pd.DataFrame:
         """Return one row (user, item, rating) per rating, with the data set's identifiers.
 
-        Raises ModuleNotFoundError when pandas is not installed; nothing else in dprec needs it.
+        Implicit data have no column of ratings. Raises ModuleNotFoundError when pandas is not installed;
+        nothing else in dprec needs it.
         """
-        columns = {
-            "user": self.user_ids[self.users],
-            "item": self.item_ids[self.items],
-            "rating": self.values,
-        }
-        return data_frame(columns, "to_csv or to_sparse")
+        return data_frame(self._columns(), "to_csv or to_sparse")
 
     def to_csv(self, path: str | Path) -> None:
-        """Write one row (user, item, rating) per rating, with a header."""
+        """Write one row (user, item, rating) per rating, with a header; implicit data have no rating."""
+        columns = self._columns()
         with Path(path).open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["user", "item", "rating"])
-            columns = self.user_ids[self.users], self.item_ids[self.items], self.values
-            writer.writerows(zip(*(column.tolist() for column in columns), strict=True))
+            writer.writerow(columns)
+            writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+
+    def _columns(self) -> dict[str, AnyArray]:
+        pairs = {"user": self.user_ids[self.users], "item": self.item_ids[self.items]}
+        return pairs if self.scale.implicit else {**pairs, "rating": self.values}
 
     @property
     def n_users(self) -> int:
@@ -424,7 +464,12 @@ class Ratings:
         return self.values_at(slice(None))
 
     def values_at(self, cells: slice | AnyInts) -> Floats:
-        """Return some of the true ratings, by their places in `items`."""
+        """Return some of the true ratings, by their places in `items`.
+
+        Raises TypeError for implicit data, which have none.
+        """
+        if self.scale.implicit:
+            raise TypeError("pairs of users and items have no ratings")
         return self.exact[cells] if self.exact is not None else self.scale.values[self.levels[cells] - 1]
 
     @property
@@ -448,6 +493,20 @@ class Ratings:
             sums[block] = np.bincount(rows_of(counts[block]), weights=values, minlength=counts[block].size)
         means = sums / np.maximum(1, counts)
         return means if counts.all() else np.where(counts > 0, means, self.mean)
+
+    def of_users(self, users: AnyInts, user_ids: AnyArray) -> Self:
+        """Return the profiles of some users, who may be repeated, under the given identifiers."""
+        counts = self.counts[users]
+        cells = segments(self.indptr[users], counts)
+        return replace(
+            self,
+            indptr=offsets(counts),
+            items=self.items[cells],
+            levels=self.levels[cells],
+            user_ids=user_ids,
+            exact=None if self.exact is None else self.exact[cells],
+            times=None if self.times is None else self.times[cells],
+        )
 
     def select(self, keep: Bools) -> Self:
         """Return the ratings where ``keep`` is true, in the same identifier spaces."""

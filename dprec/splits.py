@@ -118,18 +118,40 @@ class Holdout(RandomSplit):
 
 @dataclass(frozen=True, kw_only=True)
 class LeaveNPerUser(RandomSplit):
-    """The test set is a fixed number of random ratings of each user who has more than that."""
+    """The test set is a fixed number of ratings of each user who has more than that, random or the latest."""
 
     kind: Literal["leave-n-per-user"] = "leave-n-per-user"
     count: int = option("Ratings of each user to test on.", 1, ge=1)
+    latest: bool = option("Whether they are a user's latest; equal times are in stored order.", False)
+
+    def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
+        """Return the other ratings, and those that are tested on; see `Split.split`."""
+        if not self.latest:
+            return super().split(dataset, seed)
+        times, ratings = _with_times(dataset)
+        with within("split"):
+            return _parted(ratings, _latest_of_each(times, ratings, self._counts(ratings)), self.kind)
+
+    def _counts(self, ratings: Ratings) -> Ints:
+        return np.where(ratings.counts > self.count, self.count, 0)
 
     def test_rows(self, ratings: Ratings, seed: int) -> Ints:
         """Return `count` ratings of each user who has more."""
-        # Ratings are stored by user, so sorting by user and then at random shuffles each profile.
-        order = shuffled_within(ratings.users, words(seed, "split", 0, ratings.count))
-        place = np.arange(ratings.count) - ratings.indptr[ratings.users]
-        chosen = (place < self.count) & (ratings.counts > self.count)[ratings.users]
-        return order[chosen]
+        return _drawn_of_each(ratings, self._counts(ratings), seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserHoldout(RandomSplit):
+    """The test set is a share of each user's items, at least one, of users with two or more."""
+
+    kind: Literal["user-holdout"] = "user-holdout"
+    test_fraction: float = option("Share of a user's items to test on, rounded.", 0.2, gt=0, lt=1)
+
+    def test_rows(self, ratings: Ratings, seed: int) -> Ints:
+        """Return a random share of each user's items, and leave one of them at least."""
+        counts = ratings.counts
+        share = np.rint(self.test_fraction * counts).astype(np.int64)
+        return _drawn_of_each(ratings, np.clip(share, 1, np.maximum(counts - 1, 0)), seed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,23 +164,17 @@ class Temporal(Split):
 
     def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
         """Return the earlier ratings and the latest, for any seed; see `Split.split`."""
-        with within("dataset"):
-            timed = dataset.load_timed()
-        if timed.times is None:
-            raise TypeError(f"{type(dataset).__name__}.load_timed returns ratings without times")
-        ratings = without_times(timed)
+        times, ratings = _with_times(dataset)
         with within("split"):
-            return _parted(ratings, self._latest(timed.times, timed), self.kind)
+            return _parted(ratings, self._latest(times, ratings), self.kind)
 
     def _latest(self, times: Floats, ratings: Ratings) -> Ints:
         """Return the positions of the test ratings."""
         if self.of == "all":
             order = np.argsort(times, kind="stable")
             return order[ratings.count - round(self.test_fraction * ratings.count) :]
-        order = np.lexsort((times, ratings.users))
         tested = np.rint(self.test_fraction * ratings.counts).astype(np.int64)
-        first_tested = (ratings.indptr[1:] - tested)[ratings.users]
-        return np.asarray(order[np.arange(ratings.count) >= first_tested])
+        return _latest_of_each(times, ratings, tested)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,6 +215,30 @@ def fitting_split(dataset: Dataset, split: Split) -> Split:
     return Holdout() if isinstance(split, Predefined) and split.fold not in names else split
 
 
+def _with_times(dataset: Dataset) -> tuple[Floats, Ratings]:
+    """Return the times of all ratings, and the ratings without them."""
+    with within("dataset"):
+        timed = dataset.load_timed()
+    if timed.times is None:
+        raise TypeError(f"{type(dataset).__name__}.load_timed returns ratings without times")
+    return timed.times, without_times(timed)
+
+
+def _latest_of_each(times: Floats, ratings: Ratings, wanted: Ints) -> Ints:
+    """Return the positions of so many of the latest ratings of each user."""
+    order = np.lexsort((times, ratings.users))
+    first_tested = (ratings.indptr[1:] - wanted)[ratings.users]
+    return np.asarray(order[np.arange(ratings.count) >= first_tested])
+
+
+def _drawn_of_each(ratings: Ratings, wanted: Ints, seed: int) -> Ints:
+    """Return the positions of so many random ratings of each user."""
+    # Ratings are stored by user, so sorting by user and then at random shuffles each profile.
+    order = shuffled_within(ratings.users, words(seed, "split", 0, ratings.count))
+    place = np.arange(ratings.count) - ratings.indptr[ratings.users]
+    return order[place < wanted[ratings.users]]
+
+
 def _parted(ratings: Ratings, test_rows: Ints, kind: str) -> tuple[Ratings, Ratings]:
     tested = np.zeros(ratings.count, dtype=np.bool_)
     tested[test_rows] = True
@@ -220,6 +260,7 @@ SPLITS: Registry[Split] = Registry(
         KFold,
         Holdout,
         LeaveNPerUser,
+        UserHoldout,
         Temporal,
         ColdStart,
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ from dprec.binarization import Binarization, is_binary
 from dprec.catalogue import Catalogue
 from dprec.components import naming, reference_of
 from dprec.crossdomain import CrossDomainRatings
-from dprec.datasets import Dataset
+from dprec.datasets import Dataset, copied, selected
 from dprec.errors import InputError, SettingError, within
 from dprec.predictions import (
     Candidates,
@@ -41,7 +41,7 @@ from simulation.configuration.models import EvaluationOptions, RunConfig
 from simulation.engine.ray_cluster import check_memory
 from simulation.engine.session import Session, open_session
 from simulation.protocols import Outcome, Protocol, Task
-from simulation.protocols.base import with_declared_losses
+from simulation.protocols.base import check_suits, with_declared_losses
 from simulation.protocols.baselines import NothingSentProtocol
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import (
@@ -67,10 +67,15 @@ def prepared_ratings(
 ) -> tuple[Ratings, Ratings]:
     """Return the train and test ratings of a data set, as signs if a binarization is given."""
     with naming(split, "a class that splits ratings"), naming(dataset, "a class that loads ratings"):
-        train, test = split.split(dataset, seed)
+        train, test = split.split(selected(dataset), seed)
+    if dataset.copies is not None:
+        with within("dataset"):
+            train, test = copied(train, test, dataset.copies, seed)
     if binarization is None:
         return train, test
     with within("binarization"):
+        if train.scale.implicit:
+            raise SettingError("", f"signs, of {train.scale.describe()}", "nothing, or data with ratings")
         return binarization.apply(train, test)
 
 
@@ -83,7 +88,7 @@ def load_ratings(
     ``prepare``: `prepared_ratings`, or a cached form of it.
     """
     with within("dataset"):
-        size = config.dataset.known_size()
+        size = config.dataset.known_size() if config.dataset.as_it_is else None
     if size is not None:
         _check_memory(config, *size)
     train, test = prepare(config.dataset, config.split, config.binarization, config.seed)
@@ -103,6 +108,8 @@ class SideData:
     """Public data about the items."""
     truth: NDArray[np.float64] | None
     """The hidden matrix that the ratings were drawn from; shape (users, items)."""
+    item_names: Mapping[str, str]
+    """By identifier."""
 
     @classmethod
     def of(cls, dataset: Dataset, train: Ratings) -> SideData:
@@ -111,7 +118,8 @@ class SideData:
         Raises InputError when the data cannot be read.
         """
         with within("dataset"):
-            return cls(dataset.catalogue(train.item_ids), dataset.hidden())
+            truth = dataset.hidden() if dataset.as_it_is else None
+            return cls(dataset.catalogue(train.item_ids), truth, dataset.item_names())
 
 
 def _check_memory(config: RunConfig, users: int, items: int, ratings: int) -> None:
@@ -147,7 +155,7 @@ def run_prepared(
 
     began = time.perf_counter() if started is None else started
     with within("protocol"):
-        config.protocol.suited_to(train).check(train)
+        check_suits(config.protocol, train)
     _check_memory(config, train.n_users, train.n_items, train.count)
     prepare(progress)
     progress("starting Flower", 0, 1)
@@ -180,8 +188,7 @@ def run_in(
     # Sums in dense linear algebra depend on how many threads share the work, so there is one.
     with threadpool_limits(limits=1):
         outcome = _outcome(session, config.protocol, task)
-        predictions = evaluator.predictions(outcome.predict)
-        measured = evaluator.accuracy(predictions, outcome.predict, outcome.hidden)
+        predictions, ranks, measured = evaluator.judged(outcome, progress)
         ranking = evaluator.ranking(outcome.predict, outcome.predict_rows, progress)
         with within("evaluation"):
             own = evaluator.own(predictions)
@@ -200,9 +207,9 @@ def run_in(
             session.startup_seconds,
             time.perf_counter() - began,
             evaluator.nothing_sent(),
-            shown_names(config.dataset.item_names(), test, outcome.diagnostics),
+            shown_names(side.item_names, test, outcome.diagnostics),
         ),
-        predictions=prediction_columns(test, predictions),
+        predictions=prediction_columns(test, predictions, ranks),
         traffic=traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network),
         rounds=outcome.rounds,
         channel=outcome.channel,
@@ -276,11 +283,18 @@ def _outcome(session: Session, protocol: Protocol, task: Task) -> Outcome:
 
 
 def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:
-    """Refuse a relevance threshold outside the rating scale; signs are not ranked and need none.
+    """Refuse a relevance threshold outside the rating scale, or what reads ratings where there are none.
+
+    Signs are not ranked and need no threshold.
 
     Raises SettingError.
     """
     bound = options.relevant_from
+    if scale.implicit:
+        for key, given in (("relevant_from", bound), ("errors", options.errors), ("scores", options.scores)):
+            if given:
+                raise SettingError(key, "a metric of ratings", f"nothing, for {scale.describe()}")
+        return
     if bound is not None and not is_binary(scale) and not scale.low <= bound <= scale.high:
         accepted = f"a rating from {scale.low:g} to {scale.high:g}"
         raise SettingError("relevant_from", f"{bound:g}", accepted)
@@ -291,7 +305,8 @@ def check_user_defined_metrics(options: EvaluationOptions, train: Ratings, test:
 
     Raises SettingError naming the function at fault.
     """
-    Evaluator(train, test, options, None).own(test.values[::-1])
+    if options.own:
+        Evaluator(train, test, options, None).own(test.values[::-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,12 +320,18 @@ class Evaluator:
     """The hidden matrix that the ratings were drawn from, if the data set knows it; shape (users, items)."""
 
     def predictions(self, predict: Predict) -> NDArray[np.float64]:
-        """Return the predictions of the test ratings, clipped to the scale, shape (test ratings,)."""
-        low, high = self.train.scale.low, self.train.scale.high
-        return np.clip(predict(self.test.users, self.test.items), low, high)
+        """Return the predictions of the test ratings, clipped to the scale, shape (test ratings,).
+
+        Scores of implicit data have no scale.
+        """
+        predictions, scale = predict(self.test.users, self.test.items), self.train.scale
+        return predictions if scale.implicit else np.clip(predictions, scale.low, scale.high)
 
     def accuracy(
-        self, predictions: NDArray[np.float64], predict: Predict, hidden: Predict | None = None
+        self,
+        predictions: NDArray[np.float64],
+        predict: Predict,
+        hidden: Predict | None = None,
     ) -> dict[str, float | None]:
         """Return the accuracy of predictions under the names that the run directory uses.
 
@@ -318,7 +339,10 @@ class Evaluator:
         prediction of 0 counts as +1.
         ``predict``: what made them, and predicts other items if these are ranked too.
         ``hidden``: from arrays of users and items to the learned entries of the hidden matrix.
+        Lists of implicit data are judged over the whole catalogue; see `dprec.metrics.accuracy_of_lists`.
         """
+        if self.test.scale.implicit:
+            return self.accuracy_of_lists(self.lists(predict))
         if not is_binary(self.test.scale):
             return self._accuracy_of_ratings(predictions, predict)
         error = None
@@ -333,8 +357,43 @@ class Evaluator:
         """Return the accuracy of a predictor; see `accuracy`."""
         return self.accuracy(self.predictions(predict), predict, hidden)
 
-    def nothing_sent(self) -> float:
-        """Return the main metric of devices that predict alone, as the preset nothing-sent."""
+    def judged(
+        self, outcome: Outcome, progress: Progress = silent
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None, dict[str, float | None]]:
+        """Return predictions of the test ratings, their ranks if lists are judged, and their accuracy."""
+        predictions = self.predictions(outcome.predict)
+        if not self.test.scale.implicit:
+            return predictions, None, self.accuracy(predictions, outcome.predict, outcome.hidden)
+        lists = self.lists(outcome.predict, outcome.predict_rows, progress)
+        ranks = lists.ranks(np.flatnonzero(self.test.counts), self.test)
+        return predictions, ranks, self.accuracy_of_lists(lists)
+
+    def lists(
+        self, predict: Predict, predict_rows: PredictRows | None = None, progress: Progress = silent
+    ) -> metrics.RankedHits:
+        """Return the lists of everybody with a test item, of all items that are not among the train items."""
+        users = np.flatnonzero(self.test.counts)
+        lists = best_items(
+            predict,
+            Unrated(self.train, self._targets),
+            users,
+            metrics.LONGEST_LIST,
+            self.train.n_items,
+            predict_rows=predict_rows,
+            progress=progress,
+        )
+        return metrics.RankedHits.of(lists, users, self.test)
+
+    def accuracy_of_lists(self, ranked: metrics.RankedHits) -> dict[str, float | None]:
+        """Return the accuracy of lists as from `lists`; metrics of ratings do not apply."""
+        users = np.flatnonzero(self.test.counts)
+        figures = metrics.accuracy_of_lists(ranked, users, self.test, self.train)
+        return {"rmse": None, "mae": None, **figures}
+
+    def nothing_sent(self) -> float | None:
+        """Return the main metric of devices that predict alone, as the preset nothing-sent; none of lists."""
+        if self.test.scale.implicit:
+            return None
         predictions = self.predictions(NothingSentProtocol().averages(self.train).predict)
         metric = metrics.sign_accuracy if is_binary(self.test.scale) else metrics.root_mean_squared_error
         return metric(predictions, self.test.values)

@@ -100,6 +100,7 @@ def _record(
 ) -> RunRecord:
     """Return the record of a run: the one that the directory already holds, or a new one."""
     from simulation.execution import load_ratings, run_prepared
+    from simulation.protocols.base import check_suits
     from simulation.storage.run_directory import RunDirectory
     from simulation.tracking.trackers import check_trackers, recording
 
@@ -108,7 +109,7 @@ def _record(
     progress("loading the ratings", 0, 0)
     train, test = load_ratings(config)
     with within("protocol"):
-        config.protocol.check(train)
+        check_suits(config.protocol, train)
     directory = RunDirectory.claim(output, config, resume=resume) if output is not None else None
     if directory is not None and directory.finished:
         return directory.read(config, train, test)

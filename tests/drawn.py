@@ -90,7 +90,7 @@ def _unbind(patched: pytest.MonkeyPatch) -> None:
 
 
 def _record_functions(patched: pytest.MonkeyPatch, drawn: Drawn, ignored: Callable[[int], bool]) -> None:
-    words, generator = randomness.words, randomness.generator
+    words, generator, noise = randomness.words, randomness.generator, randomness.discrete_laplace
     stream, derived_key = streams.stream, streams.derived_key
 
     def recorded_words(seed: int, purpose: str, start: int, count: int, *, round_index: int = 0) -> Any:
@@ -99,6 +99,14 @@ def _record_functions(patched: pytest.MonkeyPatch, drawn: Drawn, ignored: Callab
             for index in range(start, start + count):
                 drawn.words["words", seed, purpose, round_index, index].append(where)
         return words(seed, purpose, start, count, round_index=round_index)
+
+    def recorded_noise(seed: int, purpose: str, indices: Any, bits: int) -> Any:
+        if not ignored(seed):
+            where = _site()
+            # Of the words of a draw, the first; the others have the same index, in later rounds.
+            for index in indices.tolist():
+                drawn.words["words", seed, purpose, 0, index].append(where)
+        return noise(seed, purpose, indices, bits)
 
     def recorded_generator(seed: int, purpose: str) -> Any:
         if not ignored(seed):
@@ -117,6 +125,7 @@ def _record_functions(patched: pytest.MonkeyPatch, drawn: Drawn, ignored: Callab
     for original, wrapper in (
         (words, recorded_words),
         (generator, recorded_generator),
+        (noise, recorded_noise),
         (stream, recorded_stream),
         (derived_key, recorded_key),
     ):

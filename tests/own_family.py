@@ -114,7 +114,7 @@ class OwnReader(Reader):
         lies = np.array([family.channel(int(size)).probabilities[0, 1] for size in sizes])
         answered = np.flatnonzero(words != _NOTHING)
         middle = (family.scale.low + family.scale.high) / 2
-        return Observations(
+        return Observations.of(
             users,
             items,
             np.full(items.size, middle),

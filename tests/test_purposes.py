@@ -22,8 +22,10 @@ PURPOSE_AT = {
 
 SOURCES = {
     "Philox": {"dprec/randomness/counters.py"},
+    "philox": {"dprec/kernels/discrete_laplace.py", "dprec/randomness/counters.py"},
     "threefry": {
         "dprec/kernels/draws.py",
+        "dprec/lists/popularity.py",
         "dprec/predictions.py",
         "dprec/randomness/__init__.py",
         "dprec/randomness/keys.py",

@@ -7,8 +7,9 @@ Shin et al. [shin2018] keep every user's factors on the device. Given the item f
 broadcasts, a user's factors solve a small ridge regression; whole partitions are solved at once.
 """
 
+import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -22,9 +23,6 @@ from dprec.completion.base import Completed
 
 FloatT = TypeVar("FloatT", bound=np.floating)
 ResultT = TypeVar("ResultT")
-
-_COLUMN_BYTES = 384
-"""Bytes in a row of those columns of a dense matrix that are multiplied at once."""
 
 BLOCK = 1 << 15
 """Rows that are solved together: bounds the dense temporaries for any number of users."""
@@ -57,11 +55,19 @@ class BiasedFactors(Completed):
 
 
 def inner_products(left: Floats, right: Floats, rows: AnyInts, columns: AnyInts) -> Floats:
-    """Return left[rows] . right[columns], one factor at a time: no cells x rank temporary."""
-    total = np.zeros(rows.size)
-    for factor in range(left.shape[1]):
-        total += np.ascontiguousarray(left[:, factor])[rows] * np.ascontiguousarray(right[:, factor])[columns]
-    return total
+    """Return left[rows] . right[columns], shape (cells,)."""
+    from dprec.kernels.effects import inner_products as write
+
+    if left.shape[1] != right.shape[1]:
+        raise ValueError(f"vectors of {left.shape[1]} and of {right.shape[1]} dimensions")
+    for places, table in ((rows, left), (columns, right)):
+        if places.size and not 0 <= places.min() <= places.max() < len(table):
+            raise IndexError(f"{places.min()} to {places.max()}; accepted: 0 to {len(table) - 1}")
+    products = np.empty(rows.size)
+    users, items = (np.ascontiguousarray(places, dtype=np.int32) for places in (rows, columns))
+    tables = np.ascontiguousarray(left), np.ascontiguousarray(right)
+    map_blocks(lambda at: write(products[at], users[at], items[at], *tables), rows.size, BLOCK)
+    return products
 
 
 def packed_outer(vectors: Floats) -> Floats:
@@ -73,7 +79,7 @@ def packed_outer(vectors: Floats) -> Floats:
 
 def unpack(packed: NDArray[FloatT]) -> NDArray[FloatT]:
     """Return the symmetric matrices of packed upper triangles, shape (rows, k, k)."""
-    k = int((np.sqrt(8 * packed.shape[1] + 1) - 1) / 2)
+    k = (math.isqrt(8 * packed.shape[1] + 1) - 1) // 2
     return np.take(packed, packed_places(k).ravel(), axis=1).reshape(-1, k, k)
 
 
@@ -89,18 +95,6 @@ def pack(matrices: Floats) -> Floats:
     """Return the upper triangles of symmetric matrices, the inverse of `unpack`."""
     upper, lower = np.triu_indices(matrices.shape[1])
     return matrices[:, upper, lower]
-
-
-def sparse_product(left: sp.csr_array, right: Sequence[NDArray[FloatT]]) -> NDArray[FloatT]:
-    """Return a sparse matrix times `column_blocks`, each of which stays in the processor's cache."""
-    return np.hstack([left @ block for block in right])
-
-
-def column_blocks(matrix: NDArray[FloatT]) -> list[NDArray[FloatT]]:
-    """Return a matrix cut into blocks of a few columns, each contiguous."""
-    columns = _COLUMN_BYTES // matrix.itemsize
-    starts = range(0, matrix.shape[1], columns)
-    return [np.ascontiguousarray(matrix[:, start : start + columns]) for start in starts]
 
 
 def map_blocks(function: Callable[[slice], ResultT], rows: int, size: int) -> list[ResultT]:

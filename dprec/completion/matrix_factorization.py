@@ -1,46 +1,37 @@
-"""Biased matrix factorisation by alternating least squares, with learned ridges.
+"""Biased matrix factorisation by alternating least squares that account for uncertainty.
 
-The model is r_ui = mean + b_u + c_i + p_u . q_i + noise. The ridge of each least-squares problem is
-the noise variance times the inverse of a prior covariance; both are re-estimated after every sweep. Priors
-under which factors are correlated do not change the model, since there are axes along which the factors are
-not (`PrincipalAxes`); but they spare the sweeps that would turn the factors towards these
-axes (the transformations of Luttinen and Ilin [luttinen2010]). The prior variance of an axis that the data do
-not support shrinks to nothing, and the axis is then dropped, so that a rank above what the data support
-costs little time and no accuracy. The iteration is described below.
+The model is r_ui = mean + b_u + c_i + p_u . q_i + noise, with every parameter normal around 0, and the noise
+of each cell normal with its own precision. A half step solves the least-squares problems of one side for all
+users (or all items). It keeps the covariance of the solution, over which the Gram matrices of the other side
+are then averaged; noise and prior covariances are re-estimated from the same posterior. The iteration
+therefore suits both clean ratings and ratings drowned in privacy noise, with nothing to tune. This is the
+variational Bayesian form of alternating least squares (Lim and Teh [lim2007]), with user and item biases as a
+factor whose other half is fixed to 1.
 
-Principal axes of a low-rank model, along which the factors of both sides are uncorrelated.
-
-Factors p_u and q_i predict the same as A^T p_u and A^-1 q_i, for every invertible A. One choice of A
-makes the prior covariances of both sides diagonal, and equal. Along these axes, a factor that the data do not
-support is one axis of small variance, rather than a part of every factor.
-
-Alternating least squares that accounts for uncertainty, with a weight for every cell.
-
-The model is r_ui = mean + b_u + c_i + p_u . q_i + noise, with every parameter normal around 0, and the
-noise of each cell normal with its own precision (one over variance). A half step solves the least-squares
-problems of one side for all users (or all items) at once. It keeps the covariance of the solution, over
-which the Gram matrices of the other side are then averaged; the prior variances are re-estimated from the
-same posterior. The iteration therefore suits both clean ratings and ratings drowned in privacy noise,
-with nothing to tune. This is the variational Bayesian form of alternating least squares (Lim and Teh
-[lim2007]), with user and item biases as a factor whose other half is fixed to 1.
+Factors p_u and q_i predict the same as A^T p_u and A^-1 q_i, for every invertible A. So priors under which
+factors are correlated do not change the model; but they spare the sweeps that would turn the factors towards
+principal axes (the transformations of Luttinen and Ilin [luttinen2010]). Along these, the factors of both
+sides are uncorrelated and a factor that the data do not support is one axis of small variance, rather than a
+part of every factor. Its prior variance shrinks to nothing, and it is then dropped, so that a rank above
+what the data support costs little time and no accuracy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from dprec.arrays import Bools, Floats
+from dprec.arrays import Bools, Float32s, Floats, Int32s, Ints, offsets
 from dprec.completion import factors
 from dprec.completion.base import Completion
-from dprec.completion.factors import BiasedFactors
+from dprec.completion.factors import BiasedFactors, FloatT, ResultT
 from dprec.components import option
 from dprec.errors import InputError, RunError, SettingError
 from dprec.observations import Observations
@@ -50,33 +41,68 @@ from dprec.randomness import generator
 SMALLEST_VARIANCE = 1e-9
 """Least estimate of a variance, in squared rating units: keeps exact fits finite."""
 
-_ROWS = 1 << 10
-"""Entities that are solved together: enough blocks for every processor, small enough for its cache."""
+_MOMENTS = 1 << 16
+"""Moments of entities that are taken together: half a megabyte, which a processor's cache holds."""
 
-_CELL_BLOCK = 1 << 12
-"""Cells whose moments are gathered at once; a block's tables fit into the processor's cache."""
+_LANES = 64
+"""Of so many entities, the kernel that solves takes each step at once."""
+
+_RANGES = 16
+"""Ranges of users whose sums by item are apart, so that processors share the users of one pass."""
+
+_ONE_PASS = 8
+"""From how many users per item on the items' sums are taken in the users' pass: their table is much smaller
+than the users', and nothing is arranged by item.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class CellsOfRows:
+    """The cells of one side's entities, one after the other: the other entity, ``w`` and ``w r`` of each."""
+
+    indptr: Ints
+    others: Int32s
+    weights: Float32s
+    targets: Float32s
+
+    def sums(self, rows: slice, moments: Float32s, linear: int) -> tuple[Floats, Floats]:
+        """Return what the normal equations of some rows sum, of the other side's moments; see the kernels.
+
+        The first are summed by weight, and ``linear`` of them by target.
+        """
+        from dprec.kernels.least_squares import gather
+
+        sums, reached = (np.empty((rows.stop - rows.start, n)) for n in (moments.shape[1], linear))
+        gather(sums, reached, rows.start, self.indptr, self.others, self.weights, self.targets, moments)
+        return sums, reached
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedCells:
-    """The observed cells of one side: ``w`` and ``w r`` of each cell, and the sum of ``w r^2``."""
+    """The observed cells of both sides, by item unless there are many users; the sum of ``w r^2``."""
 
-    weights: sp.csr_array
-    targets: sp.csr_array
+    by_user: CellsOfRows
+    by_item: CellsOfRows | None
     square_sum: float
 
     @classmethod
-    def of(cls, positions: sp.csr_array, residuals: Floats, weights: NDArray[np.floating]) -> WeightedCells:
-        """Arrange cells by the pattern whose data are their positions (`Observations.by_user`)."""
-        structure, shape = (positions.indices, positions.indptr), positions.shape
+    def of(
+        cls, observations: Observations, residuals: Floats, weights: NDArray[np.floating]
+    ) -> WeightedCells:
+        """Arrange cells. Weights and residuals are rounded to single precision; sums are not."""
         targets = weights * residuals
         # Not a dot product: at this length BLAS uses threads, and the order of its sums is not fixed.
         square_sum = float((targets * residuals).sum())
-        return cls(
-            sp.csr_array((weights[positions.data], *structure), shape=shape),
-            sp.csr_array((targets[positions.data], *structure), shape=shape),
-            square_sum,
-        )
+        values = weights.astype(np.float32, copy=False), targets.astype(np.float32)
+        users, items = observations.shape
+        indptr = offsets(np.bincount(observations.users, minlength=users))
+        by_user = CellsOfRows(indptr, observations.items, *values)
+        if users > _ONE_PASS * items:
+            return cls(by_user, None, square_sum)
+        order = observations.by_item
+        indptr, others = order.indptr.astype(np.int64), order.indices.astype(np.int32, copy=False)
+        by_item = CellsOfRows(indptr, others, *(value[order.data] for value in values))
+        return cls(by_user, by_item, square_sum)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,72 +135,43 @@ class Side:
         side.means[:, 1:] = draws * np.sqrt(np.diag(side.prior)[1:])
         return side
 
-    def solve(self, cells: WeightedCells, other: Side, noise: float = 1.0) -> tuple[Side, float]:
-        """Solve this side given the other.
+    def moments(self, rows: slice) -> Floats:
+        """Return the packed second moments of (1, bias, factors) of some entities; see the kernels."""
+        from dprec.kernels.least_squares import write_moments
 
-        With x the other side's factors, a constant 1 in place of its bias c, and w the weights, the normal
-        equations of an entity are (sum w E[x x^T] / noise + prior^-1) mean = sum w E[x (r - c)] / noise.
-        """
-        summed, reaching = other.seen_from_the_other_side(cells.weights.dtype)
-        prior_precision = np.linalg.inv(self.prior)
-        width, packed = self.means.shape[1], self.covariances.shape[1]
-        means = np.empty_like(self.means)
-        covariances = np.empty_like(self.covariances)
+        means, covariances = self.means[rows], self.covariances[rows]
+        moments = np.empty((len(means), 1 + means.shape[1] + covariances.shape[1]))
+        write_moments(moments, means, covariances)
+        return moments
 
-        def solve_rows(rows: slice) -> float:
-            sums = factors.sparse_product(cells.weights[rows], summed)
-            reached = cells.targets[rows] @ reaching
-            gram = factors.unpack(sums[:, :packed])
-            target = reached[:, :width] - sums[:, packed : packed + width]
-            inverse = np.linalg.inv(gram / noise + prior_precision).astype(np.float64, copy=False)
-            means[rows] = np.einsum("ijk,ik->ij", inverse, target) / noise
-            covariances[rows] = factors.pack(inverse)
-            second = means[rows, :, None] * means[rows, None, :] + inverse
-            misfit = sums[:, -1].sum() - 2 * reached[:, -1].sum()
-            return float(
-                misfit + np.einsum("ijk,ijk->", gram, second) - 2 * np.einsum("ij,ij->", means[rows], target)
-            )
-
-        misfit = cells.square_sum + sum(factors.map_blocks(solve_rows, len(means), _ROWS))
-        if not np.isfinite(misfit):
-            raise np.linalg.LinAlgError(f"sum of squared residuals {misfit}")
-        return Side(means, covariances, self.prior), misfit
-
-    def seen_from_the_other_side(self, precision: np.dtype[Any]) -> tuple[list[NDArray[np.floating]], Floats]:
-        """Return the terms that the other side's problems sum over their cells, one row per entity.
-
-        ``precision``: of what is summed with the weights: theirs, since SciPy would convert it in every
-        product. Returns ``summed``, shape (entities, packed + width + 1): column blocks, summed with the
-        cells' weights: E[x x^T] as a packed triangle, E[x c], E[c^2]. One product over the pattern serves the
-        Gram matrices, the right-hand sides and the misfit; ``reaching``, shape (entities, width + 1): summed
-        with weight times residual: E[x] and E[c].
-        """
-        width, packed = self.means.shape[1], self.covariances.shape[1]
-        reaching = np.hstack([self.means, self.means[:, :1]])
-        reaching[:, 0] = 1.0
-        summed = np.empty((len(self.means), packed + width + 1), dtype=precision)
+    def all_moments(self, dtype: type[FloatT]) -> NDArray[FloatT]:
+        """Return the moments of all entities, shape (entities, 1 + width + packed)."""
+        entities, width = self.means.shape
+        moments = np.empty((entities, 1 + width + self.covariances.shape[1]), dtype=dtype)
 
         def fill(rows: slice) -> None:
-            design, biases, uncertain = reaching[rows, :width], self.means[rows, :1], self.covariances[rows]
-            summed[rows, :packed] = factors.packed_outer(design)
-            summed[rows, width:packed] += uncertain[:, width:]
-            summed[rows, packed:-1] = design * biases
-            summed[rows, packed + 1 : -1] += uncertain[:, 1:width]
-            summed[rows, -1:] = biases**2 + uncertain[:, :1]
+            moments[rows] = self.moments(rows)
 
-        factors.map_blocks(fill, len(summed), _ROWS)
-        return factors.column_blocks(summed), reaching
+        self.map(fill)
+        return moments
+
+    def map(self, function: Callable[[slice], ResultT]) -> list[ResultT]:
+        """Apply a function to blocks of entities; see `factors.map_blocks`."""
+        return factors.map_blocks(function, len(self.means), self.block)
+
+    @property
+    def block(self) -> int:
+        """How many entities are taken together."""
+        columns = int(self.means.shape[1] + self.covariances.shape[1])
+        return _LANES * max(1, _MOMENTS // (_LANES * columns))
 
     def with_learned_variances(self) -> Side:
         """Re-estimate the prior variances from the posterior (empirical Bayes), without correlations."""
-        width = self.means.shape[1]
-        diagonal = np.cumsum(np.r_[0, np.arange(width, 1, -1)])
-        variances = (self.means**2 + self.covariances[:, diagonal]).mean(axis=0)
-        return replace(self, prior=np.diag(np.maximum(variances, SMALLEST_VARIANCE)))
+        return replace(self, prior=np.diag(np.maximum(np.diag(self.second_moments), SMALLEST_VARIANCE)))
 
     def with_learned_covariance(self) -> Side:
         """Re-estimate the prior from the posterior; factors may be correlated, with each other only."""
-        prior = self.second_moments() + SMALLEST_VARIANCE * np.eye(self.means.shape[1])
+        prior = self.second_moments + SMALLEST_VARIANCE * np.eye(self.means.shape[1])
         prior[0, 1:] = prior[1:, 0] = 0.0
         return replace(self, prior=prior)
 
@@ -188,17 +185,14 @@ class Side:
             means[rows] = self.means[rows] @ whole.T
             covariances[rows] = factors.pack(whole @ factors.unpack(self.covariances[rows]) @ whole.T)
 
-        factors.map_blocks(transform, len(means), _ROWS)
+        self.map(transform)
         return Side(means, covariances, whole @ self.prior @ whole.T)
 
+    @functools.cached_property
     def second_moments(self) -> Floats:
-        """Return the mean of E[x x^T] over the entities, shape (1 + rank, 1 + rank)."""
-
-        def moments(rows: slice) -> Floats:
-            total: Floats = (factors.packed_outer(self.means[rows]) + self.covariances[rows]).sum(axis=0)
-            return total
-
-        total = np.sum(factors.map_blocks(moments, len(self.means), _ROWS), axis=0, keepdims=True)
+        """The mean of E[x x^T] over the entities, shape (1 + rank, 1 + rank)."""
+        sums = self.map(lambda rows: self.moments(rows).sum(axis=0))
+        total = np.sum(sums, axis=0, keepdims=True)[:, 1 + self.means.shape[1] :]
         mean: Floats = factors.unpack(total / len(self.means))[0]
         return mean
 
@@ -208,45 +202,103 @@ class Side:
         def log_determinants(rows: slice) -> float:
             return float(np.linalg.slogdet(factors.unpack(self.covariances[rows]))[1].sum())
 
-        log_determinant = sum(factors.map_blocks(log_determinants, len(self.means), factors.BLOCK))
+        log_determinant = sum(self.map(log_determinants))
         entities, width = self.means.shape
-        spread = np.trace(np.linalg.solve(self.prior, self.second_moments())) - width
+        spread = np.trace(np.linalg.solve(self.prior, self.second_moments)) - width
         return float(entities * (spread + np.linalg.slogdet(self.prior)[1]) - log_determinant) / 2
 
-    def extended(self, one: int) -> tuple[Floats, Floats]:
-        """Return means and packed second moments with a constant 1 inserted at column ``one``.
 
-        Users extended at 1 are (bias, 1, factors) and items at 0 are (1, bias, factors), so the
-        expected rating is their inner product.
+class _Solution:
+    """A side that is solved, block after block, where the one before stands.
+
+    With x the other side's factors, a constant 1 in place of its bias c, and w the weights, the normal
+    equations of an entity are (sum w E[x x^T] / noise + prior^-1) mean = sum w E[x (r - c)] / noise.
+    """
+
+    def __init__(self, side: Side, noise: float) -> None:
+        self.side, self.linear = replace(side), 1 + side.means.shape[1]
+        self._noise = noise
+        self._precision = np.linalg.inv(side.prior).astype(np.float64, copy=False)
+        self._packed = factors.pack(self._precision[None])[0]
+        self._pivots = np.diag(np.linalg.cholesky(self._precision)) ** 2
+
+    def fill(self, rows: slice, sums: Floats, reached: Floats) -> float:
+        """Solve some rows, given their sums; return their share of the misfit; see `misfit`."""
+        from dprec.kernels.least_squares import solve
+
+        means, covariances = self.side.means[rows], self.side.covariances[rows]
+        return float(solve(means, covariances, sums, reached, self._packed, self._pivots, self._noise))
+
+    def solve(self, cells: CellsOfRows, moments: Float32s) -> list[float]:
+        """Solve all rows; return the shares of the misfit."""
+        return self.side.map(lambda rows: self.fill(rows, *cells.sums(rows, moments, self.linear)))
+
+    def misfit(self, shares: list[float]) -> float:
+        """Return the expected sum of w (r - prediction)^2, less that of w r^2.
+
+        The sums of w E[x x^T] are the noise times what the posterior's precision has more than the prior's.
         """
-        width = self.means.shape[1]
-        means = np.insert(self.means, one, 1.0, axis=1)
-        upper, lower = np.triu_indices(width + 1)
-        uncertain = np.flatnonzero((upper != one) & (lower != one))
-        moments = factors.packed_outer(means)
-        moments[:, uncertain] += self.covariances
-        return means, moments
+        entities, width = self.side.means.shape
+        beyond = width - float((self._precision * self.side.second_moments).sum())
+        return float(sum(shares) + self._noise * entities * beyond)
+
+
+def solve_in_turn(
+    users: Side, items: Side, cells: WeightedCells, noise: float = 1.0
+) -> tuple[Side, Side, float]:
+    """Solve the users given the items, then the items given these; return both, and the misfit.
+
+    The misfit is the expected sum of w (r - prediction)^2. The arrays of both sides are written over.
+    """
+    new_users, new_items = _Solution(users, noise), _Solution(items, noise)
+    moments = items.all_moments(np.float32)
+    if cells.by_item is None:
+        sums, reached = _sums_by_item(new_users, cells.by_user, moments)
+        shares = items.map(lambda rows: new_items.fill(rows, sums[rows], reached[rows]))
+    else:
+        new_users.solve(cells.by_user, moments)
+        shares = new_items.solve(cells.by_item, new_users.side.all_moments(np.float32))
+    misfit = cells.square_sum + new_items.misfit(shares)
+    if not np.isfinite(misfit):
+        raise np.linalg.LinAlgError(f"sum of squared residuals {misfit}")
+    return new_users.side, new_items.side, misfit
+
+
+def _sums_by_item(users: _Solution, cells: CellsOfRows, moments: Float32s) -> list[Floats]:
+    """Solve the users; return what the items' normal equations sum, as `CellsOfRows.sums` does.
+
+    Sums of ranges of users, which depend on their number alone, are added up in order.
+    """
+    from dprec.kernels.least_squares import scatter
+
+    def take(rows: slice) -> tuple[Floats, Floats]:
+        sums, reached = np.zeros(moments.shape), np.zeros((len(moments), users.linear))
+        for start in range(rows.start, rows.stop, users.side.block):
+            block = slice(start, min(start + users.side.block, rows.stop))
+            users.fill(block, *cells.sums(block, moments, users.linear))
+            own = users.side.moments(block)
+            scatter(sums, reached, start, cells.indptr, cells.others, cells.weights, cells.targets, own)
+        return sums, reached
+
+    entities = len(users.side.means)
+    parts = factors.map_blocks(take, entities, -(-entities // _RANGES))
+    return [functools.reduce(np.add, each) for each in zip(*parts, strict=True)]
 
 
 def expected_squares(users: Side, items: Side, observations: Observations, residuals: Floats) -> Floats:
     """Return E[(r_ui - b_u - c_i - p_u . q_i)^2] of every cell under the posterior, shape (cells,)."""
-    user_means, user_moments = users.extended(1)
-    item_means, item_moments = items.extended(0)
-    width = user_means.shape[1]
+    user_moments, item_moments = users.all_moments(np.float64), items.all_moments(np.float64)
+    width = 1 + users.means.shape[1]
+    # Users are (1, bias, factors) and items (bias, 1, factors): what is expected is their inner product.
+    swapped = np.r_[1, 0, 2:width]
     upper, lower = np.triu_indices(width)
+    places = factors.packed_places(width)[swapped[upper], swapped[lower]]
+    cells = observations.users, observations.items
+    expected = factors.inner_products(user_moments[:, :width], item_moments[:, swapped], *cells)
     # An off-diagonal entry of a packed triangle counts twice.
-    user_table = np.hstack([user_moments * np.where(upper == lower, 1.0, 2.0), user_means])
-    item_table = np.hstack([item_moments, item_means])
-    squares = np.empty_like(residuals)
-
-    def fill(cells: slice) -> None:
-        left, right = user_table[observations.users[cells]], item_table[observations.items[cells]]
-        expected = np.einsum("ij,ij->i", left[:, -width:], right[:, -width:])
-        second = np.einsum("ij,ij->i", left[:, :-width], right[:, :-width])
-        squares[cells] = second + residuals[cells] * (residuals[cells] - 2 * expected)
-
-    for _ in factors.map_blocks(fill, residuals.size, _CELL_BLOCK):
-        pass
+    user_moments *= np.where(upper == lower, 1.0, 2.0)
+    squares = factors.inner_products(user_moments, item_moments[:, places], *cells)
+    squares += residuals * (residuals - 2 * expected)
     return np.maximum(squares, 0.0)
 
 
@@ -328,10 +380,14 @@ _CALM_SWEEPS = 2
 """Where the noise variance turns to rising, as factors vanish, it hardly changes for one sweep."""
 
 _SWEEPS_BEFORE_DROPPING = 5
-"""What an axis explains may fall at first, until it has found its direction, and rise from then on."""
+"""What an axis explains may fall at first, until it has found its direction, and rise from then on; chosen,
+with the share below, by benchmarks/choose_dropped_axes.py.
+"""
 
-_NEGLIGIBLE = 1e-5
-"""Share of the noise variance below which an axis that explains less and less has vanished."""
+_NEGLIGIBLE = 1e-4
+"""Share of the noise variance below which an axis that explains less and less has vanished: without it, the
+RMSE is larger by less than half this share.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -361,16 +417,12 @@ class MatrixFactorization(Completion):
         # From a narrower start, some factors that the data support would vanish.
         users = Side.at_zero(observations.shape[0], rank, spread, sharing=1)
         items = Side.at_random(observations.shape[1], rank, spread, sharing=1, seed=seed)
-        # Half of the memory and of the time; the sums of a sweep need no more digits.
-        ones = np.ones(size, dtype=np.float32)
-        by_user = WeightedCells.of(observations.by_user, residuals, ones)
-        by_item = WeightedCells.of(observations.by_item, residuals, ones)
+        cells = WeightedCells.of(observations, residuals, np.ones(size, dtype=np.float32))
         explained = np.zeros(rank)
         done = calm = 0
         for sweep in range(self.iterations if size else 0):
             with naming_iteration("matrix factorisation", sweep + 1):
-                users, _ = users.solve(by_user, items, noise)
-                items, misfit = items.solve(by_item, users, noise)
+                users, items, misfit = solve_in_turn(users, items, cells, noise)
             previous, noise = noise, max(misfit / size, SMALLEST_VARIANCE)
             users, items = users.with_learned_covariance(), items.with_learned_covariance()
             done = sweep + 1

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import scipy.sparse as sp
 
 from dprec.arrays import Floats
 from dprec.completion.base import Completion
@@ -36,6 +37,7 @@ from dprec.completion.matrix_factorization import (
     expected_squares,
     factors_of,
     naming_iteration,
+    solve_in_turn,
 )
 from dprec.components import option
 from dprec.errors import RunError
@@ -176,10 +178,9 @@ class MogMatrixFactorization(Completion):
             with naming_iteration("MoG-MF", step):
                 mixture = mixture.estimated(shares, squares)
                 weights = mixture.precisions(shares) / 2
-                by_user = WeightedCells.of(observations.by_user, values, weights)
-                users = solve_weighted(by_user.weights, by_user.targets, items, self.ridge)
-                by_item = WeightedCells.of(observations.by_item, values, weights)
-                items = solve_weighted(by_item.weights, by_item.targets, users, self.ridge)
+                weighted = weights, weights * values
+                users = solve_weighted(*_arranged(observations.by_user, *weighted), items, self.ridge)
+                items = solve_weighted(*_arranged(observations.by_item, *weighted), users, self.ridge)
             squares = (values - inner_products(users, items, *cells)) ** 2
             shares, log_likelihood = mixture.responsibilities(squares)
             trace.append(log_likelihood - self.ridge * float((users**2).sum() + (items**2).sum()))
@@ -196,6 +197,13 @@ class MogMatrixFactorization(Completion):
             diagnostics=mixture.diagnostics(trace, weight_spread),
             notes=mixture.notes(weight_spread) if values.size else (),
         )
+
+
+def _arranged(positions: sp.csr_array, weights: Floats, targets: Floats) -> tuple[sp.csr_array, sp.csr_array]:
+    """Arrange what belongs to each cell by a pattern whose data are the cells' positions."""
+    structure, shape = (positions.indices, positions.indptr), positions.shape
+    first, second = (sp.csr_array((of[positions.data], *structure), shape=shape) for of in (weights, targets))
+    return first, second
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,8 +244,8 @@ class VariationalMogMatrixFactorization(Completion):
             with naming_iteration("MoG-MF", step):
                 mixture = mixture.estimated(responsibilities, squares)
                 weights = mixture.precisions(responsibilities)
-                users, _ = users.solve(WeightedCells.of(observations.by_user, residuals, weights), items)
-                items, _ = items.solve(WeightedCells.of(observations.by_item, residuals, weights), users)
+                cells = WeightedCells.of(observations, residuals, weights)
+                users, items, _ = solve_in_turn(users, items, cells)
             if self.ridge is None:
                 users, items = users.with_learned_variances(), items.with_learned_variances()
             squares = expected_squares(users, items, observations, residuals)

@@ -167,19 +167,13 @@ class SparsePlusLowRank:
         users, items = self.sparse.shape
         return int(users) * int(items) <= DENSE_CELLS
 
+    @cached_property
+    def _gram(self) -> Floats:
+        return gram(self._dense)
+
     def _exact(self, places: list[int]) -> LowRank:
-        wide = self.sparse.shape[0] <= self.sparse.shape[1]
-        shorter = self._dense if wide else self._dense.T
-        gram = shorter @ shorter.T
-        if not np.all(np.isfinite(gram)):
-            raise np.linalg.LinAlgError("the squares of the entries are not finite")
-        _, near = scipy.linalg.eigh(gram, driver="evr", subset_by_index=places)
-        near = near[:, ::-1]
-        # The lengths of the images are more accurate than roots of eigenvalues.
-        images = shorter.T @ near
-        values = np.linalg.norm(images, axis=0)
-        far = images / np.maximum(values, np.finfo(float).tiny)
-        return LowRank(near, values, far) if wide else LowRank(far, values, near)
+        near = scipy.linalg.eigh(self._gram, driver="evr", subset_by_index=places)[1]
+        return spanned(self._dense, near[:, ::-1])
 
     def _truncated(self, count: int, seed: int) -> LowRank:
         start = generator(seed, "lanczos").standard_normal(min(self.sparse.shape))
@@ -192,12 +186,34 @@ class SparsePlusLowRank:
 
 def refined(matrix: Floats | LinearOperator, right: Floats) -> LowRank:
     """Return `SparsePlusLowRank.refined` of any matrix."""
-    left = scipy.linalg.qr(matrix @ right, mode="economic", overwrite_a=True)[0]
+    left = scipy.linalg.qr(matrix @ right, mode="economic", overwrite_a=True, check_finite=False)[0]
     images = matrix.T @ left
-    turn = scipy.linalg.eigh(images.T @ images, overwrite_a=True)[1][:, ::-1]
+    turn = scipy.linalg.eigh(_finite(images.T @ images), overwrite_a=True)[1][:, ::-1]
     images = images @ turn
     values = np.linalg.norm(images, axis=0)
     return LowRank(left @ turn, values, images / np.maximum(values, np.finfo(float).tiny))
+
+
+def gram(matrix: Floats) -> Floats:
+    """Return the inner products of a matrix's rows, or of its columns where these are fewer."""
+    shorter = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
+    return _finite(shorter @ shorter.T)
+
+
+def _finite(products: Floats) -> Floats:
+    if not np.all(np.isfinite(products)):
+        raise np.linalg.LinAlgError("the squares of the entries are not finite")
+    return products
+
+
+def spanned(matrix: Floats, near: Floats) -> LowRank:
+    """Return the singular values and vectors of a matrix of which eigenvectors of its `gram` are given."""
+    wide = matrix.shape[0] <= matrix.shape[1]
+    images = (matrix.T if wide else matrix) @ near
+    # The lengths of the images are more accurate than roots of eigenvalues.
+    values = np.linalg.norm(images, axis=0)
+    far = images / np.maximum(values, np.finfo(float).tiny)
+    return LowRank(near, values, far) if wide else LowRank(far, values, near)
 
 
 @dataclass(frozen=True, kw_only=True)

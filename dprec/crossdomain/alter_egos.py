@@ -32,7 +32,6 @@ from dprec.arrays import (
     offsets,
     places_of,
     row_maxima,
-    row_sums,
     rows_of,
     segments,
 )
@@ -389,7 +388,7 @@ class RowCodec:
         counts = np.diff(indptr)
         set_bytes = -(-ItemSets.plan(indptr, items, self.n_items).bits // 8)
         per_row = np.array(_WIDTHS)[_width_index(row_maxima(row_sizes, indptr))] + int(self.with_means)
-        sizes = 1 + set_bytes + counts * per_row + row_sums(row_sizes, indptr)
+        sizes = 1 + set_bytes + counts * per_row + np.diff(offsets(row_sizes)[indptr])
         return np.where(counts > 0, sizes, 0)
 
     def pack(self, items: Ints, rows: Sequence[bytes], means: Ints) -> bytes:

@@ -9,8 +9,10 @@ its size reveals something about the ratings, so it does not make a mechanism di
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Literal
 
@@ -86,6 +88,22 @@ class RatedItems:
     def n_items(self) -> int:
         """Number of items."""
         return self.raters.size
+
+    @cached_property
+    def _digest(self) -> bytes:
+        matrices = (self.deviations, self.rated, self.opinions)
+        arrays = [each for matrix in matrices for each in (matrix.indptr, matrix.indices, matrix.data)]
+        arrays += [self.norms, self.raters, self.means]
+        digest = hashlib.blake2b(repr([*(matrix.shape for matrix in matrices), arrays[0].dtype]).encode())
+        for array in arrays:
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.digest()
+
+    def __eq__(self, other: object) -> bool:
+        return self._digest == getattr(other, "_digest", None)
+
+    def __hash__(self) -> int:
+        return hash(self._digest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,6 +243,7 @@ _ROUNDING = 1e-10
 """A remainder below this share of a squared norm is the rounding error left when the only rater goes."""
 
 
+@lru_cache(maxsize=1)
 def largest_sensitivities(items: RatedItems) -> Floats:
     """Return each item's largest similarity-based sensitivity to any other item, shape (items,).
 
@@ -295,7 +314,7 @@ def _of_rows(items: RatedItems, raters: _Raters, left: Ints, first: int) -> Floa
     after = np.divide(dot - r_i * r_j, scale, out=np.zeros(scale.size), where=scale > 0)
     moves = np.abs(before - np.clip(after, -1.0, 1.0))
     largest = np.zeros_like(similarity)
-    np.maximum.at(largest, (row, column), moves)
+    np.maximum.at(largest.reshape(-1), row * right.size + column, moves)
     return np.maximum(largest, _one_sided(items, raters, left, right, similarity))
 
 
@@ -476,6 +495,7 @@ def x_sim(graph: LayeredGraph) -> sp.csr_array:
         # Both sums at once: the real part is positive, so an entry with a numerator of 0 is kept.
         values = paths.certainty * (1 + 1j * paths.weighted / paths.weight)
         sums = sums + sp.coo_array((values, (paths.first, paths.last)), shape=(size, size)).tocsr()
+    sums.sort_indices()
     values = np.clip(sums.data.imag / sums.data.real, -1.0, 1.0)
     return sp.csr_array((values, sums.indices, sums.indptr), shape=(size, size))
 

@@ -6,8 +6,10 @@ from dprec.datasets.columns import RatingColumns
 from dprec.datasets.cross_domain import DelimitedDomains, MovieLensGenres, SyntheticDomains
 from dprec.datasets.held import HeldRatings, InMemory, ratings_from
 from dprec.datasets.published import *
+from dprec.datasets.selection import copied, selected
+from dprec.datasets.sets import LightGCN, MsWeb
 from dprec.datasets.synthetic import OneBitSynthetic, Synthetic
-from dprec.datasets.table import DelimitedTable
+from dprec.datasets.table import DelimitedTable, holds_pairs
 
 DATASETS: Registry[Dataset] = Registry(
     "dataset",
@@ -22,6 +24,8 @@ DATASETS: Registry[Dataset] = Registry(
         Libimseti,
         RestaurantConsumer,
         Douban,
+        MsWeb,
+        LightGCN,
         DelimitedTable,
         Synthetic,
         OneBitSynthetic,
@@ -43,18 +47,23 @@ __all__ = [
     "InMemory",
     "Jester",
     "Libimseti",
+    "LightGCN",
     "MovieLens1M",
     "MovieLens10M",
     "MovieLens20M",
     "MovieLens25M",
     "MovieLens100K",
     "MovieLensGenres",
+    "MsWeb",
     "OneBitSynthetic",
     "RatingColumns",
     "RestaurantConsumer",
     "Source",
     "Synthetic",
     "SyntheticDomains",
+    "copied",
+    "holds_pairs",
     "ratings_from",
+    "selected",
     "without_times",
 ]

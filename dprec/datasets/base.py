@@ -1,6 +1,7 @@
 """What every data set is: settings that state where ratings come from, and a way to load them."""
 
 import json
+import math
 import re
 import shlex
 import warnings
@@ -41,9 +42,34 @@ class Dataset(Options):
     """
 
     kind: str = ""
+    positive: str | None = option(
+        "Which ratings make an item one of the user's, such as '>= 4' or '> 0': what remains are sets of "
+        "items, without ratings.",
+        None,
+    )
+    min_items: int | None = option(
+        "Items that a user has at least; those with fewer are left out, by default nobody.", None, ge=1
+    )
+    copies: int | None = option(
+        "Users of a population that is made of copies of them after the split; the test users stay those "
+        "that there are.",
+        None,
+        ge=1,
+        le=2**31 - 1,
+    )
     distribution: ClassVar[Source | None] = None
     folds: ClassVar[tuple[str, ...]] = ()
     own: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.positive is not None:
+            threshold_of(self.positive)
+
+    @property
+    def as_it_is(self) -> bool:
+        """Whether no rating and no user is left out or copied."""
+        return self.positive is None and self.min_items is None and self.copies is None
 
     @abstractmethod
     def load(self) -> Ratings:
@@ -188,6 +214,20 @@ def locate(path: str, *names: str) -> Path:
     return place
 
 
+_RULE = re.compile(r"\s*(>=?)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*")
+
+
+def threshold_of(rule: str) -> tuple[float, bool]:
+    """Return the threshold of a rule such as ">= 4", and whether it passes itself.
+
+    Raises SettingError under "positive".
+    """
+    parsed = _RULE.fullmatch(rule)
+    if parsed is None or not math.isfinite(float(parsed[2])):
+        raise SettingError("positive", shown(repr(rule)), "such as '>= 4' or '> 0'")
+    return float(parsed[2]), parsed[1] == ">="
+
+
 GIVEN = "given"
 """Name of the one division of data that come as a train and a test part."""
 
@@ -229,8 +269,11 @@ def read_fold(
 
 def united(train: Ratings, test: Ratings) -> Ratings:
     """Return the ratings of both parts, which are in one space of users and items."""
-    rows = [(part.user_ids[part.users], part.item_ids[part.items], part.values) for part in (train, test)]
-    users, items, values = map(np.concatenate, zip(*rows, strict=True))
+    rows = [(part.user_ids[part.users], part.item_ids[part.items]) for part in (train, test)]
+    users, items = map(np.concatenate, zip(*rows, strict=True))
+    if train.scale.implicit:
+        return Ratings.from_pairs(users, items, user_ids=train.user_ids, item_ids=train.item_ids)
+    values = np.concatenate([train.values, test.values])
     return Ratings.from_triples(
         users, items, values, train.scale, user_ids=train.user_ids, item_ids=train.item_ids
     )
@@ -272,8 +315,8 @@ class Layout:
     """Number of columns; by default that of the first line."""
     user: str | int = 1
     item: str | int = 2
-    rating: str | int = 3
-    """The columns of the three: a name in the header, or a position counted from 1."""
+    rating: str | int | None = 3
+    """The columns of the three: a name in the header, or a position counted from 1; None without ratings."""
     timestamp: str | int | None = None
     """The column of the time at which a rating was made."""
 

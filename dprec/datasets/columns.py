@@ -15,7 +15,7 @@ from dprec.arrays import Bools, Floats, Ints
 from dprec.components import Options, as_tuple, option, plain
 from dprec.datasets.base import WHITESPACE, as_typed
 from dprec.errors import InputError, SettingError
-from dprec.ratings import MAX_LEVELS, RatingScale
+from dprec.ratings import MAX_LEVELS, POSITIVE, RatingScale
 
 _SEPARATORS = ("::", "\t", ";", "|", ",", WHITESPACE)
 """The likelier first, where several divide every line alike."""
@@ -99,7 +99,7 @@ def check_layout(rows: Sequence[Sequence[str]], source: str) -> None:
         found = f"times in the third column, such as {thirds[0].strip()!r}, where ratings are expected"
         ratings = next((place for place in range(3, len(rows[0])) if _all_numbers(rows, place)), None)
         settings = f"--set dataset.rating_column={(ratings or 3) + 1} --set dataset.timestamp_column=3"
-        none = "a column of ratings: in a list of pairs there is none to protect, or to predict"
+        none = "--set dataset.timestamp_column=3, if there are no ratings"
         raise InputError(source, found, none if ratings is None else settings)
 
 
@@ -181,8 +181,6 @@ def required_columns(asked: Mapping[Role, str | int | None], header: Sequence[st
     """
     places = {role: _place(role, column, header, source) for role, column in asked.items()}
     unclear: list[Role] = [role for role, place in places.items() if place is None]
-    if unclear == ["rating"] and len(header) == 2:
-        raise no_ratings(source)
     if unclear:
         # A header of items alone is that of a matrix.
         wide = "item" in unclear and "rating" in unclear and len(header) > len(ROLES)
@@ -197,12 +195,6 @@ def required_columns(asked: Mapping[Role, str | int | None], header: Sequence[st
             found = f"{source}: column {header[place]!r} for the {role}s too, beside the {chosen[place]}s"
             raise SettingError(f"{role}_column", found, "a column of its own")
     return list(chosen)
-
-
-def no_ratings(source: str) -> SettingError:
-    """Return the error for a list of users and items, without ratings."""
-    accepted = "a column of ratings: in a list of pairs there is none to protect, or to predict"
-    return SettingError("rating_column", f"{source}: users and items without ratings", accepted)
 
 
 def _place(role: Role, column: str | int | None, header: Sequence[str], source: str) -> int | None:
@@ -333,6 +325,12 @@ def _remedies(
     return f"{unrated}{several} if that means not rated, or {written(ends)} if it is a rating"
 
 
+def scale_of_counts(values: Floats) -> RatingScale:
+    """Return a scale for numbers of which only a threshold is asked, such as counts of plays."""
+    low, high = float(values.min()), float(values.max())
+    return RatingScale(np.array([low, max(high, low + 1)]), continuous=True)
+
+
 _CONTINUOUS_STEPS = 40
 _LARGEST = 1e15
 """Greatest absolute rating: beyond it, floating point is too coarse to distinguish levels."""
@@ -378,10 +376,22 @@ class RatingColumns(Options):
         "Values that mean that there is no rating, such as [-1, 99].", ()
     )
 
+    def has_ratings(self, header: Sequence[str]) -> bool:
+        """Return whether there are ratings: not where a header names users, items and at most times."""
+        if self.rating_column is not None or len(header) > len(ROLES):
+            return True
+        timed = self.timestamp_column is not None or find_column("timestamp", header) is not None
+        return len(header) != 2 + timed or find_column("rating", header) is not None
+
     def places(self, header: Sequence[str], source: str, *, timed: bool = False) -> list[int]:
-        """Return the positions of users, items, ratings and times in a header, or raise SettingError."""
+        """Return the positions of users, items, ratings and times in a header, or raise SettingError.
+
+        Without those of ratings where there are none; see `has_ratings`.
+        """
         asked: dict[Role, str | int | None]
-        asked = {"user": self.user_column, "item": self.item_column, "rating": self.rating_column}
+        asked = {"user": self.user_column, "item": self.item_column}
+        if self.has_ratings(header):
+            asked["rating"] = self.rating_column
         if timed:
             asked["timestamp"] = self.timestamp_column
         return required_columns(asked, header, source)
@@ -403,7 +413,12 @@ class RatingColumns(Options):
         return ", ".join(f"{name}={as_typed(value, str)}" for name, value in settings.items())
 
     def scale(self, values: Floats, source: str) -> RatingScale:
-        """Return the scale of some ratings; raises InputError unless enough of them agree on one."""
+        """Return the scale of some ratings; raises InputError unless enough of them agree on one.
+
+        Pairs without ratings, which have NaN, are implicit.
+        """
+        if np.isnan(values).all():
+            return POSITIVE
         distinct, counts = np.unique(values, return_counts=True)
         if distinct.size == 1 and (self.low is None or self.high is None):
             raise self._constant(float(distinct[0]), values.size, source)
@@ -447,5 +462,6 @@ class RatingColumns(Options):
         """Return the error for ratings that do not differ, so that they say nothing of their scale."""
         ends = {"low": min(1.0, value), "high": max(5.0, value)}
         ends = {name: end for name, end in ends.items() if getattr(self, name) is None}
-        accepted = f"the ends of the scale that they are on, such as {self.written(ends)}"
+        lists = "; or positive: '> 0', if they say who has what" if value > 0 else ""
+        accepted = f"the ends of the scale that they are on, such as {self.written(ends)}{lists}"
         return SettingError("low", f"{source}: {count:,} ratings that are all {value:g}", accepted)

@@ -289,9 +289,17 @@ def separated(block: Block, separator: str) -> tuple[Block, str]:
 
 
 def _unquoted(block: Block, separator: str) -> bytes:
+    try:
+        return _reread(block, separator, None)
+    except InputError:
+        # Some write a quote inside quotes as \" in place of "".
+        if b'\\"' not in block.text:
+            raise
+        return _reread(block, separator, "\\")
+
+
+def _reread(block: Block, separator: str, escape: str | None) -> bytes:
     lines = block.text.decode().split("\n")[:-1]
-    # Some write a quote inside quotes as \" in place of "".
-    escape = "\\" if b'\\"' in block.text else None
     rows = csv.reader(lines, delimiter=separator, escapechar=escape, skipinitialspace=True, strict=True)
     plain: list[str] = []
     try:
@@ -465,16 +473,20 @@ class DelimitedDataset(FileDataset):
 
 
 def read_rows(path: Path, layout: Layout, *, timed: bool = False) -> RatingRows:
-    """Read the users, items, ratings and perhaps times of a file.
+    """Read the users, items, ratings and perhaps times of a file; pairs without ratings have NaN.
 
     Raises InputError when a line has too few or too many columns, an empty cell, an identifier that is not
     UTF-8 or a rating that is not a finite number; when the file is missing, empty or binary.
     """
     wanted: list[tuple[str | int, Cells]]
-    wanted = [(layout.user, "identifier"), (layout.item, "identifier"), (layout.rating, "number")]
+    wanted = [(layout.user, "identifier"), (layout.item, "identifier")]
+    if layout.rating is not None:
+        wanted.append((layout.rating, "number"))
     if timed and layout.timestamp is not None:
         wanted.append((layout.timestamp, "time"))
-    users, items, values, *times = read_columns(path, layout, wanted)
+    users, items, *columns = read_columns(path, layout, wanted)
+    values = np.full(users.size, np.nan) if layout.rating is None else columns.pop(0)
+    times = columns
     first_line = 2 if layout.header else 1
     return RatingRows(users, items, values, str(path), first_line, times=times[0] if times else None)
 
@@ -488,6 +500,12 @@ def first_cells(path: Path, separator: str) -> list[str]:
         line, mark = separated(start, separator)
         return line.text[:-1].decode().split(mark)
     raise InputError(str(path), "an empty file", "one row per line")
+
+
+def opened_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a file, without their ends."""
+    for block in blocks(path):
+        yield from block.text.decode().splitlines()
 
 
 def first_lines(path: Path, most: int = 20) -> list[str]:

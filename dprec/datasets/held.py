@@ -7,7 +7,7 @@ holds them, every `InMemory` with that digest has them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
 from weakref import WeakValueDictionary
@@ -20,7 +20,7 @@ from dprec.arrays import AnyArray, Floats
 from dprec.components import option
 from dprec.crossdomain import CrossDomainRatings
 from dprec.datasets.base import GIVEN, Dataset, read_fold, times_of, united, without_times
-from dprec.datasets.columns import RatingColumns, find_column
+from dprec.datasets.columns import RatingColumns, find_column, scale_of_counts
 from dprec.errors import InputError
 from dprec.ratings import Duplicates, RatingRows, Ratings, RatingScale
 
@@ -44,8 +44,8 @@ _LONGEST_IDENTIFIER = 255
 """Characters; as in files."""
 
 _ACCEPTED = (
-    "a data frame of pandas or polars, a SciPy sparse matrix, three arrays (users, items, ratings), "
-    "Ratings, a data set or a mapping"
+    "a data frame of pandas or polars, a SciPy sparse matrix, three arrays (users, items, ratings) or the "
+    "first two, Ratings, a data set or a mapping"
 )
 
 
@@ -60,22 +60,32 @@ class _Table:
 
 
 def ratings_from(
-    ratings: HeldRatings, test: HeldRatings | None, columns: RatingColumns, duplicates: Duplicates
+    ratings: HeldRatings,
+    test: HeldRatings | None,
+    columns: RatingColumns,
+    duplicates: Duplicates,
+    positive: str | None = None,
 ) -> tuple[Ratings, ...]:
     """Return ratings that are held in Python, or their train and test part in one space of users and items.
 
     Each is a data frame of pandas or polars with one row per rating; a SciPy matrix of shape (users, items),
     whose stored entries are the ratings; or three arrays (users, items, ratings) of one length, or four with
-    the times. Raises InputError under "dataset" or "test", when they cannot be used as ratings.
+    the times. Two columns or arrays (users, items), and a matrix of booleans, are pairs without ratings.
+
+    ``positive``: the rule that is to cut the ratings, whose scale need not be found then. Raises InputError
+    under "dataset" or "test", when they cannot be used as ratings.
     """
     if test is None and isinstance(ratings, Ratings):
         return (_filled(ratings, "dataset"),)
+    counted = None if positive is None else scale_of_counts
     held = [
         _table(part, columns, source)
         for part, source in ((ratings, "dataset"), (test, "test"))
         if part is not None or source == "dataset"
     ]
-    scale = _scale(held, columns)
+    scale = _scale(held, columns, counted)
+    if scale.implicit:
+        duplicates = "last"
     if len(held) == 1:
         users, items = held[0].spaces or (None, None)
         rows = held[0].rows
@@ -84,11 +94,16 @@ def ratings_from(
     return read_fold(held[0].rows, held[1].rows, scale, duplicates, spaces)
 
 
-def _scale(held: Sequence[_Table], columns: RatingColumns) -> RatingScale:
+def _scale(
+    held: Sequence[_Table], columns: RatingColumns, counted: Callable[[Floats], RatingScale] | None
+) -> RatingScale:
     """Return the one scale of all parts: that of `Ratings`, or what the values of the parts show."""
     known = [table.scale for table in held if table.scale is not None]
     if not known:
-        return columns.scale(np.concatenate([table.rows.values for table in held]), held[0].rows.source)
+        values = np.concatenate([table.rows.values for table in held])
+        if counted is not None and not np.isnan(values).all():
+            return counted(values)
+        return columns.scale(values, held[0].rows.source)
     for other in known[1:]:
         if not (np.array_equal(other.values, known[0].values) and other.continuous == known[0].continuous):
             raise InputError(
@@ -101,7 +116,8 @@ def _table(held: HeldRatings, columns: RatingColumns, source: str) -> _Table:
     if isinstance(held, Ratings):
         ratings = _filled(held, source)
         users, items = ratings.user_ids[ratings.users], ratings.item_ids[ratings.items]
-        rows = RatingRows(users, items, ratings.values, source, unit="row")
+        values = np.full(ratings.count, np.nan) if ratings.scale.implicit else ratings.values
+        rows = RatingRows(users, items, values, source, unit="row")
         return _Table(rows, (ratings.user_ids, ratings.item_ids), ratings.scale)
     if sp.issparse(held):
         try:
@@ -110,7 +126,9 @@ def _table(held: HeldRatings, columns: RatingColumns, source: str) -> _Table:
             raise InputError(source, f"a damaged sparse matrix ({error})", "users x items") from None
         if cells.ndim != 2:
             raise InputError(source, f"a sparse array of {cells.ndim} dimensions", "users x items")
-        rows = table_rows([*cells.coords, cells.data], source).without(columns.missing)
+        # Where entries are true, there is a pair, and no rating.
+        entries = None if cells.data.dtype == np.bool_ and cells.data.all() else cells.data
+        rows = _given(table_rows([*cells.coords, entries], source), columns)
         if max(cells.shape) > _LARGEST_SHAPE:
             found = f"a sparse matrix of {cells.shape[0]} x {cells.shape[1]}"
             raise InputError(source, found, f"at most {_LARGEST_SHAPE} users, and as many items")
@@ -121,17 +139,23 @@ def _table(held: HeldRatings, columns: RatingColumns, source: str) -> _Table:
         except Exception as error:  # Its steps can raise anything of polars.
             raise InputError(source, f"a lazy frame that raised {error}", _ACCEPTED) from None
     if hasattr(held, "columns") and (hasattr(held, "iloc") or hasattr(held, "lazy")):
-        triples: Sequence[ArrayLike] = _columns(held, columns, source)
-    elif isinstance(held, np.ndarray) and held.ndim == 2 and held.shape[1] in (3, 4):
+        triples: Sequence[ArrayLike | None] = _columns(held, columns, source)
+    elif isinstance(held, np.ndarray) and held.ndim == 2 and held.shape[1] in (2, 3, 4):
         triples = list(held.T)
-    elif isinstance(held, Sequence) and not isinstance(held, str | bytes) and len(held) in (3, 4):
+    elif isinstance(held, Sequence) and not isinstance(held, str | bytes) and len(held) in (2, 3, 4):
         triples = held
     elif isinstance(held, np.ndarray):
         matrix = "scipy.sparse.coo_array(array) if it is users x items with 0 for no rating"
         raise InputError(source, f"an array of shape {held.shape}", f"{matrix}; or {_ACCEPTED}")
     else:
         raise InputError(source, f"a value of type {type(held).__name__}", _ACCEPTED)
-    return _Table(table_rows(triples, source).without(columns.missing))
+    triples = [*triples, None] if len(triples) == 2 else triples
+    return _Table(_given(table_rows(triples, source), columns))
+
+
+def _given(rows: RatingRows, columns: RatingColumns) -> RatingRows:
+    """Return the rows without ratings that mean that there is none; all, of pairs without ratings."""
+    return rows if np.isnan(rows.values).all() else rows.without(columns.missing)
 
 
 def _filled(ratings: Ratings, source: str) -> Ratings:
@@ -140,14 +164,19 @@ def _filled(ratings: Ratings, source: str) -> Ratings:
     return ratings
 
 
-def _columns(frame: Frame, settings: RatingColumns, source: str) -> list[AnyArray]:
+def _columns(frame: Frame, settings: RatingColumns, source: str) -> list[AnyArray | None]:
     names = list(frame.columns)
     header = list(map(str, names))
     timed = settings.timestamp_column is not None or find_column("timestamp", header) is not None
     places = settings.places(header, source, timed=timed)
-    columns = [_present(frame[names[place]], f"{source}, column {names[place]!r}") for place in places[:3]]
+    columns: list[AnyArray | None]
+    told = places[:-1] if timed else places
+    columns = [_present(frame[names[place]], f"{source}, column {names[place]!r}") for place in told]
+    if not settings.has_ratings(header):
+        columns.append(None)
     if timed:
-        columns.extend(_times(frame[names[places[3]]], f"{source}, column {names[places[3]]!r}", settings))
+        last = names[places[-1]]
+        columns.extend(_times(frame[last], f"{source}, column {last!r}", settings))
     return columns
 
 
@@ -171,24 +200,29 @@ def _present(column: Any, where: str) -> AnyArray:
         raise InputError(where, str(error), "numbers or text that NumPy can hold") from None
 
 
-def table_rows(columns: Sequence[ArrayLike], source: str) -> RatingRows:
-    """Return columns of users, items, ratings and perhaps times as rows, or raise InputError."""
+def table_rows(columns: Sequence[ArrayLike | None], source: str) -> RatingRows:
+    """Return columns of users, items, ratings and perhaps times as rows, or raise InputError.
+
+    Without ratings, where these are None, there is NaN.
+    """
+    rated = columns[2] is not None
     try:
-        users, items, values, *times = map(_whole, columns)
+        users, items, *others = [_whole(column) for column in columns if column is not None]
     except ValueError:
         raise InputError(source, "columns that are no arrays, or hide values", "one value per row") from None
+    values = others.pop(0) if rated else np.full(users.shape, np.nan)
     if values.dtype.kind in "cmM":
         raise InputError(source, f"ratings of type {values.dtype}", "ratings that are numbers")
     ids = _identifiers(users, f"{source}: user"), _identifiers(items, f"{source}: item")
     rows = replace(RatingRows.of(*ids, values, source), unit="row")
     if not rows.values.size:
-        raise InputError(source, "no ratings", "at least one")
+        raise InputError(source, "no ratings" if rated else "no pairs", "at least one")
     wrong = np.flatnonzero(~np.isfinite(rows.values))
-    if wrong.size:
+    if wrong.size and rated:
         raise rows.error(int(wrong[0]), f"rating {rows.values[wrong[0]]:g}", "a finite number")
-    if not times:
+    if not others:
         return rows
-    when = times_of(np.asarray(times[0]), f"{source}: time")
+    when = times_of(others[0], f"{source}: time")
     if when.shape != rows.values.shape:
         raise InputError(source, "columns of different lengths", "one time per rating")
     return replace(rows, times=when)
@@ -288,11 +322,17 @@ class InMemory(Dataset):
         test: HeldRatings | None = None,
         *,
         duplicates: Duplicates = "error",
+        positive: str | None = None,
+        min_items: int | None = None,
+        copies: int | None = None,
         **settings: Any,
     ) -> Self:
-        """Return the data set of ratings that are in memory."""
+        """Return the data set of ratings that are in memory.
+
+        ``settings``: those of `RatingColumns`; the others are those of any data set.
+        """
         columns = RatingColumns(**settings)
-        parts = ratings_from(ratings, test, columns, duplicates)
+        parts = ratings_from(ratings, test, columns, duplicates, positive)
         sha256 = _digest(parts)
         held = _PRESENT.setdefault(sha256, _Held(parts))
         return cls(
@@ -301,6 +341,9 @@ class InMemory(Dataset):
             ratings=sum(part.count for part in held.parts),
             test_ratings=parts[1].count if len(parts) > 1 else 0,
             sha256=sha256,
+            positive=positive,
+            min_items=min_items,
+            copies=copies,
             # Ratings come with a scale, which counts for both parts.
             scale_given=not columns.read_off() or any(isinstance(part, Ratings) for part in (ratings, test)),
         )

@@ -21,13 +21,13 @@ from dprec.datasets.columns import (
     find_column,
     found_separator,
     is_number,
-    no_ratings,
+    scale_of_counts,
     split_line,
 )
 from dprec.datasets.delimited import Cells, first_lines, is_parquet, read_columns, read_rows
 from dprec.datasets.held import as_texts, table_rows
 from dprec.errors import InputError, SettingError, within
-from dprec.ratings import RatingRows, Ratings, RatingScale
+from dprec.ratings import Duplicates, RatingRows, Ratings, RatingScale
 
 
 def _read_table(path: Path, places: Sequence[int]) -> list[AnyArray]:
@@ -204,6 +204,8 @@ class DelimitedColumns(RatingColumns, FileDataset):
 
     def scale(self, values: Floats, source: str) -> RatingScale:
         """Return the scale; see `RatingColumns.scale`. An InputError names the file first."""
+        if self.positive is not None and not np.isnan(values).all():
+            return scale_of_counts(values)
         with _file_first(source):
             return super().scale(values, source)
 
@@ -211,11 +213,14 @@ class DelimitedColumns(RatingColumns, FileDataset):
         """Read one file, with the times of the ratings if asked; an InputError names the line at fault."""
         file = locate(path)
         rows = self._parquet(file, timed) if is_parquet(file) else self._text(file, timed)
-        return rows.without(self.missing)
+        return rows if np.isnan(rows.values).all() else rows.without(self.missing)
 
     def _parquet(self, file: Path, timed: bool) -> RatingRows:
-        places = self.places([str(name) for name in _file(file).schema_arrow.names], str(file), timed=timed)
-        return table_rows(_read_table(file, places), str(file))
+        header = [str(name) for name in _file(file).schema_arrow.names]
+        columns: list[AnyArray | None] = [*_read_table(file, self.places(header, str(file), timed=timed))]
+        if not self.has_ratings(header):
+            columns.insert(2, None)
+        return table_rows(columns, str(file))
 
     def _text(self, file: Path, timed: bool) -> RatingRows:
         lines = first_lines(file)
@@ -226,20 +231,37 @@ class DelimitedColumns(RatingColumns, FileDataset):
             raise InputError(f"{file}, line 1", f"{lines[0]!r}, with the ratings of a film below it", _LISTED)
         self._check_layout(lines, layout.separator, str(file))
         header = self._has_header(first) if self.has_header is None else self.has_header
-        if len(first) == 2 and not header:
-            with _file_first(f"{file}, line 1"):
-                raise no_ratings(f"{file}, line 1")
         if len(first) > 1:
             start = f"{file}, line 1"
-            places = self.places(first, start, timed=timed) if header else self._positions()
-            user, item, rating, *times = (place + 1 for place in places)
-            timestamp = times[0] if times else None
+            places = self.places(first, start, timed=timed) if header else self._positions(len(first))
+            user, item, *more = (place + 1 for place in places)
+            rated = self.has_ratings(first) if header else self._has_ratings(len(first))
+            rating = more.pop(0) if rated else None
+            timestamp = more[0] if more else None
+            if timed and timestamp is None:
+                raise InputError(start, "pairs without times", "--set dataset.timestamp_column=...")
             layout = replace(layout, header=header, user=user, item=item, rating=rating, timestamp=timestamp)
         return read_rows(file, layout, timed=timed)
 
+    def looks_implicit(self) -> bool:
+        """Return whether the beginning of the file at `path` shows pairs without ratings."""
+        file = locate(self.path)
+        if is_parquet(file):
+            return not self.has_ratings([str(name) for name in _file(file).schema_arrow.names])
+        lines = first_lines(file)
+        first = split_line(lines[0], self.separator or found_separator(lines)) if lines else []
+        if len(first) < len(ROLES[:2]):
+            return False
+        return not (self.has_ratings(first) if self._has_header(first) else self._has_ratings(len(first)))
+
+    def _has_ratings(self, width: int) -> bool:
+        """Return whether a file without a header has ratings: not two columns, or a third of times."""
+        return self.rating_column is not None or width != 2 + (self.timestamp_column == len(ROLES))
+
     def _check_layout(self, lines: Sequence[str], separator: str, source: str) -> None:
         """Refuse what is no line per rating in the usual order, unless settings say how it is to be read."""
-        given = self.user_column, self.item_column, self.rating_column, self.low, self.high
+        columns = self.user_column, self.item_column, self.rating_column, self.timestamp_column
+        given = *columns, self.low, self.high
         rows = [split_line(line, separator) for line in lines if line.strip()]
         named = rows and any(find_column(role, rows[0]) is not None for role in ROLES[1:])
         if rows and not named and all(setting is None for setting in given):
@@ -250,13 +272,21 @@ class DelimitedColumns(RatingColumns, FileDataset):
         columns = self.user_column, self.item_column, self.rating_column, self.timestamp_column
         if any(isinstance(column, str) for column in columns):
             return True
-        place = self._positions()[2]
+        if find_column("user", first) is not None and find_column("item", first) is not None:
+            return True
+        if not self._has_ratings(len(first)):
+            return False
+        place = self._positions(len(first))[2]
         # A number with a decimal comma is no name; the reader says what is wrong with it.
         return place < len(first) and not is_number(first[place].replace(",", "."))
 
-    def _positions(self) -> list[int]:
+    def _positions(self, width: int) -> list[int]:
+        """Return the positions of users, items, ratings and times; without ratings where there are none."""
         columns = self.user_column, self.item_column, self.rating_column, self.timestamp_column
-        return [column - 1 if isinstance(column, int) else usual for usual, column in enumerate(columns)]
+        places = [column - 1 if isinstance(column, int) else usual for usual, column in enumerate(columns)]
+        if self._has_ratings(width):
+            return places
+        return places[:2] if self.timestamp_column is None else [*places[:2], places[3]]
 
 
 @contextmanager
@@ -268,6 +298,14 @@ def _file_first(source: str) -> Iterator[None]:
         setting = f"--set dataset.{error.key}=..., " if error.key.endswith("_column") else ""
         found = error.found.removeprefix(f"{source}: ")
         raise InputError(source, found, f"{setting}{error.accepted}") from None
+
+
+def holds_pairs(path: str) -> bool:
+    """Return whether a file looks like one of pairs without ratings; False where it cannot be read."""
+    try:
+        return DelimitedTable(path=path).looks_implicit()
+    except InputError:
+        return False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,7 +339,11 @@ class DelimitedTable(DelimitedColumns):
             return super().load_timed() if timed else united(*self.load_fold(GIVEN))
         rows = self.read(self.path, timed=timed)
         scale = self.scale(rows.values, rows.source)
-        return Ratings.from_rows(rows, scale, duplicates=self.duplicates)
+        return Ratings.from_rows(rows, scale, duplicates=self._duplicates(scale))
+
+    def _duplicates(self, scale: RatingScale) -> Duplicates:
+        """Return what to do with a repeated pair: it contradicts nothing where there is no rating."""
+        return "last" if scale.implicit else self.duplicates
 
     def load_fold(self, fold: str) -> tuple[Ratings, Ratings]:
         """Return the ratings of both files; see `Dataset.load_fold`."""
@@ -309,7 +351,7 @@ class DelimitedTable(DelimitedColumns):
         train, test = (self.read(path) for path in self._parts())
         values = np.concatenate([train.values, test.values])
         scale = self.scale(values, f"{train.source}, {test.source}")
-        return read_fold(train, test, scale, self.duplicates)
+        return read_fold(train, test, scale, self._duplicates(scale))
 
     def _parts(self) -> tuple[str, ...]:
         """Return the files of the train and the test part; none where `path` is the file of all ratings."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
+import scipy.sparse as sp
 
 from dprec.arrays import Bools, Floats, Ints, Pieces, Uint64s, rows_of
 from dprec.completion import Profiles
@@ -214,9 +215,11 @@ class FullGradient(GradientReport):
         valid &= np.bincount(rows_of(counts)[~plausible], minlength=valid.size) == 0
 
         accepted = np.repeat(valid, counts)
-        total = np.zeros((n_items, rank), dtype=np.int64)
-        np.add.at(total, items[accepted], np.rint(rows[accepted] / _UNIT).astype(np.int64))
-        raters = np.bincount(items[accepted], minlength=n_items)
+        places = items[accepted]
+        of_item = np.ones(places.size, dtype=np.int64), places, np.arange(places.size + 1)
+        by_rating = sp.csr_array(of_item, shape=(places.size, n_items))
+        total = by_rating.T @ np.rint(rows[accepted] / _UNIT).astype(np.int64)
+        raters = np.bincount(places, minlength=n_items)
         return valid, Aggregate(total, raters, int(valid.sum()))
 
     def sum_shape(self, shape: tuple[int, int]) -> tuple[int, ...]:

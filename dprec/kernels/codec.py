@@ -61,22 +61,25 @@ def plan_item_sets(
     """Choose the shortest code of every set, a bitmap or gaps with one of three parameters."""
     header = PARAMETER_BITS + count_bits(n_items)
     for row in range(bits.size):
-        size, ideal = indptr[row + 1] - indptr[row], 0
+        size, least = indptr[row + 1] - indptr[row], 0
         if size == 0:
             continue
-        while ideal < LARGEST_PARAMETER and size << (ideal + 1) <= n_items:
-            ideal += 1
+        while size << (least + 2) <= n_items:
+            least += 1
+        low, middle, high, before = 0, 0, 0, -1
+        for cell in range(indptr[row], indptr[row + 1]):
+            item = int(np.int64(items[cell]))
+            if not before < item < n_items:
+                raise IndexError("items that are not in the catalogue, or do not ascend")
+            gap, before = (item - before - 1) >> least, item
+            low, middle, high = low + gap, middle + (gap >> 1), high + (gap >> 2)
         parameters[row] = BITMAP
         bits[row] = PARAMETER_BITS + n_items
-        for parameter in range(max(ideal - 1, 0), min(ideal + 1, LARGEST_PARAMETER) + 1):
-            length, before = header + size * (1 + parameter), -1
-            for cell in range(indptr[row], indptr[row + 1]):
-                if not before < items[cell] < n_items:
-                    raise IndexError("items that are not in the catalogue, or do not ascend")
-                length += (items[cell] - before - 1) >> parameter
-                before = items[cell]
+        # A parameter beyond the largest is never shorter, nor are three bits for each item than a bitmap.
+        for more, quotients in enumerate((low, middle, high)):
+            length = header + size * (1 + least + more) + quotients
             if length < bits[row]:
-                parameters[row] = parameter
+                parameters[row] = least + more
                 bits[row] = length
 
 
@@ -156,21 +159,28 @@ def read_item_sets(
             places[row] = place + n_items
             continue
         place += count_bits(n_items)
-        for cell in range(first, last):
-            zeros = place
-            while place < end and _get(data, place, 1) == 0:
-                place += 1
-            items[cell] = min(place - zeros, n_items)
+        # A one ends each quotient. A cell holds where, from the first bit on, until its remainder is read.
+        zeros_from, cell = place, first
+        while cell < last and place < end:
+            items[cell] = place - zeros_from
+            cell += int(np.int64(data[place >> 3])) >> (7 - (place & 7)) & 1
             place += 1
-        if place + (last - first) * parameter > end:
+        after = place + (last - first) * parameter
+        if cell < last or after > end:
             continue
+        byte, held, width, before = place >> 3, 0, -(place & 7), -1
         for cell in range(first, last):
-            gap = int(np.int64(items[cell])) << parameter | _get(data, place, parameter)
-            item = min(item + 1 + gap, n_items)
+            while width < parameter:
+                held = held << 8 & _HELD | int(np.int64(data[byte]))
+                byte += 1
+                width += 8
+            width -= parameter
+            one = int(np.int64(items[cell]))
+            gap = (one - before - 1) << parameter | held >> width & ((1 << parameter) - 1)
+            before, item = one, min(item + 1 + gap, n_items)
             items[cell] = item
-            place += parameter
         if item < n_items:
-            places[row] = place
+            places[row] = after
 
 
 @compiled

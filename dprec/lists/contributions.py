@@ -27,7 +27,6 @@ class SetLayout(Layout):
 
     n_items: int
     """Items that count."""
-    limit: int | None = None
 
     @property
     def width(self) -> int:
@@ -105,7 +104,9 @@ class SetContributions(Contributions[SetLayout]):
 
 @dataclass(frozen=True, eq=False)
 class PopularityLayout(SetLayout):
-    """A number for each item: a user with n items adds 1 / sqrt(n) to each of them."""
+    """A number for each item: a user with n items adds 1 / sqrt(n) to each of them, or 1 without a budget."""
+
+    normalised: bool = True
 
     @property
     def n_rows(self) -> int:
@@ -113,8 +114,10 @@ class PopularityLayout(SetLayout):
         return self.n_items
 
     def cells(self, indptr: Ints, items: AnyInts) -> tuple[Ints, AnyInts, Floats]:
-        """Return the items, each with 1 / sqrt(n); see `SetLayout.cells`."""
+        """Return the items, each with its number; see `SetLayout.cells`."""
         counts = np.diff(indptr)
+        if not self.normalised:
+            return indptr, items, np.ones(items.size)
         return indptr, items, np.repeat(1 / np.sqrt(np.maximum(counts, 1)), counts)
 
 

@@ -2,18 +2,20 @@
 
 Devices contribute popularity first, then the co-occurrence of the popular items
 (`dprec.lists.contributions`). Of the noisy table the server removes what noise alone explains, in steps that
-each need the table and the noise's deviation only:
+need the table and the noise's deviation only:
 
 1. cells are expected to be in proportion to the product of their items' popularities;
-2. eigenvalues of the remainder that stand above those of noise are added, shrunk;
-3. each cell is the mean of what it may be, given these expectations and the noisy cell
-   (`dprec.lists.shrinkage`), so that pairs that stand out are kept and none is negative.
+2. each cell is the mean of what it may be, given that expectation and the noisy cell
+   (`dprec.lists.shrinkage`): pairs that stand out by themselves are kept, and none is negative;
+3. of what is left, eigenvalues that stand above those of noise are added, shrunk: what many cells show
+   together although none of them does alone.
 
 What devices receive are weights between items, by which they rank from sets that never leave them.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +28,12 @@ from dprec.lists.shrinkage import posterior_means
 _LEAST = 0.1
 """Least part of what popularity alone would make of a cell."""
 
+_SMALLEST_TAU = 1e-5
+"""Noise below which nothing changes."""
+
+LARGEST_TAU = 8e-3
+"""Noise with which the whole budget is better spent on popularity."""
+
 
 @dataclass(frozen=True, eq=False)
 class DenoisedTable:
@@ -36,6 +44,44 @@ class DenoisedTable:
     symmetric, not negative, shape (items, items)."""
     popularity: Floats
     """How often an item is in a set, in the same weights; above 0, shape (items,)."""
+
+
+@dataclass(frozen=True)
+class GramSettings:
+    """Public numbers that follow from the noise alone: see `GramSettings.of`."""
+
+    popularity_share: float
+    """Part of the budget that goes to popularity, of mu squared, or of the users where nobody is trusted:
+    noise grows by 1 / sqrt(share) in both. 0 where all items take part in the table, whose diagonal tells
+    their popularity; 1 where there is no table.
+    """
+    table_items: int
+    """How many of the most popular items take part in the table."""
+    ridge: float
+    """Of the regression of items on items, in the table's unit."""
+    share_of_weights: float
+    """What a standard deviation of the scores by weights counts for, beside logarithms of popularity."""
+
+    @classmethod
+    def of(cls, tau: float, users: int, items: int, *, content: bool) -> GramSettings:
+        """Return the settings that `benchmarks/list_settings.py` chose on validation items.
+
+        ``tau``: standard deviation of the noise, per cell and per user, of a sum of unit contributions with
+        the whole budget; 0 without noise. ``content``: whether there is public data about the items.
+        """
+        tau = max(tau, _SMALLEST_TAU)
+        if tau > LARGEST_TAU:
+            return cls(1.0, 0, 0.0, 0.0)
+        table_items = min(math.ceil(120 * (1e-3 / tau) ** 0.75), items)
+        share = 0.0 if table_items == items else popularity_share(tau)
+        ridge = users * (0.004 + 12 * tau / math.sqrt(1 - share))
+        weight = 0.5 * (1.4e-3 / tau) ** 0.45 if content else (2.5e-3 / tau) ** 1.5
+        return cls(share, table_items, ridge, weight)
+
+
+def popularity_share(tau: float) -> float:
+    """Return the share that finding the popular items spends, where not all take part; see `GramSettings`."""
+    return 0.5 * math.sqrt(tau / 5e-3)
 
 
 def popularity_estimate(noisy: Floats, deviation: float) -> Floats:
@@ -59,24 +105,22 @@ def denoised_table(noisy: Floats, deviation: float, known: Floats | None = None)
     deviation : float
         Standard deviation of a cell's noise, above 0.
     known : ndarray, shape (items,), optional
-        An estimate of the items' popularity from another sum, in any unit.
+        An estimate of the items' popularity from another sum, above 0, in any unit.
     """
     items = int((np.sqrt(8 * noisy.size + 1) - 1) / 2)
     rows, columns = np.triu_indices(items)
     off = rows != columns
-    popularity = np.maximum(noisy[~off] / DIAGONAL, 0.5 * max(deviation, 1e-9) / 4)
+    popularity = np.maximum(noisy[~off] / DIAGONAL, deviation / 8)
     if known is not None:
-        total = popularity.sum()
-        popularity = np.sqrt(popularity * known)
-        popularity *= total / popularity.sum()
+        # The geometric mean of both.
+        both = np.sqrt(popularity * known)
+        popularity = both * (popularity.sum() / both.sum())
     cells = noisy[off]
     products = (popularity[rows] * popularity[columns])[off]
     by_popularity = products * max(float(cells @ products), 1e-12) / float(products @ products)
-    remainder = _symmetric(cells - by_popularity, items)
-    structure = above_noise(remainder, deviation)[rows[off], columns[off]]
-    expected = np.maximum(by_popularity + structure, _LEAST * by_popularity)
-    means = posterior_means(cells, deviation, expected)
-    return DenoisedTable(_symmetric((means + expected) / 2, items), popularity)
+    means = posterior_means(cells, deviation, by_popularity)
+    structure = above_noise(_symmetric(cells - means, items), deviation)[rows[off], columns[off]]
+    return DenoisedTable(_symmetric(np.maximum(means + structure, _LEAST * by_popularity), items), popularity)
 
 
 def above_noise(table: Floats, deviation: float) -> Floats:

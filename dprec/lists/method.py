@@ -16,18 +16,23 @@ from dprec.completion import Profiles
 from dprec.components import Options, option
 from dprec.lists.contributions import PairLayout, PopularityLayout, SetLayout
 from dprec.lists.gram import (
+    LARGEST_TAU,
+    GramSettings,
     denoised_table,
     popular_items,
     popularity_estimate,
+    popularity_share,
     regularised_inverse,
 )
-from dprec.lists.model import ItemTable, ListModel
+from dprec.lists.model import LARGEST, ItemTable, ListModel
 from dprec.lists.public_kernels import popularity_bins
-from dprec.lists.settings import POPULARITY_SHARE, ridge, table_items, table_share
 from dprec.randomness import words
 from dprec.ratings import RatingScale
 from dprec.sums import Contributions, DeviceHalf, Layout, Learner, Releases, SummedMethod
 from dprec.wire import decode_item_sets, encode_item_sets
+
+_UNKNOWN_SHARE = 0.1
+"""Any share will do where the sizes of a population are not known: all compose to the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +51,9 @@ class TableOptions(Options):
         ge=0,
         le=1,
     )
+    normalised: bool = option(
+        "Whether every profile has norm 1, as a budget requires, or counts 1 for each item.", True
+    )
     content: bool = option("Whether public categories and numbers of the items are used.", True)
 
     @property
@@ -56,7 +64,7 @@ class TableOptions(Options):
         """
         if self.items == 0:
             return (1.0,)
-        first = POPULARITY_SHARE if self.popularity_share is None else self.popularity_share
+        first = _UNKNOWN_SHARE if self.popularity_share is None else self.popularity_share
         return (first, 1 - first) if first else (1.0,)
 
     def suited(self, deviation: float, n_items: int) -> Self:
@@ -64,13 +72,12 @@ class TableOptions(Options):
 
         ``deviation``: tau, the noise of a number of one sum that has the whole budget, over the users.
         """
-        items = self.items
-        if items is None:
-            items = table_items(deviation, n_items)
-        items = min(items, n_items)
+        ruled = GramSettings.of(deviation, 1, n_items, content=self.content).table_items
+        items = min(ruled if self.items is None else self.items, n_items)
         share = self.popularity_share
         if share is None:
-            share = 0.0 if items == n_items else POPULARITY_SHARE
+            # A table that is asked for is made, however noisy.
+            share = 0.0 if items == n_items else popularity_share(min(deviation, LARGEST_TAU))
         return replace(self, items=items, popularity_share=share)
 
 
@@ -105,7 +112,7 @@ class ListMethod(SummedMethod):
         """Return the layouts, which depend on public numbers alone; see `SummedMethod.largest_layouts`."""
         n_items = releases.n_items
         size = n_items if self.options.items is None else self.options.items
-        popularity, pairs = PopularityLayout(n_items), PairLayout(min(size, n_items))
+        popularity, pairs = PopularityLayout(n_items, self.options.normalised), PairLayout(min(size, n_items))
         return tuple(
             pairs if _asks_pairs(self.options, round_index) else popularity
             for round_index in range(1, self.rounds + 1)
@@ -155,7 +162,7 @@ class ListDevice(DeviceHalf):
     def layout(self, round_index: int) -> SetLayout:
         """Return popularity or pairs; see `DeviceHalf.layout`."""
         if not _asks_pairs(self.options, round_index):
-            return PopularityLayout(self.n_items)
+            return PopularityLayout(self.n_items, self.options.normalised)
         return PairLayout(self.items.size)
 
     def contributions(
@@ -202,7 +209,7 @@ class ListLearner(Learner):
         """Return popularity or pairs; see `Learner.layout`."""
         if _asks_pairs(self.options, round_index):
             return PairLayout(self._items.size)
-        return PopularityLayout(self.releases.n_items)
+        return PopularityLayout(self.releases.n_items, self.options.normalised)
 
     def learn(
         self, round_index: int, released: Floats, layout: Layout, multiplier: float, users: int
@@ -217,10 +224,13 @@ class ListLearner(Learner):
         table = denoised_table(sums, deviation, None if everything else self._popularity[self._items])
         if everything:
             self._popularity = table.popularity
-        inverse = regularised_inverse(table, ridge(deviation / users))
+        tau = min(multiplier * math.sqrt(self.options.shares[-1]) / users, LARGEST_TAU)
+        n_items, content = self.releases.n_items, self.catalogue is not None
+        settings = GramSettings.of(tau, users, n_items, content=content)
+        inverse = regularised_inverse(table, settings.ridge)
         roots = np.sqrt(np.diag(inverse))
-        share = table_share(deviation / users, content=self.catalogue is not None)
-        self._table = ItemTable(self._items, inverse / np.outer(roots, roots), roots, share)
+        scaled = inverse / np.outer(roots, roots)
+        self._table = ItemTable(self._items, scaled, roots, min(settings.share_of_weights, LARGEST))
 
     def model_bytes(self) -> bytes:
         """Return which items are in the table, once these are known; see `Learner.model_bytes`."""

@@ -14,7 +14,7 @@ from dprec.lists.public_kernels import BINS, PublicKernels
 
 _NUMBER, _SMALL, _COUNT = np.dtype("<f4"), np.dtype("<f2"), np.dtype("<u4")
 
-_LARGEST = 200.0
+LARGEST = 200.0
 """Bounds logarithms of what is received, so that no score of a device overflows."""
 
 
@@ -105,7 +105,7 @@ class ListModel:
         # Not a number is in no range.
         with np.errstate(divide="ignore", invalid="ignore"):
             logarithms = np.array([*popularity, share, *np.log(roots)])
-        possible = (np.abs(logarithms) <= _LARGEST).all() and (np.abs(upper) <= 1).all()
+        possible = (np.abs(logarithms) <= LARGEST).all() and (np.abs(upper) <= 1).all()
         if not (possible and (bins < BINS).all()):
             raise ValueError("a list model with numbers out of range")
         if not ((items < n_items).all() and (np.diff(items) > 0).all()):

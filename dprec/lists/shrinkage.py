@@ -14,8 +14,8 @@ from dprec.arrays import Floats
 _RATIOS = np.concatenate([[0.0], np.geomspace(0.02, 200.0, 33)])
 """Ratios to the base that the prior weighs, 0 and eight in each power of ten."""
 
-_WIDTH = 0.14
-"""Standard deviation of each ratio's component, in parts of the ratio: half the step between two."""
+_WIDTHS = np.maximum(0.14 * _RATIOS, 0.01)
+"""Standard deviation of each ratio's component: half the step between two."""
 
 _STEPS = 60
 """Steps of expectation and maximization."""
@@ -58,7 +58,7 @@ def posterior_means(noisy: Floats, deviation: float, base: Floats) -> Floats:
 
 def _components(base: Floats) -> tuple[Floats, Floats]:
     centres = base[:, None] * _RATIOS
-    return centres, (_WIDTH * centres) ** 2
+    return centres, (base[:, None] * _WIDTHS) ** 2
 
 
 def _likelihoods(noisy: Floats, deviation: float, base: Floats) -> Floats:

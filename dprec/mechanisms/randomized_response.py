@@ -83,6 +83,11 @@ class SetOnly(Mechanism):
     sends_values: ClassVar[bool] = False
 
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
-        """Return the channel with one symbol, which reads as the middle of the scale."""
+        """Return the channel with one symbol, which reads as the middle of the scale.
+
+        Of implicit data, nothing is read for it: NaN, from the one level, whose number 0 stands for nothing.
+        """
+        if scale.implicit:
+            return Channel.from_probabilities(np.ones((1, 1)), [0.0], [np.nan], epsilon)
         middle = (scale.low + scale.high) / 2
         return Channel.from_probabilities(np.ones((scale.levels, 1)), scale.values, [middle], epsilon)

@@ -13,10 +13,12 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
+from scipy.linalg.lapack import dposv, dtrtrs
 
 from dprec.arrays import AnyInts, Bools, Floats, Ints, places_of, rows_of
 from dprec.completion import SymbolTables
 from dprec.components import Options, option
+from dprec.errors import RunError
 from dprec.ordinal import expected_rating
 from dprec.predictions import recommended
 from dprec.ratings import Ratings
@@ -25,7 +27,7 @@ from dprec.wire import ItemTable
 _MULTIPLE = 16
 """Padded sizes are multiples of this; a user's depends on its own size alone."""
 
-_NUMBERS = 1 << 21
+_NUMBERS = 1 << 18
 """Numbers that the matrices of a batch may have."""
 
 
@@ -143,10 +145,11 @@ class Devices:
 
     @cached_property
     def _weighted(self) -> Floats:
-        """What users' preferences are linear in, times its standard deviation, shape (items, columns)."""
+        """What latent ratings are linear in, times its standard deviation, shape (items, columns)."""
         table, process = self.table, self.process
         return np.column_stack(
             [
+                np.full(len(table.means), np.sqrt(process.level)),
                 np.sqrt(process.taste) * self._directions,
                 np.sqrt(process.number) * table.numbers,
                 np.sqrt(process.category) * (table.categories - table.categories.mean(axis=0)),
@@ -181,27 +184,25 @@ class Devices:
 
     def _covariance(self, rows: AnyInts, columns: AnyInts) -> Floats:
         """Return the covariance of levels and preferences, shape (batch, rows, columns)."""
-        linear = self._weighted[rows] @ self._weighted[columns].swapaxes(1, 2)
-        ends = self._directions[rows], self._directions[columns]
-        apart = ends[0] @ ends[1].swapaxes(1, 2)
-        apart *= 2
-        apart -= self._lengths[rows][:, :, None]
-        apart -= self._lengths[columns][:, None, :]
-        covariance: Floats = linear + self.process.nearness * np.exp(apart)
-        covariance += self.process.level
+        ends = self._ends
+        covariance: Floats = ends[0][rows] @ ends[1][columns].swapaxes(1, 2)
+        np.exp(covariance, out=covariance)
+        covariance *= self.process.nearness
+        covariance += self._weighted[rows] @ self._weighted[columns].swapaxes(1, 2)
         return covariance
 
     @cached_property
-    def _lengths(self) -> Floats:
-        """Squared lengths of the directions, shape (items,)."""
-        lengths: Floats = (self._directions**2).sum(axis=1)
-        return lengths
+    def _ends(self) -> tuple[Floats, Floats]:
+        """Rows whose products are minus squared distances of directions, shapes (items, columns)."""
+        apart = -(self._directions**2).sum(axis=1)
+        scaled, ones = np.sqrt(2) * self._directions, np.ones(apart.size)
+        return np.column_stack([scaled, apart, ones]), np.column_stack([scaled, ones, apart])
 
     @cached_property
     def _variances(self) -> Floats:
         """Variances of level and preference at every item, shape (items,)."""
         linear = (self._weighted**2).sum(axis=1)
-        variances: Floats = linear + self.process.level + self.process.nearness
+        variances: Floats = linear + self.process.nearness
         return variances
 
 
@@ -213,28 +214,41 @@ class Posterior:
     """What each rating adds to a latent rating, per unit of covariance with it; shape (batch, ratings)."""
     root: Floats
     """The root of each rating's information; shape (batch, ratings)."""
-    system: Floats
-    """I + root K root; shape (batch, ratings, ratings)."""
+    factor: Floats
+    """Cholesky factor of I + root K root, upper triangle; nothing below; shape (batch, ratings, ratings)."""
 
     @classmethod
     def of(
         cls, covariance: Floats, prior: Floats, symbols: Ints, is_rating: Bools, tables: SymbolTables
     ) -> Self:
         """Find the mode by Newton steps."""
-        latent = prior
+        latent, system = prior, np.empty_like(covariance)
+        diagonal = np.arange(prior.shape[1])
         for _ in range(_STEPS):
             slopes, information = tables.at(latent, symbols)
             root = np.sqrt(information * is_rating)
-            system = np.eye(prior.shape[1]) + root[:, :, None] * covariance * root[:, None, :]
+            np.multiply(root[:, :, None], covariance, out=system)
+            system *= root[:, None, :]
+            system[:, diagonal, diagonal] += 1
             target = (information * (latent - prior) + slopes) * is_rating
-            spread = (covariance @ target[:, :, None])[:, :, 0]
-            pull = target - root * np.linalg.solve(system, (root * spread)[:, :, None])[:, :, 0]
+            solved = root * (covariance @ target[:, :, None])[:, :, 0]
+            _factor_and_solve(system, solved)
+            pull = target - root * solved
             latent = prior + (covariance @ pull[:, :, None])[:, :, 0]
         return cls(pull, root, system)
 
     def at(self, across: Floats) -> tuple[Floats, Floats]:
         """Return how far other latent ratings are moved, and how much of their variance is explained."""
-        scaled = across * self.root[:, None, :]
-        solved = np.linalg.solve(self.system, scaled.swapaxes(1, 2))
         moved = (across @ self.pull[:, :, None])[:, :, 0]
-        return moved, np.einsum("bqn,bnq->bq", scaled, solved)
+        scaled = across * self.root[:, None, :]
+        for factor, sides in zip(self.factor, scaled, strict=True):
+            dtrtrs(factor.T, sides.T, lower=True, overwrite_b=True)
+        return moved, np.einsum("bqn,bqn->bq", scaled, scaled)
+
+
+def _factor_and_solve(systems: Floats, sides: Floats) -> None:
+    """Replace positive definite matrices by Cholesky factors, upper triangles, and sides by solutions."""
+    for system, side in zip(systems, sides, strict=True):
+        # LAPACK writes in place, as each is contiguous; a transposed lower triangle is an upper one.
+        if dposv(system.T, side, lower=True, overwrite_a=True, overwrite_b=True)[2]:
+            raise RunError("a device's process: a covariance of ratings is not positive definite")

@@ -25,6 +25,7 @@ import math
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -46,10 +47,14 @@ def words(seed: int, purpose: str, start: int, count: int, *, round_index: int =
     the server or the network; see `dprec.randomness.keys`. ``purpose``: what the draws are for; different
     purposes have independent draws.
     """
-    digest = hashlib.blake2b(f"{seed}/{purpose}/{round_index}".encode(), digest_size=16).digest()
     block, skipped = divmod(start, _WORDS_PER_BLOCK)
-    philox = np.random.Philox(key=np.frombuffer(digest, dtype="<u8"), counter=block)
+    philox = np.random.Philox(key=_key(seed, purpose, round_index), counter=block)
     return philox.random_raw(skipped + count)[skipped:]
+
+
+def _key(seed: int, purpose: str, round_index: int) -> Uint64s:
+    digest = hashlib.blake2b(f"{seed}/{purpose}/{round_index}".encode(), digest_size=16).digest()
+    return np.frombuffer(digest, dtype="<u8")
 
 
 def generator(seed: int, purpose: str) -> np.random.Generator:
@@ -144,6 +149,9 @@ def even_share(epsilon: float, parts: int) -> float:
     return share if Fraction(share) * parts * grown <= Fraction(epsilon) else math.nextafter(share, 0.0)
 
 
+_WORDS = 96
+"""Words that a draw of noise may take at first; one in about 10**11 needs more."""
+
 _MOST_BITS = 32
 _VALUE_BITS = 52
 """Bits of the largest sensitivity in steps: integers up to here are exact in floating point."""
@@ -201,90 +209,17 @@ def discrete_laplace(seed: int, purpose: str, indices: Ints, bits: int) -> Ints:
     """Draw integers z with Pr(z) proportional to ``exp(-|z| / 2**bits)``, exactly, shape (draws,).
 
     Canonne, Kamath and Steinke [canonne2020], Algorithms 1 and 2. Every index takes word after word of its
-    own, round by round, until its draw is accepted, whatever other indices do; best when they lie close
-    together.
+    own, round by round, until its draw is accepted, whatever other indices do.
     """
-    result = np.zeros(indices.size, dtype=np.int64)
-    draws = _Draws.begin(indices.size, bits)
-    taken = 0
-    while draws.place.size:
-        waiting = indices[draws.place]
-        start = int(waiting.min())
-        stretch = words(seed, purpose, start, int(waiting.max()) - start + 1, round_index=taken)
-        draws.take(stretch[waiting - start])
-        finished = draws.stage == _DONE
-        result[draws.place[finished]] = draws.signed[finished]
-        draws = draws.select(~finished)
-        taken += 1
-    return result
+    from dprec.kernels.discrete_laplace import draw
+
+    noise, most = np.empty(indices.size, dtype=np.int64), _WORDS
+    while not draw(noise, indices.astype(np.int64), _keys(seed, purpose, most), bits):
+        most *= 2
+    return noise
 
 
-_REMAINDER, _ACCEPTED, _WHOLE, _SIGN, _DONE = range(5)
-"""Stages of a draw: its last bits, whether these are accepted, the rest of its bits, and its sign."""
-
-
-@dataclass(eq=False)
-class _Draws:
-    """Draws that are not finished; their absolute values are remainder + whole * 2**bits.
-
-    A coin that shows heads with probability exp(-p) is tossed as coins of p / 1, p / 2 and so on until
-    the first tails: it shows heads if that toss was an odd one. `toss` is the number of the next toss.
-    """
-
-    bits: int
-    place: Ints
-    stage: Ints
-    remainder: Ints
-    whole: Ints
-    toss: Ints
-    negative: Bools
-
-    @classmethod
-    def begin(cls, count: int, bits: int) -> _Draws:
-        stage = np.full(count, _REMAINDER)
-        zeros = np.zeros(count, dtype=np.int64)
-        return cls(bits, np.arange(count), stage, zeros, zeros, zeros + 1, zeros > 0)
-
-    def select(self, chosen: Bools) -> _Draws:
-        """Return some of the draws."""
-        return _Draws(
-            self.bits,
-            self.place[chosen],
-            self.stage[chosen],
-            self.remainder[chosen],
-            self.whole[chosen],
-            self.toss[chosen],
-            self.negative[chosen],
-        )
-
-    @property
-    def signed(self) -> Ints:
-        """The draws, with their signs."""
-        magnitude = self.remainder + (self.whole << self.bits)
-        return np.where(self.negative, -magnitude, magnitude)
-
-    def take(self, random_words: Uint64s) -> None:
-        """Let every draw use a word: the high half as a number below 2**bits, the low for 1 in `toss`."""
-        high = (random_words >> np.uint64(32)).astype(np.int64)
-        below = high >> (32 - self.bits)
-        scaled = (random_words & np.uint64(2**32 - 1)) * self.toss.astype(np.uint64)
-        # Of the 2**32 low halves, those are not used that would make one number likelier than another.
-        fair = (scaled & np.uint64(2**32 - 1)).astype(np.int64) >= 2**32 % self.toss
-        one_in = scaled < np.uint64(2**32)
-        new, accepting, counting, signing = (
-            fair & (self.stage == stage) for stage in (_REMAINDER, _ACCEPTED, _WHOLE, _SIGN)
-        )
-        heads = one_in & (counting | (below < self.remainder))
-        tails, odd = (accepting | counting) & ~heads, self.toss % 2 == 1
-        zero = (self.remainder == 0) & (self.whole == 0)
-        negative = signing & (high >= 2**31)
-        self.remainder = np.where(new, below, self.remainder)
-        self.whole = self.whole + (counting & tails & odd)
-        # A coin of exp(-1) begins with a toss that shows heads for certain, which is left out.
-        self.toss = np.where(tails, 2, np.where(new, 1, self.toss + (heads & (accepting | counting))))
-        self.negative = negative
-        self.stage = np.select(
-            [new, accepting & tails & odd, accepting & tails, counting & tails & ~odd, signing],
-            [_ACCEPTED, _WHOLE, _REMAINDER, _SIGN, np.where(negative & zero, _REMAINDER, _DONE)],
-            self.stage,
-        )
+@lru_cache(maxsize=8)
+def _keys(seed: int, purpose: str, rounds: int) -> Uint64s:
+    """Return the keys of the words of some rounds, shape (rounds, 2)."""
+    return np.stack([_key(seed, purpose, each) for each in range(rounds)])

@@ -13,13 +13,25 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
 from dprec.accounting import LARGEST_CELL_EPSILON, ChannelDraws, PrivacyBudget, PrivacyUnit, worst_pair
-from dprec.arrays import Bools, Floats, GrowingArray, Ints, Pieces, Uint8s, Uint16s, Uint64s, offsets, rows_of
+from dprec.arrays import (
+    Bools,
+    Floats,
+    GrowingArray,
+    Ints,
+    Pieces,
+    Uint8s,
+    Uint16s,
+    Uint64s,
+    blocks,
+    offsets,
+    rows_of,
+)
 from dprec.catalogue import Catalogue
 from dprec.channel import Channel
 from dprec.errors import InputError, SettingError, within
@@ -40,6 +52,8 @@ from dprec.reports.base import (
 from dprec.wire import ReportCodec
 
 _SMALLEST_EPSILON = 1e-9
+
+_CELLS_AT_ONCE = 1 << 20
 
 _ROUNDING = 1 + 1e-9
 """What losses of profiles of different sizes may differ by when they are rounded."""
@@ -293,27 +307,23 @@ class CellReader(Reader):
         self._family, self._wanted, self._codec = family, wanted, family.codec
         self._accepted = np.zeros(n_users, dtype=np.bool_)
         self._counts = np.zeros(n_users, dtype=np.int64)
-        self._items, self._values = GrowingArray(np.int32), GrowingArray(np.float64)
-        self._symbols = GrowingArray(np.uint16)
+        self._items, self._symbols = GrowingArray(np.int32), GrowingArray(np.uint16)
 
     def take(self, users: Ints, reports: Sequence[bytes]) -> Bools:
-        """Decode reports, and keep the items that they show with what is read for them."""
+        """Decode reports, and keep the items that they show with the symbols for them."""
         decoded = self._codec.decode(reports)
-        counts = np.diff(decoded.indptr)
-        self._accepted[users], self._counts[users] = decoded.valid, counts
+        self._accepted[users], self._counts[users] = decoded.valid, np.diff(decoded.indptr)
         self._items.extend(decoded.items)
-        self._values.extend(self._family.read(counts, decoded.symbols))
-        if self._wanted.likelihood or self._wanted.symbols:
-            self._symbols.extend(decoded.symbols)
+        self._symbols.extend(decoded.symbols)
         return decoded.valid
 
     def observations(self, catalogue: Catalogue | None = None) -> Observations:
         """Return the cells that are shown as rated, with what a completion wants to know of their symbols."""
         family, counts, symbols = self._family, self._counts, self._symbols.take()
         return Observations(
-            rows_of(counts, np.int32),
+            offsets(counts),
             self._items.take(),
-            self._values.take(),
+            partial(_values, family, counts, symbols),
             (counts.size, family.n_items),
             family.scale,
             noise_variance=family.noise_variance(counts),
@@ -321,6 +331,15 @@ class CellReader(Reader):
             evidence=family.evidence_of(counts, symbols, self._accepted) if self._wanted.symbols else None,
             catalogue=catalogue,
         )
+
+
+def _values(family: CellFamily, counts: Ints, symbols: Uint16s) -> Floats:
+    """Return the value that each symbol stands for; a part of the users at a time takes little memory."""
+    ends, values = offsets(counts), np.empty(symbols.size)
+    for users in blocks(counts, _CELLS_AT_ONCE):
+        cells = slice(ends[users.start], ends[users.stop])
+        values[cells] = family.read(counts[users], symbols[cells])
+    return values
 
 
 TOLERANCE = 0.05

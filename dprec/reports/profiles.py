@@ -366,7 +366,7 @@ class ProfileReader(Reader):
     def observations(self, catalogue: Catalogue | None = None) -> Observations:
         """Return no cells, and the answers as evidence."""
         family, nobody = self._family, np.zeros(0, dtype=np.int32)
-        return Observations(
+        return Observations.of(
             nobody,
             nobody,
             np.zeros(0),

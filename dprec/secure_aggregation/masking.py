@@ -308,26 +308,24 @@ class MessageSizes:
 
 def pack_vector(words: NDArray[np.unsignedinteger], bits: int) -> bytes:
     """Return a vector modulo 2**bits, each number in so many bits, the highest first."""
-    width = word_type(bits).itemsize
-    whole = reduced(words, bits).astype(word_type(bits).newbyteorder(">"))
-    if bits == 8 * width:
-        return whole.tobytes()
-    fields = np.unpackbits(whole.view(np.uint8).reshape(-1, width), axis=1)[:, 8 * width - bits :]
-    return np.packbits(fields).tobytes()
+    from dprec.kernels.vectors import pack
+
+    data = np.zeros(-(-words.size * bits // 8), dtype=np.uint8)
+    pack(reduced(words, bits).astype(np.uint64), bits, data)
+    return data.tobytes()
 
 
 def unpack_vector(data: bytes, size: int, bits: int) -> NDArray[np.unsignedinteger]:
     """Read a packed vector, shape (size,), or raise ValueError."""
     if len(data) != -(-size * bits // 8):
         raise ValueError(f"a masked vector of {len(data)} bytes")
-    width = word_type(bits).itemsize
-    stored = np.unpackbits(np.frombuffer(data, dtype=np.uint8))
-    if stored[size * bits :].any():
+    if data and data[-1] & ((1 << -size * bits % 8) - 1):
         raise ValueError("a masked vector with bits after its end")
-    fields = np.zeros((size, 8 * width), dtype=np.uint8)
-    fields[:, 8 * width - bits :] = stored[: size * bits].reshape(size, bits)
-    whole = np.packbits(fields).view(word_type(bits).newbyteorder(">"))
-    return whole.astype(word_type(bits))
+    from dprec.kernels.vectors import unpack
+
+    words = np.empty(size, dtype=np.uint64)
+    unpack(np.frombuffer(data, dtype=np.uint8), bits, words)
+    return words.astype(word_type(bits))
 
 
 def pack_presence(present: Bools) -> bytes:

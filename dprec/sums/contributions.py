@@ -20,13 +20,15 @@ UNIT = 2.0**-36
 class Layout(ABC):
     """The numbers of one release: rows, which are items or pairs of items, of the same width."""
 
-    limit: int | None
-    """Most rows in which a user has a part if all its parts are equally long; None if they differ."""
-
     @property
     @abstractmethod
     def n_rows(self) -> int:
         """Number of rows."""
+
+    @property
+    def limit(self) -> int | None:
+        """Most rows in which a user has a part if all its parts are equally long; None if they differ."""
+        return None
 
     @property
     @abstractmethod

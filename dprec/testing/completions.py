@@ -71,7 +71,9 @@ class CompletionContract:
         middle = (scale.low + scale.high) / 2
         opinions = middle + (scale.high - scale.low) / 4 * (0.5 + user_factors[users, items])
         values = scale.values[scale.level_of(opinions) - 1] * factor
-        return Observations(users.astype(np.int32), items.astype(np.int32), values, user_factors.shape, scale)
+        return Observations.of(
+            users.astype(np.int32), items.astype(np.int32), values, user_factors.shape, scale
+        )
 
     def expected(self, observations: Observations) -> float:
         """Return the prediction where nothing is known."""
@@ -125,7 +127,7 @@ class CompletionContract:
 
     def test_one_rating_is_enough(self, completion: Completion, scale: RatingScale) -> None:
         """It is predicted everywhere, or moves its own cell if the prior does not follow the ratings."""
-        one = Observations(
+        one = Observations.of(
             np.array([2], np.int32), np.array([1], np.int32), scale.values[-2:-1], (_USERS, _ITEMS), scale
         )
         completed = completion.fit(one, seed=3)

@@ -59,18 +59,13 @@ class TrafficLedger:
     """
 
     def __init__(self, users: int) -> None:
-        self.uplink_payload = np.zeros(users, dtype=np.int64)
-        self.uplink_message = np.zeros(users, dtype=np.int64)
-        self.downlink_payload = np.zeros(users, dtype=np.int64)
-        self.downlink_message = np.zeros(users, dtype=np.int64)
-        self.messages = np.zeros(users, dtype=np.int64)
-        self.requests = np.zeros(users, dtype=np.int64)
-        self.uplink_objects = np.zeros(users, dtype=np.int64)
-        self.downlink_objects = np.zeros(users, dtype=np.int64)
+        octets, counts = np.zeros((4, users), dtype=np.int64), np.zeros((4, users), dtype=np.int32)
+        self.uplink_payload, self.uplink_message, self.downlink_payload, self.downlink_message = octets
+        self.messages, self.requests, self.uplink_objects, self.downlink_objects = counts
         self.first_user: dict[tuple[str, bool], Exchanged] = {}
 
     @property
-    def columns(self) -> dict[str, Ints]:
+    def columns(self) -> dict[str, AnyInts]:
         """The counts of every user, by name."""
         return {name: column for name, column in vars(self).items() if name != "first_user"}
 
@@ -117,19 +112,13 @@ class TrafficLedger:
         """
         self.downlink_objects[users] += objects
         self.requests[users] += 1
-        self.downlink_payload[users] += payload
+        if np.any(payload):  # else the column takes no memory
+            self.downlink_payload[users] += payload
         self.downlink_message[users] += message
         self.messages[users] += 1
         self._note(users, kind, False, payload, message, example)
 
-    def recharge_uplink(
-        self,
-        users: Ints,
-        kind: str,
-        messages: Ints,
-        payload: Ints,
-        message: Ints,
-    ) -> None:
+    def recharge_uplink(self, users: Ints, kind: str, messages: Ints, payload: Ints, message: Ints) -> None:
         """Charge users so many messages, and bytes in all, in place of the one that was charged before.
 
         Parameters
@@ -147,13 +136,7 @@ class TrafficLedger:
             self.first_user[kind, True] = Exchanged(*own, example)
 
     def _note(
-        self,
-        users: Users,
-        kind: str,
-        up: bool,
-        payload: Ints | int,
-        message: Ints | int,
-        example: bytes,
+        self, users: Users, kind: str, up: bool, payload: Ints | int, message: Ints | int, example: bytes
     ) -> None:
         """Keep what concerns the first user, who comes first where users are listed."""
         if isinstance(users, slice):
@@ -225,7 +208,7 @@ class NetworkOptions(Options):
     )
     poll_seconds: float = option("Time between two polls.", 3.0, ge=0.01, le=86_400)
 
-    def contacts(self, requests: Ints, constants: NetworkConstants = MEASURED) -> Contacts:
+    def contacts(self, requests: AnyInts, constants: NetworkConstants = MEASURED) -> Contacts:
         """Return how often each user's device connects and asks.
 
         A device picks up each message in a visit of its own, in which the last poll finds nothing.
@@ -234,7 +217,7 @@ class NetworkOptions(Options):
         polls = max(1, math.floor(seconds / self.poll_seconds))
         heartbeats = min(polls, 1 + math.floor(seconds / constants.heartbeat_seconds))
         again = polls if seconds and self.poll_seconds >= constants.kept_seconds else 0
-        return Contacts(requests * (1 + again), requests * polls, requests * heartbeats)
+        return Contacts(*(requests.astype(np.int64) * each for each in (1 + again, polls, heartbeats)))
 
 
 @dataclass(frozen=True, eq=False)

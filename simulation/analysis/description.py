@@ -14,7 +14,7 @@ from dprec.binarization import binary_scale
 from dprec.components import Deviation, Options, Registry, as_values, kind_of, summary_of
 from dprec.datasets import Dataset
 from dprec.errors import InputError, within
-from dprec.ratings import RatingScale
+from dprec.ratings import POSITIVE, RatingScale
 from simulation.analysis.vocabulary import server_sees
 from simulation.configuration.models import RunConfig
 from simulation.protocols import PROTOCOLS
@@ -85,6 +85,7 @@ class Description:
         return server_sees(
             trust=of.trust, hides_rated_items=of.hides_rated_items, unlinked=of.unlinked,
             declared=of.status == "declared", sends=self.sent is not None, spends=spends,
+            lists=self.example.scale.implicit,
         )  # fmt: skip
 
 
@@ -121,6 +122,8 @@ def _example(config: RunConfig) -> Example:
     """Return the population that the data set states, or the shape of MovieLens 100K."""
     dataset: Dataset = config.dataset
     scale = binary_scale() if config.binarization is not None else dataset.known_scale()
+    if config.protocol.predicted == "lists":
+        scale = POSITIVE
 
     def stated(name: str, usual: int) -> int:
         number = getattr(dataset, name, None)

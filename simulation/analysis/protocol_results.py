@@ -208,6 +208,7 @@ class ProtocolResult:
             declared=self.status == "declared",
             sends=self.mean(_SPENT[0]) != 0,
             spends=0 not in (self.epsilon("rating"), self.epsilon("user")),
+            lists=self.mean("ndcg_at_10") is not None,
         )
 
     @property

@@ -224,6 +224,7 @@ def server_sees(
     sends: bool,
     spends: bool,
     declared: bool = False,
+    lists: bool = False,
 ) -> str:
     """Return what the server learns directly from devices that send anything, and spend privacy on values.
 
@@ -233,7 +234,7 @@ def server_sees(
     if declared or not sends:
         return "what user-defined code sends" if sends else "nothing"
     if trust == "central":
-        return "true ratings"
+        return "item sets" if lists else "true ratings"
     if trust == "secure-aggregation":
         return "noisy sums only" if hides_rated_items else "sums without noise"
     if not spends:

@@ -31,7 +31,15 @@ from simulation.configuration.strict_yaml import parse_yaml, presets
 from simulation.execution import load_ratings
 from simulation.pages.audit_page import audit_page, presets_page
 from simulation.protocols import base
-from simulation.protocols.base import CrossDomainOutputs, Finding, NoisySums, Promise, Protocol, declaring
+from simulation.protocols.base import (
+    CrossDomainOutputs,
+    Finding,
+    NoisySums,
+    Promise,
+    Protocol,
+    check_suits,
+    declaring,
+)
 from simulation.storage.directories import AUDIT, CONFIG, REPORT, check_unused
 from simulation.storage.files import write_files
 
@@ -107,7 +115,7 @@ class Auditor:
             small = listening.reduced(config)
         train, _ = load_ratings(config)
         with within("protocol"):
-            config.protocol.check(train)
+            check_suits(config.protocol, train)
         scale = replace(train.scale, continuous=False)
         symbols = small.protocol.setup().sent_symbols(train)
         items = 1 if symbols is None else symbols.fewest_items

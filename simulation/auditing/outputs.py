@@ -227,7 +227,7 @@ def release_findings(
 def _released(complete: Complete, signs: tuple[float, ...], scale: RatingScale, seeds: range) -> Floats:
     """Complete a data set with every seed; return all entries, shape (seeds, cells)."""
     users, items = np.divmod(np.arange(len(signs), dtype=np.int32), np.int32(_SHAPE[1]))
-    observed = Observations(users, items, np.array(signs), _SHAPE, scale)
+    observed = Observations.of(users, items, np.array(signs), _SHAPE, scale)
     return np.array([complete(observed, seed) for seed in seeds])
 
 

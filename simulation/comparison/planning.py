@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dprec.components import as_values
-from dprec.datasets import Synthetic
+from dprec.datasets import Synthetic, holds_pairs
 from dprec.errors import InputError
 from dprec.splits import fitting_split
 from simulation.analysis.gains import NOTHING_SENT
@@ -36,16 +36,19 @@ from simulation.comparison.templates import (
 from simulation.configuration import strict_yaml
 from simulation.configuration.loading import changed, needs_fitting_split, replaces_dataset
 from simulation.configuration.models import SOURCES, RunConfig, parse_config, validated, with_sources
-from simulation.protocols.base import BASELINES
+from simulation.protocols.base import BASELINE_PRESETS
 
 _LONGEST_PANEL = 40
 """Characters of a panel in a name; the names of runs are limited."""
 
 
 def _added_baselines(
-    templates: Sequence[Template], *, folds: bool, baselines: Sequence[str] = BASELINES
+    templates: Sequence[Template], *, folds: bool, baselines: Sequence[str] | None = None
 ) -> list[Template]:
-    """Return the baselines that a comparison's entries lack, of everything that they predict."""
+    """Return the baselines that a comparison's entries lack, of everything that they predict.
+
+    ``baselines``: only these; by default all.
+    """
     groups: dict[str, list[Template]] = {}
     for template in templates:
         predicts = predicted(template.run, template.entry.panel, folds=folds)
@@ -56,12 +59,12 @@ def _added_baselines(
         groups.values(), _distinguishing([own[0] for own in groups.values()]), strict=True
     ):
         listed = {template.run.protocol.baseline for template in group}
-        for baseline in baselines:
-            if baseline not in listed:
+        for baseline, preset in BASELINE_PRESETS[group[0].run.protocol.predicted].items():
+            if baseline not in listed and (baselines is None or baseline in baselines):
                 kind = group[0].run.dataset.kind
-                name = next(name for name in _names_of_baseline(baseline, words, kind) if name not in names)
+                name = next(name for name in _names_of_baseline(preset, words, kind) if name not in names)
                 names.add(name)
-                added.append(_baseline(baseline, name, group[0]))
+                added.append(_baseline(preset, name, group[0]))
     return added
 
 
@@ -170,8 +173,10 @@ def _sized(dataset: Synthetic, users: int) -> Synthetic:
 _WRITTEN = ("cells", "ratings", "left_out", SOURCES)
 """Keys that comparison.yaml adds to the configuration."""
 
-_ON_ANY_RATINGS = "compare-systems"
-"""The comparison of a file of ratings that is named in place of a comparison."""
+_ON_ANY_RATINGS, _ON_ANY_PAIRS = "compare-systems", "compare-pairs"
+"""The comparisons of a file of ratings, and of pairs, that is named in place of a comparison."""
+
+_POSITIVE = "dataset.positive"
 
 _CONFIGURATIONS = (".yaml", ".yml", ".json", "")
 """Suffixes of configurations; a file with any other is one of ratings."""
@@ -256,7 +261,8 @@ def load_comparison(
         Naming the file and key.
     """
     strict_yaml.check_overrides(overrides)
-    values, source, replaced = _read(config)
+    cuts = any(override.partition("=")[0].strip() == _POSITIVE for override in overrides)
+    values, source, replaced = _read(config, implicit=cuts)
     replaced += changed(values, overrides, parts)
     entries = values.get("protocols")
     if isinstance(entries, list):
@@ -277,12 +283,18 @@ def _as_entry(entry: Any) -> Any:
     return {"name": file.stem, "preset": entry} if file.suffix in _CONFIGURATIONS[:2] else {"name": entry}
 
 
-def _read(config: str | Path | Mapping[str, Any]) -> tuple[dict[str, Any], Source, list[str]]:
-    """Return the values of a comparison, their source, and the keys that are replaced in it already."""
+def _read(
+    config: str | Path | Mapping[str, Any], *, implicit: bool
+) -> tuple[dict[str, Any], Source, list[str]]:
+    """Return the values of a comparison, their source, and the keys that are replaced in it already.
+
+    ``implicit``: whether ratings in a file are to become pairs.
+    """
     if isinstance(config, Mapping):
         source, values, replaced = Source(Path("comparison"), "comparison"), copy.deepcopy(dict(config)), []
     elif Path(config).suffix.lower() not in _CONFIGURATIONS and Path(config).is_file():
-        source = Source(strict_yaml.find_configuration(_ON_ANY_RATINGS), str(config))
+        usual = _ON_ANY_PAIRS if implicit or holds_pairs(str(config)) else _ON_ANY_RATINGS
+        source = Source(strict_yaml.find_configuration(usual), str(config))
         values, file = strict_yaml.read_yaml(source.file), Path(config).name
         own = {"dataset": {"kind": "csv", "path": str(config)}, "name": _slug(file)}
         values |= {**own, "title": f"{values['title']} on {file}"}

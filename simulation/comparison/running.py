@@ -28,6 +28,7 @@ from simulation.comparison.planning import Comparison
 from simulation.comparison.tabulation import Pauses, Tabulation
 from simulation.comparison.templates import Cell, LeftOut, of_entry
 from simulation.execution import load_ratings, prepared_ratings
+from simulation.protocols.base import check_suits
 from simulation.storage.columns import typed_frame, write_parquet
 from simulation.storage.directories import CELLS, SUMMARY, ComparisonDirectory, fingerprint
 from simulation.storage.files import Row
@@ -420,7 +421,7 @@ def _suitable_ratings(
         train, test = load_ratings(first.config, prepare) if cut else readable
         for cell in cells:
             with within("protocol"):
-                cell.config.protocol.check(train)
+                check_suits(cell.config.protocol, train)
     except InputError as error:
         raise _UnsuitedError(f"{cell.where}: {error.where}", error.found, error.accepted) from None
     return train, test

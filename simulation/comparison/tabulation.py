@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.errors import InputError
-from dprec.metrics import interval, resampled_sums
+from dprec.metrics import LONGEST_LIST, METRICS_OF_LISTS, Hits, interval, resampled_sums
 from simulation.analysis.gains import (
     AGAINST,
     BEHIND,
@@ -33,7 +33,7 @@ from simulation.configuration.strict_yaml import flatten, read_yaml
 from simulation.storage.columns import PER_DEVICE, figures_of
 from simulation.storage.directories import CONFIG, SUMMARY, ComparisonDirectory, cell_key
 from simulation.storage.files import Columns, Row
-from simulation.storage.run_files import holds_comparison, read_predictions
+from simulation.storage.run_files import RANK, holds_comparison, read_predictions
 from simulation.storage.summary import Summary, read_summary
 
 
@@ -66,7 +66,7 @@ def _damaged(directory: Path) -> Iterator[None]:
 def _figures(cell: Cell, summary: Summary) -> Row:
     """Return a cell's line of comparison.csv."""
     row = figures_of(summary.as_json())
-    row["scale_low"], row["scale_high"] = summary.dataset.scale
+    row["scale_low"], row["scale_high"] = summary.dataset.scale or (None, None)
     row["total_message_bytes"] = summary.traffic.total_message_bytes
     row["baseline"] = cell.baseline
     return {**_identity(cell), **row}
@@ -85,16 +85,19 @@ def _identity(cell: Cell) -> Row:
     return row if cell.population is None else {**row, "population": cell.population}
 
 
-_SUMS = 4
-"""Sums that are kept of every user: ratings, squared errors, absolute errors, signs that are right."""
-
 _Totals = NDArray[np.float64]
-"""Sums over users, shape (..., `_SUMS`)."""
+"""Sums over users; the last axis is that of `UserErrors.sums`."""
+
+
+def _share(place: int, totals: _Totals) -> NDArray[np.float64]:
+    return np.asarray(totals[..., place] / totals[..., 0])
+
 
 METRICS_OF_USERS: dict[str, Callable[[_Totals], NDArray[np.float64]]] = {
     "rmse": lambda totals: np.sqrt(totals[..., 1] / totals[..., 0]),
     "mae": lambda totals: totals[..., 2] / totals[..., 0],
     "sign_accuracy": lambda totals: totals[..., 3] / totals[..., 0],
+    **{name: partial(_share, place) for place, name in enumerate(METRICS_OF_LISTS, start=1)},
 }
 """The metrics that follow from such sums, by their columns in comparison.csv."""
 
@@ -106,12 +109,18 @@ class UserErrors:
     users: NDArray[np.str_]
     """Identifiers, ascending; shape (users,)."""
     sums: NDArray[np.float64]
-    """As listed at `_SUMS`; shape (users, 4)."""
+    """Ratings, squared errors, absolute errors, signs that are right; or, where lists are judged, 1 and the
+    `METRICS_OF_LISTS`; shape (users, sums).
+    """
 
     @classmethod
     def of(cls, predictions: Columns) -> UserErrors:
         """Add up the columns of predictions.csv.gz."""
         users, rows = np.unique(predictions["user"], return_inverse=True)
+        if RANK in predictions:
+            hits = Hits.at(predictions[RANK], rows, LONGEST_LIST)
+            own = [of(hits) for of in METRICS_OF_LISTS.values()]
+            return cls(users, np.stack([np.ones(users.size), *own], axis=1))
         rating, prediction = predictions["rating"], predictions["prediction"]
         errors = prediction - rating
         parts = (np.ones_like(errors), errors**2, np.abs(errors), (prediction >= 0) == (rating > 0))
@@ -119,7 +128,7 @@ class UserErrors:
 
     def among(self, users: NDArray[np.str_]) -> NDArray[np.float64]:
         """Return the sums with a row for each of some users, ascending; zeros for those without ratings."""
-        placed = np.zeros((users.size, _SUMS))
+        placed = np.zeros((users.size, self.sums.shape[1]))
         placed[np.searchsorted(users, self.users)] = self.sums
         return placed
 
@@ -180,7 +189,8 @@ class DrawnUsers:
         sums = np.concatenate([own.among(users) for own in errors.values()], axis=1)
         places = {key: place for place, key in enumerate(errors)}
         observed, replicated = sums.sum(axis=0), resampled_sums(sums)
-        return cls(places, observed.reshape(1, -1, _SUMS), replicated.reshape(len(replicated), -1, _SUMS))
+        of_each = len(places), sums.shape[1] // len(places)
+        return cls(places, observed.reshape(1, *of_each), replicated.reshape(-1, *of_each))
 
     def better_by(
         self, metric: Metric, pairs: Sequence[tuple[str, str]], weights: NDArray[np.float64]
@@ -402,7 +412,9 @@ def _of_runs(first: Path, second: Path) -> Difference:
 def _gains_of_runs(*runs: tuple[Path, Summary]) -> tuple[Gain, ...] | None:
     """Return by how much the second run predicts better than the first; None on other test ratings."""
     one, other = (read_predictions(directory, summary) for directory, summary in runs)
-    if any(not np.array_equal(one[name], other[name]) for name in ("user", "item", "rating")):
+    if any(not np.array_equal(one[name], other[name]) for name in ("user", "item")) or not np.array_equal(
+        one["rating"], other["rating"], equal_nan=True
+    ):
         return None
     drawn = DrawnUsers.of({"first": UserErrors.of(one), "second": UserErrors.of(other)})
     measured = [summary.accuracy.metrics() for _, summary in runs]

@@ -146,7 +146,8 @@ class ComparisonConfig(BaseModel):
     baselines: bool = Field(
         default=True,
         description="Whether it also shows what is reached without any of its protocols: nothing-sent, "
-        "global-mean, item-average and sets-only, for everything that the protocols predict.",
+        "global-mean, item-average and sets-only, or of lists random-list and popularity, for everything "
+        "that the protocols predict.",
     )
     populations: PopulationOptions | None = Field(
         default=None, description="Other numbers of users, at which every protocol runs as well."

@@ -81,8 +81,8 @@ OptionsT = TypeVar("OptionsT", bound=components.Options)
 SOURCES = "sources"
 """Key of what is written with a configuration: a digest of the code of each user-defined class."""
 
-_USERS_AT_ONCE = 20_000
-"""Largest automatic partition; it bounds the memory of a worker."""
+_USERS_AT_ONCE = 50_000
+"""Largest automatic partition: more would take a worker more memory, fewer make more messages."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -6,12 +6,13 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 
 import httpx
+import numpy as np
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -33,6 +34,7 @@ from simulation.configuration.models import RunConfig
 from simulation.deployment import server_folder
 from simulation.execution import SideData, load_ratings
 from simulation.protocols import Protocol
+from simulation.protocols.base import check_suits
 from simulation.storage.files import unusable, write_atomically
 
 _LABEL = re.compile("(?!-)[A-Za-z0-9-]{1,63}(?<!-)")
@@ -270,7 +272,7 @@ def _pilot_of(config: RunConfig, options: PilotOptions) -> _Pilot:
     protocol = server_folder.deployable(config)
     train = _first_users(load_ratings(config)[0], options.devices)
     with within("protocol"):
-        protocol.check(train)
+        check_suits(protocol, train)
         _check_trust(protocol, train)
     entropy = os.urandom(ENTROPY_BYTES) if config.simulation.seed == "os" else None
     keys = RunKeys.derive(config.seed, config.protocol.identity, entropy)
@@ -295,16 +297,7 @@ def _first_users(train: Ratings, users: int | None) -> Ratings:
         return train
     if users > train.n_users:
         raise InputError("devices", str(users), f"at most {train.n_users}, the users of the ratings")
-    count = train.indptr[users]
-    return replace(
-        train,
-        indptr=train.indptr[: users + 1],
-        items=train.items[:count],
-        levels=train.levels[:count],
-        user_ids=train.user_ids[:users],
-        exact=None if train.exact is None else train.exact[:count],
-        times=None if train.times is None else train.times[:count],
-    )
+    return train.of_users(np.arange(users), train.user_ids[:users])
 
 
 def _write(pilot: _Pilot, building: Path, final: Path, progress: Progress) -> None:

@@ -88,7 +88,8 @@ def _accuracy_in_words(summary: Summary) -> str:
         return ""
     value, digits, baseline = accuracy[metric.column], metric.digits - 1, _against(summary, metric)
     assert value is not None, "a main metric without a value"
-    reached = f"{metric.label} {number(value, digits)} on {summary.dataset.test_ratings:,} held-out ratings"
+    reached = f"{metric.label} {number(value, digits)} on {summary.dataset.test_ratings:,} held-out "
+    reached += "ratings" if summary.dataset.scale else "items"
     if baseline is None:
         return reached
     against = f"{reached}, against {number(baseline, digits)} with nothing sent ({metric.direction})"
@@ -183,11 +184,13 @@ def _summary_plot(run: RunFiles) -> Plot:
     metric = main_metric(run.summary.accuracy.metrics())
     reading = (
         "Dots and bars: median, middle 50 % and 90 % of the predictions; dashed: perfect ones."
-        if metric
+        if metric and run.summary.dataset.scale
         else ""
     )
     if metric and len(evaluated_rounds(run.rounds, metric)) > 1:
         reading = "Accuracy: one point per evaluated round."
+    if metric and not run.summary.dataset.scale:
+        reading = "Test items among the first of each list."
     return Plot(
         "summary",
         "The run at a glance",

@@ -8,7 +8,8 @@ from simulation.protocols.best import BestProtocol
 from simulation.protocols.federated import FederatedProtocol
 from simulation.protocols.gradient_perturbation import GradientPerturbationProtocol
 from simulation.protocols.iterative import IterativeProtocol
-from simulation.protocols.lists import GramProtocol, PopularityProtocol
+from simulation.protocols.list_sums import GramProtocol, PopularityProtocol
+from simulation.protocols.lists import EaseProtocol, IalsProtocol, RandomListProtocol
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.private_als import PrivateAlsProtocol
 from simulation.protocols.secret_sets import SecretSetProtocol
@@ -29,8 +30,11 @@ PROTOCOLS: Registry[Protocol] = Registry(
         NothingSentProtocol,
         GlobalMeanProtocol,
         BestProtocol,
-        GramProtocol,
+        RandomListProtocol,
         PopularityProtocol,
+        EaseProtocol,
+        IalsProtocol,
+        GramProtocol,
         SecretSetProtocol,
     ],
 )

@@ -13,7 +13,7 @@ import typing
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -211,8 +211,17 @@ def sent_ratings(family: ReportFamily, example: Example) -> Sent:
     return Sent(1, size.symbols, size.answers, size.bits, size.epsilon, size.per)
 
 
+Predicted = Literal["ratings", "lists"]
+"""What a protocol predicts."""
+
 BASELINES = ("nothing-sent", "global-mean", "item-average", "sets-only")
 """Presets that a protocol has to beat to be worth any privacy or bytes; see `Protocol.baseline`."""
+
+BASELINE_PRESETS: dict[Predicted, dict[str, str]] = {
+    "ratings": {name: name for name in BASELINES},
+    "lists": {"nothing-sent": "random-list", "popularity": "popularity"},
+}
+"""The presets that are baselines of ratings or of lists, by what they are called in tables."""
 
 _AFTER_REPORTS = frozenset({"delivery", "shuffler", "item_embeddings"})
 """Settings with and without which devices draw and send the same."""
@@ -230,6 +239,8 @@ class Protocol(Options):
 
     kind: str = ""
     without_loss: ClassVar[frozenset[str] | None] = frozenset({"papers", "mechanism_name", "completion_name"})
+    predicted: ClassVar[Predicted] = "ratings"
+    """What it predicts: ratings, or scores that order lists, from sets of items without ratings."""
     learns_parameters: ClassVar[bool] = False
     """Whether devices are asked about parameters that the server learns, other ones in every run."""
     not_deployed: ClassVar[str] = "whose server needs ratings or trust"
@@ -293,7 +304,8 @@ class Protocol(Options):
     def check_deployed(self) -> None:
         """Refuse to deploy what `not_deployed` says, or settings, as `check` does."""
         if self.not_deployed:
-            found, kinds = f"{self.kind!r}, {self.not_deployed}", ", ".join(_deploying(Protocol))
+            found = f"{self.kind!r}, {self.not_deployed}"
+            kinds = ", ".join(_kinds_where(Protocol, lambda kind: not kind.not_deployed))
             raise SettingError("kind", found, f"a kind that deploys: {kinds}")
 
     def audited(self) -> Protocol:
@@ -372,10 +384,25 @@ class Protocol(Options):
         return None
 
 
-def _deploying(base: type[Protocol]) -> list[str]:
-    """Return the kinds of ours, derived from a class, that deploy."""
-    own = [base.kind] if is_ours(base) and not base.not_deployed else []
-    return [*own, *(kind for each in base.__subclasses__() for kind in _deploying(each))]
+def _kinds_where(base: type[Protocol], holds: Callable[[type[Protocol]], bool]) -> list[str]:
+    """Return the kinds of ours, derived from a class, of which something holds."""
+    own = [base.kind] if base.kind and is_ours(base) and holds(base) else []
+    return [*own, *(kind for each in base.__subclasses__() for kind in _kinds_where(each, holds))]
+
+
+def check_suits(protocol: Protocol, train: Ratings) -> None:
+    """Refuse ratings that a protocol does not predict from, or that its settings do not suit.
+
+    Raises SettingError naming the protocol's key.
+    """
+    if (protocol.predicted == "lists") is not train.scale.implicit:
+        if protocol.predicted == "lists":
+            found = f"{protocol.kind!r}, which ranks by sets of items, with ratings"
+            raise SettingError("kind", found, "dataset.positive, such as '>= 4': which ratings make a set")
+        found = f"{protocol.kind!r}, which predicts ratings, with {train.scale.describe()}"
+        kinds = ", ".join(_kinds_where(Protocol, lambda kind: kind.predicted == "lists"))
+        raise SettingError("kind", found, f"data with ratings, or a kind that ranks by sets: {kinds}")
+    protocol.suited_to(train).check(train)
 
 
 OutcomeT = TypeVar("OutcomeT", bound=ServerOutcome)

@@ -6,6 +6,7 @@ where items have many ratings, and a bit may say more than symbols about levels 
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -151,7 +152,7 @@ class BestProtocol(Protocol):
         object.__setattr__(suited, "_sizes", Sizes.of(train))  # no setting: it follows from the ratings
         return suited
 
-    @property
+    @cached_property
     def mechanism(self) -> mechanisms.Mechanism:
         """The mechanism that is picked."""
         if self.item_set == "hidden":

@@ -389,8 +389,9 @@ class OwnFactors:
 
 
 def held_profiles(ratings: Ratings, users: AnyInts) -> Profiles:
-    """Return what the devices of some users hold, in their order."""
+    """Return what the devices of some users hold, in their order; values are NaN of implicit data."""
     starts = ratings.indptr[users]
     counts = ratings.indptr[users + 1] - starts
     cells = segments(starts, counts)
-    return Profiles(offsets(counts), ratings.items[cells], ratings.values_at(cells), ratings.n_items)
+    values = np.full(cells.size, np.nan) if ratings.scale.implicit else ratings.values_at(cells)
+    return Profiles(offsets(counts), ratings.items[cells], values, ratings.n_items)

@@ -1,83 +1,205 @@
-"""Protocols of lists from sums: popularity, and a table of how items go together."""
+"""Protocols that lists of items are held against: a random order, and sets that a trusted server receives."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal, Self
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from dprec.accounting import Adjacency, PrivacyBudget
+import numpy as np
+import scipy.sparse as sp
+
+from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant
+from dprec.arrays import AnyInts, Floats
 from dprec.components import option
-from dprec.exchange import ListSumsSetup
-from dprec.lists import ListMethod, TableOptions
-from dprec.ratings import Ratings
-from dprec.sums import SecureAggregation, TrustedAggregation
-from simulation.protocols.base import Example, Sent
-from simulation.protocols.components import AnyAggregation
-from simulation.protocols.sums import SummedProtocol
+from dprec.errors import SettingError
+from dprec.exchange import OneShotSetup, SilentSetup
+from dprec.lists import ease, ials
+from dprec.lists.random_order import uniform_order
+from dprec.mechanisms import SetOnly
+from dprec.observations import Observations
+from dprec.predictions import cells_from_rows
+from dprec.reports import ReportFamily
+from dprec.wire import TrafficLedger
+from simulation.protocols import sharing
+from simulation.protocols.base import Example, Predicted, Protocol, Sent
+from simulation.protocols.task import Grid, Outcome, Sizes, Task
 
-_COMPARED = "What epsilon compares: a user's profile with none, or with any other, which takes more noise."
+if TYPE_CHECKING:
+    from dprec.catalogue import Catalogue
+
+Scores = Callable[[sp.csr_array], Floats]
+"""From sets, shape (users, items), to scores of all items, of the same shape."""
+
+_MECHANISM = SetOnly()
+"""Of devices that send which items they have."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class GramProtocol(SummedProtocol):
-    """Devices contribute their item sets to one noisy table of popular items, and rank by it."""
+class ListProtocol(Protocol):
+    """Base of the protocols without a budget that order all items for users, from sets of items."""
 
-    kind: Literal["gram"] = "gram"
-    privacy: PrivacyBudget | None = option("What is promised for both rounds together, per user.", None)
-    adjacency: Adjacency = option(_COMPARED, "add-or-remove-one")
-    table: TableOptions = option("Which items take part.", TableOptions())
-    aggregation: AnyAggregation = option("Who adds up and adds the noise.", SecureAggregation())
+    predicted: ClassVar[Predicted] = "lists"
+    private: ClassVar[bool] = False
+
+    @property
+    def mechanism_name(self) -> str:
+        """What protects the users: nothing."""
+        return "none"
 
     @property
     def completion_name(self) -> str:
-        """What is learned."""
-        return "item-table"
+        """The kind: it says what the scores are."""
+        return self.kind
+
+    def at_budget(self, budget: MatchedBudget) -> Self:
+        """Return the protocol as it is: it takes no budget."""
+        return self
+
+    def check(self, train: Sizes) -> None:
+        """Refuse a budget."""
+        if self.privacy is not None:
+            found = f"epsilon {self.privacy.epsilon:g}"
+            raise SettingError("privacy", found, f"none: {self.kind} keeps no budget")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomListProtocol(ListProtocol):
+    """Every user gets items in a random order, drawn from what is public; nothing is sent."""
+
+    kind: Literal["random-list"] = "random-list"
 
     @property
-    def method(self) -> ListMethod:
-        """The table's."""
-        return ListMethod(self.table)
+    def baseline(self) -> str:
+        """Devices that know nothing but the catalogue."""
+        return "nothing-sent"
 
-    def suited_to(self, train: Ratings) -> Self:
-        """Return the protocol with the items that take part, by a public rule of the sizes and the budget."""
-        return self._among(train.n_users, train.n_items)
+    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
+        """Promise that nothing is learned about anybody."""
+        return Guarantee("proved", "local", True, "nothing is sent; every order is drawn from a public seed.")
 
-    def _among(self, users: int, items: int) -> Self:
-        return replace(self, table=self.table.suited(self.whole_multiplier / max(users, 1), items))
+    def sent(self, example: Example) -> None:
+        """Return None: nothing is sent."""
+
+    def setup(self) -> SilentSetup:
+        """Return the setup with which devices refuse every request."""
+        return SilentSetup()
+
+    def run(self, grid: Grid, task: Task) -> Outcome:
+        """Draw the orders; the grid is not used, and there is no round."""
+        accountant = PrivacyAccountant(rated=task.train.counts > 0)
+        accountant.step(0, task.train.counts >= 0, 0.0, 0.0)
+        return Outcome(
+            predict=lambda users, items: uniform_order(task.public_seed, users, items),
+            traffic=TrafficLedger(task.n_users),
+            accountant=accountant,
+            guarantee=self.guarantee((task.n_users, task.n_items)),
+            rounds=(),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClearSetsProtocol(ListProtocol):
+    """Base of the references without privacy: devices send their sets, and a trusted server orders items."""
+
+    def setup(self) -> OneShotSetup:
+        """Return the setup of devices that send their sets as they are."""
+        return OneShotSetup(mechanism=_MECHANISM, privacy=None)
+
+    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
+        """Promise nothing: the server receives the sets."""
+        return Guarantee("none", "central", False, "the server receives every user's set of items.")
 
     def sent(self, example: Example) -> Sent:
-        """Return the contributions of a user among so many."""
-        return super(GramProtocol, self._among(example.users, example.items)).sent(example)
+        """Return the set, which is one answer."""
+        size = self._family(example.items, example).size(example.ratings)
+        return Sent(1, None, 1, size.bits, None, "user")
 
-    def setup(self) -> ListSumsSetup:
-        """Return what a device needs to know about the rounds."""
-        return ListSumsSetup(table=self.table, aggregation=self.aggregation, multipliers=self.multipliers)
+    def _family(self, n_items: int, of: Any) -> ReportFamily:
+        return _MECHANISM.family(None, of.scale, n_items)
+
+    @abstractmethod
+    def learn(
+        self, sets: sp.csr_array, catalogue: Catalogue | None, task: Task
+    ) -> tuple[Scores, dict[str, Any]]:
+        """Return what orders items for any set, and what a reader may want to know of it."""
+
+    def run(self, grid: Grid, task: Task) -> Outcome:
+        """Collect the sets, and order items for each."""
+        from strategies.report_collection import ReportCollection
+
+        family = self._family(task.n_items, task)
+        collected = ReportCollection(family, task.group).collect(grid, task.roster)
+        sets = _sets(collected.observations)
+        scores, diagnostics = self.learn(sets, task.catalogue, task)
+
+        def predict_rows(users: AnyInts, n_items: int) -> Floats:
+            return scores(sets[users])
+
+        accountant = PrivacyAccountant(rated=task.train.counts > 0)
+        accountant.step(1, collected.sent, math.inf, math.inf)
+        record = collected.record
+        return Outcome(
+            predict=cells_from_rows(predict_rows, task.n_items),
+            predict_rows=predict_rows,
+            traffic=collected.traffic,
+            accountant=accountant,
+            guarantee=self.guarantee((task.n_users, task.n_items)),
+            rounds=(record,),
+            notes=(*sharing.notes_on_failures([record]), sharing.NOT_DELIVERED),
+            diagnostics=diagnostics,
+        )
+
+
+def _sets(observed: Observations) -> sp.csr_array:
+    """Return the sets that were received, shape (users, items)."""
+    ones = np.ones(observed.items.size)
+    return sp.csr_array((ones, observed.items, observed.indptr), shape=observed.shape)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PopularityProtocol(SummedProtocol):
-    """Devices contribute their item sets to the popularity of items, and rank by it."""
+class EaseProtocol(ClearSetsProtocol):
+    """EASE: weights between all pairs of items, in closed form."""
 
-    kind: Literal["popularity"] = "popularity"
-    privacy: PrivacyBudget | None = option("What is promised, per user; left out, nothing.", None)
-    adjacency: Adjacency = option(_COMPARED, "add-or-remove-one")
-    content: bool = option(
-        "Whether a device weighs what is popular by public data that its user's items share.", False
+    kind: Literal["ease"] = "ease"
+    papers: ClassVar[tuple[str, ...]] = ("steck2019",)
+    ridge: float = option("Ridge of the weights, lambda in the paper.", 200.0, gt=0)
+
+    def learn(
+        self, sets: sp.csr_array, catalogue: Catalogue | None, task: Task
+    ) -> tuple[Scores, dict[str, Any]]:
+        """Solve for the weights."""
+        weights = ease.ease(ease.co_occurrences(sets), self.ridge)
+        return (lambda own: ease.scores(own, weights)), {"ridge": self.ridge}
+
+
+@dataclass(frozen=True, kw_only=True)
+class IalsProtocol(ClearSetsProtocol):
+    """iALS: factors of implicit data by alternating least squares."""
+
+    kind: Literal["ials"] = "ials"
+    papers: ClassVar[tuple[str, ...]] = ("hu2008", "rendle2022")
+    rank: int = option("Number of factors.", 64, ge=1, le=4096)
+    sweeps: int = option("Passes over users and items.", 16, ge=1, le=10_000)
+    unobserved: float = option("Weight of cells about which nothing is known, beside 1 of a pair.", 0.3, gt=0)
+    ridge: float = option("Ridge of the factors.", 0.01, gt=0)
+    frequency_scaling: float = option(
+        "Exponent of the pairs by which the ridge grows; 0 is one ridge.", 1.0, ge=0
     )
-    aggregation: AnyAggregation = option("Who adds up and adds the noise.", TrustedAggregation())
 
-    @property
-    def completion_name(self) -> str:
-        """What is learned."""
-        return "popularity-by-content" if self.content else "popularity"
-
-    @property
-    def method(self) -> ListMethod:
-        """One of no table."""
-        return ListMethod(TableOptions(items=0, popularity_share=1.0, content=self.content))
-
-    def setup(self) -> ListSumsSetup:
-        """Return what a device needs to know about the round."""
-        return ListSumsSetup(
-            table=self.method.options, aggregation=self.aggregation, multipliers=self.multipliers
+    def learn(
+        self, sets: sp.csr_array, catalogue: Catalogue | None, task: Task
+    ) -> tuple[Scores, dict[str, Any]]:
+        """Fit the factors of items; those of users follow from their sets."""
+        options = ials.ImplicitOptions(
+            rank=self.rank,
+            sweeps=self.sweeps,
+            unobserved=self.unobserved,
+            ridge=self.ridge,
+            frequency_scaling=self.frequency_scaling,
+            seed=task.server_seed,
         )
+        factors = ials.ials(sets, options, task.progress)
+        return (lambda own: ials.fold_in(own, factors, options) @ factors.T), {}

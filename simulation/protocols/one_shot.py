@@ -141,7 +141,7 @@ class ServedReports:
     def seen_counts(self) -> Ints:
         """Cells that each user's report shows as rated, shape (users,)."""
         observed = self.after.observations
-        return np.bincount(observed.users, minlength=observed.shape[0])
+        return observed.counts
 
     def facts(self, counts: Ints) -> dict[str, Any]:
         """Return the entries of a `ServerOutcome`, without its guarantee and distance."""

@@ -14,7 +14,7 @@ from dprec.sums import DeviceHalf, Learner, TrustedAggregation
 from simulation.protocols.components import AnyAggregation
 from simulation.protocols.iterative import OwnFactors
 from simulation.protocols.sums import SummedProtocol
-from simulation.protocols.task import Sizes
+from simulation.protocols.task import Sizes, Task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,15 +58,16 @@ class PrivateAlsProtocol(SummedProtocol):
             factorization=self.factorization, aggregation=self.aggregation, multipliers=self.multipliers
         )
 
-    def notes_on(self, train: Ratings) -> tuple[str, ...]:
+    def notes_on(self, task: Task) -> tuple[str, ...]:
         """Say how many contribute everything."""
+        train = task.train
         limit = self.factorization.ratings_per_user
         whole = int((train.counts <= limit).sum())
         return (
             f"{whole} of {train.n_users} users have at most {limit} ratings and contribute all in a round.",
         )
 
-    def predicted(self, train: Ratings, learned: DeviceHalf) -> dict[str, Any]:
+    def predictions_of(self, train: Ratings, learned: DeviceHalf) -> dict[str, Any]:
         """Predict cell by cell, with factors that fit each user once."""
         assert isinstance(learned, ItemDevice)
         return {"predict": OwnFactors(train, learned.item_factors, learned.ridge, learned.base)}

@@ -142,7 +142,7 @@ class Shuffler(Options):
         if family.hides_items:
             alike = np.full(n_users, np.count_nonzero(accepted))
         else:
-            shown = np.bincount(observed.users, minlength=n_users)
+            shown = observed.counts
             alike = np.zeros(n_users, dtype=np.int64)
             alike[accepted] = accounting.with_the_same_items(shown[accepted], observed.items)
         return accounting.ShuffledProfiles(losses, np.where(accepted, self._hiding(alike), 0))
@@ -165,7 +165,7 @@ class Shuffler(Options):
         users = np.flatnonzero(collected.accepted)
         if self.unlinks:
             each = record_bytes(observed.shape[1], family.channel(observed.shape[1]).symbols)
-            times = np.bincount(observed.users, minlength=observed.shape[0])[users]
+            times = observed.counts[users]
             size = onion_bytes(each, self.hops)
             payloads = times * each
         else:
@@ -175,8 +175,7 @@ class Shuffler(Options):
         sizes = report_sizes(REPORT, group, users, np.full_like(users, size))
         traffic.recharge_uplink(users, REPORT, times, payloads, times * sizes)
         if self.says_sets:
-            shown = np.bincount(observed.users, minlength=observed.shape[0])
-            sets = ItemSets.plan(offsets(shown[users]), observed.items, observed.shape[1])
+            sets = ItemSets.plan(offsets(observed.counts[users]), observed.items, observed.shape[1])
             payloads = -(-sets.bits // 8)
             sizes = report_sizes(REPORT, group, users, payloads)
             traffic.charge_uplink(users, payloads, sizes, kind="item set")

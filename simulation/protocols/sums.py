@@ -145,22 +145,22 @@ class SummedProtocol(Protocol):
     def simulated(self, task: Task, held: LearningFromSums) -> Outcome:
         """Add what the devices predict."""
         facts = self._facts(held, task)
-        facts["notes"] = (*self.notes_on(task.train), *facts["notes"])
-        return Outcome(**self.predicted(task.train, self._learned(task, held)), **facts)
+        facts["notes"] = (*self.notes_on(task), *facts["notes"])
+        return Outcome(**self.predictions_of(task.train, self._learned(task, held)), **facts)
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Run the rounds, and evaluate each of them."""
 
         def evaluate(learned: DeviceHalf) -> dict[str, float | None]:
-            return task.metric(self.predicted(task.train, learned)["predict"])
+            return task.metric(self.predictions_of(task.train, learned)["predict"])
 
         return self.simulated(task, self.serve(grid, task.for_server(), evaluate))
 
-    def notes_on(self, train: Ratings) -> tuple[str, ...]:
+    def notes_on(self, task: Task) -> tuple[str, ...]:
         """Return what a reader must know of how these users contribute."""
         return ()
 
-    def predicted(self, train: Ratings, learned: DeviceHalf) -> dict[str, Any]:
+    def predictions_of(self, train: Ratings, learned: DeviceHalf) -> dict[str, Any]:
         """Return the fields of an `Outcome` for devices that have received what was learned."""
         on_devices = OnDevices(train, learned)
         return {"predict": on_devices.predict, "predict_rows": on_devices.predict_rows}
@@ -224,9 +224,10 @@ class SummedProtocol(Protocol):
             if self.adjacency == "add-or-remove-one"
             else "Epsilon compares any two profiles of a user."
         )
+        rounds = "one round" if self.method.rounds == 1 else f"{self.method.rounds} rounds"
         promised = (
             f"Epsilon = {epsilon:g} holds with delta = {delta:g} for everything that all others see of a "
-            f"user in {self.method.rounds} rounds, which items it rated included. {compared}"
+            f"user in {rounds}, which items it rated included. {compared}"
         )
         notes = (promised, *aggregation.notes())
         return Guarantee("proved", aggregation.trust, True, f"{aggregation.reason}.", notes)

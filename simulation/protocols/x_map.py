@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -91,6 +92,11 @@ class XMapProtocol(base.Protocol):
             with within("recommendation"):
                 recommendation = replace(recommendation, epsilon=budget.epsilon)
         return replace(self, replacement=replacement, recommendation=recommendation)
+
+    @property
+    def shared_fit(self) -> GraphOptions | None:
+        """How items are compared, unless the ratings of that are noisy."""
+        return None if self.mechanism.private else self.graph
 
     @property
     def mechanism_name(self) -> str:
@@ -342,6 +348,17 @@ def _received_items(observed: Observations, similarity: SimilarityKind, prior_ra
     return RatedItems.of(matrix, similarity, prior_ratings)
 
 
+@lru_cache(maxsize=1)
+def _x_sim(
+    items: RatedItems, target_start: int, target_stop: int, options: GraphOptions
+) -> tuple[LayeredGraph, sp.csr_array]:
+    """Return the graph and X-Sim; kept, as they are the same in all runs on ratings as they are."""
+    places = np.arange(items.n_items)
+    in_target = (places >= target_start) & (places < target_stop)
+    graph = layered_graph(items, in_target, options.neighbors, options.significance)
+    return graph, x_sim(graph)
+
+
 def _compare_items(
     items: RatedItems,
     train: CrossDomainRatings,
@@ -350,10 +367,8 @@ def _compare_items(
     progress: Progress,
 ) -> _ItemComparison:
     """Compare the items of the two domains and find the candidates of every source item."""
-    progress(_STAGE, 0, 2)
-    graph = layered_graph(items, train.in_target, graph_options.neighbors, graph_options.significance)
-    progress(_STAGE, 1, 2)
-    values = x_sim(graph)
+    progress(_STAGE, 0, 1)
+    graph, values = _x_sim(items, train.target_start, train.target_stop, graph_options)
     similar = sp.csr_array(
         (values.data, values.indices - train.target_start, values.indptr),
         shape=(train.n_items, train.n_targets),
@@ -366,7 +381,7 @@ def _compare_items(
         candidates = candidates.best(similar, 1 if replacement.selection == "best" else replacement.among)
     if graph_options.similarity == "cosine":
         candidates = replace(candidates, steps=np.maximum(candidates.steps, 0))
-    progress(_STAGE, 2, 2)
+    progress(_STAGE, 1, 1)
     return _ItemComparison(graph, candidates, int(similar.nnz), valued)
 
 

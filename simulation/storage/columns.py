@@ -19,9 +19,10 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from dprec.data_frames import data_frame
 from dprec.errors import InputError, accepted_by, listed
+from dprec.metrics import METRICS_OF_LISTS
 from dprec.renamed import COLUMNS as RENAMED
 from simulation.configuration.strict_yaml import flatten
-from simulation.protocols.base import BASELINES
+from simulation.protocols.base import BASELINE_PRESETS, BASELINES
 from simulation.storage.files import Count, Document, Row, read_lines, unusable, write_atomically
 from simulation.storage.summary import IN_FILES, TIMED, Amount, Shown, Summary
 
@@ -157,7 +158,7 @@ CELL = (
 FIGURES = tuple(_declared(Summary))
 """The figures of a run, in the order of its summary."""
 
-OVER_USERS = ("rmse", "mae", "sign_accuracy")
+OVER_USERS = ("rmse", "mae", "sign_accuracy", *METRICS_OF_LISTS)
 """The metrics that follow from sums over users, so that users can be drawn again."""
 
 _UNIT = "in the metric's unit"
@@ -180,7 +181,11 @@ ACROSS = (
         "Bytes of messages both ways, all users.",
         Shown("bytes in all", "messages, all users", where="page"),
     ),
-    Column("baseline", Literal[BASELINES], "Which baseline the line is; empty otherwise."),
+    Column(
+        "baseline",
+        Literal[*BASELINES, *BASELINE_PRESETS["lists"]],
+        "Which baseline the line is; empty otherwise.",
+    ),
     Column("against", str, "The baseline that the line is held against: `nothing-sent`."),
     *_GAINS,
     Column("best_at_budget", str, "The most accurate protocol at the line's ε."),

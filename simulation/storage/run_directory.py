@@ -222,7 +222,9 @@ class RunDirectory(directories.ClaimedDirectory):
         return run_files.RunRecord(
             config=config,
             summary=files.summary,
-            predictions=run_files.prediction_columns(test, files.predictions["prediction"]),
+            predictions=run_files.prediction_columns(
+                test, files.predictions["prediction"], files.predictions.get(run_files.RANK)
+            ),
             traffic={"user": train.user_ids, **files.traffic, "ratings": train.counts},
             rounds=files.rounds,
             channel=files.channel,

@@ -110,14 +110,18 @@ class RunRecord:
     """Those of one simulated user; None if nothing is sent, or devices are deployed."""
 
 
-def prediction_columns(test: Ratings, predictions: NDArray[np.float64]) -> files.Columns:
-    """Return the columns of predictions.csv.gz."""
-    return {
-        "user": test.user_ids[test.users],
-        "item": test.item_ids[test.items],
-        "rating": test.values,
-        "prediction": predictions,
-    }
+def prediction_columns(
+    test: Ratings, predictions: NDArray[np.float64], ranks: NDArray[np.float64] | None = None
+) -> files.Columns:
+    """Return the columns of predictions.csv.gz.
+
+    ``ranks``, shape (test ratings,): of implicit data, whose predictions are scores: where each item stands
+    in its user's list of `dprec.metrics.LONGEST_LIST`; NaN where it does not.
+    """
+    pairs = {"user": test.user_ids[test.users], "item": test.item_ids[test.items]}
+    if ranks is None:
+        return {**pairs, "rating": test.values, "prediction": predictions}
+    return {**pairs, "rating": np.full(test.count, np.nan), "prediction": predictions, RANK: ranks}
 
 
 def traffic_columns(
@@ -141,7 +145,7 @@ def traffic_columns(
         **{f"{name}_bytes": getattr(traffic, name) for name in _CHARGED},
         "uplink_network_bytes": up,
         "downlink_network_bytes": down,
-        "messages": traffic.messages,
+        "messages": traffic.messages.astype(np.int64),
         "epsilon_per_rating": accountant.get_epsilon(per="rating"),
         "epsilon_per_user": accountant.get_epsilon(),
         "epsilon_composed": composed,
@@ -307,13 +311,15 @@ class ExampleUser:
 
 
 def read_example(path: Path) -> ExampleUser | None:
-    """Read the example from the beginning of predictions.csv.gz; None if there is no such user."""
+    """Read the example from the beginning of predictions.csv.gz; None without such a user, or ratings."""
     lines = files.read_lines(path, ("user", "item", "rating", "prediction"), files.FROM_RUN)
     _, header = next(lines)
     places = [header.index(name) for name in ("user", "item", "rating", "prediction")]
     rows = ([cells[place] for place in places] for _, cells in lines)
     for user, own in groupby(rows, key=lambda row: row[0]):
         first = list(islice(own, _MOST_RATINGS))
+        if not first[0][2]:
+            return None
         if len(first) >= _LEAST_RATINGS:
             predicted = ((item, _number(rated), _number(said)) for _, item, rated, said in first)
             return ExampleUser(user, tuple(predicted))
@@ -341,7 +347,15 @@ def shown_names(names: Mapping[str, str], test: Ratings, diagnostics: Mapping[st
     return {item: names[item] for item in shown if item in names}
 
 
+RANK = "rank"
+"""Column of the predictions of implicit data."""
+
 _PREDICTION_TYPES: dict[str, type[np.number[Any]]] = {"rating": np.float64, "prediction": np.float64}
+
+
+def _prediction_types(summary: Summary) -> dict[str, type[np.number[Any]]]:
+    """Return the numeric columns of the predictions of a run."""
+    return _PREDICTION_TYPES | ({} if summary.dataset.scale else {RANK: np.float64})
 
 
 @dataclass(frozen=True, eq=False)
@@ -371,7 +385,9 @@ class RunFiles:
             summary=record.summary,
             rounds=record.rounds,
             traffic={name: _finite(record.traffic[name]) for name in _TRAFFIC_TYPES},
-            predictions={name: _finite(record.predictions[name]) for name in _PREDICTION_TYPES},
+            predictions={
+                name: _finite(record.predictions[name]) for name in _prediction_types(record.summary)
+            },
             channel=record.channel,
             messages=record.messages,
         )
@@ -431,7 +447,7 @@ def read_run(directory: Path) -> RunFiles:
         summary=summary,
         rounds=read_rounds(directory, summary),
         traffic=read_traffic(directory, summary),
-        predictions=files.read_columns(predictions, _PREDICTION_TYPES, files.FROM_RUN),
+        predictions=files.read_columns(predictions, _prediction_types(summary), files.FROM_RUN),
         channel=read_device_channel(directory, summary),
         example=read_example(predictions),
         messages=_read_messages(directory, summary),
@@ -460,7 +476,7 @@ def read_traffic(directory: Path, summary: Summary) -> files.Columns:
 
 def read_predictions(directory: Path, summary: Summary) -> files.Columns:
     """Read predictions.csv.gz."""
-    types: dict[str, type[np.generic]] = {"user": np.str_, "item": np.str_, **_PREDICTION_TYPES}
+    types: dict[str, type[np.generic]] = {"user": np.str_, "item": np.str_, **_prediction_types(summary)}
     return files.read_columns(checked(directory, summary, directories.PREDICTIONS), types, files.FROM_RUN)
 
 

@@ -60,8 +60,7 @@ def summarise(
             *_notes_on_own_ratings(config, train, test),
             *_notes_on_composition(config, train.n_users),
             *_note_on_signs(config, train),
-            *_note_on_test_lists(config, train),
-            *_note_on_ranking(config, train),
+            *_notes_on_lists(config, train),
             *_note_on_randomness(config),
         ),
         startup_seconds=startup_seconds,
@@ -131,13 +130,19 @@ def _dataset(config: RunConfig, train: Ratings, test: Ratings) -> DatasetSummary
         items=train.n_items,
         train_ratings=train.count,
         test_ratings=test.count,
-        scale=(train.scale.low, train.scale.high),
-        scale_read_off=config.dataset.read_off(),
-        levels=tuple(train.scale.values.tolist()),
-        binarized_above=train.scale.cut,
+        **_of_scale(train.scale),
+        scale_read_off=() if train.scale.implicit else config.dataset.read_off(),
         users_only_in_test=int(((test.counts > 0) & (train.counts == 0)).sum()),
         items_only_in_test=_items_only_in_test(train, test),
     )
+
+
+def _of_scale(scale: RatingScale) -> dict[str, Any]:
+    """Return what a summary says of the scale; nothing of implicit data."""
+    if scale.implicit:
+        return {"scale": None, "levels": None, "binarized_above": None}
+    levels = tuple(scale.values.tolist())
+    return {"scale": (scale.low, scale.high), "levels": levels, "binarized_above": scale.cut}
 
 
 def _items_only_in_test(train: Ratings, test: Ratings) -> int:
@@ -223,6 +228,17 @@ def _note_on_signs(config: RunConfig, train: Ratings) -> tuple[str, ...]:
         f"A rating above {train.scale.cut:.6g} ({origin}) counts as +1, any other as -1; the cut is taken to "
         "be public.",
     )
+
+
+def _notes_on_lists(config: RunConfig, train: Ratings) -> tuple[str, ...]:
+    """Note what the figures of lists mean."""
+    if train.scale.implicit:
+        return (
+            "Lists rank all items that a user does not have in training by score; metrics are means over the "
+            "users with a test item. An item that is not among the test items counts as not relevant, "
+            "although the user may like it.",
+        )
+    return *_note_on_test_lists(config, train), *_note_on_ranking(config, train)
 
 
 def _note_on_test_lists(config: RunConfig, train: Ratings) -> tuple[str, ...]:
@@ -340,9 +356,7 @@ def summarise_deployed(
         items=n_items,
         train_ratings=None,
         test_ratings=None,
-        scale=(scale.low, scale.high),
-        levels=tuple(scale.values.tolist()),
-        binarized_above=scale.cut,
+        **_of_scale(scale),
         users_only_in_test=None,
         items_only_in_test=None,
     )
@@ -369,9 +383,10 @@ def _notes_on_own_ratings(config: RunConfig, train: Ratings, test: Ratings) -> I
     """Yield how somebody's own ratings were understood; nothing of a data set that is public."""
     if not config.dataset.own:
         return
-    if config.binarization is None:
+    if config.binarization is None and not train.scale.implicit:
         yield _note_on_scale(config.dataset, train.scale)
-    yield from _notes_on_values(config.dataset, train, test)
+    if not train.scale.implicit:
+        yield from _notes_on_values(config.dataset, train, test)
     chosen = [f"{name} {value}" for name, value in asdict(config.split).items() if name != "kind"]
     split = " ".join([config.split.kind, *chosen])
     yield f"To test on: {test.count:,} of {train.count + test.count:,} ratings (split: {split})."

@@ -83,13 +83,14 @@ class DatasetSummary(Document):
     test_ratings: Annotated[Count | None, IN_FILES] = Field(
         description="Number of test ratings; null if there are none."
     )
-    scale: tuple[float, float] = Field(description="Lowest and highest rating.")
+    scale: tuple[float, float] | None = Field(
+        description="Lowest and highest rating; null of implicit data, which have none."
+    )
     scale_read_off: tuple[str, ...] = Field(
         default=(),
         description="Settings of the scale that were not given, so that the private ratings decided them.",
     )
-    levels: tuple[float, ...] = Field(
-        min_length=2,
+    levels: Annotated[tuple[float, ...], Field(min_length=2)] | None = Field(
         description="Ratings that a device can hold; a continuous scale is rounded to them.",
     )
     binarized_above: Annotated[float | None, IN_FILES] = Field(
@@ -151,6 +152,38 @@ class Accuracy(Document):
     )
     sign_accuracy: Annotated[Amount | None, better("Sign accuracy", HIGHER)] = Field(
         None, description="Share of the signs predicted correctly."
+    )
+    ndcg_at_10: Annotated[Amount | None, better("NDCG at 10", HIGHER)] = Field(
+        None,
+        description="Of implicit data: normalised discounted cumulative gain of lists from all items that a "
+        "user does not have, mean over users.",
+    )
+    recall_at_20: Annotated[Amount | None, better("Recall at 20", HIGHER)] = Field(
+        None, description="Share of a user's test items that are in such a list of 20, mean over users."
+    )
+    hit_rate_at_10: Annotated[Amount | None, better("Hit rate at 10", HIGHER, brief=False)] = Field(
+        None, description="Share of the users with a test item in the list."
+    )
+    mrr_at_10: Annotated[Amount | None, better("MRR at 10", HIGHER, brief=False)] = Field(
+        None, description="One over the rank of the first test item, 0 beyond 10, mean over users."
+    )
+    map_at_10: Annotated[Amount | None, better("MAP at 10", HIGHER, brief=False)] = Field(
+        None,
+        description="Precisions at the ranks of test items up to 10, summed, over the number of all test "
+        "items of the user (map_cut of trec_eval), mean over users.",
+    )
+    coverage: Annotated[Amount | None, better("Coverage", HIGHER)] = Field(
+        None, description="Share of the catalogue in anybody's first ten."
+    )
+    popularity_lift: Annotated[float | None, Shown("popularity lift", digits=4, where="page")] = Field(
+        None,
+        description="By how much the items of the first ten are more popular in training than users' own "
+        "items, as a share of the latter; below 0 is less.",
+    )
+    tail_recall_at_20: Annotated[Amount | None, better("Tail recall at 20", HIGHER)] = Field(
+        None,
+        description="Recall of the test items outside the most popular fifth of the catalogue; null where "
+        "there are none.",
     )
     mae: Annotated[Amount | None, better("MAE", LOWER)] = Field(
         None, description="Mean absolute error, in rating units."

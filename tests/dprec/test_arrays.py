@@ -18,7 +18,6 @@ from dprec.arrays import (
     offsets,
     places_of,
     row_maxima,
-    row_sums,
     rows_of,
     segments,
 )
@@ -73,10 +72,9 @@ def test_segments_count_up_from_their_starts(pairs: list[tuple[int, int]]) -> No
 
 
 @given(ROWS)
-def test_sums_and_maxima_are_those_of_each_row(rows: list[list[int]]) -> None:
+def test_maxima_are_those_of_each_row(rows: list[list[int]]) -> None:
     values = whole([value for row in rows for value in row])
     indptr = offsets(whole([len(row) for row in rows]))
-    assert row_sums(values, indptr).tolist() == [sum(row) for row in rows]
     assert row_maxima(values, indptr).tolist() == [max(row, default=0) for row in rows]
 
 

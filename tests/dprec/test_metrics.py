@@ -14,9 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprec.metrics import (
+    LONGEST_LIST,
     REPLICATES,
+    Hits,
     RankedHits,
     RankingAccuracy,
+    accuracy_of_lists,
     interval,
     mean_absolute_error,
     ranking_accuracy,
@@ -221,6 +224,66 @@ def test_a_first_hit_beyond_the_cutoff_counts_for_nothing() -> None:
     assert figures["precision"] == {2: 0.25, 3: pytest.approx(1 / 3)}
     assert figures["recall"] == {2: 0.5, 3: 1.0}
     assert figures["coverage"] == {2: 4 / 8, 3: 5 / 8}
+
+
+def test_lists_of_implicit_data_agree_with_trec_eval() -> None:
+    train, test = (
+        Ratings.from_pairs(part.users, part.items, user_ids=part.user_ids, item_ids=np.arange(RANKED_ITEMS))
+        for part in (TRAIN, TEST)
+    )
+    users = np.flatnonzero(test.counts)
+    lists = best_items(predict, Unrated(train), users, LONGEST_LIST, RANKED_ITEMS)
+    figures = accuracy_of_lists(RankedHits.of(lists, users, test), users, test, train)
+    wanted = {str(user): {} for user in users}
+    for user, item in zip(test.users.tolist(), test.items.tolist(), strict=True):
+        wanted[str(user)][str(item)] = 1
+    seen = set(train.cells.tolist())
+    run = {
+        str(user): {
+            str(i): float(SCORES[user, i]) for i in range(RANKED_ITEMS) if user * RANKED_ITEMS + i not in seen
+        }
+        for user in users.tolist()
+    }
+    names = {
+        "ndcg_at_10": "ndcg_cut_10",
+        "recall_at_20": "recall_20",
+        "hit_rate_at_10": "success_10",
+        "map_at_10": "map_cut_10",
+    }
+    asked = {"ndcg_cut.10", "recall.20", "success.10", "map_cut.10"}
+    expected = pytrec_eval.RelevanceEvaluator(wanted, asked).evaluate(run)
+    for ours, theirs in names.items():
+        assert figures[ours] == pytest.approx(np.mean([own[theirs] for own in expected.values()]), abs=1e-9)
+    popular = np.bincount(train.items, minlength=RANKED_ITEMS)
+    listed = np.mean([popular[own[:10]].mean() for own in lists])
+    profiles = [train.items[train.indptr[user] : train.indptr[user + 1]] for user in users]
+    filled = [place for place, profile in enumerate(profiles) if profile.size]
+    listed = np.mean([popular[lists[place, :10]].mean() for place in filled])
+    own = np.mean([popular[profiles[place]].mean() for place in filled])
+    assert figures["popularity_lift"] == pytest.approx(listed / own - 1)
+    assert figures["coverage"] == np.unique(lists[:, :10]).size / RANKED_ITEMS
+
+
+def test_ranks_say_all_that_metrics_of_lists_depend_on() -> None:
+    users = np.flatnonzero(TEST.counts)
+    lists = best_items(predict, Unrated(TRAIN), users, LONGEST_LIST, RANKED_ITEMS)
+    ranked = RankedHits.of(lists, users, TEST)
+    again = Hits.at(ranked.ranks(users, TEST), np.searchsorted(users, TEST.users), LONGEST_LIST)
+    np.testing.assert_array_equal(again.hits, ranked.hits)
+    np.testing.assert_array_equal(again.relevant, ranked.relevant)
+
+
+def test_the_tail_is_all_but_the_most_popular_fifth() -> None:
+    train = Ratings.from_pairs([0, 1, 2, 0], [0, 0, 0, 1], user_ids=np.arange(3), item_ids=np.arange(5))
+    test = Ratings.from_pairs([0, 1, 1], [2, 1, 4], user_ids=np.arange(3), item_ids=np.arange(5))
+    lists = np.array([[2, 3], [3, 1]])
+    users = np.array([0, 1])
+    figures = accuracy_of_lists(RankedHits.of(lists, users, test), users, test, train)
+    assert figures["tail_recall_at_20"] == (1 + 1 / 2) / 2
+    of_head = Ratings.from_pairs([3], [0], user_ids=np.arange(4), item_ids=np.arange(5))
+    nobody = RankedHits.of(np.array([[0, 1]]), np.array([3]), of_head)
+    wider = Ratings.from_pairs([0, 3], [0, 1], user_ids=np.arange(4), item_ids=np.arange(5))
+    assert accuracy_of_lists(nobody, np.array([3]), of_head, wider)["tail_recall_at_20"] is None
 
 
 def test_without_users_there_are_no_figures() -> None:

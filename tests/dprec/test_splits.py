@@ -147,7 +147,8 @@ def test_settings_have_bounds() -> None:
             Holdout(test_fraction=fraction)
     with refused_at("count"):
         LeaveNPerUser(count=0)
-    assert SPLITS.kinds == ["predefined", "k-fold", "holdout", "leave-n-per-user", "temporal", "cold-start"]
+    drawn = ["k-fold", "holdout", "leave-n-per-user", "user-holdout"]
+    assert SPLITS.kinds == ["predefined", *drawn, "temporal", "cold-start"]
 
 
 def test_more_folds_than_ratings() -> None:

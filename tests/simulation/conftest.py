@@ -56,7 +56,9 @@ def presets() -> dict[str, dict[str, Any]]:
         for name, values in found.items()
         if "protocol" in values
     }
-    for values in runs.values():
+    for name, values in runs.items():
+        if "positive" in found[name]["dataset"]:
+            values["dataset"]["positive"] = found[name]["dataset"]["positive"]
         if values["protocol"]["kind"] == "x-map":
             values["dataset"] = {"kind": "synthetic-domains", "users": 40, "items": 60, "ratings": 800}
             values["split"] = {"kind": "cold-start", "test_fraction": 0.4}

@@ -22,8 +22,8 @@ REPEATED = {
     "counts-and-bits": ["dprec/reports/cells.py CellFamily.drawn"],
     "best-server": ["dprec/reports/cells.py CellFamily.drawn"],
     # The noise of an entry that is predicted again.
-    "one-bit-output": ["dprec/randomness/counters.py discrete_laplace"],
-    "one-bit-output-effects": ["dprec/randomness/counters.py discrete_laplace"],
+    "one-bit-output": ["dprec/randomness/counters.py NoiseGrid.noise"],
+    "one-bit-output-effects": ["dprec/randomness/counters.py NoiseGrid.noise"],
 }
 """Where a preset computes something again, for the same end."""
 

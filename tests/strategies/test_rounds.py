@@ -2,11 +2,16 @@ import numpy as np
 import pytest
 from flwr.common.serde import message_to_proto
 
+from dprec.exchange import FinalFactors
+from dprec.wire import TrafficLedger
 from strategies.rounds import (
+    RoundAccount,
     message_size,
     reply_content,
     reply_message,
     report_sizes,
+    request_content,
+    request_message,
 )
 
 # Where the numbers of users and the lengths of payloads begin to need another byte.
@@ -27,3 +32,14 @@ def test_nobody_has_no_size() -> None:
     assert (
         report_sizes("query.report", "g", np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)).size == 0
     )
+
+
+def test_requests_are_charged_as_if_each_had_been_serialised() -> None:
+    ledger, payloads = TrafficLedger(20_000), np.arange(20_000)[::-1].copy()
+    RoundAccount("query.report", "g", ledger).charge_requests(
+        np.arange(20_000), payloads, lambda payload: request_content(FinalFactors(payload))
+    )
+    for user in [*range(0, 20_000, 1013), *range(3600, 3640), *range(19_850, 20_000)]:
+        content = request_content(FinalFactors(bytes(int(payloads[user]))))
+        expected = message_size(request_message("query.report", content, "g"))
+        assert ledger.downlink_message[user] == expected

@@ -1,6 +1,6 @@
 """Fits users and items to reports that hide the item sets.
 
-Every cell of the catalogue has a symbol, and whether it is rated is integrated out (`CellLikelihood`).
+Every cell of the catalogue has a symbol, and whether it is rated is integrated out.
 Each half sweep is a step of Fisher scoring for the propensities and biases of one side, with the other side
 in bins, so that a step costs little more than counting the symbols. Scores are averaged over the posterior of
 the propensity, as in a Gaussian variational approximation (Opper and Archambeau [opper2009]): at the means
@@ -30,7 +30,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
-from dprec.arrays import Bools, Floats, Int32s, Ints
+from dprec.arrays import Bools, Floats, Int32s, Ints, Uint8s
 from dprec.completion.calibrated.embedding import (
     ItemSetEmbedding,
     catalogue_features,
@@ -58,7 +58,7 @@ class HiddenReports:
     users: Int32s
     items: Int32s
     """The cells with a symbol other than 0; shape (cells,)."""
-    symbols: Ints
+    symbols: Uint8s
     """Shape (cells,)."""
     rated: Floats
     """Pr(symbol | level); shape (levels, symbols)."""
@@ -72,7 +72,7 @@ class HiddenReports:
     def of(cls, observations: Observations, reports: RowReports) -> Self:
         """Return the reports behind observations."""
         rated = reports.channels[0]
-        merged = np.zeros(reports.unrated.size, dtype=np.int64)
+        merged = np.zeros(reports.unrated.size, dtype=np.uint8)
         sent = np.flatnonzero(~reports.unsent)
         # About as many answers of each merged symbol, whether a cell is rated or not.
         shares = (rated.mean(axis=0) + reports.unrated)[sent]
@@ -95,58 +95,31 @@ class HiddenReports:
     def of_items(self, bin_of_user: Ints, bins: int) -> Floats:
         """Count the symbols on each item from the users of each bin, shape (items, bins, symbols)."""
         sizes = np.bincount(bin_of_user[self.reported], minlength=bins)
-        return self._counted(self.items, self.n_items, bin_of_user[self.users], sizes)
+        return self._counted(self.n_items, (self.items, self.users), bin_of_user, sizes)
 
     def of_users(self, bin_of_item: Ints, bins: int) -> Floats:
         """Count the symbols of each user on the items of each bin, shape (users, bins, symbols)."""
         sizes = np.bincount(bin_of_item, minlength=bins)
-        counts = self._counted(self.users, self.reported.size, bin_of_item[self.items], sizes)
+        counts = self._counted(self.reported.size, (self.users, self.items), bin_of_item, sizes)
         return counts * self.reported[:, None, None]
 
-    def _counted(self, owners: Int32s, n_owners: int, bin_of_cell: Ints, sizes: Ints) -> Floats:
+    def _counted(self, owners: int, cells: tuple[Int32s, Int32s], bin_of: Ints, sizes: Ints) -> Floats:
         """Return counts of symbols per owner and bin, those that are not sent being the rest of the bin."""
-        shape = (n_owners, sizes.size, self.unrated.size)
-        embeddings = (owners * np.int64(sizes.size) + bin_of_cell) * self.unrated.size + self.symbols
-        counts = np.bincount(embeddings, minlength=int(np.prod(shape))).reshape(shape).astype(np.float64)
+        from dprec.kernels.hidden_cells import count_symbols
+
+        counts = np.zeros((owners, sizes.size, self.unrated.size))
+        count_symbols(counts.reshape(owners, -1), *cells, bin_of, self.symbols, self.unrated.size)
         counts[:, :, 0] = sizes - counts[:, :, 1:].sum(axis=2)
         return counts
 
+    def given(self, latent: Floats, cuts: Floats, variance: float = 0.0) -> tuple[Floats, Floats]:
+        """Return Pr(symbol | latent rating, rated) and its derivative, shape (points, symbols).
 
-_LEAST = 1e-300
-
-
-@dataclass(frozen=True, eq=False)
-class CellLikelihood:
-    """Probabilities of symbols at propensities and latent ratings, and their derivatives by both."""
-
-    probabilities: Floats
-    """Shape (..., symbols)."""
-    by_propensity: Floats
-    by_latent: Floats
-
-    @classmethod
-    def at(
-        cls,
-        propensity: Floats,
-        latent: Floats,
-        channel: tuple[Floats, Floats],
-        cuts: Floats,
-        variance: float = 0.0,
-    ) -> Self:
-        """Evaluate the likelihood.
-
-        ``propensity``, ``latent``: of shapes that broadcast, the latent rating's without leading axes of
-        length 1; ``channel``: Pr(symbol | not rated) and Pr(symbol | level); ``cuts``, shape (levels - 1,);
-        ``variance``: of the latent rating around the given one, over which the likelihood is averaged.
+        ``variance``: of the latent ratings around the given ones, over which the probabilities are averaged.
         """
-        unrated, rated = channel
         spread = np.sqrt(1 + variance)
-        levels, slopes = level_probabilities(latent.ravel() / spread, cuts / spread)
-        given = (levels @ rated).reshape(*latent.shape, -1)
-        moved = (slopes @ rated).reshape(given.shape) / spread
-        share = expit(propensity)[..., None]
-        probabilities = np.maximum((1 - share) * unrated + share * given, _LEAST)
-        return cls(probabilities, share * (1 - share) * (given - unrated), share * moved)
+        levels, slopes = level_probabilities(latent / spread, cuts / spread)
+        return levels @ self.rated, slopes @ self.rated / spread
 
 
 def hidden_embeddings(
@@ -183,9 +156,11 @@ def _weighted_scores(
     of_user = PropensityBins.by_rank(users, reports.reported)
     of_item = PropensityBins.by_rank(items, np.ones(reports.n_items, dtype=np.bool_))
     at = of_user.means[:, None, :] + of_item.means
-    likelihood = CellLikelihood.at(at[..., 0], at[..., 1], (reports.unrated, reports.rated), cuts)
-    scores = likelihood.by_propensity / likelihood.probabilities
-    information = (scores * likelihood.by_propensity).sum(axis=2)
+    share = expit(at[..., :1])
+    rise = reports.given(at[..., 1].ravel(), cuts)[0].reshape(*at.shape[:2], -1) - reports.unrated
+    by_propensity = share * (1 - share) * rise
+    scores = by_propensity / np.maximum(reports.unrated + share * rise, np.finfo(float).tiny)
+    information = (scores * by_propensity).sum(axis=2)
     roots = np.sqrt(information)
     scores /= np.maximum(roots, np.sqrt(np.finfo(float).tiny))[..., None]
     row_weights = _root_of_share(information @ of_item.sizes)[of_user.of] * reports.reported
@@ -223,8 +198,8 @@ _LONGEST_STEP = 1.0
 _NODES, _MASSES = np.sqrt(3.0) * np.array([-1, 0, 1]), np.array([1, 4, 1]) / 6
 """Gauss-Hermite quadrature over a standard normal distribution."""
 
-_NUMBERS = 1 << 22
-"""Numbers that the likelihoods of a batch of users or items may have."""
+_REACH, _POINTS = 8.0, 4001
+"""The grid of latent ratings on which the probabilities of symbols are looked up."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,20 +273,25 @@ def _solved(
     side: Regressed, others: PropensityBins, counts: Floats, reports: HiddenReports, cuts: Floats
 ) -> Regressed:
     """Solve one side given the bins of the other side and the symbols counted by bin."""
-    precision = np.empty((len(counts), 2, 2))
-    slopes = np.empty((len(counts), 2))
-    step = max(1, _NUMBERS // (counts.shape[1] * counts.shape[2] * _NODES.size))
-    spreads = np.sqrt(side.covariances[:, 0, 0])[:, None]
-    for start in range(0, len(counts), step):
-        part = slice(start, start + step)
-        at = side.means[part, None, :] + others.means
-        around = at[..., 0] + _NODES[:, None, None] * spreads[part]
-        channel = reports.unrated, reports.rated
-        likelihood = CellLikelihood.at(around, at[..., 1], channel, cuts, others.bias_variance)
-        moved = np.stack([likelihood.by_propensity, likelihood.by_latent])
-        relative = moved / likelihood.probabilities * _MASSES[:, None, None, None]
-        slopes[part] = np.einsum("anibz,ibz->ia", relative, counts[part], optimize=True)
-        precision[part] = np.einsum("anibz,cnibz,b->iac", relative, moved, others.sizes, optimize=True)
+    from dprec.kernels.hidden_cells import add_evidence
+
+    slopes, information = np.zeros((len(counts), 2)), np.zeros((len(counts), 3))
+    at = side.means[:, None, :] + others.means
+    around = at[..., :1] + _NODES * np.sqrt(side.covariances[:, :1, :1])
+    flat = (len(counts), -1)
+    add_evidence(
+        slopes,
+        information,
+        np.ascontiguousarray(at[..., 1]),
+        expit(around).reshape(flat),
+        _MASSES,
+        counts.reshape(flat),
+        others.sizes.astype(np.float64),
+        reports.unrated,
+        *reports.given(np.linspace(-_REACH, _REACH, _POINTS), cuts, others.bias_variance),
+        _REACH,
+    )
+    precision = information[:, [0, 1, 1, 2]].reshape(-1, 2, 2)
     # Users who did not report have no symbols, and no information.
     precision *= (counts.sum(axis=(1, 2)) > 0)[:, None, None]
     target = (precision @ side.means[:, :, None])[:, :, 0] + slopes

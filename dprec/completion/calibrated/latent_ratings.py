@@ -21,6 +21,7 @@ from scipy.special import log_ndtr, ndtr
 
 from dprec.arrays import AnyInts, Floats, Int32s
 from dprec.completion.calibrated.regressions import Regressed
+from dprec.completion.factors import inner_products
 from dprec.observations import NoisyCounts
 
 _LEAST_VARIANCE = 0.01
@@ -202,15 +203,10 @@ class LatentRatings:
 
     def means(self, users: AnyInts, items: AnyInts) -> Floats:
         """Return the means of the latent ratings of cells, shape (cells,)."""
-        from dprec.kernels.effects import inner_products
-
         one_of_user, one_of_item = np.ones_like(self.users.means), np.ones_like(self.items.means)
         of_users = np.hstack([self.users.means, one_of_user, self.slopes.means, self.user_factors.means])
         of_items = np.hstack([one_of_item, self.items.means, self.embeddings, self.item_factors.means])
-        rows, columns = (np.ascontiguousarray(side, dtype=np.int32) for side in (users, items))
-        latent = np.empty(rows.size)
-        inner_products(latent, rows, columns, of_users, of_items)
-        return latent
+        return inner_products(of_users, of_items, users, items)
 
     def variances(self, users: AnyInts, items: AnyInts) -> Floats:
         """Return the variances of the latent ratings of cells, shape (cells,)."""

@@ -130,9 +130,10 @@ class Regressed:
             prior[:, :1] = np.array(self.expected.intercepts)[:, None]
         through = np.eye(shape[0]) - precision @ _inverse(precision + _inverse(self.spread))
         weights, around = through @ precision, target - precision @ np.array(self.expected.centre)
-        across = np.einsum("iab,ik,il->akbl", weights, self.features, self.features, optimize=True)
+        weighted = np.moveaxis(weights, 0, -1)[:, :, None, :] * self.features.T
+        across = (weighted @ self.features).swapaxes(1, 2)
         system = across.reshape(prior.size, prior.size) + np.diag(1 / prior.ravel())
-        pulled = np.einsum("iab,ib,ik->ak", through, around, self.features, optimize=True)
+        pulled = (through @ around[:, :, None])[:, :, 0].T @ self.features
         if about_coefficients is not None:
             system, pulled = system + about_coefficients[0], pulled + about_coefficients[1]
         covariance = np.linalg.inv(system)

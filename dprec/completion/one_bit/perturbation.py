@@ -232,7 +232,8 @@ class ObjectivePerturbation(Perturbation):
         if isinstance(completion.link_function, Logistic):
             # A -1 is a +1 with 1 added to H: what is solved is a function of integers, the noisy bits.
             linear += (observations.values < 0) * grid.on_grid(np.array(BIT))
-            observations = replace(observations, values=np.ones_like(observations.values))
+            ones = np.ones(observations.items.size)
+            observations = replace(observations, read=lambda: ones)
         return completion.fit_perturbed(observations, grid.values(linear), seed, progress)
 
 

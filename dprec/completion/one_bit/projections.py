@@ -14,7 +14,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from dprec.arrays import Floats, Int32s, offsets
-from dprec.completion.spectral import DENSE_CELLS, LowRank, SparsePlusLowRank
+from dprec.completion.spectral import DENSE_CELLS, LowRank, SparsePlusLowRank, gram, refined, spanned
 
 PointT = TypeVar("PointT", LowRank, Floats)
 
@@ -25,8 +25,8 @@ _ADMM_ITERATIONS = 1000
 _PENALTY, _RELAXATION = 3.0, 1.7
 """Initial penalty on the difference of the copies, and the over-relaxation of an update."""
 
-_BALANCE_EVERY, _UNBALANCED = 5, 5.0
-"""Iterations between checks of the penalty, and the ratio of the two distances at which it is changed."""
+_CHECK_EVERY, _UNBALANCED = 5, 5.0
+"""Iterations between checks of penalty and end, and the ratio of the two distances that changes the first."""
 
 _ADMM_TOLERANCE = 1e-5
 """Difference of the two copies, and last change of one, over the bound, at which the iterations end."""
@@ -43,23 +43,53 @@ def singular_value_threshold(values: Floats, radius: float) -> float:
     return float(thresholds[last])
 
 
+@dataclass(eq=False)
+class NuclearProjection:
+    """Projections onto a nuclear ball of matrices of which each is near the last one."""
+
+    radius: float
+    near: Floats | None = None
+    """What is known of the right singular vectors that count; None for a whole decomposition."""
+
+    def __call__(self, matrix: Floats) -> Floats:
+        """Return a matrix of the ball near a matrix; the closest by a whole decomposition.
+
+        Otherwise the leading singular vectors are those of the last matrix after one subspace iteration. The
+        whole matrix is decomposed where not all that remain are among them.
+        """
+        if self.near is not None:
+            leading = refined(matrix, self.near)
+            threshold = singular_value_threshold(leading.values, self.radius)
+            if threshold >= leading.values[-1] and threshold > 0:
+                return self._lowered(leading, threshold)
+        squares, vectors = scipy.linalg.eigh(gram(matrix))
+        values = np.sqrt(np.maximum(squares[::-1], 0.0))
+        threshold = singular_value_threshold(values, self.radius)
+        if threshold == 0.0:
+            return matrix
+        count = np.count_nonzero(values > threshold) + _SPARE
+        leading = spanned(matrix, vectors[:, ::-1][:, :count])
+        return self._lowered(leading, singular_value_threshold(leading.values, self.radius))
+
+    def whole(self, matrix: Floats) -> Floats:
+        """Return the closest matrix of the ball."""
+        self.near = None
+        return self(matrix)
+
+    def _lowered(self, leading: LowRank, threshold: float) -> Floats:
+        lowered = leading.lowered(threshold)
+        self.near = leading.right[:, : lowered.rank + _SPARE]
+        projected: Floats = (lowered.left * lowered.values) @ lowered.right.T
+        return projected
+
+
 def project_nuclear(matrix: Floats, radius: float) -> Floats:
     """Return the matrix of nuclear norm at most ``radius`` that is closest in the Frobenius norm.
 
     The singular values are projected onto the simplex (Duchi et al. [duchi2008]). They come from the
     eigenvalues of the smaller Gram matrix.
     """
-    if matrix.shape[0] > matrix.shape[1]:
-        return project_nuclear(matrix.T, radius).T
-    eigenvalues, vectors = scipy.linalg.eigh(matrix @ matrix.T)
-    values = np.sqrt(np.maximum(eigenvalues[::-1], 0.0))
-    threshold = singular_value_threshold(values, radius)
-    if threshold == 0.0:
-        return matrix
-    above = values > threshold
-    vectors = vectors[:, ::-1][:, above]
-    projected: Floats = (vectors * (1 - threshold / values[above])) @ (vectors.T @ matrix)
-    return projected
+    return NuclearProjection(radius)(matrix)
 
 
 def project_bounded(matrix: Floats, radius: float, bound: float) -> Floats:
@@ -69,22 +99,27 @@ def project_bounded(matrix: Floats, radius: float, bound: float) -> Floats:
     sections 5.1 and 3.4.1). Scaling removes the difference that remains at the end, so that both
     constraints hold exactly.
     """
-    inside = project_nuclear(matrix, radius)
+    project = NuclearProjection(radius)
+    inside = project(matrix)
     if np.abs(inside).max(initial=0.0) <= bound:
         return inside
     clipped = np.clip(inside, -bound, bound)
     dual, penalty = np.zeros_like(matrix), _PENALTY
     for iteration in range(1, _ADMM_ITERATIONS + 1):
-        inside = project_nuclear((matrix + penalty * (clipped - dual)) / (1 + penalty), radius)
-        before = clipped
+        target = (matrix + penalty * (clipped - dual)) / (1 + penalty)
+        inside, before = project(target), clipped
         relaxed = _RELAXATION * inside + (1 - _RELAXATION) * clipped
         clipped = np.clip(relaxed + dual, -bound, bound)
         dual += relaxed - clipped
+        if iteration % _CHECK_EVERY:
+            continue
         apart, moved = np.abs(inside - clipped).max(), np.abs(clipped - before).max()
         if max(apart, moved) <= _ADMM_TOLERANCE * bound:
-            break
+            inside = project.whole(target)
+            if np.abs(inside - clipped).max() <= _ADMM_TOLERANCE * bound:
+                break
         # Long steps lead far out of the box, and no single penalty suits the whole way back.
-        if iteration % _BALANCE_EVERY == 0 and max(apart, moved) > _UNBALANCED * min(apart, moved):
+        if max(apart, moved) > _UNBALANCED * min(apart, moved):
             factor = 2.0 if apart > moved else 0.5
             penalty *= factor
             dual /= factor

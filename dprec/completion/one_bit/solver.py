@@ -6,8 +6,8 @@ Martínez and Raydan [birgin2000]). Davenport et al. [davenport2014] and Li et a
 
 Two copies of the matrix are kept: X within +-alpha, Z in the nuclear ball. Every iteration moves X by one
 step on the likelihood, linearised with its largest curvature, projects Z, and adds what still separates them
-to the dual (Boyd et al. [boyd2011], sections 3.1 to 3.4). That takes one decomposition per iteration, where
-projected gradients need hundreds for every projection onto the intersection.
+to the dual (Boyd et al. [boyd2011], sections 3.1 to 3.4). That takes part of a decomposition per iteration,
+where projected gradients need hundreds for every projection onto the intersection.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from scipy.special import erf, erfcx, expit, log_ndtr, ndtr
 
 from dprec.arrays import Floats, Uint8s
 from dprec.channel import Channel
-from dprec.completion.one_bit.projections import BoundedNuclearBall, Domain, PointT, project_nuclear
+from dprec.completion.one_bit.projections import BoundedNuclearBall, Domain, NuclearProjection, PointT
+from dprec.completion.spectral import gram
 from dprec.errors import InputError, RunError
 from dprec.mechanisms.laplace import cell_probabilities, wide_grid
 from dprec.progress import Progress, silent
@@ -251,7 +252,7 @@ class Solution(Generic[PointT]):
     """Where a minimisation ended."""
 
     point: PointT
-    """The best iterate."""
+    """The best iterate; with both constraints the last, scaled so that both hold exactly."""
     objectives: tuple[float, ...]
     """The objective at the start and after each iteration."""
     residual: float
@@ -261,15 +262,13 @@ class Solution(Generic[PointT]):
     search", no step, however short, improved the objective beyond rounding.
     """
 
+    objective: float
+    """The objective at the point."""
+
     @property
     def iterations(self) -> int:
         """Number of steps taken."""
         return len(self.objectives) - 1
-
-    @property
-    def objective(self) -> float:
-        """The objective at the point."""
-        return min(self.objectives)
 
 
 def minimise(
@@ -305,7 +304,7 @@ def minimise(
             reason = "optimal"
             break
         length = np.clip(moved**2 / curved, SHORTEST_STEP, LONGEST_STEP) if curved > 0 else LONGEST_STEP
-    return Solution(best.point, tuple(objectives), float(residual), reason)
+    return Solution(best.point, tuple(objectives), float(residual), reason, best.value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,11 +344,11 @@ class _Iterate(Generic[PointT]):
 _PENALTY, _RELAXATION = 4.0, 1.7
 """Initial penalty on the difference of the copies, in units of the largest curvature, and over-relaxation."""
 
-_BALANCE_EVERY, _UNBALANCED = 5, 5.0
-"""Iterations between checks of the penalty, and the ratio of the two residuals at which it is changed."""
+_CHECK_EVERY, _UNBALANCED = 5, 2.0
+"""Iterations between checks of penalty and end, and the ratio of the two residuals that changes the first."""
 
-_EXCESS = 0.25
-"""Largest relative excess of an entry over the bound at the end, in units of the tolerance."""
+_EXCESS = 0.05
+"""Largest relative excess of the nuclear norm over its bound at the end, in units of the tolerance."""
 
 
 def minimise_bounded(
@@ -360,47 +359,67 @@ def minimise_bounded(
     tolerance: float,
     progress: Progress = silent,
 ) -> Solution[Floats]:
-    """Minimise the objective from zero; return Z, scaled so that both constraints hold exactly.
+    """Minimise the objective from zero; return X, scaled so that both constraints hold exactly.
 
     ``tolerance``: the copies' distance, and the gradient left, over the matrix's norm, of an optimum.
+    Projections start from the last one's singular vectors; an optimum is one by a whole decomposition too.
     """
-    observed = (ball.rows, ball.columns)
+    observed, project = (ball.rows, ball.columns), NuclearProjection(ball.radius)
     within, inside, dual = ball.zero(), ball.zero(), ball.zero()
-    best, objectives = ball.zero(), [likelihood.value_and_slopes(np.zeros(ball.rows.size))[0]]
-    penalty, residual = _PENALTY * likelihood.link.largest_curvature, np.inf
-    while len(objectives) <= iterations:
-        within = _likelier(likelihood, ball, within, inside - dual, penalty)
-        relaxed = _RELAXATION * within + (1 - _RELAXATION) * inside
-        before, inside = inside, project_nuclear(relaxed + dual, ball.radius)
-        dual += relaxed - inside
-        largest = float(np.abs(inside).max(initial=0.0))
-        feasible = inside * (ball.bound / max(largest, ball.bound))
-        value, _ = likelihood.value_and_slopes(feasible[observed])
+    value, slopes = likelihood.value_and_slopes(within[observed])
+    objectives, curvature = [value], likelihood.link.largest_curvature
+    penalty, residual = _PENALTY * curvature, np.inf
+    reason: StopReason = "iterations"
+    while reason != "optimal" and len(objectives) <= iterations:
+        within = _likelier(ball, within, inside - dual, slopes, curvature, penalty)
+        value, slopes = likelihood.value_and_slopes(within[observed])
         if not np.isfinite(value):
             raise RunError(f"one-bit completion diverged in iteration {len(objectives)}: {value}")
-        best = feasible if value < min(objectives) else best
+        target = _RELAXATION * within + (1 - _RELAXATION) * inside + dual
+        before, inside = inside, project(target)
+        factor = 1.0
+        if len(objectives) % _CHECK_EVERY == 0 or len(objectives) == iterations:
+            apart, moved, residual = _residuals(ball, within, inside, before, penalty)
+            if residual <= tolerance and _nuclear_norm(within) <= ball.radius * (1 + _EXCESS * tolerance):
+                inside = project.whole(target)
+                apart, moved, residual = _residuals(ball, within, inside, before, penalty)
+                reason = "optimal" if residual <= tolerance else reason
+            factor = _balance(apart, moved)
+        penalty, dual = penalty * factor, (target - inside) / factor
         objectives.append(value)
         progress("completing", len(objectives) - 1, iterations)
-        apart, moved = ball.distance(within, inside), penalty * ball.distance(inside, before)
-        residual = max(apart, moved) / max(1.0, ball.norm(inside))
-        if residual <= tolerance and largest <= ball.bound * (1 + _EXCESS * tolerance):
-            return Solution(best, tuple(objectives), float(residual), "optimal")
-        if len(objectives) % _BALANCE_EVERY == 0:
-            factor = _balance(apart, moved)
-            penalty, dual = penalty * factor, dual / factor
-    return Solution(best, tuple(objectives), float(residual), "iterations")
+    norm = float(np.linalg.norm(within, "nuc"))
+    point = within * (ball.radius / max(norm, ball.radius))
+    objectives[-1] = likelihood.value_and_slopes(point[observed])[0]
+    return Solution(point, tuple(objectives), float(residual), reason, objectives[-1])
+
+
+def _nuclear_norm(matrix: Floats) -> float:
+    """Return the nuclear norm to about 1e-6, quickly."""
+    return float(np.sqrt(np.maximum(np.linalg.eigvalsh(gram(matrix)), 0.0)).sum())
+
+
+def _residuals(
+    ball: BoundedNuclearBall, within: Floats, inside: Floats, before: Floats, penalty: float
+) -> tuple[float, float, float]:
+    """Return how far the copies are apart, how far Z has moved, and the larger over the norm of Z."""
+    apart, moved = ball.distance(within, inside), penalty * ball.distance(inside, before)
+    return apart, moved, max(apart, moved) / max(1.0, ball.norm(inside))
 
 
 def _likelier(
-    likelihood: SignLikelihood, ball: BoundedNuclearBall, within: Floats, target: Floats, penalty: float
+    ball: BoundedNuclearBall,
+    within: Floats,
+    target: Floats,
+    slopes: Floats,
+    curvature: float,
+    penalty: float,
 ) -> Floats:
     """Return the next X: near the target, likelier at the observed entries, and within +-alpha."""
-    observed, curvature = (ball.rows, ball.columns), likelihood.link.largest_curvature
-    entries = within[observed]
-    slopes = likelihood.value_and_slopes(entries)[1]
-    moved = target.copy()
-    moved[observed] = (penalty * target[observed] + curvature * entries - slopes) / (penalty + curvature)
-    return np.clip(moved, -ball.bound, ball.bound, out=moved)
+    observed = (ball.rows, ball.columns)
+    pulled = penalty * target[observed] + curvature * within[observed] - slopes
+    target[observed] = pulled / (penalty + curvature)
+    return np.clip(target, -ball.bound, ball.bound, out=target)
 
 
 def _balance(apart: float, moved: float) -> float:

@@ -342,7 +342,7 @@ def accuracy_axis(
     most = limit + _FEW * (limit - min(shown)) if beyond else float("inf")
     shown += [key(end) for end in ends if key(end) <= most]
     low, high = sorted((key(min(shown, default=0.0)), key(max(shown, default=1.0))))
-    if 0 < _WIDE_RANGE * low < high:
+    if metric.lower_is_better and 0 < _WIDE_RANGE * low < high:
         axis = log_axis([low, high], labels=8, grid=True)
     else:
         axis = plain_axis(low, high, pad=_MARGIN, grid=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dprec.arrays import Floats
+from dprec.metrics import LONGEST_LIST
 from simulation.analysis.vocabulary import Metric, loss, main_metric, number, profiles_compared, short, size
 from simulation.pages.figures.marks import Axis, Line, level_axis, log_axis, plain_axis, stairs, strokes
 from simulation.pages.figures.panels import (
@@ -20,7 +21,7 @@ from simulation.pages.figures.panels import (
     printable,
     shortened,
 )
-from simulation.storage.run_files import RunFiles
+from simulation.storage.run_files import RANK, RunFiles
 from simulation.storage.summary import PrivacySummary
 from strategies.participation import RoundRecord
 
@@ -152,8 +153,23 @@ def _accuracy(run: RunFiles) -> Panel:
     title = f"How accurate: {metric.label} {reached:.4g}"
     if len(evaluated_rounds(run.rounds, metric)) > 1:
         return replace(draw_rounds(run, metric, baseline), title=title)
+    if RANK in run.predictions:
+        return _ranks(title, run.predictions[RANK], _colour(run))
     panel = _predictions(run.predictions["rating"], run.predictions["prediction"], _colour(run))
     return replace(panel, title=title, notes=_worse(metric, reached, baseline))
+
+
+def _ranks(title: str, ranks: Floats, colour: str) -> Panel:
+    """Draw which share of the test items is among the first of the lists."""
+    lengths = np.arange(1, LONGEST_LIST + 1)
+    shares = np.array([np.mean(ranks <= length) for length in lengths])
+    x = plain_axis(1, LONGEST_LIST, "length of the lists", ticks=4)
+    y = plain_axis(
+        0, max(float(shares[-1]), 0.01) * 1.05, "share of test items", ticks=4, percent=True, grid=True
+    )
+    words = [f"{share:.1%} among the first {length}" for length, share in zip(lengths, shares, strict=True)]
+    lines = [Line(lengths.astype(np.float64), shares, colour, 1.7, "", "o", 2.6, words=words)]
+    return chart(title, x, y, lines, width=_THIRD, height=180)
 
 
 def _losses(run: RunFiles) -> Panel:

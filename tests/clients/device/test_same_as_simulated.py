@@ -122,7 +122,7 @@ def test_statistics(tmp_path: Path) -> None:
     assert learned == got.learner.learned_bytes()
     check_traffic(expected.traffic, got.traffic)
     half = protocol.method.device(learned, RATINGS.n_items, RATINGS.scale)
-    check_predictions(protocol.predicted(RATINGS, half)["predict"], devices)
+    check_predictions(protocol.predictions_of(RATINGS, half)["predict"], devices)
     assert {charge.loss for device in devices for charge in device.charges} == {Loss(math.inf, math.inf)}
 
 

@@ -17,4 +17,4 @@ def planted(seed: int, pi: np.ndarray = PI, sigma: np.ndarray = SIGMA) -> tuple[
     users, items = np.nonzero(random.random(truth.shape) < 0.3)
     noise = sigma[random.choice(pi.size, users.size, p=pi)] * random.normal(size=users.size)
     cells = users.astype(np.int32), items.astype(np.int32), truth[users, items] + noise
-    return Observations(*cells, truth.shape, STARS), truth
+    return Observations.of(*cells, truth.shape, STARS), truth

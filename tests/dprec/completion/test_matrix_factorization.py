@@ -51,7 +51,7 @@ def test_ratings_that_are_noise_leave_no_factor() -> None:
     observed, _ = planted(0)
     noise = generator(1, "noise").normal(size=observed.values.size)
     cells = observed.users, observed.items, noise
-    model = MatrixFactorization(rank=4).fit(Observations(*cells, observed.shape, observed.scale), 0)
+    model = MatrixFactorization(rank=4).fit(Observations.of(*cells, observed.shape, observed.scale), 0)
     assert model.diagnostics["ridge_factors"] == []
     assert np.abs(model.predict(observed.users, observed.items)).max() < 0.5
 
@@ -65,7 +65,7 @@ def test_by_default_the_data_choose_among_as_many_factors_as_there_can_be(
     np.testing.assert_array_equal(chosen.user_factors, stated.user_factors)
     monkeypatch.undo()
     few = observed.items < 4
-    small = Observations(
+    small = Observations.of(
         observed.users[few], observed.items[few], observed.values[few], (400, 4), observed.scale
     )
     MatrixFactorization().check(small.shape)
@@ -177,7 +177,7 @@ def ratings(users: int = 40, items: int = 30) -> Observations:
     truth = 3 + random.normal(size=(users, 2)) @ random.normal(size=(items, 2)).T / 2
     rows, columns = np.nonzero(random.random(truth.shape) < 0.5)
     values = truth[rows, columns] + 0.3 * random.normal(size=rows.size)
-    return Observations(rows.astype(np.int32), columns.astype(np.int32), values, truth.shape, STARS)
+    return Observations.of(rows.astype(np.int32), columns.astype(np.int32), values, truth.shape, STARS)
 
 
 def fit(observations: Observations, **options: Any) -> PlainFactors:

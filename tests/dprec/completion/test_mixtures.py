@@ -94,7 +94,7 @@ def test_a_step_is_that_of_the_equations() -> None:
     random = generator(1, "one step")
     users, items = np.nonzero(random.random((9, 7)) < 0.6)
     values = random.normal(3.0, 1.0, users.size)
-    observations = Observations(users.astype(np.int32), items.astype(np.int32), values, (9, 7), STARS)
+    observations = Observations.of(users.astype(np.int32), items.astype(np.int32), values, (9, 7), STARS)
     ridge = 0.5
     left, right = initial_factors(observations, 2, 0)
     mixture = GaussianMixture.at_random(float(values.var()), 3, 0)
@@ -130,7 +130,7 @@ def test_bounded_laplace_noise_collapses_the_mixture_and_a_note_says_so() -> Non
     users, items = np.nonzero(random.random((300, 200)) < 0.2)
     levels = random.integers(1, 6, users.size).astype(np.int8)
     values = channel.values[channel.sample(levels, words(0, "report", 0, levels.size))]
-    cells = Observations(users.astype(np.int32), items.astype(np.int32), values, (300, 200), STARS)
+    cells = Observations.of(users.astype(np.int32), items.astype(np.int32), values, (300, 200), STARS)
     completed = fit(cells, rank=1)
     assert len(completed.notes) == 1
     assert "collapsed to one Gaussian of standard deviation 1." in completed.notes[0]
@@ -173,7 +173,7 @@ def test_without_a_ridge_the_smallest_of_several_minima_is_taken() -> None:
 
 def test_users_and_items_without_ratings_are_predicted_the_mean() -> None:
     scale = RatingScale.evenly(1, 5, 1)
-    seen = Observations(
+    seen = Observations.of(
         np.array([0, 0, 1, 1], np.int32),
         np.array([0, 1, 0, 1], np.int32),
         np.array([5.0, 4.0, 4.0, 3.0]),
@@ -188,7 +188,7 @@ def test_users_and_items_without_ratings_are_predicted_the_mean() -> None:
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
 def test_ratings_that_overflow_end_in_an_error_that_names_the_iteration() -> None:
     observations, _ = planted(0)
-    huge = Observations(
+    huge = Observations.of(
         observations.users, observations.items, observations.values * 1e160, observations.shape, STARS
     )
     with pytest.raises(RunError, match="iteration 1"):

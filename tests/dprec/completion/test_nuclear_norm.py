@@ -22,7 +22,7 @@ def planted(shape: tuple[int, int], share: float, noise: float = 0.0) -> tuple[O
     truth = random.normal(size=(shape[0], 3)) @ random.normal(size=(shape[1], 3)).T
     users, items = np.nonzero(random.random(shape) < share)
     values = truth[users, items] + noise * random.normal(size=users.size)
-    return Observations(users.astype(np.int32), items.astype(np.int32), values, shape, STARS), truth
+    return Observations.of(users.astype(np.int32), items.astype(np.int32), values, shape, STARS), truth
 
 
 def completed_matrix(observations: Observations, **options: float) -> tuple[np.ndarray, dict]:
@@ -74,7 +74,7 @@ def test_a_wide_rho_predicts_the_mean_and_says_so() -> None:
 
 def test_the_default_rho_is_that_of_the_noise() -> None:
     observations, truth = planted((60, 45), 0.5, noise=0.8)
-    known = Observations(
+    known = Observations.of(
         observations.users, observations.items, observations.values, observations.shape, STARS, 0.64
     )
     found, diagnostics = completed_matrix(known)
@@ -171,7 +171,7 @@ def small() -> Observations:
     users, items = np.nonzero(random.random((12, 9)) < 0.5)
     values = random.integers(1, 6, users.size).astype(float)
     shape = (12, 9)
-    return Observations(
+    return Observations.of(
         users.astype(np.int32), items.astype(np.int32), values, shape, RatingScale.evenly(1, 5, 1)
     )
 

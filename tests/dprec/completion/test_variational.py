@@ -1,31 +1,44 @@
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 import dprec.completion.factors as factors_module
 from dprec.completion import COMPLETIONS, Observations, check_rank, packed_outer, unpack
-from dprec.completion.factors import column_blocks, map_blocks, pack, sparse_product
-from dprec.completion.matrix_factorization import Side, WeightedCells, expected_squares, naming_iteration
+from dprec.completion.factors import inner_products, map_blocks, pack
+from dprec.completion.matrix_factorization import (
+    Side,
+    WeightedCells,
+    expected_squares,
+    naming_iteration,
+    solve_in_turn,
+)
 from dprec.errors import InputError, RunError
 from dprec.randomness import generator
 from dprec.ratings import RatingScale
 from tests.refusals import refused_at
 
 
+def ratings_of(
+    users: np.ndarray, items: np.ndarray, values: np.ndarray, shape: tuple[int, int]
+) -> Observations:
+    scale = RatingScale.evenly(1, 5, 1)
+    return Observations.of(users.astype(np.int32), items.astype(np.int32), values, shape, scale)
+
+
 def problem() -> tuple[Observations, np.ndarray, np.ndarray]:
     random = generator(1, "variational")
     users, items = np.nonzero(random.random((9, 7)) < 0.5)
     residuals = random.normal(size=users.size)
-    cells = Observations(
-        users.astype(np.int32), items.astype(np.int32), residuals, (9, 7), RatingScale.evenly(1, 5, 1)
-    )
-    return cells, residuals, random.uniform(0.2, 3.0, users.size)
+    return ratings_of(users, items, residuals, (9, 7)), residuals, random.uniform(0.2, 3.0, users.size)
 
 
 def random_side(entities: int, rank: int, name: str) -> Side:
     random = generator(2, name)
     roots = random.normal(size=(entities, 1 + rank, 1 + rank))
-    covariances = pack(roots @ roots.transpose(0, 2, 1) / 10)
+    covariances = np.ascontiguousarray(pack(roots @ roots.transpose(0, 2, 1) / 10))
     correlated = 0.1 * random.normal(size=(1 + rank, 1 + rank))
     prior = np.diag(random.uniform(0.5, 2, 1 + rank)) + correlated @ correlated.T
     return Side(random.normal(size=(entities, 1 + rank)), covariances, prior)
@@ -36,33 +49,6 @@ def test_packing_is_the_upper_triangle() -> None:
     matrices = unpack(packed_outer(vectors))
     np.testing.assert_allclose(matrices, vectors[:, :, None] * vectors[:, None, :])
     np.testing.assert_array_equal(pack(matrices), packed_outer(vectors))
-
-
-def test_a_product_by_blocks_of_columns_is_the_product(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(factors_module, "_COLUMN_BYTES", 3 * 8)
-    random = generator(0, "blocks")
-    left, right = sp.random_array((6, 5), density=0.4, rng=random, format="csr"), random.normal(size=(5, 8))
-    np.testing.assert_array_equal(sparse_product(left, column_blocks(right)), left @ right)
-
-
-def test_sums_in_single_precision_give_the_same_posterior() -> None:
-    random = generator(0, "precision")
-    pattern = sp.random_array((40, 30), density=0.5, rng=random, format="csr")
-    pattern.data = np.arange(pattern.nnz)
-    residuals, side, other = (
-        random.normal(size=pattern.nnz),
-        random_side(40, 3, "own"),
-        random_side(30, 3, "far"),
-    )
-    solved = [
-        side.solve(WeightedCells.of(pattern, residuals, np.ones(pattern.nnz, dtype=dtype)), other, 0.5)
-        for dtype in (np.float32, np.float64)
-    ]
-    (single, single_misfit), (double, double_misfit) = solved
-    np.testing.assert_allclose(single.means, double.means, rtol=0, atol=1e-6)
-    np.testing.assert_allclose(single.covariances, double.covariances, rtol=0, atol=1e-6)
-    assert single_misfit == pytest.approx(double_misfit, rel=1e-6)
-    assert not np.array_equal(single.means, double.means)
 
 
 def test_a_transformed_side_has_the_moments_of_the_transformed_factors() -> None:
@@ -77,10 +63,11 @@ def test_a_transformed_side_has_the_moments_of_the_transformed_factors() -> None
 
 
 def test_learned_priors_are_the_moments_of_the_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dprec.completion.matrix_factorization._ROWS", 3)
+    monkeypatch.setattr("dprec.completion.matrix_factorization._LANES", 3)
+    monkeypatch.setattr("dprec.completion.matrix_factorization._MOMENTS", 1)
     side = random_side(8, 2, "learned")
     moments = (side.means[:, :, None] * side.means[:, None, :] + unpack(side.covariances)).mean(axis=0)
-    np.testing.assert_allclose(side.second_moments(), moments)
+    np.testing.assert_allclose(side.second_moments, moments)
     np.testing.assert_allclose(side.with_learned_variances().prior, np.diag(np.diag(moments)))
     moments[0, 1:] = moments[1:, 0] = 0.0
     np.testing.assert_allclose(side.with_learned_covariance().prior, moments, atol=2e-9)
@@ -102,52 +89,100 @@ def test_expected_squares_agree_with_draws_from_the_posterior() -> None:
         assert found[cell] == pytest.approx((error**2).mean(), rel=0.05)
 
 
-def test_a_weighted_half_step_solves_the_weighted_normal_equations() -> None:
-    cells, residuals, weights = problem()
-    users, items = random_side(9, 2, "users"), random_side(7, 2, "items")
-    items = Side(items.means, np.zeros_like(items.covariances), items.prior)
-    solved, misfit = users.solve(WeightedCells.of(cells.by_user, residuals, weights), items)
-    for user in range(9):
-        mine = cells.users == user
-        design = items.means[cells.items[mine]].copy()
-        target = residuals[mine] - design[:, 0]
-        design[:, 0] = 1.0
-        gram = design.T @ (weights[mine, None] * design) + np.linalg.inv(users.prior)
-        np.testing.assert_allclose(
-            solved.means[user], np.linalg.solve(gram, design.T @ (weights[mine] * target))
-        )
-        np.testing.assert_allclose(unpack(solved.covariances)[user], np.linalg.inv(gram))
-    squares = expected_squares(solved, items, cells, residuals)
-    assert misfit == pytest.approx(weights @ squares)
+def copy_of(side: Side) -> Side:
+    return replace(side, means=side.means.copy(), covariances=side.covariances.copy())
 
 
-def test_a_half_step_averages_over_what_is_uncertain_about_the_other_side() -> None:
-    cells, residuals, weights = problem()
-    users, items = random_side(9, 2, "users"), random_side(7, 2, "items")
-    solved, misfit = users.solve(WeightedCells.of(cells.by_user, residuals, weights), items)
+def in_two_ways(monkeypatch: pytest.MonkeyPatch, users: Side, items: Side, *cells: Any) -> Iterator[Any]:
+    """Yield what is solved by item, and in one pass over ranges of users."""
+    monkeypatch.setattr("dprec.completion.matrix_factorization._LANES", 3)
+    monkeypatch.setattr("dprec.completion.matrix_factorization._MOMENTS", 30)
+    monkeypatch.setattr("dprec.completion.matrix_factorization._RANGES", 3)
+    for one_pass in (100, 0):
+        monkeypatch.setattr("dprec.completion.matrix_factorization._ONE_PASS", one_pass)
+        weighted = WeightedCells.of(*cells)
+        assert (weighted.by_item is None) == (one_pass == 0)
+        yield solve_in_turn(copy_of(users), copy_of(items), weighted, 0.5)
+
+
+def half_step(
+    side: Side, other: Side, own: np.ndarray, others: np.ndarray, *cells: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the means and covariances of one side, entity by entity."""
+    residuals, weights = cells
     # Moments of (effect, factors), with 1 in place of the effect.
-    seconds = items.means[:, :, None] * items.means[:, None, :] + unpack(items.covariances)
-    design, with_bias = items.means.copy(), seconds[:, 0].copy()
-    design[:, 0], with_bias[:, 0] = 1.0, items.means[:, 0]
+    seconds = other.means[:, :, None] * other.means[:, None, :] + unpack(other.covariances)
+    design, with_bias = other.means.copy(), seconds[:, 0].copy()
+    design[:, 0], with_bias[:, 0] = 1.0, other.means[:, 0]
     grams = seconds.copy()
     grams[:, 0, :] = grams[:, :, 0] = design
-    for user in range(9):
-        mine = cells.users == user
-        rated, own = cells.items[mine], weights[mine]
-        gram = np.einsum("r,rij->ij", own, grams[rated]) + np.linalg.inv(users.prior)
-        target = own @ (design[rated] * residuals[mine, None] - with_bias[rated])
-        np.testing.assert_allclose(solved.means[user], np.linalg.solve(gram, target))
-    assert misfit == pytest.approx(weights @ expected_squares(solved, items, cells, residuals))
+    means, covariances = [], []
+    for entity in range(len(side.means)):
+        mine = own == entity
+        rated, precision = others[mine], weights[mine] / 0.5
+        gram = np.einsum("r,rij->ij", precision, grams[rated]) + np.linalg.inv(side.prior)
+        target = precision @ (design[rated] * residuals[mine, None] - with_bias[rated])
+        means.append(np.linalg.solve(gram, target))
+        covariances.append(np.linalg.inv(gram))
+    return np.array(means), np.array(covariances)
+
+
+def test_both_halves_average_over_what_is_uncertain_about_the_other_side(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cells, residuals, weights = problem()
+    # As they are rounded.
+    residuals = residuals.astype(np.float32).astype(np.float64)
+    users, items = random_side(9, 2, "users"), random_side(7, 2, "items")
+    for new_users, new_items, misfit in in_two_ways(monkeypatch, users, items, cells, residuals, weights):
+        sides = (users, items, cells.users, cells.items), (items, new_users, cells.items, cells.users)
+        for solved, side in zip((new_users, new_items), sides, strict=True):
+            means, covariances = half_step(*side, residuals, weights)
+            np.testing.assert_allclose(solved.means, means, atol=2e-6)
+            np.testing.assert_allclose(unpack(solved.covariances), covariances, atol=2e-6)
+        squares = expected_squares(new_users, new_items, cells, residuals)
+        assert misfit == pytest.approx(weights @ squares, rel=1e-6)
+
+
+def test_rounding_to_single_precision_moves_a_solution_by_millionths(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """More lanes than one, cells that are no multiple of four, and an entity without any."""
+    random = generator(0, "precision")
+    users, items = np.nonzero(random.random((150, 40)) < 0.5)
+    kept = users != 7
+    cells = ratings_of(users[kept], items[kept], random.normal(size=int(kept.sum())), (150, 40))
+    sides = random_side(150, 5, "own"), random_side(40, 5, "far")
+    by_item, in_one_pass = in_two_ways(monkeypatch, *sides, cells, cells.values, np.ones(cells.values.size))
+    expected = half_step(*sides, cells.users, cells.items, cells.values, np.ones(cells.values.size))
+    for solved in (by_item, in_one_pass):
+        np.testing.assert_allclose(solved[0].means, expected[0], rtol=0, atol=5e-6)
+        np.testing.assert_allclose(unpack(solved[0].covariances), expected[1], rtol=0, atol=5e-6)
+    np.testing.assert_array_equal(by_item[0].means, in_one_pass[0].means)
+    np.testing.assert_allclose(by_item[1].means, in_one_pass[1].means, rtol=0, atol=5e-6)
+    np.testing.assert_allclose(unpack(by_item[0].covariances)[7], sides[0].prior, atol=1e-12)
+
+
+def test_ratings_that_factors_fit_exactly_have_a_solution() -> None:
+    """The noise is so small that rounded sums drown the prior: no pivot falls below the prior's."""
+    random = generator(4, "exact")
+    truth = random.normal(size=(60, 2)) @ random.normal(size=(2, 50))
+    users, items = np.nonzero(random.random(truth.shape) < 0.3)
+    cells = ratings_of(users, items, truth[users, items], truth.shape)
+    model = COMPLETIONS["mf"](rank=8).fit(cells, seed=0)
+    errors = model.predict(cells.users, cells.items) - cells.values
+    assert np.sqrt(np.mean(errors**2)) < 0.02 * cells.values.std()
 
 
 def test_a_uniform_weight_is_an_inverse_noise_variance() -> None:
     cells, residuals, _ = problem()
     users, items = random_side(9, 2, "users"), random_side(7, 2, "items")
     ones = np.ones(residuals.size)
-    plain, _ = users.solve(WeightedCells.of(cells.by_user, residuals, ones), items, 0.25)
-    weighted, _ = users.solve(WeightedCells.of(cells.by_user, residuals, 4 * ones), items)
-    np.testing.assert_allclose(plain.means, weighted.means)
-    np.testing.assert_allclose(plain.covariances, weighted.covariances)
+    plain = solve_in_turn(copy_of(users), copy_of(items), WeightedCells.of(cells, residuals, ones), 0.25)
+    weighted = solve_in_turn(users, items, WeightedCells.of(cells, residuals, 4 * ones))
+    for first, second in zip(plain[:2], weighted[:2], strict=True):
+        np.testing.assert_allclose(first.means, second.means)
+        np.testing.assert_allclose(first.covariances, second.covariances)
 
 
 def test_divergence_is_that_of_two_normals() -> None:
@@ -164,18 +199,31 @@ def test_divergence_is_that_of_two_normals() -> None:
     assert side.divergence() == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("place", [-1, 3, 2**32])
+def test_products_of_vectors_that_are_not_there_are_refused(place: int) -> None:
+    vectors, here, there = np.ones((3, 2)), np.array([1, 2]), np.array([0, place])
+    np.testing.assert_array_equal(inner_products(vectors, vectors, here, here), [2, 2])
+    for places in ((here, there), (there, here)):
+        with pytest.raises(IndexError, match="accepted: 0 to 2"):
+            inner_products(vectors, vectors, *places)
+    with pytest.raises(ValueError, match="vectors of 2 and of 1 dimensions"):
+        inner_products(vectors, vectors[:, :1], here, here)
+
+
 def test_blocks_cover_the_rows_in_order() -> None:
     assert map_blocks(lambda rows: (rows.start, rows.stop), 10, 4) == [(0, 4), (4, 8), (8, 10)]
     assert map_blocks(lambda rows: rows.start, 0, 4) == []
 
 
+@pytest.mark.parametrize("one_pass", [0, 8])
 @pytest.mark.parametrize("kind", ["mf", "mog-mf", "mog-mf-variational"])
 def test_results_do_not_depend_on_the_number_of_processors(
-    kind: str, monkeypatch: pytest.MonkeyPatch
+    kind: str, one_pass: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dprec.completion.matrix_factorization._ROWS", 4)
+    monkeypatch.setattr("dprec.completion.matrix_factorization._ONE_PASS", one_pass)
+    monkeypatch.setattr("dprec.completion.matrix_factorization._LANES", 4)
+    monkeypatch.setattr("dprec.completion.matrix_factorization._MOMENTS", 1)
     monkeypatch.setattr("dprec.completion.factors.BLOCK", 4)
-    monkeypatch.setattr("dprec.completion.matrix_factorization._CELL_BLOCK", 5)
     monkeypatch.setattr("dprec.completion.gradient_descent.BLOCK", 4)
     monkeypatch.setattr("dprec.completion.mixtures.BLOCK", 5)
     cells, _, _ = problem()

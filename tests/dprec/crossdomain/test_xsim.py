@@ -241,3 +241,12 @@ def test_items_in_stretches(random_ratings, sparse, monkeypatch) -> None:
     monkeypatch.setattr("dprec.crossdomain.similarity._ITEMS_AT_ONCE", 2)
     largest = by_removal(items).max(axis=1)
     np.testing.assert_allclose(largest_sensitivities(items), largest, atol=1e-9)
+
+
+def test_items_are_equal_where_all_that_is_held_of_them_is(random_ratings, sparse) -> None:
+    items, again = (RatedItems.of(sparse(random_ratings(1, 20, 11, 0.5))) for _ in range(2))
+    assert items == again
+    assert hash(items) == hash(again)
+    assert items != without(items, 3)
+    assert items != RatedItems.of(sparse(random_ratings(1, 20, 11, 0.5)), "cosine")
+    assert largest_sensitivities(items) is largest_sensitivities(again)

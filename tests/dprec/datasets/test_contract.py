@@ -24,6 +24,7 @@ from dprec.datasets import (
     Synthetic,
 )
 from dprec.datasets.base import FileDataset
+from dprec.datasets.sets import SetsDataset
 from dprec.datasets.synthetic import _apportioned
 from dprec.errors import InputError
 from dprec.ratings import Ratings
@@ -118,7 +119,7 @@ class TestEveryDataset(DatasetContract):
         return DATASETS[request.param]
 
     def settings(self, dataset: type[Dataset]) -> dict[str, Any]:
-        path = {"path": "here"} if issubclass(dataset, FileDataset) else {}
+        path = {"path": "here"} if issubclass(dataset, FileDataset | SetsDataset) else {}
         return {**path, **REQUIRED.get(kind_of(dataset), {})}
 
 

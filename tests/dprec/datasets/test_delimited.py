@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dprec.datasets import DelimitedTable, InMemory, MovieLens100K, Synthetic
@@ -139,6 +139,7 @@ def test_columns_that_are_not_there(path: Path) -> None:
         max_size=30,
     )
 )
+@example(rows=[(",\\", 0, 0.0)])
 def test_whatever_csv_writes_is_read_back(
     rows: list[tuple[str, int, float]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -398,8 +399,9 @@ def test_times_in_the_third_column_are_told_from_ratings(times: Any, tmp_path: P
     assert loaded is not None
     assert np.unique(loaded).size == len(FRAME)
     frame.drop(columns="rating").to_csv(path, index=False, header=False)
-    with pytest.raises(InputError, match=r"times in the third column, .*; accepted: a column of ratings"):
+    with pytest.raises(InputError, match=r"times in the third column, .*timestamp_column=3, if there are no"):
         DelimitedTable(path=str(path)).load()
+    assert DelimitedTable(path=str(path), timestamp_column=3).load().scale.implicit
 
 
 def test_large_numbers_are_ratings_on_a_scale_that_is_given(tmp_path: Path) -> None:

@@ -26,8 +26,6 @@ CONTENTS: list[tuple[str | bytes, dict[str, Any], str, str]] = [
     (rated(1, 6), {"low": 1.0, "high": 5.0, "step": 1.0}, ", line 3", "rating 6"),
     (rated(1, 2), {"step": 0.3}, "", "1.0 to 2.0 by 0.3"),
     ("1,1,-1\n2,2,-1\n", {"missing": [-1]}, "", "no rating but -1"),
-    ("1,2\n1,3\n", {}, ", line 1", "users and items without ratings"),
-    ("user,item\n1,2\n", {}, ", line 1", "users and items without ratings"),
     ("1;2;3,5\n1;3;4,5\n", {}, ", line 1", "'3,5' in column 3"),
     ("who,item,rating\n1,2,3\n", {}, ", line 1", "which of the columns 'who', 'item', 'rating' holds"),
     ("user,user,item\n1,2,3\n", {}, ", line 1", "which of the columns 'user', 'user', 'item' holds"),

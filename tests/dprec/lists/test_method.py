@@ -13,6 +13,7 @@ from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
 from dprec.gradients import Aggregate
 from dprec.lists import ListMethod, TableOptions
+from dprec.lists.gram import GramSettings
 from dprec.lists.method import ListDevice, ListLearner
 from dprec.lists.model import ItemTable, ListModel
 from dprec.randomness import ReleaseDraws
@@ -71,7 +72,8 @@ def test_without_noise_the_weights_are_those_of_the_regression() -> None:
     _, learner, device = learned(sets, TableOptions(items=ITEMS, popularity_share=0.0), 0.0)
     assert device.model is not None
     table = device.model.table
-    expected = weights_of_exact_sums(sets, 30.0)
+    ridge = GramSettings.of(0.0, USERS, ITEMS, content=False).ridge
+    expected = weights_of_exact_sums(sets, ridge)
     assert np.allclose(table.weights, expected, atol=0.01)
     np.testing.assert_allclose(table.roots, learner._table.roots, rtol=1e-6)
 
@@ -124,12 +126,13 @@ def test_public_categories_move_what_a_user_is_shown() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.5, 8.0])
 def test_what_is_left_out_follows_from_public_numbers(epsilon: float) -> None:
-    tau = TrustedAggregation().multiplier(epsilon, 1e-6) / 1000
+    tau = TrustedAggregation().multiplier(epsilon, 1e-6) / 6000
     suited = TableOptions().suited(tau, 10_000)
     assert suited.items is not None
-    assert 50 <= suited.items < 10_000
+    assert 50 <= suited.items < 2000
     assert suited.popularity_share is not None
     assert 0 < suited.popularity_share < 1
+    assert TableOptions().suited(1.0, 10_000).items == 0  # noise that leaves popularity alone
     assert TableOptions().suited(tau, 20) == TableOptions(items=20, popularity_share=0.0)
     assert TableOptions(items=7, popularity_share=0.5).suited(tau, 20) == TableOptions(
         items=7, popularity_share=0.5

@@ -32,7 +32,7 @@ def seen() -> Observations:
     levels = np.clip(np.rint(latent), 1, 5).astype(np.int64)
     symbols = SymbolReports((np.eye(5),), levels - 1, np.zeros_like(levels))
     users, items = users.astype(np.int32), items.astype(np.int32)
-    return Observations(users, items, levels.astype(float), SHAPE, STARS, evidence=symbols)
+    return Observations.of(users, items, levels.astype(float), SHAPE, STARS, evidence=symbols)
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def planted(spread: float = 1.0, **given: Any) -> tuple[Predicted, Observations,
     users, items = np.nonzero(random.random((USERS, ITEMS)) < chances)
     values = ratings[users, items] + random.normal(0, spread, users.size)
     shape = (USERS, ITEMS)
-    seen = Observations(users.astype(np.int32), items.astype(np.int32), values, shape, STARS, **given)
+    seen = Observations.of(users.astype(np.int32), items.astype(np.int32), values, shape, STARS, **given)
     return Predicted(ratings), seen, biases
 
 
@@ -149,7 +149,7 @@ def test_deviations_follow_from_the_reports_and_their_spread() -> None:
 
 def test_reports_that_say_nothing_leave_the_prior() -> None:
     completed, seen, _ = planted()
-    same = Observations(seen.users, seen.items, np.full(seen.items.size, 3.0), seen.shape, STARS)
+    same = Observations.of(seen.users, seen.items, np.full(seen.items.size, 3.0), seen.shape, STARS)
     broadcast = derived_broadcast(completed, same, OPTIONS, seed=0)
     np.testing.assert_array_equal(broadcast.table.means, 0)
     assert np.unique(broadcast.table.deviations).size == 1
@@ -167,7 +167,7 @@ def test_an_item_without_reports_has_the_bias_of_its_category() -> None:
     completed, seen, biases = planted()
     good = (biases > 0)[:, None]
     catalogue = Catalogue(np.zeros((ITEMS, 0)), good, (), ("good",))
-    known = Observations(seen.users, seen.items, seen.values, seen.shape, STARS, catalogue=catalogue)
+    known = Observations.of(seen.users, seen.items, seen.values, seen.shape, STARS, catalogue=catalogue)
     with_data = derived_broadcast(completed, known, OPTIONS, seed=0).table.means
     without = derived_broadcast(completed, seen, OPTIONS, seed=0).table.means
     assert not (seen.items == 0).any()

@@ -11,11 +11,13 @@ from scipy.optimize import minimize
 
 from benchmarks.guess_item_sets import Guesses, area, guesses, table_of_sets
 from dprec.arrays import offsets
+from dprec.completion import SymbolTables
 from dprec.datasets import MovieLens100K
+from dprec.errors import RunError
 from dprec.observations import EmbeddingRelease
 from dprec.ordinal import cut_points, expected_rating, level_probabilities
 from dprec.personalization import Devices, OrdinalProcess
-from dprec.personalization.ordinal_process import batches, thinned
+from dprec.personalization.ordinal_process import Posterior, batches, thinned
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import ItemTable
 from tests.paths import DATA
@@ -184,6 +186,25 @@ def test_a_table_that_contradicts_the_ratings_does_not_overflow(factors: tuple[f
     predictions = replace(devices, table=wild).predict(users, items)
     assert (predictions >= VALUES[0]).all()
     assert (predictions <= VALUES[-1]).all()
+
+
+def test_the_largest_numbers_that_a_device_decodes_leave_its_covariances_positive_definite() -> None:
+    devices = population()
+    rank_one = np.full((ITEMS, 255), 999.0)
+    wild = replace(devices.table, item_factors=rank_one, numbers=rank_one)
+    counts, items = np.full(2, ITEMS), np.tile(np.arange(ITEMS), 2)
+    own = ratings(counts, items, np.tile([1, 5], ITEMS))
+    users, asked = np.divmod(np.arange(2 * ITEMS), ITEMS)
+    predictions = Devices(devices.process, wild, np.zeros((2, 256)), own).predict(users, asked)
+    assert ((predictions >= VALUES[0]) & (predictions <= VALUES[-1])).all()
+
+
+def test_a_covariance_that_is_not_positive_definite_is_an_error() -> None:
+    tables = SymbolTables.of([np.eye(5)], CUTS)
+    covariance, prior = np.stack([np.eye(3), -9 * np.eye(3)]), np.zeros((2, 3))
+    everything = np.ones((2, 3), dtype=np.bool_)
+    with pytest.raises(RunError, match="not positive definite"):
+        Posterior.of(covariance, prior, np.full((2, 3), 2), everything, tables)
 
 
 MOVIELENS = DATA / "ml-100k"

@@ -36,7 +36,7 @@ def distance(kind: str, epsilon: float, train: Ratings, *, accepted: int = 30) -
     values = channel.values[symbols]
     values[accepted:] = np.nan
     users, items = np.nonzero(~np.isnan(values))
-    observed = Observations(
+    observed = Observations.of(
         users.astype(np.int32), items.astype(np.int32), values[users, items], levels.shape, train.scale
     )
     return family.against_truth(train, observed, np.arange(30) < accepted)[1]
@@ -81,7 +81,7 @@ def test_nothing_shown_is_not_a_number() -> None:
 
 def test_made_up_and_swallowed_cells_are_counted() -> None:
     train = Ratings.from_triples(np.array([0, 0, 1]), np.array([0, 2, 1]), np.array([5.0, 3.0, 1.0]), STARS)
-    observed = Observations(
+    observed = Observations.of(
         np.array([0, 1, 1], dtype=np.int32),
         np.array([2, 0, 1], dtype=np.int32),
         np.array([1.0, 2.0, 4.0]),

@@ -49,7 +49,12 @@ def test_objects_are_counted_by_what_a_message_carries() -> None:
 def test_millions_of_bytes_times_millions_of_users_do_not_overflow() -> None:
     ledger = TrafficLedger(2)
     ledger.charge_uplink(slice(None), 2**40, 2**41)
+    ledger.charge_downlink(slice(None), 2**40, 2**41)
     assert ledger.uplink_message.sum() == 2**42
+    assert {ledger.downlink_payload.sum(), ledger.uplink_payload.sum()} == {2**41}
+    # A device that polls a hundred times a second for a year does so more than 2**31 times.
+    polls = NetworkOptions(minutes_per_round=525_600, poll_seconds=0.01).contacts(ledger.requests).polls
+    assert np.asarray(polls).tolist() == [365 * 24 * 3600 * 100] * 2
 
 
 def test_the_messages_of_the_first_user_are_kept_apart() -> None:

@@ -14,7 +14,7 @@ from simulation.analysis.vocabulary import METRICS
 from simulation.comparison.planning import Comparison, load_comparison
 from simulation.configuration.models import parse_config
 from simulation.configuration.strict_yaml import presets, read_yaml
-from simulation.protocols.base import BASELINES
+from simulation.protocols.base import BASELINE_PRESETS, BASELINES
 from tests.paths import CONFIGS
 from tests.refusals import refused_at
 
@@ -324,7 +324,8 @@ SMALL = {"split": {"kind": "holdout", "test_fraction": 0.1}}
 def test_baselines_are_known_among_the_presets() -> None:
     runs = {name: values for name, path in presets().items() if "protocol" in (values := read_yaml(path))}
     known = {name: parse_config(values).protocol.baseline for name, values in runs.items()}
-    assert known == {name: name if name in BASELINES else None for name in runs}
+    named = {preset: name for own in BASELINE_PRESETS.values() for name, preset in own.items()}
+    assert known == {name: named.get(name) for name in runs}
 
 
 def test_averages_of_noisy_ratings_or_on_devices_are_no_baseline() -> None:

@@ -30,7 +30,7 @@ from simulation.configuration.models import RunConfig, parse_config
 from simulation.engine.session import Session, open_session
 from simulation.execution import load_ratings
 from simulation.protocols import PROTOCOLS, Outcome, Protocol, Task
-from simulation.protocols.base import BASELINES, Finding
+from simulation.protocols.base import BASELINE_PRESETS, Finding
 from simulation.protocols.iterative import IterativeProtocol
 from simulation.protocols.one_shot import notes_on_catalogue
 from simulation.protocols.sharing import (
@@ -67,7 +67,8 @@ def test_the_base_is_one_class_of_under_two_hundred_lines() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_protocol_answers_for_itself(name: str) -> None:
     protocol = load(name).protocol
-    assert protocol.baseline == (name if name in BASELINES else None)
+    named = {preset: baseline for own in BASELINE_PRESETS.values() for baseline, preset in own.items()}
+    assert protocol.baseline == named.get(name)
     picked = protocol.picked
     assert picked.not_deployed or type(picked).serve is not Protocol.serve
     if picked.not_deployed:

@@ -120,7 +120,7 @@ def test_noise_on_the_objective_is_charged_for_each_rating_of_a_profile() -> Non
 def test_the_relative_error_is_that_of_the_whole_matrix() -> None:
     config = parse_config(signs("one-bit-clear-effects"))
     train, _ = load_ratings(config)
-    seen = Observations(train.users, train.items, train.values, (USERS, ITEMS), train.scale)
+    seen = Observations.of(train.users, train.items, train.values, (USERS, ITEMS), train.scale)
     completion = OneBit(alpha=0.25, rank=2, biases=True)
     truth = config.dataset.hidden()
     assert truth is not None

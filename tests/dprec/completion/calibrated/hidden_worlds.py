@@ -38,7 +38,7 @@ def reported(levels: np.ndarray, mechanism: Mechanism, epsilon: float) -> Observ
     shown = np.flatnonzero(~np.isnan(calibrated.reference_channel.values[symbols]))
     users, items = np.divmod(shown, n_items)
     counts = np.bincount(users, minlength=n_users)
-    return Observations(
+    return Observations.of(
         users.astype(np.int32),
         items.astype(np.int32),
         calibrated.read(counts, symbols[shown]),

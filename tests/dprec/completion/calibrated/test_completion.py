@@ -33,7 +33,7 @@ def planted(mechanism: Mechanism, epsilon: float) -> tuple[Observations, np.ndar
     words = random.integers(0, 2**64, users.size, dtype=np.uint64)
     symbols = channel.sample((np.minimum(drawn, 4) + 1).astype(np.uint8), words).astype(np.int64)
     reports = SymbolReports((channel.probabilities,), symbols, np.zeros_like(symbols))
-    seen = Observations(
+    seen = Observations.of(
         users.astype(np.int32),
         items.astype(np.int32),
         channel.values[symbols],
@@ -80,7 +80,7 @@ def test_channels_of_their_own_are_read_each_by_its_likelihood() -> None:
     strong, _ = planted(ThresholdBit(), 4.0)
     weak = ThresholdBit().channel(STARS, 0.1).probabilities
     mixed = SymbolReports((strong.symbols.channels[0], weak), strong.symbols.symbols, strong.users % 2)
-    half = Observations(strong.users, strong.items, strong.values, strong.shape, STARS, evidence=mixed)
+    half = Observations.of(strong.users, strong.items, strong.values, strong.shape, STARS, evidence=mixed)
     of_weak = Calibrated(histogram=SHARES).fit(half, 1).users.variances[1::2]
     of_strong = Calibrated(histogram=SHARES).fit(half, 1).users.variances[::2]
     assert of_weak.min() > of_strong.max()
@@ -103,7 +103,7 @@ def test_however_few_the_ratings_predictions_are_ratings(
 ) -> None:
     channel = ThresholdBit().channel(STARS, 1.0)
     symbols = np.arange(len(users)) % 2
-    seen = Observations(
+    seen = Observations.of(
         np.array(users, dtype=np.int32),
         np.array(items, dtype=np.int32),
         channel.values[symbols],
@@ -131,7 +131,7 @@ def test_factors_join_when_the_reports_say_enough_about_them(ratings_per_user: i
     random = np.random.default_rng(5)
     users = np.repeat(np.arange(200), ratings_per_user)
     items = np.concatenate([np.sort(random.choice(50, ratings_per_user, replace=False)) for _ in range(200)])
-    seen = Observations(
+    seen = Observations.of(
         users.astype(np.int32),
         items.astype(np.int32),
         random.integers(1, 6, users.size) * 1.0,

@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dprec.arrays import offsets
 from dprec.catalogue import Catalogue
 from dprec.completion import Calibrated
-from dprec.completion.calibrated.hidden_sets import CellLikelihood, HiddenReports
+from dprec.completion.calibrated.hidden_sets import HiddenReports
 from dprec.mechanisms import HiddenThreshold, Mechanism, ZhengLaplace, ZhengRandomizedResponse
 from dprec.observations import RowReports
 from tests.dprec.completion.calibrated.hidden_worlds import CUTS, SHARES, STARS, planted_levels, reported
@@ -66,7 +67,11 @@ def test_users_whose_report_was_not_accepted_say_nothing() -> None:
         reported=arrived,
     )
     half = replace(
-        seen, users=seen.users[kept], items=seen.items[kept], values=seen.values[kept], evidence=symbols
+        seen,
+        indptr=offsets(seen.counts * arrived),
+        items=seen.items[kept],
+        read=lambda: seen.values[kept],
+        evidence=symbols,
     )
     alone = COMPLETION.fit(reported(levels[:200], HiddenThreshold(), 2.0), 1)
     model = COMPLETION.fit(half, 1)
@@ -136,39 +141,32 @@ def test_the_symbols_of_a_fine_grid_are_merged_and_keep_their_likelihood() -> No
     assert reports.unrated.sum() == pytest.approx(1)
     # "?" stays as it is, and neighbours stay in order.
     assert reports.unrated[0] == pytest.approx(1 / (1 + np.exp(-0.5)))
-    assert (np.diff(reports.symbols[np.argsort(seen.values)]) >= 0).all()
+    in_order = reports.symbols[np.argsort(seen.values)]
+    assert (in_order[1:] >= in_order[:-1]).all()
 
 
-CHANNEL = ZhengRandomizedResponse().channel(STARS, 1.0).probabilities
-ROWS = CHANNEL[0], CHANNEL[1:]
-PROPENSITY, LATENT = np.array([-4.0, 0.0, 1.0]), np.array([-1.0, 0.3, 2.0])
+LATENT = np.array([-1.0, 0.3, 2.0])
+
+
+def probabilities(latent: np.ndarray, variance: float) -> tuple[np.ndarray, np.ndarray]:
+    seen = reported(planted_levels(30, 20)[0], ZhengRandomizedResponse(), 1.0)
+    return HiddenReports.of(seen, seen.evidence).given(latent, CUTS, variance)
 
 
 def test_probabilities_sum_to_one_and_slopes_are_their_derivatives() -> None:
-    at = CellLikelihood.at(PROPENSITY, LATENT, ROWS, CUTS, 0.4)
-    np.testing.assert_allclose(at.probabilities.sum(axis=-1), 1)
-    step = 1e-5
-    for slopes, moves in ((at.by_propensity, (step, 0.0)), (at.by_latent, (0.0, step))):
-        ahead, behind = (
-            CellLikelihood.at(PROPENSITY + sign * moves[0], LATENT + sign * moves[1], ROWS, CUTS, 0.4)
-            for sign in (1, -1)
-        )
-        np.testing.assert_allclose(
-            (ahead.probabilities - behind.probabilities) / (2 * step), slopes, atol=1e-9
-        )
+    given, slopes = probabilities(LATENT, 0.4)
+    np.testing.assert_allclose(given.sum(axis=1), 1)
+    ahead, behind = (probabilities(LATENT + move, 0.4)[0] for move in (1e-5, -1e-5))
+    np.testing.assert_allclose((ahead - behind) / 2e-5, slopes, atol=1e-9)
 
 
-def test_the_extremes_are_the_rows_of_the_channel() -> None:
-    never = CellLikelihood.at(np.array([-50.0]), np.array([0.0]), ROWS, CUTS)
-    np.testing.assert_allclose(never.probabilities[0], CHANNEL[0], atol=1e-12)
-    always = CellLikelihood.at(np.array([50.0]), np.array([30.0]), ROWS, CUTS)
-    np.testing.assert_allclose(always.probabilities[0], CHANNEL[5], atol=1e-12)
+def test_a_high_latent_rating_has_the_symbols_of_the_highest_level() -> None:
+    highest = ZhengRandomizedResponse().channel(STARS, 1.0).probabilities[5]
+    np.testing.assert_allclose(probabilities(np.array([30.0]), 0.0)[0], [highest], atol=1e-12)
 
 
 def test_uncertain_latent_ratings_are_averaged_over() -> None:
     nodes, masses = np.polynomial.hermite_e.hermegauss(30)
-    drawn = CellLikelihood.at(np.full(30, 0.5), 0.3 + 0.8 * nodes, ROWS, CUTS)
-    averaged = CellLikelihood.at(np.array([0.5]), np.array([0.3]), ROWS, CUTS, 0.64)
-    np.testing.assert_allclose(
-        averaged.probabilities[0], masses @ drawn.probabilities / masses.sum(), rtol=1e-9
-    )
+    drawn = probabilities(0.3 + 0.8 * nodes, 0.0)[0]
+    averaged = probabilities(np.array([0.3]), 0.64)[0]
+    np.testing.assert_allclose(averaged[0], masses @ drawn / masses.sum(), rtol=1e-9)

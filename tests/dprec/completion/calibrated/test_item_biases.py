@@ -38,7 +38,7 @@ def observations(items: np.ndarray, symbols: np.ndarray, shape: tuple[int, int])
     channel = ThresholdBit().channel(STARS, 2.0)
     users = np.repeat(np.arange(shape[0], dtype=np.int32), items.size // shape[0])
     reports = SymbolReports((channel.probabilities,), symbols, np.zeros_like(symbols))
-    return Observations(
+    return Observations.of(
         users, items.astype(np.int32), channel.values[symbols], shape, STARS, evidence=reports
     )
 
@@ -64,7 +64,7 @@ def test_who_sent_a_report_and_when_makes_no_difference() -> None:
     shuffled = replace(
         seen,
         items=seen.items[moved],
-        values=seen.values[moved],
+        read=lambda: seen.values[moved],
         evidence=replace(seen.symbols, symbols=seen.symbols.symbols[moved]),
     )
     assert (ItemBiases().fit(shuffled, seed=1).biases.biases == own.biases.biases).all()
@@ -75,7 +75,7 @@ def test_unlinked_reports_come_in_an_order_that_follows_from_what_they_say() -> 
     moved = np.random.default_rng(3).permutation(seen.items.size)
     assert seen.symbols is not None
     symbols = replace(seen.symbols, symbols=seen.symbols.symbols[moved])
-    shuffled = replace(seen, items=seen.items[moved], values=seen.values[moved], evidence=symbols)
+    shuffled = replace(seen, items=seen.items[moved], read=lambda: seen.values[moved], evidence=symbols)
     one, other = seen.unlinked(with_sets=False), shuffled.unlinked(with_sets=False)
     assert one.symbols is not None
     assert other.symbols is not None
@@ -179,7 +179,7 @@ def observed(lies: float, *, answers: int = 2, seed: int = 3) -> tuple[Observati
     asked = (random.random(own.shape).argsort(axis=1) < answers).ravel()
     cells = np.flatnonzero(asked)
     reports = ResidualReports(cells, above.ravel()[asked], np.full(cells.size, lies))
-    seen = Observations(
+    seen = Observations.of(
         np.repeat(np.arange(USERS, dtype=np.int32), RATED),
         items.ravel().astype(np.int32),
         np.full(USERS * RATED, 3.0),
@@ -224,7 +224,7 @@ def test_the_slope_is_that_of_the_log_likelihood() -> None:
 
 def test_a_rating_alone_says_nothing() -> None:
     reports = ResidualReports(np.array([0]), np.array([True]), np.array([0.1]))
-    seen = Observations(
+    seen = Observations.of(
         np.zeros(1, np.int32), np.zeros(1, np.int32), np.array([3.0]), (2, 3), STARS, evidence=reports
     )
     model = Calibrated().fit(seen, seed=1)

@@ -213,7 +213,7 @@ def test_counts_tell_the_completion_about_users() -> None:
         least_level=3,
     )
     items = np.concatenate([np.sort(random.permutation(90)[:cells]) for _ in range(users)])
-    seen = Observations(
+    seen = Observations.of(
         np.repeat(np.arange(users, dtype=np.int32), cells),
         items.astype(np.int32),
         np.zeros(theta.size),

@@ -40,7 +40,7 @@ def observations(*, cold: bool = True) -> Observations:
     seen = random.random(SHAPE) < 0.5
     seen[COLD_USER] = seen[:, COLD_ITEM] = not cold
     users, items = (each.astype(np.int32) for each in np.nonzero(seen))
-    return Observations(users, items, np.sign(hidden_matrix()[users, items]), SHAPE, binary_scale())
+    return Observations.of(users, items, np.sign(hidden_matrix()[users, items]), SHAPE, binary_scale())
 
 
 @settings
@@ -76,7 +76,7 @@ def test_the_same_observations_give_the_same_bits(settings: dict[str, object]) -
 def test_nothing_observed_is_undecided(settings: dict[str, object]) -> None:
     nothing = np.zeros(0, np.int32)
     completed = OneBit(**settings).fit(  # type: ignore[arg-type]
-        Observations(nothing, nothing, np.zeros(0), SHAPE, binary_scale()), 0
+        Observations.of(nothing, nothing, np.zeros(0), SHAPE, binary_scale()), 0
     )
     np.testing.assert_array_equal(completed.predict(*CELLS), 0)
 
@@ -95,8 +95,8 @@ def test_the_likelihood_undoes_flips() -> None:
     symbols = channel.sample(
         (clear.values > 0).astype(np.uint8) + np.uint8(1), words(0, "flips", 0, clear.values.size)
     )
-    received = Observations(clear.users, clear.items, channel.values[symbols], SHAPE, clear.scale)
-    knows = Observations(
+    received = Observations.of(clear.users, clear.items, channel.values[symbols], SHAPE, clear.scale)
+    knows = Observations.of(
         clear.users,
         clear.items,
         received.values,
@@ -136,9 +136,9 @@ def test_what_is_not_signs_is_refused() -> None:
     stars = RatingScale.evenly(1, 5, 1)
     seen = observations()
     with refused_at("binarization"):
-        OneBit().fit(Observations(seen.users, seen.items, seen.values, SHAPE, stars), 0)
+        OneBit().fit(Observations.of(seen.users, seen.items, seen.values, SHAPE, stars), 0)
     with pytest.raises(RunError, match="cannot start"):
-        OneBit().fit(Observations(seen.users, seen.items, seen.values * np.inf, SHAPE, seen.scale), 0)
+        OneBit().fit(Observations.of(seen.users, seen.items, seen.values * np.inf, SHAPE, seen.scale), 0)
     with refused_at("bounded"):
         OneBit(bounded=True).check((10_000, 10_000))
 
@@ -165,7 +165,7 @@ def solved(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def signs_of() -> Observations:
     users, items = (each.astype(np.int32) for each in np.nonzero(np.eye(7, 9) + np.eye(7, 9, 2)))
-    return Observations(users, items, np.where(users < 3, 1.0, -1.0), (7, 9), binary_scale())
+    return Observations.of(users, items, np.where(users < 3, 1.0, -1.0), (7, 9), binary_scale())
 
 
 @pytest.mark.parametrize("model", [OneBit(bounded=True, alpha=0.31), OneBit(biases=True, alpha=0.31)])
@@ -187,7 +187,8 @@ def test_a_fit_that_is_shared_reports_that_it_is_done(solved: list[Any]) -> None
 
 def test_other_signs_noise_or_settings_are_solved_anew(solved: list[Any]) -> None:
     seen, model = signs_of(), OneBit(alpha=0.32)
-    flipped = replace(seen, values=seen.values * np.where(np.arange(seen.values.size) == 4, -1, 1))
+    signs = seen.values * np.where(np.arange(seen.values.size) == 4, -1, 1)
+    flipped = replace(seen, read=lambda: signs)
     elsewhere = replace(seen, items=np.roll(seen.items, 1))
     model.fit(seen, 0)
     for changed in (flipped, elsewhere, replace(seen, shape=(7, 10))):

@@ -37,7 +37,7 @@ def signs_of(changed: bool) -> Observations:
     users, items = np.array(rows, dtype=np.int32).T
     values = user_factors[items]
     values[-1] *= -1 if changed else 1
-    return Observations(users, items, values, (SIDE, SIDE), binary_scale())
+    return Observations.of(users, items, values, (SIDE, SIDE), binary_scale())
 
 
 @pytest.mark.parametrize("bounded", [False, True])
@@ -191,7 +191,7 @@ def test_a_minimiser_of_one_cell_is_what_the_audit_takes_it_for() -> None:
     link, h = Gaussian(1.0), 0.3
     likelihood = SignLikelihood.of_signs(link, np.ones(1))
     root = brentq(lambda x: likelihood.value_and_slopes(np.array([x]))[1][0] + h, -5, 5)
-    one = Observations(np.zeros(1, np.int32), np.zeros(1, np.int32), np.ones(1), (1, 1), binary_scale())
+    one = Observations.of(np.zeros(1, np.int32), np.zeros(1, np.int32), np.ones(1), (1, 1), binary_scale())
     completion = OneBit(link="gaussian", alpha=3.0, bounded=True, tolerance=1e-9)
     found = completion.fit_perturbed(one, np.array([h]), 0).hidden(np.zeros(1, int), np.zeros(1, int))
     assert found[0] == pytest.approx(root, abs=1e-6)

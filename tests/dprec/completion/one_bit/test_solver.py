@@ -13,6 +13,7 @@ from dprec.completion.one_bit.completion import fit_biases
 from dprec.completion.one_bit.projections import (
     BoundedNuclearBall,
     NuclearBall,
+    NuclearProjection,
     project_bounded,
     project_nuclear,
     singular_value_threshold,
@@ -196,6 +197,27 @@ def test_the_nuclear_projection_is_the_brute_force_solution(seed: int) -> None:
     left_over = matrix - projected
     assert nuclear(projected) <= radius * (1 + 1e-12)
     assert radius * np.linalg.norm(left_over, 2) - (left_over * projected).sum() <= 1e-12
+
+
+@pytest.mark.parametrize("shape", [(80, 120), (120, 80)])
+def test_a_projection_from_the_last_singular_vectors_comes_near_the_closest_point(
+    shape: tuple[int, int],
+) -> None:
+    random = generator(7, "nearby")
+    matrix, further = random.normal(size=shape), random.normal(size=shape)
+    matrix += 3 * random.normal(size=(shape[0], 4)) @ random.normal(size=(4, shape[1]))
+    project = NuclearProjection(nuclear(matrix) / 3)
+    closest = project(matrix)
+    np.testing.assert_array_equal(closest, project_nuclear(matrix, project.radius))
+    for _ in range(12):
+        nearby = project(matrix + 1e-3 * further)
+        assert nuclear(nearby) <= project.radius * (1 + 1e-12)
+    expected = project_nuclear(matrix + 1e-3 * further, project.radius)
+    assert 0 < np.linalg.norm(nearby - expected) <= 1e-4 * np.linalg.norm(expected)
+    np.testing.assert_array_equal(project.whole(matrix + 1e-3 * further), expected)
+    # Vectors of too few directions, or of others, are of no use: the whole matrix is decomposed.
+    project.near = random.normal(size=(shape[1], 3))
+    np.testing.assert_array_equal(project(matrix), closest)
 
 
 def test_a_matrix_inside_the_ball_is_its_own_projection() -> None:

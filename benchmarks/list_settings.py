@@ -1,0 +1,167 @@
+"""Chooses what follows from the noise of a noisy table: see `GramSettings.of` in `dprec/lists/gram.py`.
+
+    python benchmarks/list_settings.py [--path ../shared/data/ml-100k] [NAME ...]
+
+NAME is one of table_items, popularity_share, ridge and share_of_weights. Each is multiplied by a few factors,
+with Gaussian noise of five taus, on validation items of MSWeb, and of MovieLens 100K with its content and
+without: a fifth of each user's train items, where the test items of some seeds are left out. Figures are
+NDCG@10 of four draws. Fails if another factor is better than the rule by more than chance explains.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+from validation import arguments, best_of
+
+from dprec.arrays import Floats
+from dprec.catalogue import Catalogue
+from dprec.datasets import Dataset, MovieLens100K, MsWeb, selected
+from dprec.lists.contributions import DIAGONAL
+from dprec.lists.gram import (
+    GramSettings,
+    denoised_table,
+    item_weights,
+    popular_items,
+    popularity_estimate,
+    scores,
+)
+from dprec.lists.public_kernels import PublicKernels, popularity_bins
+from dprec.metrics import Hits
+from dprec.splits import UserHoldout
+
+TAUS = (1e-4, 3e-4, 1e-3, 3e-3, 6e-3)
+SEEDS = (1, 2, 3, 4)
+FACTORS = (0.4, 1.0, 2.5)
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Sets that are learned from, and the items that judge."""
+
+    sets: sparse.csr_array
+    judging: sparse.csr_array
+    catalogue: Catalogue | None
+    seed: int
+
+
+def draws(dataset: Dataset, test_fraction: float, *, content: bool) -> list[Draw]:
+    """Return four draws of validation items."""
+    found = []
+    for seed in SEEDS:
+        train, _ = UserHoldout(test_fraction=test_fraction).split(selected(dataset), seed)
+        judging = np.zeros(train.count, dtype=np.bool_)
+        judging[UserHoldout().test_rows(train, 100 + seed)] = True
+        ones, places = np.ones(train.count), (train.users, train.items)
+        sets, judges = (
+            sparse.csr_array(
+                (ones[rows], (places[0][rows], places[1][rows])), shape=(train.n_users, train.n_items)
+            )
+            for rows in (~judging, judging)
+        )
+        catalogue = dataset.catalogue(train.item_ids) if content else None
+        found.append(Draw(sets, judges, catalogue, seed))
+    return found
+
+
+def pairs_sum(sets: sparse.csr_array) -> Floats:
+    """Return the sum of all contributions of pairs, shape (cells,)."""
+    sizes = np.diff(sets.indptr)
+    weights = 1 / np.sqrt(np.maximum(DIAGONAL**2 * sizes + sizes * (sizes - 1) / 2, DIAGONAL**2))
+    table = (sets.T @ (sets * weights[:, None])).toarray()
+    table[np.diag_indices(len(table))] *= DIAGONAL
+    upper: Floats = table[np.triu_indices(len(table))]
+    return upper
+
+
+def ndcg(draw: Draw, ranked: Floats) -> float:
+    """Return NDCG@10 of scores, without the items that are learned from."""
+    ranked[draw.sets.nonzero()] = -np.inf
+    users, items = draw.judging.nonzero()
+    wanted = ranked[users, items]
+    ranks = np.concatenate(
+        [
+            1 + (ranked[part] > score[:, None]).sum(axis=1)
+            for part, score in zip(np.array_split(users, 50), np.array_split(wanted, 50), strict=True)
+        ]
+    ).astype(np.float64)
+    _, own = np.unique(users, return_inverse=True)
+    return float(Hits.at(ranks, own, 10).ndcg(10).mean())
+
+
+def judged(draw: Draw, tau: float, factors: Mapping[str, float]) -> float:
+    """Return the NDCG@10 with settings of the rule times some factors."""
+    users, n_items = draw.sets.shape
+    random = np.random.default_rng(draw.seed)
+    settings = changed(
+        GramSettings.of(tau, users, n_items, content=draw.catalogue is not None), factors, n_items
+    )
+    items, known = np.arange(n_items), None
+    if settings.popularity_share:
+        deviation = tau * users / math.sqrt(settings.popularity_share)
+        sizes = np.maximum(np.diff(draw.sets.indptr), 1)
+        total = np.asarray((draw.sets * (1 / np.sqrt(sizes))[:, None]).sum(axis=0))
+        popularity = popularity_estimate(total + deviation * random.standard_normal(n_items), deviation)
+        items = popular_items(popularity, settings.table_items)
+        known = popularity[items]
+    deviation = tau * users / math.sqrt(1 - settings.popularity_share)
+    total = pairs_sum(sparse.csr_array(draw.sets[:, items]))
+    table = denoised_table(total + deviation * random.standard_normal(total.size), deviation, known)
+    if known is None:
+        popularity = table.popularity
+    expected = np.log(popularity)
+    if draw.catalogue is not None:
+        bins = popularity_bins(draw.catalogue.numbers, popularity)
+        kernels = PublicKernels.among(draw.catalogue.categories, bins, popularity)
+        expected = expected + kernels.scores(draw.sets)
+    weights = item_weights(table, settings.ridge)
+    return ndcg(draw, scores(draw.sets, items, weights, expected, settings.share_of_weights))
+
+
+def judged_all(every: Sequence[Draw], tau: float, factors: Mapping[str, float]) -> list[float]:
+    """Return the NDCG@10 of every draw; see `judged`."""
+    return [judged(draw, tau, factors) for draw in every]
+
+
+def changed(settings: GramSettings, factors: Mapping[str, float], n_items: int) -> GramSettings:
+    """Return the settings times some factors, as far as that is possible."""
+    values = {name: getattr(settings, name) * factor for name, factor in factors.items()}
+    if "table_items" in values:
+        values["table_items"] = min(math.ceil(values["table_items"]), n_items)
+    if "popularity_share" in values:
+        values["popularity_share"] = min(values["popularity_share"], 0.9)
+    if values.get("table_items", n_items) < n_items and not settings.popularity_share:
+        values["popularity_share"] = 0.1
+    return replace(settings, **values)
+
+
+def main() -> int:
+    """Print every figure; return 1 if the rule does not stand."""
+    folder, names = arguments(__doc__, [field.name for field in fields(GramSettings)])
+    movies = MovieLens100K(path=folder, positive=">= 4", min_items=5)
+    visits = MsWeb(path=str(Path(folder).with_name("msweb")), min_items=3)
+    data: dict[str, Callable[[], list[Draw]]] = {
+        "MSWeb": partial(draws, visits, 0.3, content=False),
+        "MovieLens": partial(draws, movies, 0.2, content=False),
+        "MovieLens with content": partial(draws, movies, 0.2, content=True),
+    }
+    agree = True
+    for title, drawn in data.items():
+        every = drawn()
+        for tau in TAUS:
+            figures = partial(judged_all, every, tau)
+            for name in names:
+                about = f"{title}, tau {tau:g},"
+                agree &= best_of(about, {name: FACTORS}, figures, {name: 1.0}, largest=True)
+    return int(not agree)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,123 @@
+"""What is taken of a data set before it is split: which ratings make a set, and whose; and copies of users.
+
+Ratings that pass a threshold become positive pairs, on the scale `dprec.ratings.POSITIVE`; the others count
+as nothing known, as those below it do in most work on implicit feedback.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dprec.arrays import AnyArray, Bools, Floats
+from dprec.components import option
+from dprec.crossdomain import CrossDomainRatings
+from dprec.datasets.base import Dataset, threshold_of
+from dprec.errors import SettingError
+from dprec.randomness import generator
+from dprec.ratings import POSITIVE, Ratings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selected(Dataset):
+    """What a data set's `positive` and `min_items` leave of it; splits divide this in place of the data set.
+
+    The catalogue stays as it is, since which items there are is public.
+    """
+
+    of: Dataset = option("The data set.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "kind", self.of.kind)
+
+    def load(self) -> Ratings:
+        """Return what is selected of all ratings; see `Dataset.load`."""
+        (ratings,) = self._of([self.of.load()])
+        return ratings
+
+    def load_timed(self) -> Ratings:
+        """Return the same with times; see `Dataset.load_timed`."""
+        (ratings,) = self._of([self.of.load_timed()])
+        return ratings
+
+    def fold_names(self) -> tuple[str, ...]:
+        """Return the names of the splits that come with the data."""
+        return self.of.fold_names()
+
+    def load_fold(self, fold: str) -> tuple[Ratings, Ratings]:
+        """Return what is selected of both parts; the items of both count for a user's number of them."""
+        train, test = self._of(self.of.load_fold(fold))
+        return train, test
+
+    def _of(self, parts: Sequence[Ratings]) -> list[Ratings]:
+        positive, least = self.of.positive, self.of.min_items
+        if positive is not None:
+            parts = [positives(part, positive) for part in parts]
+        if least is None:
+            return list(parts)
+        kept = np.flatnonzero(sum(part.counts for part in parts) >= least)
+        if not kept.size:
+            raise SettingError("min_items", f"{least}, which nobody has", "a number that some users have")
+        return [part.of_users(kept, part.user_ids[kept]) for part in parts]
+
+
+def selected(dataset: Dataset) -> Dataset:
+    """Return a data set with its selection applied to all that it loads."""
+    selects = dataset.positive is not None or dataset.min_items is not None
+    return Selected(of=dataset) if selects else dataset
+
+
+def positives(ratings: Ratings, rule: str) -> Ratings:
+    """Return the pairs whose rating a rule such as ">= 4" accepts, as implicit data.
+
+    Raises SettingError under "positive" for what has no ratings, or two domains, or where no rating passes.
+    """
+    threshold, included = threshold_of(rule)
+    if ratings.scale.implicit or isinstance(ratings, CrossDomainRatings):
+        found = "pairs without ratings" if ratings.scale.implicit else "ratings of two domains"
+        raise SettingError("positive", f"{rule!r}, of {found}", "nothing, or ratings of one domain")
+    kept = passing(ratings.values, threshold, included=included)
+    if not kept.any():
+        raise SettingError("positive", f"{rule!r}, which no rating is", ratings.scale.describe())
+    pairs = ratings.select(kept)
+    return replace(pairs, levels=np.ones_like(pairs.levels), scale=POSITIVE, exact=None)
+
+
+def passing(values: Floats, threshold: float, *, included: bool) -> Bools:
+    """Return which values are above a threshold, or at it if that is included."""
+    return np.asarray(values >= threshold if included else values > threshold)
+
+
+def copied(train: Ratings, test: Ratings, users: int, seed: int) -> tuple[Ratings, Ratings]:
+    """Return a population of so many users, made of copies of those that there are.
+
+    Everybody is in it equally often, up to once; who is in it once more is drawn. Only the first of a user's
+    copies, the user itself, has test ratings. Of fewer users than there are, a random part remains.
+
+    Parameters
+    ----------
+    users : int
+        Size of the population.
+    seed : int
+        The seed of the run.
+    """
+    if isinstance(train, CrossDomainRatings):
+        raise SettingError("copies", "ratings of two domains", "ratings of one")
+    whole, more = divmod(users, train.n_users)
+    drawn = np.sort(generator(seed, "copies").permutation(train.n_users)[:more])
+    if not whole:
+        return tuple(part.of_users(drawn, part.user_ids[drawn]) for part in (train, test))  # type: ignore[return-value]
+    everybody = np.arange(train.n_users)
+    chosen = np.concatenate([*[everybody] * whole, drawn])
+    user_ids = np.concatenate([train.user_ids, _further(train.user_ids, users - train.n_users)])
+    copies = train.of_users(chosen, user_ids)
+    indptr = np.concatenate([test.indptr, np.full(users - train.n_users, test.count)])
+    return copies, replace(test, indptr=indptr, user_ids=user_ids)
+
+
+def _further(user_ids: AnyArray, count: int) -> AnyArray:
+    """Return so many identifiers that come after all of these."""
+    if user_ids.dtype.kind in "iu":
+        return np.asarray(user_ids[-1] + 1 + np.arange(count))
+    return np.array([f"{user_ids[-1]}~{number:010}" for number in range(1, count + 1)], dtype=np.str_)

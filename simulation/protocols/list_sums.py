@@ -1,0 +1,100 @@
+"""Protocols of lists from sums: popularity, and a table of how items go together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Self
+
+from dprec.accounting import Adjacency, PrivacyBudget
+from dprec.components import option
+from dprec.exchange import ListSumsSetup
+from dprec.lists import ListMethod, TableOptions
+from dprec.ratings import Ratings
+from dprec.sums import SecureAggregation, TrustedAggregation
+from simulation.protocols.base import Example, Predicted, Sent
+from simulation.protocols.components import AnyAggregation
+from simulation.protocols.sums import SummedProtocol
+from simulation.protocols.task import Task
+
+_COMPARED = "What epsilon compares: a user's profile with none, or with any other, which takes more noise."
+
+
+@dataclass(frozen=True, kw_only=True)
+class GramProtocol(SummedProtocol):
+    """Devices contribute their item sets to one noisy table of popular items, and rank by it."""
+
+    kind: Literal["gram"] = "gram"
+    predicted: ClassVar[Predicted] = "lists"
+    privacy: PrivacyBudget | None = option("What is promised for both rounds together, per user.", None)
+    adjacency: Adjacency = option(_COMPARED, "add-or-remove-one")
+    table: TableOptions = option("Which items take part.", TableOptions())
+    aggregation: AnyAggregation = option("Who adds up and adds the noise.", SecureAggregation())
+
+    @property
+    def completion_name(self) -> str:
+        """What is learned."""
+        return "item-table"
+
+    @property
+    def method(self) -> ListMethod:
+        """The table's."""
+        return ListMethod(self.table)
+
+    def suited_to(self, train: Ratings) -> Self:
+        """Return the protocol with the items that take part, by a public rule of the sizes and the budget."""
+        return self._among(train.n_users, train.n_items)
+
+    def _among(self, users: int, items: int) -> Self:
+        return replace(self, table=self.table.suited(self.whole_multiplier / max(users, 1), items))
+
+    def sent(self, example: Example) -> Sent:
+        """Return the contributions of a user among so many."""
+        return super(GramProtocol, self._among(example.users, example.items)).sent(example)
+
+    def setup(self) -> ListSumsSetup:
+        """Return what a device needs to know about the rounds."""
+        return ListSumsSetup(table=self.table, aggregation=self.aggregation, multipliers=self.multipliers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PopularityProtocol(SummedProtocol):
+    """Devices contribute their item sets to the popularity of items, and rank by it."""
+
+    kind: Literal["popularity"] = "popularity"
+    predicted: ClassVar[Predicted] = "lists"
+    privacy: PrivacyBudget | None = option("What is promised, per user; left out, nothing.", None)
+    adjacency: Adjacency = option(_COMPARED, "add-or-remove-one")
+    content: bool = option(
+        "Whether a device weighs what is popular by public data that its user's items share.", False
+    )
+    aggregation: AnyAggregation = option("Who adds up and adds the noise.", TrustedAggregation())
+
+    @property
+    def completion_name(self) -> str:
+        """What is learned."""
+        return "popularity-by-content" if self.content else "popularity"
+
+    @property
+    def baseline(self) -> str | None:
+        """Popularity alone, in the clear."""
+        return None if self.content or self.private else "popularity"
+
+    @property
+    def method(self) -> ListMethod:
+        """One of no table."""
+        bounded = self.private or self.aggregation.devices_add_noise
+        return ListMethod(TableOptions(items=0, normalised=bounded, content=self.content))
+
+    def notes_on(self, task: Task) -> tuple[str, ...]:
+        """Say where content counts for nothing."""
+        if not self.content or task.catalogue is not None:
+            return ()
+        return (
+            "Nothing is public about the items, so they are ordered by popularity alone (dataset.items).",
+        )
+
+    def setup(self) -> ListSumsSetup:
+        """Return what a device needs to know about the round."""
+        return ListSumsSetup(
+            table=self.method.options, aggregation=self.aggregation, multipliers=self.multipliers
+        )

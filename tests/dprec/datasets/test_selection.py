@@ -1,0 +1,135 @@
+"""What is taken of a data set: sets by a threshold, users with enough items, and copies of users."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+import pytest
+
+from dprec.datasets import Dataset, MovieLensGenres, copied, selected
+from dprec.errors import InputError
+from dprec.ratings import POSITIVE, Ratings, RatingScale
+from dprec.splits import Holdout, Predefined, UserHoldout
+from tests.paths import DATA
+from tests.refusals import refused_at
+
+SCALE = RatingScale.evenly(1, 5, 1)
+MOVIELENS = DATA / "ml-100k"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Few(Dataset):
+    """Four users: one without a high rating, others with 1, 2 and 3."""
+
+    kind: Literal["few"] = "few"
+    folds: ClassVar[tuple[str, ...]] = ("half",)
+
+    def load(self) -> Ratings:
+        users = [1, 1, 2, 2, 3, 3, 3, 4, 4, 4]
+        items = [1, 2, 1, 3, 1, 2, 3, 1, 3, 4]
+        values = [2, 3, 4, 1, 5, 3.0, 4, 4, 5, 4]
+        return Ratings.from_triples(users, items, values, SCALE)
+
+    def load_fold(self, fold: str) -> tuple[Ratings, Ratings]:
+        odd = np.arange(10) % 2 == 1
+        return self.load().select(~odd), self.load().select(odd)
+
+
+def pairs(ratings: Ratings) -> list[tuple[int, int]]:
+    ids = ratings.user_ids[ratings.users], ratings.item_ids[ratings.items]
+    return list(zip(*(column.tolist() for column in ids), strict=True))
+
+
+def test_ratings_that_pass_become_pairs_without_a_rating() -> None:
+    sets = selected(Few(positive=">= 4")).load()
+    assert sets.scale.implicit
+    assert pairs(sets) == [(2, 1), (3, 1), (3, 3), (4, 1), (4, 3), (4, 4)]
+    assert sets.n_users == 4
+    assert sets.levels.tolist() == [1] * 6
+    with pytest.raises(TypeError, match="no ratings"):
+        sets.values  # noqa: B018
+    assert selected(Few(positive="> 4")).load().count == 2
+    np.testing.assert_array_equal(sets.to_sets().toarray().sum(axis=1), [0, 1, 2, 3])
+
+
+def test_short_profiles_are_left_out_and_the_catalogue_stays() -> None:
+    sets = selected(Few(positive=">=4", min_items=2)).load()
+    assert sets.user_ids.tolist() == [3, 4]
+    assert sets.item_ids.tolist() == [1, 2, 3, 4]
+    rated = selected(Few(min_items=3)).load()
+    assert rated.user_ids.tolist() == [3, 4]
+    assert rated.values.tolist() == [5, 3, 4, 4, 5, 4]
+
+
+def test_both_parts_of_a_fold_count_for_the_number_of_items() -> None:
+    train, test = Predefined(fold="half").split(selected(Few(positive=">= 4", min_items=2)), 0)
+    assert train.user_ids.tolist() == test.user_ids.tolist() == [3, 4]
+    assert sorted(pairs(train) + pairs(test)) == [(3, 1), (3, 3), (4, 1), (4, 3), (4, 4)]
+
+
+def test_without_a_selection_a_data_set_stays_itself() -> None:
+    assert selected(few := Few(copies=9)) is few
+
+
+@pytest.mark.parametrize("rule", ["4", ">= x", "< 3", ">= 1e999", ""])
+def test_a_rule_that_is_none_is_refused(rule: str) -> None:
+    with refused_at("positive"):
+        Few(positive=rule)
+
+
+def test_what_leaves_nothing_is_refused() -> None:
+    with refused_at("positive"):
+        selected(Few(positive="> 5")).load()
+    with refused_at("min_items"):
+        selected(Few(min_items=4)).load()
+
+
+@pytest.mark.skipif(not MOVIELENS.is_dir(), reason=f"the ratings are not in {MOVIELENS}")
+def test_two_domains_have_no_sets() -> None:
+    with refused_at("positive"):
+        selected(MovieLensGenres(path=str(MOVIELENS), positive=">= 4")).load()
+
+
+def test_copies_are_users_of_their_own_and_only_the_first_of_each_is_tested() -> None:
+    train, test = Holdout(test_fraction=0.3).split(Few(), 1)
+    many, tested = copied(train, test, 10, seed=1)
+    assert many.n_users == tested.n_users == 10
+    assert np.unique(many.user_ids).size == 10
+    assert pairs(tested) == pairs(test)
+    profiles = np.split(many.items, many.indptr[1:-1])
+    for place in range(8):
+        np.testing.assert_array_equal(profiles[place], profiles[place % 4])
+    originals = [profile.tolist() for profile in profiles[:4]]
+    assert all(profile.tolist() in originals for profile in profiles[8:])
+
+
+def test_copies_of_users_with_names() -> None:
+    named = Ratings.from_pairs(["ann", "bob"], ["x", "y"])
+    many, _ = copied(named, named, 5, seed=1)
+    assert many.user_ids[:2].tolist() == ["ann", "bob"]
+    assert np.array_equal(np.sort(many.user_ids), many.user_ids)
+    assert many.scale is POSITIVE
+
+
+def test_a_part_of_the_users_is_drawn_where_fewer_are_wanted() -> None:
+    train, test = Holdout(test_fraction=0.3).split(Few(), 1)
+    some, tested = copied(train, test, 2, seed=1)
+    assert some.user_ids.tolist() == tested.user_ids.tolist()
+    assert some.n_users == 2
+    assert set(pairs(some)) <= set(pairs(train))
+
+
+def test_every_user_keeps_an_item_and_is_tested_on_one() -> None:
+    sets = selected(Few(positive=">= 4")).load()
+    train, test = UserHoldout(test_fraction=0.1).split(selected(Few(positive=">= 4")), 3)
+    assert test.counts.tolist() == [0, 0, 1, 1]
+    assert (train.counts + test.counts).tolist() == sets.counts.tolist()
+    train, test = UserHoldout(test_fraction=0.99).split(selected(Few(positive=">= 4")), 3)
+    assert train.counts.tolist() == [0, 1, 1, 1]
+
+
+def test_pairs_come_from_columns_and_repeated_ones_count_once() -> None:
+    sets = Ratings.from_pairs([2, 1, 2], ["b", "a", "b"])
+    assert pairs(sets) == [(1, "a"), (2, "b")]
+    with pytest.raises(InputError, match="different lengths"):
+        Ratings.from_pairs([1, 2], ["a"])

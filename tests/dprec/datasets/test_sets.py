@@ -1,0 +1,195 @@
+"""Pairs without ratings: tables of them, what is held in Python, and published layouts."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from dprec.datasets import DelimitedTable, InMemory, LightGCN, MsWeb, holds_pairs, selected
+from dprec.datasets.base import Dataset
+from dprec.errors import InputError
+from dprec.ratings import Ratings
+from dprec.splits import LeaveNPerUser, Predefined, Temporal
+from tests.paths import DATA
+from tests.refusals import refused_at
+
+MSWEB = DATA / "msweb"
+
+
+def pairs(dataset: Dataset) -> list[tuple[Any, Any]]:
+    sets = selected(dataset).load()
+    assert sets.scale.implicit
+    return pairs_of(sets)
+
+
+def pairs_of(sets: Ratings) -> list[tuple[Any, Any]]:
+    ids = sets.user_ids[sets.users], sets.item_ids[sets.items]
+    return list(zip(*(column.tolist() for column in ids), strict=True))
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Any:
+    def written(text: str, **settings: Any) -> DelimitedTable:
+        (tmp_path / "pairs.csv").write_text(text)
+        return DelimitedTable(path=str(tmp_path / "pairs.csv"), **settings)
+
+    return written
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1,10\n2,20\n1,10\n1,30\n",
+        "user,item\n1,10\n2,20\n1,30\n",
+        "item_id;user_id\n10;1\n20;2\n30;1\n",
+        "user,item,timestamp\n1,10,5\n2,20,6\n1,30,7\n",
+        "1\t10\n2\t20\n1\t30\n",
+    ],
+)
+def test_two_columns_are_pairs_and_a_repeated_one_counts_once(text: str, table: Any) -> None:
+    dataset = table(text)
+    assert pairs(dataset) == [(1, 10), (1, 30), (2, 20)]
+    assert holds_pairs(dataset.path)
+
+
+def test_a_third_column_of_times_is_one_setting(table: Any) -> None:
+    text = "1,10,1300000000\n1,30,1300000001\n2,20,1300000002\n"
+    with pytest.raises(InputError, match="timestamp_column=3, if there are no ratings"):
+        table(text).load()
+    dataset = table(text, timestamp_column=3)
+    assert pairs(dataset) == [(1, 10), (1, 30), (2, 20)]
+    train, test = Temporal(of="user", test_fraction=0.5).split(selected(dataset), 0)
+    assert pairs_of(train) == [(1, 10), (2, 20)]
+    assert pairs_of(test) == [(1, 30)]
+
+
+def test_the_latest_items_are_left_out(table: Any) -> None:
+    text = "1,10,7\n1,30,5\n1,40,6\n2,20,6\n3,10,2\n3,20,1\n"
+    dataset = selected(table(text, timestamp_column=3))
+    train, test = LeaveNPerUser(count=1, latest=True).split(dataset, 0)
+    assert pairs_of(test) == [(1, 10), (3, 10)]
+    assert pairs_of(train) == [(1, 30), (1, 40), (2, 20), (3, 20)]
+    with pytest.raises(InputError, match="pairs without times"):
+        LeaveNPerUser(latest=True).split(table("1,10\n1,20\n"), 0)
+
+
+def test_three_columns_are_ratings_or_counts_that_a_threshold_cuts(table: Any) -> None:
+    counts = "1,10,99\n1,20,3\n2,20,5000\n2,30,1\n"
+    assert pairs(table(counts, positive=">= 3")) == [(1, 10), (1, 20), (2, 20)]
+    assert pairs(table(counts, positive="> 3")) == [(1, 10), (2, 20)]
+    assert not holds_pairs(table(counts).path)
+
+
+def test_ratings_that_are_all_one_are_no_pairs_until_it_is_said(table: Any) -> None:
+    with pytest.raises(InputError, match="positive: '> 0', if they say who has what"):
+        table("1,10,1\n1,20,1\n2,20,1\n").load()
+    assert pairs(table("1,10,1\n1,20,1\n2,20,1\n", positive="> 0")) == [(1, 10), (1, 20), (2, 20)]
+
+
+def test_a_train_and_a_test_part(tmp_path: Path) -> None:
+    for name, text in (("train", "a,x\na,y\nb,x\n"), ("test", "b,z\na,z\n")):
+        (tmp_path / name).write_text(text)
+    dataset = DelimitedTable(train_path=str(tmp_path / "train"), test_path=str(tmp_path / "test"))
+    train, test = Predefined(fold="given").split(selected(dataset), 0)
+    assert pairs_of(train) == [("a", "x"), ("a", "y"), ("b", "x")]
+    assert pairs_of(test) == [("a", "z"), ("b", "z")]
+    assert len(pairs(dataset)) == 5
+
+
+def test_a_parquet_table(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"user": [1, 2, 2], "item": ["a", "b", "a"]})
+    frame.to_parquet(tmp_path / "pairs.parquet")
+    dataset = DelimitedTable(path=str(tmp_path / "pairs.parquet"))
+    assert pairs(dataset) == [(1, "a"), (2, "a"), (2, "b")]
+    assert holds_pairs(dataset.path)
+
+
+FRAME = pd.DataFrame({"user": [1, 2, 2], "item": [3, 4, 3]})
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        FRAME,
+        FRAME.assign(timestamp=[1, 2, 3]),
+        ([1, 2, 2], [3, 4, 3]),
+        np.array([[1, 3], [2, 4], [2, 3], [2, 3]]),
+        Ratings.from_pairs([1, 2, 2], [3, 4, 3]),
+    ],
+)
+def test_what_is_held_in_python_without_ratings(held: Any) -> None:
+    assert pairs(InMemory.of(held)) == [(1, 3), (2, 3), (2, 4)]
+
+
+def test_matrices_of_booleans_are_pairs_and_counts_need_a_threshold() -> None:
+    matrix = np.array([[7, 0], [1, 3]])
+    assert pairs(InMemory.of(sp.csr_array(matrix > 0))) == [(0, 0), (1, 0), (1, 1)]
+    assert pairs(InMemory.of(sp.csr_array(matrix), positive=">= 3")) == [(0, 0), (1, 1)]
+    assert pairs(InMemory.of(sp.csr_array(matrix), positive="> 0", min_items=2)) == [(1, 0), (1, 1)]
+
+
+def test_parts_of_pairs_in_memory() -> None:
+    dataset = InMemory.of(([1, 1], [3, 4]), Ratings.from_pairs([1], [5]))
+    train, test = Predefined(fold="given").split(selected(dataset), 0)
+    assert (pairs_of(train), pairs_of(test)) == ([(1, 3), (1, 4)], [(1, 5)])
+
+
+def test_a_threshold_of_pairs_is_refused(table: Any) -> None:
+    with refused_at("positive"):
+        selected(table("1,10\n2,20\n", positive="> 0")).load()
+
+
+def test_lines_of_a_user_and_its_items(tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text("0 1 2 3\n1 2\n2\n")
+    assert pairs(LightGCN(path=str(tmp_path / "train.txt"))) == [(0, 1), (0, 2), (0, 3), (1, 2)]
+    assert LightGCN(path=str(tmp_path)).fold_names() == ()
+    (tmp_path / "test.txt").write_text("0 4\n1 5 \n\n")
+    dataset = LightGCN(path=str(tmp_path))
+    train, test = Predefined(fold="given").split(selected(dataset), 0)
+    assert pairs_of(train) == [(0, 1), (0, 2), (0, 3), (1, 2)]
+    assert pairs_of(test) == [(0, 4), (1, 5)]
+    assert len(pairs(dataset)) == 6
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [("0 1\n0 x\n", ", line 2"), ("0\n1\n", ""), ("0 -1\n", ", line 1")]
+)
+def test_lines_that_are_no_integers_are_named(text: str, line: str, tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text(text)
+    with refused_at(f"train.txt{line}"):
+        LightGCN(path=str(tmp_path)).load()
+
+
+VISITS = (
+    'I,4,"x"\nA,1000,1,"regwiz, the","/regwiz"\n'
+    'C,"10001",10001\nV,1000,1\nV,1001,1\nC,"10002",10002\nV,1001,1\n'
+)
+
+
+def test_visits_of_users_with_the_titles_of_pages(tmp_path: Path) -> None:
+    (tmp_path / "anonymous-msweb.data").write_text(VISITS)
+    dataset = MsWeb(path=str(tmp_path))
+    assert pairs(dataset) == [(10001, 1000), (10001, 1001), (10002, 1001)]
+    assert dataset.item_names() == {"1000": "regwiz, the"}
+    assert MsWeb(path=str(tmp_path / "none")).item_names() == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [("V,1,1\n", ", line 1"), ('C,"1",x\n', ", line 1"), ("A,1\n", "")]
+)
+def test_visits_that_are_none_are_named(text: str, line: str, tmp_path: Path) -> None:
+    (tmp_path / "anonymous-msweb.data").write_text(text)
+    with refused_at(f"anonymous-msweb.data{line}"):
+        MsWeb(path=str(tmp_path)).load()
+
+
+@pytest.mark.skipif(not MSWEB.is_dir(), reason=f"the visits are not in {MSWEB}")
+def test_the_visits_to_microsoft_com() -> None:
+    sets = MsWeb(path=str(MSWEB)).load()
+    assert (sets.n_users, sets.n_items, sets.count) == (32_711, 285, 98_654)
+    active = selected(MsWeb(path=str(MSWEB), min_items=3)).load()
+    assert (active.n_users, active.n_items) == (14_283, 285)

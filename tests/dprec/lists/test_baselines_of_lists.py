@@ -1,0 +1,70 @@
+"""Popularity, EASE and iALS, against their definitions."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import minimize
+from scipy.stats import kstest
+
+from dprec.lists.ease import co_occurrences, ease, scores
+from dprec.lists.ials import ImplicitOptions, fold_in, ials
+from dprec.lists.random_order import uniform_order
+
+RANDOM = np.random.default_rng(5)
+SETS = sp.csr_array((RANDOM.random((40, 12)) < RANDOM.random(12) * 0.6).astype(np.float64))
+
+
+def test_ease_solves_its_least_squares_without_a_diagonal() -> None:
+    x, ridge = SETS.toarray(), 3.0
+    weights = ease(co_occurrences(SETS), ridge)
+    assert np.all(np.diag(weights) == 0)
+    for item in range(12):
+        others = np.arange(12) != item
+        own = x[:, others]
+        solved = np.linalg.solve(own.T @ own + ridge * np.eye(11), own.T @ x[:, item])
+        np.testing.assert_allclose(weights[others, item], solved, atol=1e-10)
+    np.testing.assert_allclose(scores(SETS, weights), x @ weights)
+
+
+def loss(sets: np.ndarray, users: np.ndarray, items: np.ndarray, options: ImplicitOptions) -> float:
+    """Return the loss of Rendle et al., 2022."""
+    predicted = users @ items.T
+    fit = ((1 - predicted) ** 2 * sets).sum() + options.unobserved * (predicted**2).sum()
+    sizes = [
+        (sets.sum(axis=axis) + options.unobserved * sets.shape[axis]) ** options.frequency_scaling
+        for axis in (1, 0)
+    ]
+    squares = [(factors**2).sum(axis=1) for factors in (users, items)]
+    return float(
+        fit + options.ridge * sum(size @ square for size, square in zip(sizes, squares, strict=True))
+    )
+
+
+@pytest.mark.parametrize("scaling", [0.0, 1.0])
+def test_every_sweep_of_ials_finds_the_least_loss_given_the_other_side(scaling: float) -> None:
+    options = ImplicitOptions(rank=3, sweeps=4, ridge=0.2, frequency_scaling=scaling)
+    items = ials(SETS, options)
+    users, x = fold_in(SETS, items, options), SETS.toarray()
+    least = minimize(
+        lambda flat: loss(x, flat.reshape(users.shape), items, options), users.ravel(), method="BFGS"
+    )
+    assert loss(x, users, items, options) <= least.fun + 1e-6
+    before = ials(SETS, ImplicitOptions(rank=3, sweeps=3, ridge=0.2, frequency_scaling=scaling))
+    assert loss(x, users, items, options) <= loss(x, fold_in(SETS, before, options), before, options)
+
+
+def test_factors_do_not_depend_on_how_users_are_divided() -> None:
+    options = ImplicitOptions(rank=4)
+    items = ials(SETS, options)
+    whole = fold_in(SETS, items, options)
+    parts = [fold_in(SETS[start : start + 13], items, options) for start in range(0, 40, 13)]
+    np.testing.assert_allclose(np.concatenate(parts), whole, rtol=1e-12)
+
+
+def test_random_orders_are_uniform_and_the_users_own() -> None:
+    users, items = np.divmod(np.arange(20_000), 200)
+    numbers = uniform_order(7, users, items)
+    np.testing.assert_array_equal(uniform_order(7, users[500:], items[500:]), numbers[500:])
+    assert kstest(numbers, "uniform").pvalue > 1e-6  # false alarms: one in a million
+    assert np.unique(numbers).size == numbers.size
+    assert not np.array_equal(uniform_order(8, users, items), numbers)

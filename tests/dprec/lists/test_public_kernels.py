@@ -1,0 +1,46 @@
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dprec.lists.public_kernels import PublicKernels, popularity_bins
+
+YEARS = np.array([[-1.5], [-1.4], [0.0], [1.4], [1.5]])
+GENRES = np.array([[1, 0], [0, 1], [0, 0], [1, 1], [1, 0]], dtype=bool)
+POPULARITY = np.array([1.0, 2, 3, 2, 1])
+
+
+def kernels(years: np.ndarray = YEARS, genres: np.ndarray = GENRES) -> PublicKernels:
+    return PublicKernels.among(genres, popularity_bins(years, POPULARITY), POPULARITY)
+
+
+def sets_of(*profiles: list[int]) -> sparse.csr_array:
+    table = np.zeros((len(profiles), 5))
+    for user, profile in enumerate(profiles):
+        table[user, profile] = 1
+    return sparse.csr_array(table)
+
+
+def test_items_of_the_own_years_and_genres_score_more() -> None:
+    scores = kernels().scores(sets_of([0]))
+    assert np.argsort(-scores[0])[0] == 0
+    years_alone = kernels(genres=np.zeros((5, 0), dtype=bool)).scores(sets_of([0]))[0]
+    assert (np.diff(years_alone) < 0).sum() >= 2
+    genres_alone = kernels(years=np.zeros((5, 0))).scores(sets_of([0]))[0]
+    assert genres_alone[4] == genres_alone[0] > genres_alone[3] > genres_alone[1]
+
+
+def test_an_average_set_and_an_empty_one_say_nothing() -> None:
+    scores = kernels().scores(sets_of([], [0, 1, 2, 3, 4]))
+    assert scores[0].tolist() == [0] * 5
+    np.testing.assert_allclose(kernels()._likeness(POPULARITY[None] / 9)[0], kernels().average)
+
+
+def test_the_scale_of_a_number_does_not_matter() -> None:
+    sets = sets_of([0, 3], [2])
+    np.testing.assert_array_equal(kernels().scores(sets), kernels(years=np.exp(YEARS)).scores(sets))
+
+
+def test_two_numbers_count_as_much_as_one() -> None:
+    sets = sets_of([0, 3], [2])
+    twice = kernels(years=np.hstack([YEARS, YEARS]))
+    assert twice.scores(sets) == pytest.approx(kernels().scores(sets))
