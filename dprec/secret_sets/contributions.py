@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, Pieces, Uint8s, offsets, rows_of
+from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, Pieces, Uint8s, blocks, offsets, rows_of
 from dprec.ratings import RatingScale
 from dprec.sums import UNIT, Contributions, Layout
 from dprec.wire import ItemTable, decode_item_sets, encode_item_sets
@@ -34,6 +35,9 @@ _NOTHING = 1e-6
 
 _BELOW_ONE = 1 - 2.0**-40
 """So that rounding makes no contribution longer than 1."""
+
+_RATINGS_AT_ONCE = 20_000
+"""Bounds the memory of vectors that are added up."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,26 +108,24 @@ class ProfileLayout(Layout):
         levels : ndarray of uint8, shape (ratings,)
             Of the scale, from 1.
         """
+        return ProfileContributions(self, indptr, items.astype(np.int32), levels)
+
+    def vectors(self, indptr: Ints, items: AnyInts, levels: Uint8s) -> tuple[Ints, Ints, Ints]:
+        """Return the user, the row and the units of every cell, by part, and within it by user and row.
+
+        ``indptr``, ``items``, ``levels``: as in `of`.
+        """
         profiles = _Profiles(indptr, items, self._residuals(indptr, items, levels), self.features)
-        owners, cells, numbers, start = [], [], [], 0
+        owners, rows, units, start = [], [], [], 0
         for part, share in self.shares:
-            of_user, places, values = profiles.part(part)
-            owners.append(of_user)
-            cells.append(places + start)
-            numbers.append(values * np.sqrt(share))
+            of_users, places, values = profiles.part(part)
+            values *= np.sqrt(share) * (_BELOW_ONE / UNIT)
+            owners.append(of_users)
+            rows.append(places + start)
+            # Towards 0, which makes no vector longer.
+            units.append(values.astype(np.int64))
             start += self.size(part)
-        of_users = np.concatenate(owners)
-        order = np.argsort(of_users, kind="stable")
-        # Towards 0, which makes no vector longer.
-        units = np.trunc(np.concatenate(numbers)[order] * (_BELOW_ONE / UNIT)).astype(np.int64)
-        return ProfileContributions(
-            offsets(np.bincount(of_users, minlength=indptr.size - 1)),
-            np.concatenate(cells)[order].astype(np.int32),
-            units,
-            indptr,
-            items.astype(np.int32),
-            levels,
-        )
+        return np.concatenate(owners), np.concatenate(rows), np.concatenate(units)
 
     def _residuals(self, indptr: Ints, items: AnyInts, levels: Uint8s) -> Floats:
         """Return ratings less biases, centred for each user, shape (ratings,)."""
@@ -153,9 +155,13 @@ class ProfileLayout(Layout):
         off_scale = (levels < 1) | (levels > self.scale.levels)
         valid[rows_of(counts)[off_scale]] = False
         kept = np.repeat(valid, counts)
-        vectors = self.of(offsets(np.where(valid, counts, 0)), items[kept], levels[kept])
-        total = np.zeros(self.n_rows, dtype=np.int64)
-        np.add.at(total, vectors.items, vectors.units)
+        items, levels, counts = items[kept], levels[kept], np.where(valid, counts, 0)
+        indptr, total = offsets(counts), np.zeros(self.n_rows, dtype=np.int64)
+        for users in blocks(counts, _RATINGS_AT_ONCE):
+            own = indptr[users.start : users.stop + 1]
+            ratings = slice(own[0], own[-1])
+            _, rows, units = self.vectors(own - own[0], items[ratings], levels[ratings])
+            np.add.at(total, rows, units)
         return valid | empty, total[:, None]
 
     def report_bits(self, ratings: int) -> int:
@@ -222,33 +228,49 @@ class _Profiles:
         return scaled.ravel()
 
 
-@dataclass(frozen=True, eq=False)
 class ProfileContributions(Contributions[ProfileLayout]):
-    """Vectors of profiles; ``items`` holds their cells."""
+    """Vectors of profiles, which are made when they are asked for: they take far more room than profiles."""
 
-    units: Ints
-    """The number of each cell, in units of `UNIT`; shape (cells,)."""
+    def __init__(self, layout: ProfileLayout, rated_indptr: Ints, rated: Int32s, levels: Uint8s) -> None:
+        self.__dict__.update(layout=layout, rated_indptr=rated_indptr, rated=rated, levels=levels)
+
+    layout: ProfileLayout
     rated_indptr: Ints
     rated: Int32s
     levels: Uint8s
     """The profiles; shapes (users + 1,), (ratings,) and (ratings,)."""
 
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return self.rated_indptr.size - 1
+
+    @cached_property
+    def _vectors(self) -> tuple[Ints, Int32s, Ints]:
+        owners, rows, units = self.layout.vectors(self.rated_indptr, self.rated, self.levels)
+        order = np.argsort(owners, kind="stable")
+        indptr = offsets(np.bincount(owners, minlength=self.n_users))
+        return indptr, rows[order].astype(np.int32), units[order]
+
+    @property
+    def indptr(self) -> Ints:
+        """The cells of each user's vector; see `Contributions`."""
+        return self._vectors[0]
+
+    @property
+    def items(self) -> Int32s:
+        """The row of each cell; see `Contributions`."""
+        return self._vectors[1]
+
     def of_users(self, users: slice) -> Self:
         """Return the contributions of consecutive users."""
-        indptr, own = (each[users.start : users.stop + 1] for each in (self.indptr, self.rated_indptr))
-        cells, ratings = slice(indptr[0], indptr[-1]), slice(own[0], own[-1])
-        return type(self)(
-            indptr - indptr[0],
-            self.items[cells],
-            self.units[cells],
-            own - own[0],
-            self.rated[ratings],
-            self.levels[ratings],
-        )
+        own = self.rated_indptr[users.start : users.stop + 1]
+        ratings = slice(own[0], own[-1])
+        return type(self)(self.layout, own - own[0], self.rated[ratings], self.levels[ratings])
 
     def numbers(self, layout: ProfileLayout) -> Ints:
         """Return the number of every cell, shape (cells, 1); see `Contributions.numbers`."""
-        return self.units[:, None]
+        return self._vectors[2][:, None]
 
     def encode(self, layout: ProfileLayout) -> list[bytes]:
         """Return every user's item set and its levels, a byte each; a user without a rating sends nothing."""

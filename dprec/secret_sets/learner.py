@@ -69,24 +69,37 @@ class TableLearner(Learner):
         """Learn from a release; see `Learner.learn`."""
         noise = max(multiplier, _LEAST_DEVIATION)
         sums = {part: (own, noise * grown) for part, own, grown in layout.parts_of(released)}
+        counts = self._counts
         if round_index == 1:
-            counts = Counts.of(*sums["counts"], self._public())
-        elif self._learned is None:
+            counts = Counts.of(*sums["counts"], self._public(), users)
+        if counts is None:
             return  # the first release failed, so that nothing is known to learn with
-        else:
-            counts = self._learned.counts
+        if "residuals" in sums or "features" in sums or self._learned is None:
+            self._learned = self._with_residuals(counts, sums, layout, users)
+        if layout.features.shape[1]:
+            found = self._embedded(sums, self._learned.counts.means, users)
+            self._embeddings = found if found.shape[1] else self._embeddings
+        self._sent = self._table_for_round(self._learned)
+
+    @property
+    def _counts(self) -> Counts | None:
+        return None if self._learned is None else self._learned.counts
+
+    def _with_residuals(
+        self,
+        counts: Counts,
+        sums: dict[Part, tuple[Floats, float]],
+        layout: ProfileLayout,
+        users: int,
+    ) -> Biases:
+        """Return the biases, of all residuals so far."""
         known = layout.table.means / self._slope
         if "residuals" in sums:
             self._residuals.append(ResidualSum(*sums["residuals"], known))
         of_features = None
         if "features" in sums and layout.features.shape[1]:
             of_features = FeatureSum(*sums["features"], layout.features, known)
-        design, variances = self._design(counts)
-        self._learned = learned_biases(counts, self._residuals, of_features, design, variances, users)
-        if layout.features.shape[1]:
-            self._embeddings = self._embedded(sums, self._learned.counts.means, users)
-        if round_index == 1:
-            self._sent = self._table_for_residuals(self._learned)
+        return learned_biases(counts, self._residuals, of_features, *self._design(counts), users)
 
     def _embedded(self, sums: dict[Part, tuple[Floats, float]], counts: Floats, users: int) -> Floats:
         """Return the embeddings from who rated an item, and from who liked it; shape (items, dimensions)."""
@@ -119,16 +132,21 @@ class TableLearner(Learner):
         variances = np.append([_POPULARITY, _ITS_SQUARE], np.full(public.shape[1], _OTHERS))
         return np.hstack([of_items, public]), variances
 
-    def _table_for_residuals(self, learned: Biases) -> ItemTable:
-        """Return what devices contribute to the second release with: biases of ratings, and features."""
+    def _table_for_round(self, learned: Biases) -> ItemTable:
+        """Return what devices contribute to the next release with: biases of ratings, and features.
+
+        Features are what is public of an item and its popularity, or embeddings once some are learned.
+        """
         nothing = np.zeros((self.releases.n_items, 0))
         shares = learned.counts.shares
-        design, _ = self._design(learned.counts)
+        features = standardised(self._design(learned.counts)[0], shares, np.sqrt(_LEAST_SHARE))
+        if self._embeddings.shape[1]:
+            features = standardised(self._embeddings, shares)
         table = ItemTable(
             self.cuts,
             learned.means * self._slope,
             np.zeros(len(nothing)),
-            standardised(design[:, : self.most_features], shares, np.sqrt(_LEAST_SHARE)),
+            features[:, : self.most_features],
             nothing,
             nothing,
             nothing.astype(np.bool_),

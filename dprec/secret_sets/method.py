@@ -1,8 +1,10 @@
 """The method of secret sets: both halves, and what an audit looks at.
 
-Two releases. The first sums counts and residuals; devices are then sent item biases and features of the
-items, and the second sums residuals from these biases, by item and by feature, and the profiles of those who
-rated an item. What is learned is the table from which devices predict (`dprec.personalization`).
+Two or three releases. The first sums counts and residuals; devices are then sent item biases and features
+of the items, and the second sums residuals from these biases, by item and by feature, and the profiles and
+tastes of those who rated an item. Where noise is low, the third sums profiles and tastes once more, in the
+features that were learned, as a step of subspace iteration does. What is learned is the table from which
+devices predict (`dprec.personalization`).
 """
 
 from __future__ import annotations
@@ -38,8 +40,9 @@ class SecretSetOptions(Options):
     """What is summed, and what is assumed of ratings."""
 
     split: _Shares | None = option(
-        "Shares of the squared distance of means: of counts, first residuals, second residuals, residuals by "
-        "feature, profiles and tastes of raters. By default a public rule of users and budget.",
+        "Shares of the squared distance of means: counts, first residuals; second residuals, residuals by "
+        "feature, profiles and tastes of raters; profiles and tastes in learned features. By default a "
+        "public rule of users and budget.",
         None,
     )
     features: int = option("Most features of an item that devices are sent to contribute with.", 27, ge=1)
@@ -53,12 +56,14 @@ class SecretSetOptions(Options):
     @property
     def parts(self) -> tuple[tuple[tuple[Part, float], ...], ...]:
         """The parts of each round, with their shares of the squared distance of means."""
-        counts, first, second, by_feature, profiles, tastes = self.split or split_at(0.0)
+        counts, first, second, by_feature, profiles, tastes, *further = self.split or split_at(0.0)
         rounds: tuple[tuple[tuple[Part, float], ...], ...] = (
             (("counts", counts), ("residuals", first)),
             (("residuals", second), ("features", by_feature), ("profiles", profiles), ("tastes", tastes)),
+            (("profiles", further[0]), ("tastes", further[1])),
         )
-        return tuple(tuple(part for part in each if part[1] > 0) for each in rounds)
+        spending = (tuple(part for part in each if part[1] > 0) for each in rounds)
+        return tuple(parts for parts in spending if parts)
 
     def cuts(self, scale: RatingScale) -> Floats:
         """Return where latent ratings change level; SettingError for another number of levels."""
@@ -77,8 +82,12 @@ class SecretSetOptions(Options):
         if self.split is None:
             return
         whole = len(self.split) == len(split_at(0.0)) and abs(sum(self.split) - 1) < _ROUNDING
-        if not (whole and min(self.split[:2]) > 0 and sum(self.split[2:4]) > 0):
-            accepted = "six shares that add up to 1, those of counts and residuals above 0"
+        learned_before = whole and (sum(self.split[4:6]) > 0 or sum(self.split[6:]) == 0)
+        if not (learned_before and min(self.split[:2]) > 0 and sum(self.split[2:4]) > 0):
+            accepted = (
+                "eight shares that add up to 1, those of counts and residuals above 0, and the last two 0 if "
+                "the two before are"
+            )
             raise SettingError("split", str(list(self.split)), accepted)
 
 

@@ -43,7 +43,7 @@ class Counts:
     """Logarithm of the likelihood of the noisy counts; shape (items, points)."""
 
     @classmethod
-    def of(cls, noisy: Floats, deviation: float, public: Floats) -> Self:
+    def of(cls, noisy: Floats, deviation: float, public: Floats, users: int) -> Self:
         """Estimate the prior, and return the posterior.
 
         Parameters
@@ -53,9 +53,13 @@ class Counts:
             Of the noise, above 0.
         public : ndarray, shape (items, features)
             With mean 0 and variance 1, or less.
+        users : int
+            Who contributed, 1 at most each.
         """
-        largest = max(float(noisy.max(initial=0.0)), 4 * deviation, 2 * _LEAST)
-        ratios = np.append(0.0, np.geomspace(max(deviation / 20, _LEAST), 1.5 * largest, _POINTS))
+        largest = min(max(float(noisy.max(initial=0.0)), 4 * deviation), users / 1.5)
+        ratios = np.append(
+            0.0, np.geomspace(min(max(deviation / 20, _LEAST), largest / 2), 1.5 * largest, _POINTS)
+        )
         coefficients, prior = np.zeros(public.shape[1]), np.full(ratios.size, 1 / ratios.size)
         for _ in range(_MOVES):
             grid = _factors(public, coefficients)[:, None] * ratios

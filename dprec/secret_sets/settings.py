@@ -4,13 +4,15 @@ tau is the standard deviation of a number's noise in a sum of unit contributions
 over the number of users. benchmarks/choose_secret_sets.py chose the splits on validation ratings.
 """
 
-Split = tuple[float, float, float, float, float, float]
-"""Shares of counts, first residuals, second residuals, residuals by feature, profiles and tastes."""
+Split = tuple[float, float, float, float, float, float, float, float]
+"""Shares of counts and first residuals; of second residuals, residuals by feature, profiles and tastes; of
+profiles and tastes in learned features.
+"""
 
 _SPLITS: tuple[tuple[float, Split], ...] = (
-    (2e-3, (0.4, 0.15, 0.3, 0.15, 0.0, 0.0)),
-    (3e-4, (0.2, 0.1, 0.35, 0.05, 0.3, 0.0)),
-    (0.0, (0.05, 0.1, 0.3, 0.05, 0.3, 0.2)),
+    (2e-3, (0.4, 0.15, 0.3, 0.15, 0.0, 0.0, 0.0, 0.0)),
+    (3e-4, (0.2, 0.1, 0.35, 0.05, 0.3, 0.0, 0.0, 0.0)),
+    (0.0, (0.05, 0.05, 0.2, 0.05, 0.1, 0.1, 0.15, 0.3)),
 )
 """The least tau at which each is used."""
 

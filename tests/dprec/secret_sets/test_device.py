@@ -15,7 +15,7 @@ from dprec.wire import ItemTable
 
 SCALE = RatingScale.evenly(1, 5, 1)
 ITEMS = 9
-METHOD = SecretSets(SecretSetOptions(features=4, split=(0.2, 0.2, 0.2, 0.2, 0.1, 0.1)))
+METHOD = SecretSets(SecretSetOptions(features=4, split=(0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1)))
 PROFILES = Profiles(
     np.array([0, 3, 3, 4]), np.array([0, 3, 8, 2], dtype=np.int32), np.array([1.0, 5.0, 4.0, 3.0]), ITEMS
 )
@@ -42,7 +42,7 @@ def test_no_bytes_of_a_server_harm_a_device_or_lengthen_what_it_contributes(data
             device = METHOD.device(sent, ITEMS, SCALE)
         except ValueError:
             continue
-        for number in (1, 2):
+        for number in (1, 2, 3):
             layout = device.layout(number)
             vectors = device.contributions(PROFILES, layout, number, np.zeros(0, dtype=np.uint64))
             for user in range(PROFILES.n_users):
@@ -55,8 +55,8 @@ def test_no_more_features_count_than_were_agreed_on() -> None:
     for width, used in ((3, 3), (4, 4), (5, 4)):
         layout = METHOD.device(a_table(width).encode(), ITEMS, SCALE).layout(2)
         assert layout.n_rows == ITEMS + used + 2 * ITEMS * used
-    first, second = METHOD.largest_layouts(Releases(3, ITEMS, SCALE, (1.0, 1.0)))
-    assert (first.n_rows, second.n_rows) == (18, 85)
+    first, second, third = METHOD.largest_layouts(Releases(3, ITEMS, SCALE, (1.0, 1.0, 1.0)))
+    assert (first.n_rows, second.n_rows, third.n_rows) == (18, 85, 72)
 
 
 def test_the_probes_are_as_long_as_contributions_get() -> None:
@@ -64,7 +64,7 @@ def test_the_probes_are_as_long_as_contributions_get() -> None:
     for layout, contributions in METHOD.probes(1):
         units = contributions.numbers(layout)[:, 0].astype(np.float64) * UNIT
         lengths.append(np.sqrt(np.add.reduceat(units**2, contributions.indptr[:-1])).max())
-    assert lengths == pytest.approx([1, 1], abs=1e-8)
+    assert lengths == pytest.approx([1, 1, 1], abs=1e-8)
     assert max(lengths) <= 1
 
 
@@ -72,7 +72,9 @@ def test_a_device_contributes_levels_of_a_continuous_scale() -> None:
     device = METHOD.device(b"", ITEMS, SCALE)
     near = replace(PROFILES, values=PROFILES.values + 0.2)
     both = [
-        device.contributions(each, device.layout(1), 1, np.zeros(0, dtype=np.uint64)).units
+        device.contributions(each, device.layout(1), 1, np.zeros(0, dtype=np.uint64)).numbers(
+            device.layout(1)
+        )
         for each in (PROFILES, near)
     ]
     assert np.array_equal(*both)

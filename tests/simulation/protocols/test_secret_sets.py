@@ -46,7 +46,7 @@ def test_the_bits_do_not_depend_on_cohorts_whatever_fails(tmp_path: Path, kind: 
     config = values(
         {"faults": faults},
         aggregation={"kind": kind},
-        sums={"histogram": "netflix", "split": [0.2, 0.2, 0.2, 0.2, 0.1, 0.1]},
+        sums={"histogram": "netflix", "split": [0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1]},
         privacy={"epsilon": 8.0, "per": "user", "composition": "pld", "delta": 1e-5},
     )
     expected = bits(None, divided(config, "local", 1, "all"), tmp_path / "all")
@@ -56,7 +56,7 @@ def test_the_bits_do_not_depend_on_cohorts_whatever_fails(tmp_path: Path, kind: 
 def test_the_rounds_compose_to_what_was_asked() -> None:
     base = 1 / largest_mu(1.0, 1e-6)
     multipliers = np.array(PROTOCOL.multipliers)
-    assert multipliers.size == 2
+    assert multipliers.size == 3
     assert np.sum(multipliers**-2.0) == pytest.approx(base**-2, rel=1e-6)
     assert np.all(np.array(replace(PROTOCOL, adjacency="replace-one").multipliers) == 2 * multipliers)
     assert PROTOCOL.accountant().get_epsilon(1e-6)[0] == pytest.approx(1.0, rel=1e-6)
@@ -82,7 +82,7 @@ def test_sums_follow_from_users_and_budget_on_devices_and_at_the_server() -> Non
     tau = PROTOCOL.whole_multiplier / TRAIN.n_users
     assert suited.sums.split == suited.setup().sums.split == split_at(tau)
     assert suited.multipliers == suited.setup().multipliers
-    given = replace(PROTOCOL, sums=SecretSetOptions(split=(0.5, 0.1, 0.4, 0.0, 0.0, 0.0)))
+    given = replace(PROTOCOL, sums=SecretSetOptions(split=(0.5, 0.1, 0.4, 0.0, 0.0, 0.0, 0.0, 0.0)))
     assert given.suited_to(TRAIN) == given
 
 
@@ -96,9 +96,9 @@ def test_without_noise_the_table_helps() -> None:
 
 def test_what_cannot_be_kept_to_is_refused() -> None:
     with refused_at("sums.split"):
-        replace(PROTOCOL, sums=SecretSetOptions(split=(1.0, 0.0, 0.0, 0.0, 0.0, 0.0))).check(TRAIN)
+        replace(PROTOCOL, sums=SecretSetOptions(split=(1.0,) + 7 * (0.0,))).check(TRAIN)
     with refused_at("sums.histogram"):
-        replace(PROTOCOL, sums=SecretSetOptions(histogram=(1.0, 1.0))).check(TRAIN)
+        replace(PROTOCOL, sums=SecretSetOptions(histogram=(1.0, 1.0, 1.0))).check(TRAIN)
     with refused_at("privacy.per"):
         replace(PROTOCOL, privacy=replace(BUDGET, per="rating", composition="sum")).check(TRAIN)
     with refused_at("aggregation.norm"):
