@@ -232,12 +232,19 @@ class IalsProtocol(ClearSetsProtocol):
 
     kind: Literal["ials"] = "ials"
     papers: ClassVar[tuple[str, ...]] = ("hu2008", "rendle2022")
-    rank: int = option("Number of factors.", 64, ge=1, le=4096)
-    sweeps: int = option("Passes over users and items.", 16, ge=1, le=10_000)
-    unobserved: float = option("Weight of cells about which nothing is known, beside 1 of a pair.", 0.3, gt=0)
-    ridge: float = option("Ridge of the factors.", 0.01, gt=0)
+    rank: int = option("Number of factors.", ials.ImplicitOptions.rank, ge=1, le=4096)
+    sweeps: int = option("Passes over users and items.", ials.ImplicitOptions.sweeps, ge=1, le=10_000)
+    unobserved: float = option(
+        "Weight of cells about which nothing is known, beside 1 of a pair.",
+        ials.ImplicitOptions.unobserved,
+        gt=0,
+    )
+    ridge: float = option("Ridge of the factors.", ials.ImplicitOptions.ridge, gt=0)
     frequency_scaling: float = option(
-        "Exponent of the pairs by which the ridge grows; 0 is one ridge.", 1.0, ge=0
+        "Exponent of the pairs by which the ridge grows; 0 is one ridge, and of 1 copies of a population "
+        "have the same factors.",
+        ials.ImplicitOptions.frequency_scaling,
+        ge=0,
     )
 
     def learn(
