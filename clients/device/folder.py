@@ -279,7 +279,7 @@ class DeviceFolder:
         if not file.exists():
             file.parent.mkdir(mode=0o700, exist_ok=True)
             rated = [self.item_ids[position] for position in profile.items.tolist()]
-            write_durably(file, profile_text(rated, profile.values).encode())
+            write_durably(file, profile_text(rated, profile.values, profile.scale).encode())
             sync_folder(self.path)
 
     def kept_profile(self, digest: str) -> Profile:
@@ -344,7 +344,7 @@ def write_device(
     device, (items, values) = DeviceFolder(folder), profile
     rated = [item_ids[position] for position in items.tolist()]
     files = {
-        device.profile_file: profile_text(rated, values).encode(),
+        device.profile_file: profile_text(rated, values, agreement.scale).encode(),
         device.protocol_file: agreement.text.encode(),
         device.catalogue_file: "".join(f"{item}\n" for item in item_ids).encode(),
         device.node_key_file: node_key,

@@ -214,32 +214,40 @@ def emptied(partition: Partition) -> Partition:
     return Partition(replace(population, ratings=nothing), partition.start, partition.stop)
 
 
-def profile_text(items: list[str], values: Floats) -> str:
-    """Return profile.csv, from the ids of items and their ratings."""
+def _columns(scale: RatingScale) -> list[str]:
+    """Return the header of profile.csv: a set of items has no ratings."""
+    return _COLUMNS[:1] if scale.implicit else _COLUMNS
+
+
+def profile_text(items: list[str], values: Floats, scale: RatingScale) -> str:
+    """Return profile.csv, from the ids of items and their ratings, where there are any."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    writer.writerows(zip(items, map(repr, values.tolist()), strict=True))
+    writer.writerow(_columns(scale))
+    cells = [items] if scale.implicit else [items, map(repr, values.tolist())]
+    writer.writerows(zip(*cells, strict=True))
     return file.getvalue()
 
 
 def read_profile(path: Path, positions: Mapping[str, int], scale: RatingScale) -> Profile:
     """Read profile.csv; raises InputError naming a line that is no rating of an item of the catalogue."""
+    columns = _columns(scale)
     try:
         rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"))))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(str(path), str(error), "a file with the columns item and rating") from None
-    if not rows or rows[0] != _COLUMNS:
-        raise InputError(f"{path}:1", ",".join(rows[0]) if rows else "nothing", ",".join(_COLUMNS))
+        raise InputError(str(path), str(error), f"a file with the columns {','.join(columns)}") from None
+    if not rows or rows[0] != columns:
+        raise InputError(f"{path}:1", ",".join(rows[0]) if rows else "nothing", ",".join(columns))
     ratings: dict[int, float] = {}
     for number, row in enumerate(rows[1:], start=2):
         where = f"{path}:{number}"
-        if len(row) != len(_COLUMNS) or row[0] not in positions:
-            raise InputError(where, ",".join(row), "an item of the catalogue, and its rating")
+        if len(row) != len(columns) or row[0] not in positions:
+            accepted = "an item of the catalogue" + ("" if scale.implicit else ", and its rating")
+            raise InputError(where, ",".join(row), accepted)
         position = positions[row[0]]
         if position in ratings:
             raise InputError(where, f"item {row[0]} again", "one rating of an item")
-        ratings[position] = _rating(row[1], scale, where)
+        ratings[position] = np.nan if scale.implicit else _rating(row[1], scale, where)
     items = np.array(list(ratings), dtype=np.int32)
     return Profile.of(items, np.array(list(ratings.values()), dtype=np.float64), scale, len(positions))
 

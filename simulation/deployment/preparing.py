@@ -343,13 +343,14 @@ def _write_devices(pilot: _Pilot, folder: Path, progress: Progress) -> list[Node
     train, options = pilot.train, pilot.options
     limits = limits_of(pilot.config.protocol.privacy, options.runs)
     items = [str(item) for item in train.item_ids.tolist()]
+    values = np.full(train.count, np.nan) if train.scale.implicit else train.values
     node_keys = []
     for user in range(train.n_users):
         own = slice(train.indptr[user], train.indptr[user + 1])
         node_keys.append(new_node_key())
         write_device(
             folder / f"{user:06d}",
-            profile=(train.items[own], train.values_at(own)),
+            profile=(train.items[own], values[own]),
             user=user,
             limits=limits,
             agreement=pilot.agreement,

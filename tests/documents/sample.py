@@ -35,12 +35,13 @@ protocols: [one-bit-on-device]
 
 
 def write_sample(folder: Path) -> None:
-    """Write ratings.csv, ratings.jsonl, items.csv, plays.tsv, ml-100k, run.yaml and mine.yaml to a folder."""
+    """Write ratings, pairs and plays, items.csv, ml-100k, run.yaml and mine.yaml to a folder."""
     FRAME.to_csv(folder / "ratings.csv", index=False)
     rows = FRAME.to_dict("records")
     (folder / "ratings.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     years = [f"{item},{1990 + at},drama|war" for at, item in enumerate(ITEMS)]
     (folder / "items.csv").write_text("\n".join(["item,year,genres", *years]) + "\n", encoding="utf-8")
+    FRAME[["user", "item"]].to_csv(folder / "pairs.csv", index=False)
     plays = FRAME.assign(rating=5 ** FRAME["rating"])
     plays.to_csv(folder / "plays.tsv", index=False, header=False, sep="\t")
     shutil.copy(CONFIGS / "blp-mf.yaml", folder / "run.yaml")

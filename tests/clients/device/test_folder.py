@@ -15,12 +15,13 @@ import pytest
 from clients.device import DeviceFolder
 from clients.device import profile as durable
 from clients.device.device import Device
-from clients.device.profile import State, read_state
+from clients.device.profile import State, profile_text, read_profile, read_state
 from dprec.accounting import PrivacyBudget
 from dprec.errors import InputError
 from dprec.exchange import OneShotSetup
 from dprec.mechanisms import BoundedLaplace
 from dprec.personalization import OrdinalProcess
+from dprec.ratings import POSITIVE
 from tests.clients.device.devices import KEYS, agreement_on, install, report_in
 from tests.clients.device.test_device import RATINGS, ROUNDS_SETUP, again, train
 from tests.own_family import OwnBits
@@ -110,6 +111,19 @@ def test_what_is_damaged_is_named(
     (device.path / name).write_text(contents)
     with refused_at(where):
         read(DeviceFolder(device.path))
+
+
+def test_a_set_of_items_is_a_column_of_items(tmp_path: Path) -> None:
+    file, catalogue = tmp_path / "profile.csv", {"a": 0, "b": 1, "c": 2}
+    file.write_text(profile_text(["c", "a"], np.full(2, np.nan), POSITIVE))
+    assert file.read_text() == "item\nc\na\n"
+    profile = read_profile(file, catalogue, POSITIVE)
+    assert profile.items.tolist() == [0, 2]
+    assert profile.profiles(0, 1).levels.tolist() == [1, 1]
+    for contents, line in (("item,rating\na,1\n", 1), ("item\nd\n", 2), ("item\na\na\n", 3)):
+        file.write_text(contents)
+        with refused_at(f"profile.csv:{line}"):
+            read_profile(file, catalogue, POSITIVE)
 
 
 def test_a_secret_that_others_can_read_is_none(device: DeviceFolder) -> None:

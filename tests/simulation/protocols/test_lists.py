@@ -82,6 +82,17 @@ def test_test_users_of_a_population_of_copies_are_the_original_ones() -> None:
     np.testing.assert_array_equal(copied.predictions["user"], alone.predictions["user"])
 
 
+def test_copies_change_nothing_where_the_ridge_is_for_so_many_users() -> None:
+    given = ["protocol.ridge=20", "protocol.ridge_users=60"]
+    alone, copied = (run("ease", dataset={**SMALL, "copies": users}, overrides=given) for users in (60, 180))
+    np.testing.assert_allclose(copied.predictions["prediction"], alone.predictions["prediction"], atol=1e-9)
+    options = ["protocol.rank=4", "protocol.sweeps=3"]
+    alone, copied = (
+        run("ials", dataset={**SMALL, "copies": users}, overrides=options) for users in (60, 180)
+    )
+    np.testing.assert_allclose(copied.predictions["prediction"], alone.predictions["prediction"], atol=1e-9)
+
+
 def test_pairs_are_refused_by_what_predicts_ratings_and_the_line_says_what_suits() -> None:
     for preset in ("item-average", "nothing-sent", "federated-mf", "optimal-on-device", "best-server"):
         with pytest.raises(InputError) as refused:
