@@ -25,7 +25,7 @@ SOURCES = {
     "philox": {"dprec/kernels/discrete_laplace.py", "dprec/randomness/counters.py"},
     "threefry": {
         "dprec/kernels/draws.py",
-        "dprec/lists/popularity.py",
+        "dprec/lists/random_order.py",
         "dprec/predictions.py",
         "dprec/randomness/__init__.py",
         "dprec/randomness/keys.py",

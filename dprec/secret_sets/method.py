@@ -173,7 +173,9 @@ class SecretSets(SummedMethod):
     def probes(self, seed: int) -> Iterator[tuple[ProfileLayout, Contributions[Any]]]:
         """Yield what users contribute who have rated 1 item, 2 items, and so on."""
         scale = RatingScale.evenly(1, 5, 1)
-        order = np.argsort(words(seed, "rated items", 0, _USERS * _ITEMS).reshape(_USERS, _ITEMS), axis=1)
+        order = np.argsort(
+            words(seed, "items of profiles", 0, _USERS * _ITEMS).reshape(_USERS, _ITEMS), axis=1
+        )
         counts = 1 + np.arange(_USERS) * _ITEMS // _USERS
         items = [np.sort(row[:count]) for row, count in zip(order, counts.tolist(), strict=True)]
         levels = 1 + uniform_below(5, words(seed, "levels", 0, int(counts.sum())))

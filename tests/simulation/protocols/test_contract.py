@@ -35,9 +35,12 @@ SHUFFLED = {"shuffled-on-device"}
 TRUSTING = (
     CLAIMED
     | WITHOUT_PRIVACY
-    | {"one-bit-objective", "one-bit-objective-effects", "dp-als", "dp-item-effects"}
+    | {"one-bit-objective", "one-bit-objective-effects", "dp-als", "dp-item-effects", "gram-central"}
 )
-SUMMING = {"best-secret-set", "secagg-als", "secagg-item-effects"}
+SUMMING = {
+    *("best-secret-set", "secagg-als", "secagg-item-effects"),
+    *("gram-secagg", "popularity-secagg", "popularity-by-content-secagg"),
+}
 
 
 @pytest.fixture(scope="module")
