@@ -75,7 +75,7 @@ class GramSettings:
         table_items = min(math.ceil(120 * (1e-3 / tau) ** 0.75), items)
         share = 0.0 if table_items == items else popularity_share(tau)
         ridge = users * (0.006 + 12 * tau / math.sqrt(1 - share))
-        weight = 0.5 * (1.4e-3 / tau) ** 0.45 if content else (2.5e-3 / tau) ** 1.5
+        weight = 0.3 * (1.4e-3 / tau) ** 0.6 if content else (2.5e-3 / tau) ** 1.5
         return cls(share, table_items, ridge, weight)
 
 
