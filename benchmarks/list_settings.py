@@ -113,7 +113,9 @@ def judged(draw: Draw, tau: float, factors: Mapping[str, float]) -> float:
         known = popularity[items]
     deviation = tau * users / math.sqrt(1 - settings.popularity_share)
     total = pairs_sum(sparse.csr_array(draw.sets[:, items]))
-    table = denoised_table(total + deviation * random.standard_normal(total.size), deviation, known)
+    table = denoised_table(
+        total + deviation * random.standard_normal(total.size), deviation, known, settings.coherent_share
+    )
     if known is None:
         popularity = table.popularity
     expected = np.log(popularity)
@@ -144,7 +146,7 @@ def changed(settings: GramSettings, factors: Mapping[str, float], n_items: int) 
 
 def main() -> int:
     """Print every figure; return 1 if the rule does not stand."""
-    folder, names = arguments(__doc__, [field.name for field in fields(GramSettings)])
+    folder, names = arguments(__doc__, [field.name for field in fields(GramSettings)][:4])
     movies = MovieLens100K(path=folder, positive=">= 4", min_items=5)
     visits = MsWeb(path=str(Path(folder).with_name("msweb")), min_items=3)
     data: dict[str, Callable[[], list[Draw]]] = {

@@ -28,6 +28,9 @@ from dprec.lists.shrinkage import posterior_means
 _LEAST = 0.1
 """Least part of what popularity alone would make of a cell."""
 
+_NOISY_TAU = 6e-4
+"""Noise above which few cells stand out by themselves."""
+
 _SMALLEST_TAU = 1e-5
 """Noise below which nothing changes."""
 
@@ -61,6 +64,8 @@ class GramSettings:
     """Of the regression of items on items, in the table's unit."""
     share_of_weights: float
     """What a standard deviation of the scores by weights counts for, beside logarithms of popularity."""
+    coherent_share: float = 0.0
+    """What an estimate without a look at single cells counts for in the table; see `denoised_table`."""
 
     @classmethod
     def of(cls, tau: float, users: int, items: int, *, content: bool) -> GramSettings:
@@ -75,8 +80,8 @@ class GramSettings:
         table_items = min(math.ceil(120 * (1e-3 / tau) ** 0.75), items)
         share = 0.0 if table_items == items else popularity_share(tau)
         ridge = users * (0.006 + 12 * tau / math.sqrt(1 - share))
-        weight = 0.5 * (1.4e-3 / tau) ** 0.45 if content else (2.5e-3 / tau) ** 1.5
-        return cls(share, table_items, ridge, weight)
+        weight = 0.35 * (1.4e-3 / tau) ** 0.45 if content else (2.5e-3 / tau) ** 1.5
+        return cls(share, table_items, ridge, weight, 0.5 if tau > _NOISY_TAU else 0.0)
 
 
 def popularity_share(tau: float) -> float:
@@ -95,7 +100,9 @@ def popular_items(popularity: Floats, count: int) -> Ints:
     return np.sort(np.argsort(-popularity, kind="stable")[:count])
 
 
-def denoised_table(noisy: Floats, deviation: float, known: Floats | None = None) -> DenoisedTable:
+def denoised_table(
+    noisy: Floats, deviation: float, known: Floats | None = None, coherent_share: float = 0.0
+) -> DenoisedTable:
     """Return what a noisy sum of `gram_contributions` tells of its items.
 
     Parameters
@@ -106,6 +113,8 @@ def denoised_table(noisy: Floats, deviation: float, known: Floats | None = None)
         Standard deviation of a cell's noise, above 0.
     known : ndarray, shape (items,), optional
         An estimate of the items' popularity from another sum, above 0, in any unit.
+    coherent_share : float, optional
+        What the same estimate counts for if step 2 is left out, from 0 to 1.
     """
     items = int((np.sqrt(8 * noisy.size + 1) - 1) / 2)
     rows, columns = np.triu_indices(items)
@@ -119,8 +128,12 @@ def denoised_table(noisy: Floats, deviation: float, known: Floats | None = None)
     products = (popularity[rows] * popularity[columns])[off]
     by_popularity = products * max(float(cells @ products), 1e-12) / float(products @ products)
     means = posterior_means(cells, deviation, by_popularity)
-    structure = above_noise(_symmetric(cells - means, items), deviation)[rows[off], columns[off]]
-    return DenoisedTable(_symmetric(np.maximum(means + structure, _LEAST * by_popularity), items), popularity)
+    table = np.zeros(cells.size)
+    for share, expected in ((1 - coherent_share, means), (coherent_share, by_popularity)):
+        if share:
+            left = above_noise(_symmetric(cells - expected, items), deviation)[rows[off], columns[off]]
+            table += share * np.maximum(expected + left, _LEAST * by_popularity)
+    return DenoisedTable(_symmetric(table, items), popularity)
 
 
 def above_noise(table: Floats, deviation: float) -> Floats:

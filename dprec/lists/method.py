@@ -221,12 +221,13 @@ class ListLearner(Learner):
             self._items = popular_items(self._popularity, self.options.items or 0).astype(np.int32)
             return
         everything = round_index == 1
-        table = denoised_table(sums, deviation, None if everything else self._popularity[self._items])
-        if everything:
-            self._popularity = table.popularity
         tau = min(multiplier * math.sqrt(self.options.shares[-1]) / users, LARGEST_TAU)
         n_items, content = self.releases.n_items, self.catalogue is not None
         settings = GramSettings.of(tau, users, n_items, content=content)
+        known = None if everything else self._popularity[self._items]
+        table = denoised_table(sums, deviation, known, settings.coherent_share)
+        if everything:
+            self._popularity = table.popularity
         inverse = regularised_inverse(table, settings.ridge)
         roots = np.sqrt(np.diag(inverse))
         scaled = inverse / np.outer(roots, roots)

@@ -121,3 +121,11 @@ def test_the_whole_budget_goes_where_it_is_of_use() -> None:
 
 def test_content_counts_for_more_beside_weights() -> None:
     assert settings(1e-4, content=True).share_of_weights < settings(1e-4).share_of_weights
+
+
+def test_where_no_cell_stands_out_a_part_of_the_table_is_found_without_single_cells() -> None:
+    noisy, _ = noisy_table(planted(), 60.0)
+    with_cells, half, without = (gram.denoised_table(noisy, 60.0, None, share).pairs for share in (0, 0.5, 1))
+    np.testing.assert_allclose(half, (with_cells + without) / 2)
+    assert not np.allclose(with_cells, without)
+    assert settings(1e-3).coherent_share > settings(3e-4).coherent_share == 0
