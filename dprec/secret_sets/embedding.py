@@ -16,6 +16,9 @@ from dprec.arrays import Floats
 _MOST = 20
 """Dimensions, at most: as those of item embeddings that are learned from visible sets."""
 
+_MARGIN = 1.1
+"""How far beyond its expected edge noise may reach."""
+
 
 def embeddings_of(sums: Floats, deviation: float, counts: Floats, users: int) -> Floats:
     """Return item embeddings, with their deviations over ratings by strength; shape (items, dimensions).
@@ -40,8 +43,12 @@ def embeddings_of(sums: Floats, deviation: float, counts: Floats, users: int) ->
     weights = counts / np.maximum(noise, np.finfo(float).tiny)
     weighted = apart * weights[:, None]
     scale = max(float(((counts * weights) ** 2).sum()), np.finfo(float).tiny)
-    covariance = (weighted.T @ weighted - np.eye(width) * (weights**2 * noise).sum()) / scale
-    edge = 2 * np.sqrt(width * ((weights**2 * noise) ** 2).sum()) / scale
+    spread = weights**2 * noise
+    covariance = (weighted.T @ weighted - np.eye(width) * spread.sum()) / scale
+    # Of noise alone, so weighted, no eigenvalue is expected beyond (Marchenko and Pastur).
+    squares = float((spread**2).sum())
+    edge = 2 * np.sqrt(width * squares) + width * squares / max(float(spread.sum()), np.finfo(float).tiny)
+    edge *= _MARGIN / scale
     values, vectors = np.linalg.eigh(covariance)
     kept = np.flatnonzero(values > edge)[::-1][:_MOST]
     if not kept.size:

@@ -9,12 +9,16 @@ import numpy as np
 from dprec.arrays import Floats
 from dprec.catalogue import Catalogue
 from dprec.ordinal import expected_rating
+from dprec.randomness import generator
 from dprec.secret_sets.biases import PRIOR_SPREAD, Biases, FeatureSum, ResidualSum, learned_biases
 from dprec.secret_sets.contributions import Part, ProfileLayout
 from dprec.secret_sets.embedding import embeddings_of
 from dprec.secret_sets.popularity import Counts, standardised
 from dprec.sums import Learner, Releases
 from dprec.wire import ItemTable
+
+_WITH_LEARNED_FEATURES = 3
+"""Rounds, if profiles are summed in learned features too."""
 
 _LEAST_DEVIATION = 1e-3
 """Where there is hardly any noise, what a count is known up to."""
@@ -48,6 +52,8 @@ class TableLearner(Learner):
     most_features: int
     parts: tuple[tuple[tuple[Part, float], ...], ...]
     """The parts of each round, and what each spends."""
+    seed: int
+    """Of what the server draws."""
     _residuals: list[ResidualSum] = field(init=False, default_factory=list)
     _learned: Biases | None = field(init=False, default=None)
     _embeddings: Floats = field(init=False)
@@ -135,13 +141,16 @@ class TableLearner(Learner):
     def _table_for_round(self, learned: Biases) -> ItemTable:
         """Return what devices contribute to the next release with: biases of ratings, and features.
 
-        Features are what is public of an item and its popularity, or embeddings once some are learned.
+        Features are what is public of an item and its popularity, or embeddings once some are learned. Where
+        two releases learn these, random ones fill up the first.
         """
         nothing = np.zeros((self.releases.n_items, 0))
         shares = learned.counts.shares
         features = standardised(self._design(learned.counts)[0], shares, np.sqrt(_LEAST_SHARE))
         if self._embeddings.shape[1]:
             features = standardised(self._embeddings, shares)
+        elif len(self.parts) == _WITH_LEARNED_FEATURES:
+            features = np.hstack([features, self._random_features(features.shape[1])])
         table = ItemTable(
             self.cuts,
             learned.means * self._slope,
@@ -152,6 +161,11 @@ class TableLearner(Learner):
             nothing.astype(np.bool_),
         )
         return self._decoded(table.encode())
+
+    def _random_features(self, others: int) -> Floats:
+        """Return as many as there is room for beside others, from which the next release learns the space."""
+        shape = self.releases.n_items, max(0, self.most_features - others)
+        return generator(self.seed, "random features of items").standard_normal(shape)
 
     def _all_embeddings(self, learned: Biases) -> Floats:
         """Return the embeddings from raters, and what is public, so that alike items share a taste too."""

@@ -145,10 +145,7 @@ class SecretSets(SummedMethod):
 
     @property
     def farthest(self) -> float:
-        """How far two contributions are apart; see `SummedMethod.farthest`.
-
-        Counts, which are not negative, are the root of 2 apart at most, the others 2.
-        """
+        """Two, as the residuals of two users may be opposite; see `SummedMethod.farthest`."""
         return 2.0
 
     def device(self, received: bytes, n_items: int, scale: RatingScale) -> ProfileDevice:
@@ -168,7 +165,7 @@ class SecretSets(SummedMethod):
         """Return the server's half; see `SummedMethod.learner`."""
         parts = self.options.parts
         cuts = self.options.cuts(releases.scale)
-        return TableLearner(releases, catalogue, cuts, self.options.features, parts)
+        return TableLearner(releases, catalogue, cuts, self.options.features, parts, seed)
 
     def probes(self, seed: int) -> Iterator[tuple[ProfileLayout, Contributions[Any]]]:
         """Yield what users contribute who have rated 1 item, 2 items, and so on."""
