@@ -382,7 +382,7 @@ WHOLE, BUT_FOR, LONGEST = 1, 2, 0
 
 
 def released(protocol: PrivateAlsProtocol) -> NoisySums:
-    sums = protocol.factorization, protocol.aggregation, protocol.multipliers
+    sums = protocol.method, protocol.aggregation, protocol.multipliers
     return NoisySums(*sums, protocol.sensitivity, protocol.accountant)
 
 
