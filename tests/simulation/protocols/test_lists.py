@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 import simulation
+from dprec.completion import Profiles
 from dprec.datasets import selected
 from dprec.errors import InputError
+from dprec.ratings import POSITIVE
+from dprec.sums import UNIT
 from simulation.comparison.planning import load_comparison
 from simulation.configuration.loading import load
 from simulation.execution import load_ratings
@@ -219,3 +222,14 @@ def test_a_file_of_pairs_has_a_comparison_of_its_own(tmp_path: Path) -> None:
     assert "best-server" in {cell.protocol for cell in load_comparison(str(tmp_path / "plays.csv")).cells}
     with pytest.raises(InputError, match=r"a kind that ranks by sets: .*gram"):
         run("blp-mf", dataset=str(tmp_path / "pairs.csv"))
+
+
+def test_a_budget_bounds_what_a_user_adds_to_popularity() -> None:
+    everything = Profiles(np.array([0, 30]), np.arange(30, dtype=np.int32), np.full(30, np.nan), 40)
+    lengths = []
+    for overrides in ([], [f"protocol.privacy={BUDGET}"]):
+        device = load("popularity", overrides=overrides).protocol.method.device(b"\0", 40, POSITIVE)
+        layout, words = device.layout(1), np.zeros(30, dtype=np.uint64)
+        numbers = device.contributions(everything, layout, 1, words).numbers(layout)
+        lengths.append(float(np.linalg.norm(numbers.astype(np.float64))) * UNIT)
+    assert lengths == [pytest.approx(np.sqrt(30)), pytest.approx(1, abs=1e-6)]
