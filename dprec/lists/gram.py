@@ -69,7 +69,7 @@ class GramSettings:
 
     @classmethod
     def of(cls, tau: float, users: int, items: int, *, content: bool) -> GramSettings:
-        """Return the settings that `benchmarks/list_settings.py` chose on validation items.
+        """Return the settings by a rule that `benchmarks/list_settings.py` judges on validation items.
 
         ``tau``: standard deviation of the noise, per cell and per user, of a sum of unit contributions with
         the whole budget; 0 without noise. ``content``: whether there is public data about the items.
@@ -103,7 +103,7 @@ def popular_items(popularity: Floats, count: int) -> Ints:
 def denoised_table(
     noisy: Floats, deviation: float, known: Floats | None = None, coherent_share: float = 0.0
 ) -> DenoisedTable:
-    """Return what a noisy sum of `gram_contributions` tells of its items.
+    """Return what a noisy sum of `PairLayout` tells of its items.
 
     Parameters
     ----------
