@@ -84,7 +84,7 @@ class Releases:
 
     @property
     def deviations(self) -> tuple[float, ...]:
-        """Standard deviation of a round's noise for each number, over the number of users: tau."""
+        """The tau of each round, the standard deviation of a number's noise over the number of users."""
         return tuple(multiplier / self.n_users for multiplier in self.multipliers)
 
 
