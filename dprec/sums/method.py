@@ -82,11 +82,6 @@ class Releases:
     multipliers: tuple[float, ...]
     """Noise of each round, for contributions of a norm of 1."""
 
-    @property
-    def deviations(self) -> tuple[float, ...]:
-        """The tau of each round, the standard deviation of a number's noise over the number of users."""
-        return tuple(multiplier / self.n_users for multiplier in self.multipliers)
-
 
 class SummedMethod(ABC):
     """What is learned from sums; its settings are public, and installed on the devices."""
