@@ -9,9 +9,8 @@ from dprec.accounting import Adjacency, PrivacyBudget
 from dprec.components import option
 from dprec.exchange import ListSumsSetup
 from dprec.lists import ListMethod, TableOptions
-from dprec.ratings import Ratings
 from dprec.sums import SecureAggregation, TrustedAggregation
-from simulation.protocols.base import Example, Predicted, Sent
+from simulation.protocols.base import Predicted
 from simulation.protocols.components import AnyAggregation
 from simulation.protocols.sums import SummedProtocol
 from simulation.protocols.task import Task
@@ -40,16 +39,9 @@ class GramProtocol(SummedProtocol):
         """The table's."""
         return ListMethod(self.table)
 
-    def suited_to(self, train: Ratings) -> Self:
+    def among(self, users: int, items: int) -> Self:
         """Return the protocol with the items that take part, by a public rule of the sizes and the budget."""
-        return self._among(train.n_users, train.n_items)
-
-    def _among(self, users: int, items: int) -> Self:
         return replace(self, table=self.table.suited(self.whole_multiplier / max(users, 1), items))
-
-    def sent(self, example: Example) -> Sent:
-        """Return the contributions of a user among so many."""
-        return super(GramProtocol, self._among(example.users, example.items)).sent(example)
 
     def setup(self) -> ListSumsSetup:
         """Return what a device needs to know about the rounds."""

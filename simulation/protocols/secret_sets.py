@@ -12,7 +12,6 @@ from dprec.exchange import SecretSetSetup
 from dprec.ratings import Ratings
 from dprec.secret_sets import ProfileDevice, SecretSetOptions, SecretSets
 from dprec.sums import DeviceHalf, SecureAggregation
-from simulation.protocols.base import Example, Sent
 from simulation.protocols.components import AnyAggregation
 from simulation.protocols.sums import SummedProtocol
 from simulation.protocols.task import Sizes
@@ -41,11 +40,8 @@ class SecretSetProtocol(SummedProtocol):
         """The sums'."""
         return SecretSets(self.sums)
 
-    def suited_to(self, train: Ratings) -> Self:
+    def among(self, users: int, items: int) -> Self:
         """Return the protocol with the sums that a public rule of users and budget picks."""
-        return self._among(train.n_users)
-
-    def _among(self, users: int) -> Self:
         return replace(self, sums=self.sums.suited(self.whole_multiplier / max(users, 1)))
 
     def check(self, train: Sizes) -> None:
@@ -53,10 +49,6 @@ class SecretSetProtocol(SummedProtocol):
         with within("sums"):
             self.sums.check(train.scale)
         super().check(train)
-
-    def sent(self, example: Example) -> Sent:
-        """Return the contributions of a user among so many."""
-        return super(SecretSetProtocol, self._among(example.users)).sent(example)
 
     def setup(self) -> SecretSetSetup:
         """Return what a device needs to know about the rounds."""

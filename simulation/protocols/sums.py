@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from dprec.accounting import Adjacency, Guarantee, MatchedBudget, NoisySum, PrivacyAccountant
 from dprec.arrays import AnyInts, Floats
 from dprec.errors import RunError, SettingError, within
+from dprec.predictions import cells_from_rows
 from dprec.ratings import Ratings
 from dprec.sums import Aggregation, DeviceHalf, Learner, Releases, SummedMethod
 from simulation.protocols.base import Auditor, Example, Finding, NoisySums, Protocol, Sent
@@ -68,6 +69,14 @@ class SummedProtocol(Protocol):
     def multipliers(self) -> tuple[float, ...]:
         """Noise of each round, a standard deviation for contributions of a norm of 1; 0 without a budget."""
         return tuple(self.whole_multiplier / float(np.sqrt(share)) for share in self.method.shares)
+
+    def among(self, users: int, items: int) -> Self:
+        """Return the protocol with what follows from public sizes, of what its settings leave out."""
+        return self
+
+    def suited_to(self, train: Ratings) -> Self:
+        """Return the protocol for the sizes of some ratings; see `among`."""
+        return self.among(train.n_users, train.n_items)
 
     def check(self, train: Sizes) -> None:
         """Refuse a budget and a rank that cannot be kept to."""
@@ -162,8 +171,11 @@ class SummedProtocol(Protocol):
 
     def predictions_of(self, train: Ratings, learned: DeviceHalf) -> dict[str, Any]:
         """Return the fields of an `Outcome` for devices that have received what was learned."""
-        on_devices = OnDevices(train, learned)
-        return {"predict": on_devices.predict, "predict_rows": on_devices.predict_rows}
+
+        def predict_rows(users: AnyInts, n_items: int) -> Floats:
+            return learned.predictions(held_profiles(train, users))
+
+        return {"predict": cells_from_rows(predict_rows, train.n_items), "predict_rows": predict_rows}
 
     def diagnostics_of(self, learner: Learner) -> dict[str, Any]:
         """Return what is told of what was learned."""
@@ -195,12 +207,13 @@ class SummedProtocol(Protocol):
 
     def sent(self, example: Example) -> Sent:
         """Return the contributions, one in each round."""
-        releases = Releases(example.users, example.items, example.scale, self.multipliers)
-        layouts, aggregation = self.method.largest_layouts(releases), self.aggregation.among(example.users)
-        answers = self.method.most_ratings(example.ratings)
+        suited = self.among(*example.shape)
+        method, multipliers = suited.method, suited.multipliers
+        layouts = method.largest_layouts(Releases(*example.shape, example.scale, multipliers))
+        answers, aggregation = method.most_ratings(example.ratings), self.aggregation.among(example.users)
         bits = [
             aggregation.report_bits(layout, answers, multiplier)
-            for layout, multiplier in zip(layouts, self.multipliers, strict=True)
+            for layout, multiplier in zip(layouts, multipliers, strict=True)
         ]
         return Sent(
             reports=len(layouts),
@@ -237,34 +250,3 @@ def _notes_on_releases(failed: int, rounds: int) -> tuple[str, ...]:
     if not failed:
         return ()
     return (f"Of {rounds} releases {failed} failed, as too many devices dropped out; they taught nothing.",)
-
-
-_CELLS_AT_ONCE = 1 << 22
-"""Bounds the memory of predictions."""
-
-
-@dataclass(frozen=True, eq=False)
-class OnDevices:
-    """The predictions of devices that hold the same model."""
-
-    ratings: Ratings
-    """What the devices hold."""
-    half: DeviceHalf
-
-    def predict_rows(self, users: AnyInts, n_items: int) -> Floats:
-        """Return the predictions of all items, shape (users, items)."""
-        return self.half.predictions(held_profiles(self.ratings, users))
-
-    def predict(self, users: AnyInts, items: AnyInts) -> Floats:
-        """Return the predictions of some cells, in any order, shape (cells,)."""
-        predictions = np.empty(users.size)
-        order = np.argsort(users, kind="stable")
-        distinct, firsts = np.unique(users[order], return_index=True)
-        ends = np.append(firsts[1:], users.size)
-        at_once = max(1, _CELLS_AT_ONCE // max(1, self.ratings.n_items))
-        for start in range(0, distinct.size, at_once):
-            block = slice(start, start + at_once)
-            cells = order[firsts[block][0] : ends[block][-1]]
-            rows = np.repeat(np.arange(distinct[block].size), ends[block] - firsts[block])
-            predictions[cells] = self.predict_rows(distinct[block], self.ratings.n_items)[rows, items[cells]]
-        return predictions
