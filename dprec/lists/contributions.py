@@ -13,12 +13,28 @@ from typing import Self
 
 import numpy as np
 
-from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, Pieces, offsets, places_of, rows_of, segments
-from dprec.sums import UNIT, Contributions, Layout
+from dprec.arrays import (
+    AnyInts,
+    Bools,
+    Floats,
+    Int32s,
+    Ints,
+    Pieces,
+    blocks,
+    offsets,
+    places_of,
+    rows_of,
+    segments,
+)
+from dprec.sums import UNIT, Contributions, Layout, Vectors
 from dprec.wire import decode_item_sets, encode_item_sets
 
 DIAGONAL = 0.25
 """What an item with itself counts beside two items: less of a norm goes to popularity, more to pairs."""
+
+
+_CELLS_AT_ONCE = 1 << 20
+"""Bounds the memory of vectors that are added up."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +65,9 @@ class SetLayout(Layout):
             From 0 to ``n_items`` - 1, ascending within a user.
         """
 
-    def of(self, indptr: Ints, items: AnyInts) -> SetContributions:
-        """Return what users with these item sets contribute; see `cells`."""
-        starts, cells, numbers = self.cells(indptr, items)
-        # Towards 0, which makes no vector longer.
-        units = np.trunc(numbers / UNIT).astype(np.int64)
-        return SetContributions(starts, cells.astype(np.int32), units, indptr, items.astype(np.int32))
+    @abstractmethod
+    def sizes(self, counts: Ints) -> Ints:
+        """Return how many cells the vectors of sets of so many items have, shape (users,)."""
 
     def added_up(self, reports: Sequence[bytes]) -> tuple[Bools, Ints]:
         """Reject what is no item set, and add up the vectors of the rest; see `Layout.added_up`."""
@@ -62,10 +75,11 @@ class SetLayout(Layout):
         empty = whole.sizes == 0
         valid, counts, items, ends = decode_item_sets(whole, self.n_items)
         valid &= ~empty & (ends == whole.bounds[1:])
-        kept = items[np.repeat(valid, counts)]
-        vectors = self.of(offsets(counts[valid]), kept)
+        sets = SetContributions(offsets(counts[valid]), items[np.repeat(valid, counts)])
         total = np.zeros(self.n_rows, dtype=np.int64)
-        np.add.at(total, vectors.items, vectors.units)
+        for users in blocks(self.sizes(counts[valid]), _CELLS_AT_ONCE):
+            vectors = sets.of_users(users).vectors(self)
+            np.add.at(total, vectors.rows, vectors.numbers[:, 0])
         return valid | empty, total[:, None]
 
     def report_bits(self, ratings: int) -> int:
@@ -77,29 +91,33 @@ class SetLayout(Layout):
 
 @dataclass(frozen=True, eq=False)
 class SetContributions(Contributions[SetLayout]):
-    """Vectors of item sets; ``items`` holds their cells."""
+    """Item sets, and the vectors that follow from them."""
 
-    units: Ints
-    """The number of each cell, in units of `UNIT`; shape (cells,)."""
-    set_indptr: Ints
-    set_items: Int32s
-    """The item sets; shapes (users + 1,) and (entries,)."""
+    indptr: Ints
+    """Shape (users + 1,)."""
+    items: Int32s
+    """From 0 to the layout's ``n_items`` - 1, ascending within a user; shape (entries,)."""
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return self.indptr.size - 1
 
     def of_users(self, users: slice) -> Self:
         """Return the contributions of consecutive users."""
-        indptr, sets = (each[users.start : users.stop + 1] for each in (self.indptr, self.set_indptr))
-        cells, entries = slice(indptr[0], indptr[-1]), slice(sets[0], sets[-1])
-        return type(self)(
-            indptr - indptr[0], self.items[cells], self.units[cells], sets - sets[0], self.set_items[entries]
-        )
+        indptr = self.indptr[users.start : users.stop + 1]
+        return type(self)(indptr - indptr[0], self.items[indptr[0] : indptr[-1]])
 
-    def numbers(self, layout: SetLayout) -> Ints:
-        """Return the number of every cell, shape (cells, 1); see `Contributions.numbers`."""
-        return self.units[:, None]
+    def vectors(self, layout: SetLayout) -> Vectors:
+        """Return the vectors of the sets; see `SetLayout.cells`."""
+        indptr, rows, numbers = layout.cells(self.indptr, self.items)
+        # Towards 0, which makes no vector longer.
+        units = np.trunc(numbers / UNIT).astype(np.int64)
+        return Vectors(indptr, rows.astype(np.int32), units[:, None])
 
     def encode(self, layout: SetLayout) -> list[bytes]:
         """Return every user's item set; a user without an item sends nothing."""
-        return list(encode_item_sets(self.set_indptr, self.set_items, layout.n_items))
+        return list(encode_item_sets(self.indptr, self.items, layout.n_items))
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +137,10 @@ class PopularityLayout(SetLayout):
         if not self.normalised:
             return indptr, items, np.ones(items.size)
         return indptr, items, np.repeat(1 / np.sqrt(np.maximum(counts, 1)), counts)
+
+    def sizes(self, counts: Ints) -> Ints:
+        """Return the items; see `SetLayout.sizes`."""
+        return counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,9 +164,13 @@ class PairLayout(SetLayout):
         partners = counts[rows_of(counts)] - own
         first = np.repeat(items.astype(np.int64), partners)
         second = items[segments(np.arange(items.size), partners)].astype(np.int64)
-        pairs = counts * (counts + 1) // 2
+        pairs = self.sizes(counts)
         before = first * self.n_items - first * (first - 1) // 2
         squares = DIAGONAL**2 * counts + counts * (counts - 1) / 2
         weights = np.repeat(1 / np.sqrt(np.maximum(squares, DIAGONAL**2)), pairs)
         numbers = np.where(first == second, DIAGONAL, 1.0) * weights
         return offsets(pairs), before + second - first, numbers
+
+    def sizes(self, counts: Ints) -> Ints:
+        """Return the pairs; see `SetLayout.sizes`."""
+        return counts * (counts + 1) // 2

@@ -14,7 +14,7 @@ from dprec.arrays import Floats, Int32s, Pieces, Uint64s, find, offsets
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
 from dprec.components import Options, option
-from dprec.lists.contributions import PairLayout, PopularityLayout, SetLayout
+from dprec.lists.contributions import PairLayout, PopularityLayout, SetContributions, SetLayout
 from dprec.lists.gram import (
     LARGEST_TAU,
     GramSettings,
@@ -128,7 +128,7 @@ class ListMethod(SummedMethod):
         counts = 1 + np.arange(_USERS) * _CATALOGUE // _USERS
         items = np.concatenate([np.sort(row[:count]) for row, count in zip(order, counts, strict=True)])
         for layout in (PopularityLayout(_CATALOGUE), PairLayout(_CATALOGUE)):
-            yield layout, layout.of(offsets(counts), items)
+            yield layout, SetContributions(offsets(counts), items.astype(np.int32))
 
 
 _NOTHING, _ITEMS, _LEARNED = b"\0", b"\1", b"\2"
@@ -170,10 +170,10 @@ class ListDevice(DeviceHalf):
     ) -> Contributions[Any]:
         """Return the sets, of the table's items where pairs are asked for; see `DeviceHalf.contributions`."""
         if not _asks_pairs(self.options, round_index):
-            return layout.of(profiles.indptr, profiles.items)
+            return SetContributions(profiles.indptr, profiles.items)
         places, taking_part = find(self.items, profiles.items)
         counts = np.bincount(profiles.users[taking_part], minlength=profiles.n_users)
-        return layout.of(offsets(counts), places[taking_part])
+        return SetContributions(offsets(counts), places[taking_part].astype(np.int32))
 
     def predictions(self, profiles: Profiles) -> Floats:
         """Return the scores of all items; see `DeviceHalf.predictions`."""

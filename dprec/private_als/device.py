@@ -23,11 +23,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Floats, Ints, Pieces, Uint64s, offsets, places_of, rows_of
+from dprec.arrays import Bools, Floats, Int32s, Ints, Pieces, Uint64s, offsets, places_of, rows_of
 from dprec.completion import Profiles, packed_outer, solve_user_factors
 from dprec.components import Options, option
 from dprec.randomness import uniforms
-from dprec.sums import Contributions, Layout
+from dprec.sums import Contributions, Layout, Vectors
 from dprec.wire import decode_item_sets, encode_item_sets
 
 WEIGHT_BITS, TARGET_BITS, FACTOR_BITS = 8, 12, 16
@@ -106,10 +106,19 @@ class StatisticsLayout(Layout):
 class StatisticsContributions(Contributions[StatisticsLayout]):
     """What the users of a partition contribute to the statistics of the items."""
 
+    indptr: Ints
+    """Shape (users + 1,)."""
+    items: Int32s
+    """Positions of the chosen items in the layout, ascending within a user; shape (cells,)."""
     targets: Ints
     """Clipped targets, in units of ``clip / 2**TARGET_BITS``; shape (cells,)."""
     factors: NDArray[np.float32]
     """The x of every user, of a norm of at most `StatisticsLayout.norm`; shape (users, columns)."""
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return self.indptr.size - 1
 
     def of_users(self, users: slice) -> Self:
         """Return the contributions of consecutive users."""
@@ -137,12 +146,16 @@ class StatisticsContributions(Contributions[StatisticsLayout]):
         return np.trunc(packed_outer(factors) * matrix).astype(np.int64), sides
 
     def numbers(self, layout: StatisticsLayout) -> Ints:
-        """Return the integers of every cell; see `Contributions.numbers`."""
+        """Return the integers of every cell, in units of `UNIT`, shape (cells, width)."""
         matrices, sides = self.scaled(layout)
         users = np.repeat(np.arange(self.n_users), np.diff(self.indptr))
         cells = np.hstack([matrices[users], sides[users] * self.targets[:, None]])
         numbers: Ints = cells * layout.weights[self.items][:, None]
         return numbers
+
+    def vectors(self, layout: StatisticsLayout) -> Vectors:
+        """Return the numbers of every chosen item; see `Contributions.vectors`."""
+        return Vectors(self.indptr, self.items, self.numbers(layout))
 
     def encode(self, layout: StatisticsLayout) -> list[bytes]:
         """Return every user's item set, factors and targets; see `Contributions.encode`."""

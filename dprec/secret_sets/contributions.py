@@ -17,15 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, Pieces, Uint8s, blocks, offsets, rows_of
+from dprec.completion import Profiles
 from dprec.ratings import RatingScale
-from dprec.sums import UNIT, Contributions, Layout
+from dprec.sums import UNIT, Contributions, Layout, Vectors
 from dprec.wire import ItemTable, decode_item_sets, encode_item_sets
 
 Part = Literal["counts", "residuals", "features", "profiles", "tastes"]
@@ -97,25 +97,10 @@ class ProfileLayout(Layout):
             yield part, released[start:end, 0] / np.sqrt(share), float(1 / np.sqrt(share))
             start = end
 
-    def of(self, indptr: Ints, items: AnyInts, levels: Uint8s) -> ProfileContributions:
-        """Return what users with these profiles contribute.
-
-        Parameters
-        ----------
-        indptr : ndarray of int64, shape (users + 1,)
-        items : ndarray of int, shape (ratings,)
-            Ascending within a user.
-        levels : ndarray of uint8, shape (ratings,)
-            Of the scale, from 1.
-        """
-        return ProfileContributions(self, indptr, items.astype(np.int32), levels)
-
-    def vectors(self, indptr: Ints, items: AnyInts, levels: Uint8s) -> tuple[Ints, Ints, Ints]:
-        """Return the user, the row and the units of every cell, by part, and within it by user and row.
-
-        ``indptr``, ``items``, ``levels``: as in `of`.
-        """
-        profiles = _Profiles(indptr, items, self._residuals(indptr, items, levels), self.features)
+    def cells(self, given: ProfileContributions) -> tuple[Ints, Ints, Ints]:
+        """Return the user, the row and the units of every cell, by part, and within it by user and row."""
+        residuals = self._residuals(given.indptr, given.items, given.levels)
+        profiles = _Profiles(given.indptr, given.items, residuals, self.n_items, self.features)
         owners, rows, units, start = [], [], [], 0
         for part, share in self.shares:
             of_users, places, values = profiles.part(part)
@@ -156,11 +141,10 @@ class ProfileLayout(Layout):
         valid[rows_of(counts)[off_scale]] = False
         kept = np.repeat(valid, counts)
         items, levels, counts = items[kept], levels[kept], np.where(valid, counts, 0)
-        indptr, total = offsets(counts), np.zeros(self.n_rows, dtype=np.int64)
+        profiles = ProfileContributions(offsets(counts), items, levels)
+        total = np.zeros(self.n_rows, dtype=np.int64)
         for users in blocks(counts, _RATINGS_AT_ONCE):
-            own = indptr[users.start : users.stop + 1]
-            ratings = slice(own[0], own[-1])
-            _, rows, units = self.vectors(own - own[0], items[ratings], levels[ratings])
+            _, rows, units = self.cells(profiles.of_users(users))
             np.add.at(total, rows, units)
         return valid | empty, total[:, None]
 
@@ -179,23 +163,11 @@ def _row_sums(values: Floats, indptr: Ints) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class _Profiles:
-    """The profiles of some users, and what their contributions are made of."""
+class _Profiles(Profiles):
+    """Profiles with residuals as values, and what contributions are made of besides."""
 
-    indptr: Ints
-    items: AnyInts
-    residuals: Floats
-    """Shape (ratings,)."""
     features: Floats
     """Shape (items, features)."""
-
-    @property
-    def n_users(self) -> int:
-        return self.indptr.size - 1
-
-    @property
-    def users(self) -> Ints:
-        return rows_of(np.diff(self.indptr))
 
     def part(self, part: Part) -> tuple[Ints, Ints, Floats]:
         """Return the users, cells and numbers of a part of norm 1 at most, by user and then by cell."""
@@ -203,18 +175,18 @@ class _Profiles:
         if part == "counts":
             return users, items, self._normalised(np.ones((items.size, 1)))
         if part == "residuals":
-            return users, items, self._normalised(self.residuals[:, None])
+            return users, items, self._normalised(self.values[:, None])
         width = self.features.shape[1]
         own = self.features[items]
         if part == "features":
-            sums = _row_sums(own * self.residuals[:, None], self.indptr)
+            sums = _row_sums(own * self.values[:, None], self.indptr)
             norms = np.sqrt((sums**2).sum(axis=1, keepdims=True))
             everybody = np.arange(self.n_users)
             there = np.flatnonzero(norms[:, 0] > _NOTHING)
             sums = sums[there] / norms[there]
             places = np.tile(np.arange(width), there.size)
             return np.repeat(everybody[there], width), places, sums.ravel()
-        weights = self.residuals[:, None] if part == "tastes" else np.ones((items.size, 1))
+        weights = self.values[:, None] if part == "tastes" else np.ones((items.size, 1))
         own = own * weights
         rest = (_row_sums(own, self.indptr)[users] - own) * weights
         places = (items[:, None] * width + np.arange(width)).ravel()
@@ -228,52 +200,37 @@ class _Profiles:
         return scaled.ravel()
 
 
+@dataclass(frozen=True, eq=False)
 class ProfileContributions(Contributions[ProfileLayout]):
-    """Vectors of profiles, which are made when they are asked for: they take far more room than profiles."""
+    """Rated profiles, and the vectors that follow from them."""
 
-    def __init__(self, layout: ProfileLayout, rated_indptr: Ints, rated: Int32s, levels: Uint8s) -> None:
-        self.__dict__.update(layout=layout, rated_indptr=rated_indptr, rated=rated, levels=levels)
-
-    layout: ProfileLayout
-    rated_indptr: Ints
-    rated: Int32s
+    indptr: Ints
+    """Shape (users + 1,)."""
+    items: Int32s
+    """Rated items, ascending within a user; shape (ratings,)."""
     levels: Uint8s
-    """The profiles; shapes (users + 1,), (ratings,) and (ratings,)."""
+    """Of the scale, from 1; shape (ratings,)."""
 
     @property
     def n_users(self) -> int:
         """Number of users."""
-        return self.rated_indptr.size - 1
-
-    @cached_property
-    def _vectors(self) -> tuple[Ints, Int32s, Ints]:
-        owners, rows, units = self.layout.vectors(self.rated_indptr, self.rated, self.levels)
-        order = np.argsort(owners, kind="stable")
-        indptr = offsets(np.bincount(owners, minlength=self.n_users))
-        return indptr, rows[order].astype(np.int32), units[order]
-
-    @property
-    def indptr(self) -> Ints:
-        """The cells of each user's vector; see `Contributions`."""
-        return self._vectors[0]
-
-    @property
-    def items(self) -> Int32s:
-        """The row of each cell; see `Contributions`."""
-        return self._vectors[1]
+        return self.indptr.size - 1
 
     def of_users(self, users: slice) -> Self:
         """Return the contributions of consecutive users."""
-        own = self.rated_indptr[users.start : users.stop + 1]
+        own = self.indptr[users.start : users.stop + 1]
         ratings = slice(own[0], own[-1])
-        return type(self)(self.layout, own - own[0], self.rated[ratings], self.levels[ratings])
+        return type(self)(own - own[0], self.items[ratings], self.levels[ratings])
 
-    def numbers(self, layout: ProfileLayout) -> Ints:
-        """Return the number of every cell, shape (cells, 1); see `Contributions.numbers`."""
-        return self._vectors[2][:, None]
+    def vectors(self, layout: ProfileLayout) -> Vectors:
+        """Return the vectors of the profiles; see `Contributions.vectors`."""
+        owners, rows, units = layout.cells(self)
+        order = np.argsort(owners, kind="stable")
+        indptr = offsets(np.bincount(owners, minlength=self.n_users))
+        return Vectors(indptr, rows[order].astype(np.int32), units[order][:, None])
 
     def encode(self, layout: ProfileLayout) -> list[bytes]:
         """Return every user's item set and its levels, a byte each; a user without a rating sends nothing."""
-        sets = encode_item_sets(self.rated_indptr, self.rated, layout.n_items)
-        levels = Pieces(self.levels.tobytes(), self.rated_indptr)
+        sets = encode_item_sets(self.indptr, self.items, layout.n_items)
+        levels = Pieces(self.levels.tobytes(), self.indptr)
         return [own + stars for own, stars in zip(sets, levels, strict=True)]

@@ -109,7 +109,7 @@ class ProfileDevice(DeviceHalf):
         self, profiles: Profiles, layout: ProfileLayout, round_index: int, random_words: Uint64s
     ) -> ProfileContributions:
         """Return normalised profiles; see `DeviceHalf.contributions`."""
-        return layout.of(profiles.indptr, profiles.items, self.scale.level_of(profiles.values))
+        return ProfileContributions(profiles.indptr, profiles.items, self.scale.level_of(profiles.values))
 
     def devices(self, ratings: Ratings) -> Devices:
         """Return the devices of users who hold these ratings; of no user anything is known."""
@@ -181,7 +181,8 @@ class SecretSets(SummedMethod):
         table = replace(table, embeddings=features.reshape(_ITEMS, _WIDTH))
         for parts in self.options.parts:
             layout = ProfileLayout.of_parts(parts, table, scale)
-            yield layout, layout.of(offsets(counts), np.concatenate(items), levels.astype(np.uint8))
+            rated = np.concatenate(items).astype(np.int32)
+            yield layout, ProfileContributions(offsets(counts), rated, levels.astype(np.uint8))
 
 
 _USERS, _ITEMS, _WIDTH = 48, 64, 3

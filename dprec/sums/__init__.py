@@ -2,7 +2,7 @@
 
 from dprec.components import Registry
 from dprec.sums.aggregation import Aggregation, TrustedAggregation
-from dprec.sums.contributions import UNIT, Contributions, Layout
+from dprec.sums.contributions import UNIT, Contributions, Layout, Vectors
 from dprec.sums.method import DeviceHalf, Learner, Releases, SummedMethod
 from dprec.sums.secure import SecureAggregation
 
@@ -22,4 +22,5 @@ __all__ = [
     "SecureAggregation",
     "SummedMethod",
     "TrustedAggregation",
+    "Vectors",
 ]

@@ -56,29 +56,34 @@ LayoutT = TypeVar("LayoutT", bound=Layout)
 
 
 @dataclass(frozen=True, eq=False)
-class Contributions(ABC, Generic[LayoutT]):
-    """What the users of a partition contribute to a release."""
+class Vectors:
+    """What some users add to a sum, as sparse vectors in the rows of a layout."""
 
     indptr: Ints
     """Shape (users + 1,)."""
-    items: Int32s
-    """Rows of the layout in which a user has a part, ascending within a user; shape (cells,)."""
+    rows: Int32s
+    """Rows in which a user has a part, ascending within a user; shape (cells,)."""
+    numbers: Ints
+    """In units of `UNIT`, with an L2 norm of at most ``1 / UNIT`` over the cells of a user;
+    shape (cells, width).
+    """
+
+
+class Contributions(ABC, Generic[LayoutT]):
+    """What the users of a partition contribute to a release, before it is a vector."""
 
     @property
+    @abstractmethod
     def n_users(self) -> int:
         """Number of users."""
-        return self.indptr.size - 1
 
     @abstractmethod
     def of_users(self, users: slice) -> Self:
         """Return the contributions of consecutive users."""
 
     @abstractmethod
-    def numbers(self, layout: LayoutT) -> Ints:
-        """Return the integers of every cell, in units of `UNIT`, shape (cells, width).
-
-        Their L2 norm over the cells of a user is at most ``1 / UNIT``.
-        """
+    def vectors(self, layout: LayoutT) -> Vectors:
+        """Return what every user adds to the sum: far more than it is made of, so for a few users at once."""
 
     @abstractmethod
     def encode(self, layout: LayoutT) -> Sequence[bytes]:

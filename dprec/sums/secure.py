@@ -129,8 +129,9 @@ class VectorPlan:
         return of_buckets if self.sketch is None else _sketch(self).estimates(of_buckets)
 
     def _numbers(self, contributions: Contributions[LayoutT], layout: LayoutT) -> tuple[Ints, Floats]:
-        values = contributions.numbers(layout).astype(np.float64) * UNIT
-        buckets, users = contributions.items.astype(np.int64), rows_of(np.diff(contributions.indptr))
+        vectors = contributions.vectors(layout)
+        values = vectors.numbers.astype(np.float64) * UNIT
+        buckets, users = vectors.rows.astype(np.int64), rows_of(np.diff(vectors.indptr))
         if self.sketch is not None:
             values *= _sketch(self).signs[buckets][:, None]
             of_user = users * self.buckets + _sketch(self).buckets[buckets]

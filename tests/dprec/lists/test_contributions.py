@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.lists.contributions import DIAGONAL, PairLayout, PopularityLayout, SetLayout
+from dprec.lists.contributions import DIAGONAL, PairLayout, PopularityLayout, SetContributions, SetLayout
 from dprec.sums import UNIT, SecureAggregation, TrustedAggregation
 
 ITEMS = 7
@@ -34,13 +34,13 @@ def dense(layout: SetLayout, own: set[int]) -> np.ndarray:
 def test_vectors_are_those_of_the_sets_and_no_longer_than_one(
     layout: SetLayout, sets: list[set[int]]
 ) -> None:
-    vectors = layout.of(*flat(sets))
-    numbers = vectors.numbers(layout)[:, 0]
+    vectors = SetContributions(*flat(sets)).vectors(layout)
+    numbers = vectors.numbers[:, 0]
     for user, own in enumerate(sets):
         cells = slice(vectors.indptr[user], vectors.indptr[user + 1])
-        assert (np.diff(vectors.items[cells]) > 0).all()
+        assert (np.diff(vectors.rows[cells]) > 0).all()
         found = np.zeros(layout.n_rows)
-        found[vectors.items[cells]] = numbers[cells] * UNIT
+        found[vectors.rows[cells]] = numbers[cells] * UNIT
         assert np.allclose(found, dense(layout, own), rtol=0, atol=2 * UNIT)
         assert sum(int(number) ** 2 for number in numbers[cells]) <= int(1 / UNIT) ** 2
 
@@ -50,20 +50,21 @@ def test_vectors_are_those_of_the_sets_and_no_longer_than_one(
 def test_sums_do_not_depend_on_partitions_and_reject_what_is_no_set(
     layout: SetLayout, sets: list[set[int]], cut: int
 ) -> None:
-    vectors = layout.of(*flat(sets))
-    reports = TrustedAggregation().encode(vectors, layout, 1.0, None)  # type: ignore[arg-type]
+    own = SetContributions(*flat(sets))
+    reports = TrustedAggregation().encode(own, layout, 1.0, None)  # type: ignore[arg-type]
     assert [not report for report in reports] == [not own for own in sets]
     valid, whole = layout.added_up([*reports, b"\xff\xff\xff\xff\xff"])
     assert valid.tolist() == [True] * len(sets) + [False]
     expected = sum(dense(layout, own) for own in sets)
     assert np.allclose(whole[:, 0] * UNIT, expected, rtol=0, atol=len(sets) * 2 * UNIT)
     cut = min(cut, len(sets))
-    parts = [layout.of(*flat(part)) for part in (sets[:cut], sets[cut:]) if part]
+    parts = [SetContributions(*flat(part)) for part in (sets[:cut], sets[cut:]) if part]
     totals = [layout.added_up(part.encode(layout))[1] for part in parts]
     assert np.array_equal(sum(totals), whole)
-    some = vectors.of_users(slice(0, cut))
+    some = own.of_users(slice(0, cut))
     assert some.encode(layout) == reports[:cut]
-    assert np.array_equal(some.numbers(layout), vectors.numbers(layout)[: some.items.size])
+    numbers = some.vectors(layout).numbers
+    assert np.array_equal(numbers, own.vectors(layout).numbers[: len(numbers)])
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -73,10 +74,10 @@ def test_a_secure_sum_without_noise_is_near_the_exact_one(layout: SetLayout) -> 
 
     random = np.random.default_rng(0)
     sets = [set(np.flatnonzero(random.random(ITEMS) < 0.4).tolist()) for _ in range(40)]
-    vectors = layout.of(*flat(sets))
+    own = SetContributions(*flat(sets))
     secure = SecureAggregation(colluders=2).among(40)
     keys = np.arange(80, dtype=np.uint64).reshape(2, 40)
-    reports = secure.encode(vectors, layout, 0.0, RoundDraws(DeviceDraws(keys), 1, 0))
+    reports = secure.encode(own, layout, 0.0, RoundDraws(DeviceDraws(keys), 1, 0))
     valid, total = secure.decode(reports, layout, 0.0)
     assert valid.all()
     released = secure.release(total, layout, 0.0, None)[:, 0]  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprec.ratings import RatingScale
-from dprec.secret_sets.contributions import Part, ProfileLayout
+from dprec.secret_sets.contributions import Part, ProfileContributions, ProfileLayout
 from dprec.sums import UNIT, TrustedAggregation
 from dprec.wire import ItemTable
 
@@ -74,13 +74,13 @@ def dense(own: ProfileLayout, profile: dict[int, int]) -> np.ndarray:
 def test_vectors_are_those_of_the_profiles_and_no_longer_than_one(
     own: ProfileLayout, profiles: list[dict[int, int]]
 ) -> None:
-    vectors = own.of(*flat(profiles))
-    numbers = vectors.numbers(own)[:, 0]
+    vectors = ProfileContributions(*flat(profiles)).vectors(own)
+    numbers = vectors.numbers[:, 0]
     for user, profile in enumerate(profiles):
         cells = slice(vectors.indptr[user], vectors.indptr[user + 1])
-        assert (np.diff(vectors.items[cells]) > 0).all()
+        assert (np.diff(vectors.rows[cells]) > 0).all()
         found = np.zeros(own.n_rows)
-        found[vectors.items[cells]] = numbers[cells] * UNIT
+        found[vectors.rows[cells]] = numbers[cells] * UNIT
         assert np.allclose(found, dense(own, profile), rtol=0, atol=1e-9)
         assert sum(int(number) ** 2 for number in numbers[cells]) <= int(1 / UNIT) ** 2
 
@@ -90,23 +90,24 @@ def test_vectors_are_those_of_the_profiles_and_no_longer_than_one(
 def test_sums_do_not_depend_on_partitions(
     own: ProfileLayout, profiles: list[dict[int, int]], cut: int
 ) -> None:
-    vectors = own.of(*flat(profiles))
-    reports = TrustedAggregation().encode(vectors, own, 1.0, None)  # type: ignore[arg-type]
+    given = ProfileContributions(*flat(profiles))
+    reports = TrustedAggregation().encode(given, own, 1.0, None)  # type: ignore[arg-type]
     assert [not report for report in reports] == [not profile for profile in profiles]
     valid, whole = own.added_up(reports)
     assert valid.all()
     expected = sum(dense(own, profile) for profile in profiles)
     assert np.allclose(whole[:, 0] * UNIT, expected, rtol=0, atol=1e-8)
-    parts = [own.of(*flat(part)) for part in (profiles[:cut], profiles[cut:]) if part]
+    parts = [ProfileContributions(*flat(part)) for part in (profiles[:cut], profiles[cut:]) if part]
     assert np.array_equal(sum(own.added_up(part.encode(own))[1] for part in parts), whole)
-    some = vectors.of_users(slice(0, min(cut, len(profiles))))
+    some = given.of_users(slice(0, min(cut, len(profiles))))
     assert some.encode(own) == reports[:cut]
-    assert np.array_equal(some.numbers(own), vectors.numbers(own)[: some.items.size])
+    numbers = some.vectors(own).numbers
+    assert np.array_equal(numbers, given.vectors(own).numbers[: len(numbers)])
 
 
 def test_what_is_no_profile_is_rejected_and_nothing_else() -> None:
     own = layout(SECOND)
-    good = own.of(*flat([{1: 5, 4: 2}])).encode(own)[0]
+    good = ProfileContributions(*flat([{1: 5, 4: 2}])).encode(own)[0]
     bad = [b"\xff\xff\xff\xff\xff", good[:-1], good + b"\1", good[:-1] + b"\0", good[:-1] + b"\6"]
     valid, total = own.added_up([*bad, good, b""])
     assert valid.tolist() == [False] * len(bad) + [True, True]
@@ -131,5 +132,5 @@ def test_the_parts_of_a_release_are_in_units_of_their_own() -> None:
 
 def test_equal_ratings_say_which_items_are_rated_and_no_more() -> None:
     own = layout(FIRST, 0.0)
-    vector = own.of(*flat([{0: 4, 3: 4, 6: 4}]))
-    assert np.linalg.norm(vector.numbers(own) * UNIT) ** 2 == pytest.approx(0.6)
+    vector = ProfileContributions(*flat([{0: 4, 3: 4, 6: 4}]))
+    assert np.linalg.norm(vector.vectors(own).numbers * UNIT) ** 2 == pytest.approx(0.6)

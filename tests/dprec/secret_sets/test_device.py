@@ -46,7 +46,7 @@ def test_no_bytes_of_a_server_harm_a_device_or_lengthen_what_it_contributes(data
             layout = device.layout(number)
             vectors = device.contributions(PROFILES, layout, number, np.zeros(0, dtype=np.uint64))
             for user in range(PROFILES.n_users):
-                own = vectors.of_users(slice(user, user + 1)).numbers(layout)
+                own = vectors.of_users(slice(user, user + 1)).vectors(layout).numbers
                 assert sum(int(each) ** 2 for each in own.ravel()) <= int(1 / UNIT) ** 2
         assert np.isfinite(device.predictions(PROFILES)).all()
 
@@ -62,8 +62,9 @@ def test_no_more_features_count_than_were_agreed_on() -> None:
 def test_the_probes_are_as_long_as_contributions_get() -> None:
     lengths = []
     for layout, contributions in METHOD.probes(1):
-        units = contributions.numbers(layout)[:, 0].astype(np.float64) * UNIT
-        lengths.append(np.sqrt(np.add.reduceat(units**2, contributions.indptr[:-1])).max())
+        vectors = contributions.vectors(layout)
+        units = vectors.numbers[:, 0].astype(np.float64) * UNIT
+        lengths.append(np.sqrt(np.add.reduceat(units**2, vectors.indptr[:-1])).max())
     assert lengths == pytest.approx([1, 1, 1], abs=1e-8)
     assert max(lengths) <= 1
 
@@ -72,9 +73,9 @@ def test_a_device_contributes_levels_of_a_continuous_scale() -> None:
     device = METHOD.device(b"", ITEMS, SCALE)
     near = replace(PROFILES, values=PROFILES.values + 0.2)
     both = [
-        device.contributions(each, device.layout(1), 1, np.zeros(0, dtype=np.uint64)).numbers(
-            device.layout(1)
-        )
+        device.contributions(each, device.layout(1), 1, np.zeros(0, dtype=np.uint64))
+        .vectors(device.layout(1))
+        .numbers
         for each in (PROFILES, near)
     ]
     assert np.array_equal(*both)

@@ -230,6 +230,6 @@ def test_a_budget_bounds_what_a_user_adds_to_popularity() -> None:
     for overrides in ([], [f"protocol.privacy={BUDGET}"]):
         device = load("popularity", overrides=overrides).protocol.method.device(b"\0", 40, POSITIVE)
         layout, words = device.layout(1), np.zeros(30, dtype=np.uint64)
-        numbers = device.contributions(everything, layout, 1, words).numbers(layout)
+        numbers = device.contributions(everything, layout, 1, words).vectors(layout).numbers
         lengths.append(float(np.linalg.norm(numbers.astype(np.float64))) * UNIT)
     assert lengths == [pytest.approx(np.sqrt(30)), pytest.approx(1, abs=1e-6)]
