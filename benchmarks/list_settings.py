@@ -28,11 +28,11 @@ from dprec.lists.contributions import DIAGONAL
 from dprec.lists.gram import (
     GramSettings,
     denoised_table,
-    item_weights,
     popular_items,
     popularity_estimate,
     scores,
 )
+from dprec.lists.model import ItemTable
 from dprec.lists.public_kernels import PublicKernels, popularity_bins
 from dprec.metrics import Hits
 from dprec.splits import UserHoldout
@@ -123,8 +123,8 @@ def judged(draw: Draw, tau: float, factors: Mapping[str, float]) -> float:
         bins = popularity_bins(draw.catalogue.numbers, popularity)
         kernels = PublicKernels.among(draw.catalogue.categories, bins, popularity)
         expected = expected + kernels.scores(draw.sets)
-    weights = item_weights(table, settings.ridge)
-    return ndcg(draw, scores(draw.sets, items, weights, expected, settings.share_of_weights))
+    sent = ItemTable.of(items.astype(np.int32), table, settings.ridge, settings.share_of_weights)
+    return ndcg(draw, scores(draw.sets, items, sent.weights, expected, sent.share))
 
 
 def judged_all(every: Sequence[Draw], tau: float, factors: Mapping[str, float]) -> list[float]:

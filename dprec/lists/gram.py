@@ -151,20 +151,11 @@ def above_noise(table: Floats, deviation: float) -> Floats:
     return result
 
 
-def item_weights(table: DenoisedTable, ridge: float) -> Floats:
-    """Return the weights between items, 0 from an item to itself, shape (from items, to items).
-
-    They are the regression of each item on all others (EASE: Steck [steck2019]). What noise left
-    below 0 among the table's eigenvalues is cut off at the ridge.
-    """
-    inverse = regularised_inverse(table, ridge)
-    weights: Floats = -inverse / np.diag(inverse)
-    np.fill_diagonal(weights, 0.0)
-    return weights
-
-
 def regularised_inverse(table: DenoisedTable, ridge: float) -> Floats:
-    """Return the inverse of the table with a ridge, symmetric, shape (items, items)."""
+    """Return the inverse of the table with a ridge, symmetric, shape (items, items).
+
+    What noise left below 0 among the table's eigenvalues is cut off at the ridge.
+    """
     values, vectors = np.linalg.eigh(table.pairs + np.diag(table.popularity))
     inverse: Floats = (vectors / (np.maximum(values, 0.0) + ridge)) @ vectors.T
     return (inverse + inverse.T) / 2

@@ -22,7 +22,6 @@ from dprec.lists.gram import (
     popular_items,
     popularity_estimate,
     popularity_share,
-    regularised_inverse,
 )
 from dprec.lists.model import LARGEST, ItemTable, ListModel
 from dprec.lists.public_kernels import popularity_bins
@@ -228,10 +227,8 @@ class ListLearner(Learner):
         table = denoised_table(sums, deviation, known, settings.coherent_share)
         if everything:
             self._popularity = table.popularity
-        inverse = regularised_inverse(table, settings.ridge)
-        roots = np.sqrt(np.diag(inverse))
-        scaled = inverse / np.outer(roots, roots)
-        self._table = ItemTable(self._items, scaled, roots, min(settings.share_of_weights, LARGEST))
+        share = min(settings.share_of_weights, LARGEST)
+        self._table = ItemTable.of(self._items, table, settings.ridge, share)
 
     def model_bytes(self) -> bytes:
         """Return which items are in the table, once these are known; see `Learner.model_bytes`."""

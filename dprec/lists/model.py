@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dprec.arrays import AnyArray, Bools, Floats, Int32s, Uint8s
-from dprec.lists.gram import scores
+from dprec.lists.gram import DenoisedTable, regularised_inverse, scores
 from dprec.lists.public_kernels import BINS, PublicKernels
 
 _NUMBER, _SMALL, _COUNT = np.dtype("<f4"), np.dtype("<f2"), np.dtype("<u4")
@@ -38,9 +38,19 @@ class ItemTable:
         """Return a table of no items."""
         return cls(np.zeros(0, dtype=np.int32), np.zeros((0, 0)), np.zeros(0), 0.0)
 
+    @classmethod
+    def of(cls, items: Int32s, table: DenoisedTable, ridge: float, share: float) -> Self:
+        """Return what devices are sent of a table of these items."""
+        inverse = regularised_inverse(table, ridge)
+        roots = np.sqrt(np.diag(inverse))
+        return cls(items, inverse / np.outer(roots, roots), roots, share)
+
     @property
     def weights(self) -> Floats:
-        """The weights between items, 0 from an item to itself; see `dprec.lists.gram.item_weights`."""
+        """The weights between items, 0 from an item to itself; shape (from items, to items).
+
+        They are the regression of each item on all others (EASE: Steck [steck2019]).
+        """
         weights: Floats = -self.inverse * self.roots[:, None] / self.roots
         np.fill_diagonal(weights, 0.0)
         return weights

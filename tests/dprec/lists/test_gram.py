@@ -8,6 +8,7 @@ from dprec.arrays import Floats
 from dprec.lists import gram
 from dprec.lists.contributions import DIAGONAL, PairLayout
 from dprec.lists.gram import DenoisedTable, GramSettings
+from dprec.lists.model import ItemTable
 
 
 def planted(users: int = 6_000, items: int = 40) -> sparse.csr_array:
@@ -68,7 +69,7 @@ def test_weights_are_the_regression_of_each_item_on_the_others() -> None:
     rows = (random.random((50, 5)) < 0.5).astype(float)
     full = rows.T @ rows
     table = DenoisedTable(full - np.diag(np.diag(full)), np.diag(full))
-    weights = gram.item_weights(table, 3.0)
+    weights = ItemTable.of(np.arange(5, dtype=np.int32), table, 3.0, 1.0).weights
     for item in range(5):
         others = [other for other in range(5) if other != item]
         inverse = np.linalg.inv(full[np.ix_(others, others)] + 3.0 * np.eye(4))
