@@ -157,6 +157,21 @@ def regularised_inverse(table: DenoisedTable, ridge: float) -> Floats:
     return (inverse + inverse.T) / 2
 
 
+def strongest_factors(table: Floats, rank: int) -> tuple[Floats, Floats]:
+    """Return the part of a symmetric table that its largest eigenvalues make, without its diagonal.
+
+    Returns
+    -------
+    tuple of ndarray
+        Factors, shape (items, rank), and the sign that each counts with, shape (rank,): the part is
+        ``(factors * signs) @ factors.T``.
+    """
+    values, vectors = np.linalg.eigh(table - np.diag(np.diag(table)))
+    strongest = np.sort(np.argsort(-np.abs(values), kind="stable")[:rank])
+    factors: Floats = vectors[:, strongest] * np.sqrt(np.abs(values[strongest]))
+    return factors, np.sign(values[strongest])
+
+
 def _symmetric(cells: Floats, items: int) -> Floats:
     """Return the table whose upper triangle without the diagonal is given, its diagonal 0."""
     table = np.zeros((items, items))

@@ -121,3 +121,18 @@ def test_the_whole_budget_goes_where_it_is_of_use() -> None:
 
 def test_content_counts_for_more_beside_weights() -> None:
     assert settings(1e-4, content=True).share_of_weights < settings(1e-4).share_of_weights
+
+
+def test_the_strongest_factors_are_the_best_of_their_rank() -> None:
+    random = np.random.default_rng(7)
+    factors = random.standard_normal((30, 3))
+    table = (factors * [5.0, -3.0, 2.0]) @ factors.T
+    table += 0.01 * np.diag(random.standard_normal(30))
+    off = table - np.diag(np.diag(table))
+    found, signs = gram.strongest_factors(table, 30)
+    np.testing.assert_allclose((found * signs) @ found.T, off, atol=1e-12)
+    few, signs = gram.strongest_factors(table, 10)
+    values = np.sort(np.abs(np.linalg.eigvalsh(off)))
+    remainder = off - (few * signs) @ few.T
+    assert few.shape == (30, 10)
+    assert (remainder**2).sum() == pytest.approx((values[:-10] ** 2).sum())
