@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from clients.faults import ABSENT, DAMAGED, LATE, damaged, fates
 from clients.memory import Memory
-from clients.population import Partition, Population, draws_of_rounds
+from clients.population import Partition, Population, draws_of_rounds, lasting_words
 from dprec import exchange
 from dprec.arrays import Bools, Floats, Pieces, offsets
 from dprec.completion import Profiles, predicted_rows, solve_user_factors
@@ -247,7 +247,8 @@ def contributions(
     devices = draws_of_rounds(partition, "contribution").asked(request.factors)
     words = devices.per_cell(np.asarray(partition.counts), partition.items, request.round_index)
     chosen = half.contributions(profiles_of(partition), layout, request.round_index, words)
-    draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
+    lasting = lasting_words(partition, "round of the only report")
+    draws = RoundDraws(devices, request.round_index, population.keys.public_seed, lasting)
     multiplier = setup.multipliers[request.round_index - 1]
     reports = aggregation.encode(chosen, layout, multiplier, draws)
     return reports, partial(aggregation.decode, layout=layout, multiplier=multiplier)

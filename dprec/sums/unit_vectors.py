@@ -1,7 +1,7 @@
 """Unit vectors that nobody sees: each device reports which of some public random vectors it prefers.
 
-A device's candidates are independent standard normal vectors that follow from a public seed. The device
-prefers those with the largest products with its own vector, a fixed number of all, and sends the number of
+A device's candidates are independent standard normal vectors that follow from a seed, which it draws and
+sends. It prefers those with the largest products with its own vector, a fixed number of all, and sends the number of
 one: each preferred one with up to e^epsilon times the probability of any other. That is subset selection
 (Ye and Barg [ye2018]) among candidates, or the best mechanism for unit vectors in high dimension (Bhowmick et
 al. [bhowmick2018], with normal vectors as in Asi et al. [asi2022]) with the vector as a seed and a few bits.
@@ -23,7 +23,7 @@ import numpy as np
 from scipy import integrate, special
 
 from dprec.arrays import Floats, Int32s, Ints, Uint64s
-from dprec.randomness import DRAWS, integer_weights, loss_of_draws, words
+from dprec.randomness import DRAWS, integer_weights, loss_of_draws
 
 _UNIT = 4096
 """What a normal deviate of 1 is as an integer, so that sums are exact in any order."""
@@ -36,6 +36,9 @@ _LOSS_OF_GAIN = 0.01
 
 _LARGEST = 40.0
 """A larger epsilon is as this one: the draws of a candidate that is not preferred are few."""
+
+_CANDIDATES = np.uint64(0x63616E6469646174)
+"""Apart from the words that are drawn for anything else."""
 
 _BLOCK = 1 << 20
 """Products that are held at once."""
@@ -126,15 +129,11 @@ class VectorReports:
             chosen[block] = np.take_along_axis(order, ranks[block, None], axis=1)[:, 0]
         return chosen
 
-    def decode(self, chosen: Ints, keys: Uint64s, cells: int) -> Floats:
-        """Return an unbiased estimate of the sum of devices' vectors, shape (cells,).
+    def total(self, chosen: Ints, keys: Uint64s, cells: int) -> Ints:
+        """Return the sum of the candidates that were sent, shape (cells,): integers, so that parts can be added.
 
         ``chosen``, shape (devices,): below the number of candidates. ``keys``, shape (2, devices): theirs.
         """
-        return self.estimate(self.total(chosen, keys, cells))
-
-    def total(self, chosen: Ints, keys: Uint64s, cells: int) -> Ints:
-        """Return the sum of the candidates that were sent: integers, so that parts can be added."""
         from dprec.kernels.draws import add_candidates
 
         sums = np.zeros(cells, dtype=np.int64)
@@ -142,7 +141,7 @@ class VectorReports:
         return sums
 
     def estimate(self, total: Ints) -> Floats:
-        """Return what a total tells of the sum of the devices' vectors."""
+        """Return what a total tells of the sum of the devices' vectors: an unbiased estimate of it."""
         return total / (self.gain * _unit())
 
     def _ranks(self, random_words: Uint64s) -> Ints:
@@ -154,10 +153,9 @@ class VectorReports:
         return np.where(draws < others, last, first).astype(np.int64)
 
 
-def candidate_keys(public_seed: int, purpose: str, round_index: int, first_user: int, users: int) -> Uint64s:
-    """Return what some users' candidates follow from, which everybody may know, shape (2, users)."""
-    own = words(public_seed, f"candidates/{purpose}", 2 * first_user, 2 * users, round_index=round_index)
-    return np.ascontiguousarray(own.reshape(users, 2).T)
+def candidate_keys(seeds: Uint64s) -> Uint64s:
+    """Return what the candidates of devices follow from, given the seeds that they send, shape (2, devices)."""
+    return np.stack([seeds, np.full(seeds.size, _CANDIDATES)])
 
 
 @functools.cache
@@ -180,6 +178,11 @@ def normals() -> Int32s:
     deviates: Int32s = np.rint(special.ndtri(parts) * _UNIT).astype(np.int32)
     deviates.flags.writeable = False
     return deviates
+
+
+def largest_total(devices: int) -> int:
+    """Return what no number of the total of so many devices exceeds."""
+    return devices * int(normals()[-1])
 
 
 @functools.cache

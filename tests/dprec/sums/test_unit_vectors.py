@@ -62,7 +62,7 @@ def test_sums_are_unbiased_and_as_noisy_as_stated() -> None:
     vector = np.zeros(items)
     vector[[0, 7, 8, 30]] = 0.1, 0.7, 0.5, 0.5
     cells = np.flatnonzero(vector)
-    keys = candidate_keys(3, "test", 1, 0, users)
+    keys = candidate_keys(np.arange(users, dtype=np.uint64))
     chosen = reports.encode(
         np.arange(users + 1) * cells.size,
         np.tile(cells, users),
@@ -70,7 +70,7 @@ def test_sums_are_unbiased_and_as_noisy_as_stated() -> None:
         np.random.default_rng(5).integers(0, 2**64, users, dtype=np.uint64),
         keys,
     )
-    mean = reports.decode(chosen, keys, items) / users
+    mean = reports.estimate(reports.total(chosen, keys, items)) / users
     error = (mean - vector) * np.sqrt(users) / reports.deviation
     # 43 cells, each normal: one beyond 6 has a probability of 1e-7.
     assert np.abs(error).max() < 6
@@ -84,7 +84,10 @@ def test_parts_and_uncompiled_loops_give_the_same_reports() -> None:
     reports = VectorReports.of(1.0)
     indptr, cells = np.array([0, 2, 2, 5]), np.array([0, 9, 8, 15, 16])
     values = np.array([0.6, 0.8, 0.48, 0.64, 0.6])
-    keys, secret = candidate_keys(1, "test", 0, 4, 3), np.array([1, 2**63, 2**64 - 1], dtype=np.uint64)
+    keys, secret = (
+        candidate_keys(np.array([4, 5, 6], dtype=np.uint64)),
+        np.array([1, 2**63, 2**64 - 1], dtype=np.uint64),
+    )
     chosen = reports.encode(indptr, cells, values, secret, keys)
     for user in range(3):
         part = slice(indptr[user], indptr[user + 1])
@@ -93,7 +96,7 @@ def test_parts_and_uncompiled_loops_give_the_same_reports() -> None:
             cells[part],
             values[part],
             secret[user : user + 1],
-            candidate_keys(1, "test", 0, 4 + user, 1),
+            np.ascontiguousarray(keys[:, user : user + 1]),
         )
         assert alone[0] == chosen[user]
     module = interpreted("dprec.kernels.draws")
@@ -109,7 +112,7 @@ def test_parts_and_uncompiled_loops_give_the_same_reports() -> None:
 
 
 def test_products_are_those_of_the_vectors_that_are_added() -> None:
-    keys, indptr = candidate_keys(1, "test", 0, 0, 1), np.array([0, 1])
+    keys, indptr = candidate_keys(np.zeros(1, dtype=np.uint64)), np.array([0, 1])
     for cell in range(20):
         products, sums = np.zeros((1, 3)), np.zeros(20, dtype=np.int64)
         draws.projections(keys, indptr, np.array([cell]), np.array([1.0]), normals(), products)
