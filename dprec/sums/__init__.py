@@ -3,11 +3,12 @@
 from dprec.components import Registry
 from dprec.sums.aggregation import Aggregation, Cost, NoisyAggregation, TrustedAggregation
 from dprec.sums.contributions import UNIT, Contributions, Layout, Vectors
+from dprec.sums.local import LocalAggregation
 from dprec.sums.method import DeviceHalf, Learner, Releases, SummedMethod
 from dprec.sums.secure import SecureAggregation
 
 AGGREGATIONS: Registry[Aggregation] = Registry(
-    "aggregation", Aggregation, [TrustedAggregation, SecureAggregation]
+    "aggregation", Aggregation, [TrustedAggregation, SecureAggregation, LocalAggregation]
 )
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "DeviceHalf",
     "Layout",
     "Learner",
+    "LocalAggregation",
     "NoisyAggregation",
     "Releases",
     "SecureAggregation",

@@ -11,10 +11,11 @@ A contribution shorter than 1 gets a further number, which nobody looks at, so t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import BeforeValidator
@@ -23,9 +24,10 @@ from dprec import accounting
 from dprec.arrays import Bools, Floats, Ints, Pieces, Uint64s, offsets, rows_of, segments
 from dprec.completion.factors import map_blocks
 from dprec.components import as_tuple, option
+from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.randomness import ReleaseDraws, categories, uniforms
-from dprec.sums.aggregation import Aggregation
+from dprec.sums.aggregation import Aggregation, Cost
 from dprec.sums.contributions import UNIT, Contributions, Layout, LayoutT, Vectors
 from dprec.sums.unit_vectors import VectorReports, candidate_keys, largest_total
 
@@ -45,13 +47,64 @@ class LocalAggregation(Aggregation):
     kind: Literal["local"] = "local"
     papers: ClassVar[tuple[str, ...]] = ("ye2018", "bhowmick2018", "asi2022")
     trust: ClassVar[accounting.Trust] = "local"
+    reason: ClassVar[str] = (
+        "every device reports once, which of some random vectors it prefers, with probabilities in integers "
+        "that do not depend on these vectors"
+    )
     devices_add_noise: ClassVar[bool] = True
+    by_itself: ClassVar[bool] = True
 
     epsilon: float | None = option("Budget of a device's only report; the protocol's if none.", None, gt=0)
     shares: Annotated[tuple[float, ...] | None, BeforeValidator(as_tuple)] = option(
         "Share of the devices that report in each round; the protocol's if none.", None
     )
     users: int | None = option("Devices of the run; all of them if none.", None, ge=1)
+
+    def among(self, users: int) -> Self:
+        """Fix the number of devices; one that runs alone is one of those that it was installed for."""
+        if self.users is None:
+            return replace(self, users=users)
+        if users not in (1, self.users):
+            raise SettingError("users", str(self.users), f"the {users} users of the run, or none")
+        return self
+
+    def divided(self, budget: accounting.PrivacyBudget | None, shares: Sequence[float]) -> Self:
+        """Fix what devices need to know of a budget; see `Aggregation.divided`."""
+        if budget is None:
+            raise SettingError("kind", f"{self.kind!r} without a budget", "privacy, or another aggregation")
+        return replace(self, epsilon=budget.epsilon, shares=tuple(shares))
+
+    def multipliers(
+        self, budget: accounting.PrivacyBudget, shares: Sequence[float], farthest: float
+    ) -> tuple[float, ...]:
+        """Return the noise of estimated sums over all devices, of which a share reports in each round."""
+        # As if of one device before their number is known.
+        whole = _reports_at(budget.epsilon).deviation * math.sqrt(self.users or 1)
+        return tuple(whole / math.sqrt(share) for share in shares)
+
+    def cost(self, multiplier: float, farthest: float) -> Cost:
+        """Return the loss of a report: the exact one, between any two profiles."""
+        return Cost(self.reports.epsilon)
+
+    def reporting(self, lasting: Uint64s, round_index: int) -> Bools:
+        """Return whose turn it is: everybody has one, in proportion to the rounds' shares."""
+        if self.shares is None:
+            raise ValueError("an aggregation for no rounds")
+        # The last sum may be a little less than 1.
+        turns = 1 + categories(np.cumsum(self.shares)[:-1], uniforms(lasting))
+        own_turn: Bools = turns == round_index
+        return own_turn
+
+    def costing(self, sizes: Ints) -> Bools:
+        """Return who has reported."""
+        return sizes > 0
+
+    def notes(self) -> tuple[str, ...]:
+        """Say when devices report."""
+        return (
+            "A device reports in one round, which it draws by public shares, and is silent in others: who "
+            "reports when says nothing of a profile.",
+        )
 
     @property
     def reports(self) -> VectorReports:
@@ -64,7 +117,8 @@ class LocalAggregation(Aggregation):
         self, contributions: Contributions[LayoutT], layout: LayoutT, multiplier: float, draws: RoundDraws
     ) -> Sequence[bytes]:
         """Send the seed and the number of a candidate; nothing where it is the turn of another round."""
-        own_turn = self._turns(draws) == draws.round_index
+        assert draws.lasting is not None
+        own_turn = self.reporting(draws.lasting, draws.round_index)
         seeds = draws.words(_SEED) >> np.uint64(64 - _SEED_BITS)
         choices = draws.words(_CHOICE)
 
@@ -109,17 +163,21 @@ class LocalAggregation(Aggregation):
         """Return the bits of a report, which are the same for everybody."""
         return 8 * self._report.itemsize
 
+    def symbols(self, reports: Sequence[bytes], cells: int) -> Ints:
+        """Return eighths of the normal distribution in which the first numbers of candidates lie, from 1.
+
+        0 for reports that say nothing; shape (reports, cells).
+        """
+        valid, seeds, chosen = self._read(reports)
+        symbols = np.zeros((len(reports), cells), dtype=np.int64)
+        sent = np.flatnonzero(valid & self.costing(Pieces.of(reports).sizes))
+        symbols[sent] = 1 + self.reports.parts(chosen, candidate_keys(seeds), cells) * 8 // (1 << 16)
+        return symbols
+
     @property
     def _report(self) -> np.dtype[Any]:
         number = "u1" if self.reports.bits <= 8 else "<u2"
         return np.dtype([("seed", f"<u{_SEED_BITS // 8}"), ("candidate", number)])
-
-    def _turns(self, draws: RoundDraws) -> Ints:
-        """Return the only round, from 1, in which each user reports."""
-        if self.shares is None or draws.lasting is None:
-            raise ValueError("an aggregation for no rounds, or no lasting draws")
-        # The last sum may be a little less than 1.
-        return 1 + categories(np.cumsum(self.shares)[:-1], uniforms(draws.lasting))
 
     def _read(self, reports: Sequence[bytes]) -> tuple[Bools, Uint64s, Ints]:
         """Return which reports are valid, and the seeds and candidates in those that are not empty."""

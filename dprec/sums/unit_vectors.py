@@ -1,10 +1,11 @@
 """Unit vectors that nobody sees: each device reports which of some public random vectors it prefers.
 
 A device's candidates are independent standard normal vectors that follow from a seed, which it draws and
-sends. It prefers those with the largest products with its own vector, a fixed number of all, and sends the number of
-one: each preferred one with up to e^epsilon times the probability of any other. That is subset selection
-(Ye and Barg [ye2018]) among candidates, or the best mechanism for unit vectors in high dimension (Bhowmick et
-al. [bhowmick2018], with normal vectors as in Asi et al. [asi2022]) with the vector as a seed and a few bits.
+sends. It prefers those with the largest products with its own vector, a fixed number of all, and sends the
+number of one: each preferred one with up to e^epsilon times the probability of any other. That is subset
+selection (Ye and Barg [ye2018]) among candidates, or the best mechanism for unit vectors in high dimension
+(Bhowmick et al. [bhowmick2018], with normal vectors as in Asi et al. [asi2022]) with the vector as a seed and
+a few bits.
 
 The loss is exact: it depends on two integers of draws, and neither on the vector nor on the candidates.
 Candidates look the same in all directions, so on average the chosen one points at the device's vector; its
@@ -130,15 +131,21 @@ class VectorReports:
         return chosen
 
     def total(self, chosen: Ints, keys: Uint64s, cells: int) -> Ints:
-        """Return the sum of the candidates that were sent, shape (cells,): integers, so that parts can be added.
+        """Return the sum of the candidates that were sent, in integers, so that parts can be added.
 
-        ``chosen``, shape (devices,): below the number of candidates. ``keys``, shape (2, devices): theirs.
+        ``chosen``, shape (devices,): below the number of candidates. ``keys``, shape (2, devices): as
+        `candidate_keys` returns them. The sum: shape (cells,).
         """
         from dprec.kernels.draws import add_candidates
 
         sums = np.zeros(cells, dtype=np.int64)
         add_candidates(np.ascontiguousarray(keys), chosen, normals(), sums)
         return sums
+
+    def parts(self, chosen: Ints, keys: Uint64s, cells: int) -> Ints:
+        """Return the 16 bits of the first numbers of each candidate that was sent, shape (devices, cells)."""
+        each = [self.total(chosen[[one]], keys[:, [one]], cells) for one in range(chosen.size)]
+        return np.searchsorted(normals(), np.reshape(np.array(each, dtype=np.int64), (-1, cells)))
 
     def estimate(self, total: Ints) -> Floats:
         """Return what a total tells of the sum of the devices' vectors: an unbiased estimate of it."""
@@ -154,7 +161,7 @@ class VectorReports:
 
 
 def candidate_keys(seeds: Uint64s) -> Uint64s:
-    """Return what the candidates of devices follow from, given the seeds that they send, shape (2, devices)."""
+    """Return what candidates follow from, given the seeds that devices send, shape (2, devices)."""
     return np.stack([seeds, np.full(seeds.size, _CANDIDATES)])
 
 
