@@ -1,0 +1,1 @@
+"""Lists from item sets that nobody sees: what devices contribute, and what a server makes of the sums."""
