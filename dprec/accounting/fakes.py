@@ -114,7 +114,7 @@ def least_fakes(
     return math.exp(root + _PRECISION)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=2)
 def _composed(hidden: tuple[HiddenMessages, ...], adjacency: Adjacency) -> list[ComposedLoss]:
     """Return the losses of all messages, for each order of the pairs to be told apart; fakes above 0."""
     if not hidden:
