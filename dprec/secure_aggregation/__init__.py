@@ -2,7 +2,7 @@
 
 from dprec.secure_aggregation.encoding import *
 from dprec.secure_aggregation.masking import *
-from dprec.secure_aggregation.noise import DISTANCE, MOST_VARIANCE, honest_shares, noise_rows
+from dprec.secure_aggregation.noise import DISTANCE, MOST_VARIANCE, honest_shares, noise_rows, poisson_table
 from dprec.secure_aggregation.secrets import device_keys
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "noise_rows",
     "pack_vector",
     "padded_size",
+    "poisson_table",
     "reduced",
     "rounded_rows",
     "steps_of_unit",
