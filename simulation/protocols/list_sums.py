@@ -41,7 +41,8 @@ class GramProtocol(SummedProtocol):
 
     def among(self, users: int, items: int) -> Self:
         """Return the protocol with the items that take part, by a public rule of the sizes and the budget."""
-        return replace(self, table=self.table.suited(self.whole_multiplier / max(users, 1), items))
+        among = super().among(users, items)
+        return replace(among, table=self.table.suited(among.whole_multiplier / max(users, 1), items))
 
     def setup(self) -> ListSumsSetup:
         """Return what a device needs to know about the rounds."""
