@@ -78,7 +78,7 @@ def least_fakes(
     epsilon: float,
     delta: float,
     adjacency: Adjacency = "add-or-remove-one",
-    beside: tuple[HiddenMessages, ...] = (),
+    shares: tuple[float, ...] = (1.0,),
 ) -> float:
     """Return the least mean number of fakes with which r messages are (epsilon, delta)-private.
 
@@ -87,24 +87,22 @@ def least_fakes(
     Parameters
     ----------
     messages : int
-        r, null messages among them; at least 1.
+        r, in each of some exchanges, null messages among them; at least 1.
     epsilon, delta : float
-        What the messages may cost, together with ``beside``.
+        What all exchanges may cost together.
     adjacency : {"add-or-remove-one", "replace-one"}
         What is compared.
-    beside : tuple of HiddenMessages
-        Messages of other exchanges; infinitely many fakes are returned if these alone cost too much.
+    shares : tuple of float
+        An exchange whose share is s, above 0, has 1 / s times as many fakes as are returned.
     """
-    if hidden_delta(beside, epsilon, adjacency) >= delta:
-        return math.inf
 
     def excess(logarithm: float) -> float:
-        hidden = HiddenMessages(messages, math.exp(logarithm))
-        return math.log(hidden_delta((*beside, hidden), epsilon, adjacency) / delta)
+        hidden = [HiddenMessages(messages, math.exp(logarithm) / share) for share in shares]
+        return math.log(hidden_delta(hidden, epsilon, adjacency) / delta)
 
     # About as many as for normal noise; between two profiles, r counts rise and r others fall.
     counts = 2 * messages if adjacency == "replace-one" else messages
-    low = math.log(counts / largest_mu(epsilon, delta) ** 2 + 1)
+    low = math.log(sum(shares) * counts / largest_mu(epsilon, delta) ** 2 + 1)
     high = low + 0.5
     while excess(high) > 0:
         low, high = high, high + 0.5

@@ -151,13 +151,13 @@ def test_a_message_is_never_certain_more_often_than_delta() -> None:
     assert hidden_epsilon([HiddenMessages(1, 0.0)], DELTA, "add-or-remove-one") == math.inf
 
 
-def test_two_exchanges_share_a_budget() -> None:
-    first = HiddenMessages(1, 400.0)
-    fakes = least_fakes(10, 1.0, DELTA, beside=(first,))
-    assert fakes > 1.04 * least_fakes(10, 1.0, DELTA)
-    together = (first, HiddenMessages(10, fakes))
-    assert 0.9999 <= hidden_epsilon(together, DELTA, "add-or-remove-one") <= 1
-    assert least_fakes(10, 1.0, DELTA, beside=(HiddenMessages(1, 20.0),)) == math.inf
+@pytest.mark.parametrize("adjacency", ["add-or-remove-one", "replace-one"])
+def test_exchanges_divide_a_budget_by_their_shares(adjacency: Adjacency) -> None:
+    fakes = least_fakes(10, 1.0, DELTA, adjacency, (0.2, 0.8))
+    alone = least_fakes(10, 1.0, DELTA, adjacency)
+    assert 0.9 * alone < fakes < alone  # so many more messages are hidden as by normal noise
+    together = [HiddenMessages(10, fakes / share) for share in (0.2, 0.8)]
+    assert 0.9999 <= hidden_epsilon(together, DELTA, adjacency) <= 1
 
 
 def test_an_account_charges_users_for_the_exchanges_that_they_took_part_in() -> None:
