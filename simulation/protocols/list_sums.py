@@ -42,7 +42,8 @@ class GramProtocol(SummedProtocol):
 
     def among(self, users: int, items: int) -> Self:
         """Return the protocol with the items that take part, by a public rule of the sizes and the budget."""
-        return replace(self, table=self.table.suited(self.whole_multiplier / max(users, 1), items))
+        among = super().among(users, items)
+        return replace(among, table=self.table.suited(among.whole_multiplier / max(users, 1), items))
 
     def check(self, train: Sizes) -> None:
         """Refuse a budget that cannot be kept to, and a table whose items nobody finds."""
