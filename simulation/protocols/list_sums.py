@@ -7,13 +7,14 @@ from typing import ClassVar, Literal, Self
 
 from dprec.accounting import Adjacency, PrivacyBudget
 from dprec.components import option
+from dprec.errors import within
 from dprec.exchange import ListSumsSetup
 from dprec.lists import ListMethod, TableOptions
 from dprec.sums import SecureAggregation, ShuffledAggregation, TrustedAggregation
 from simulation.protocols.base import Predicted
 from simulation.protocols.components import AnyAggregation
 from simulation.protocols.sums import SummedProtocol
-from simulation.protocols.task import Task
+from simulation.protocols.task import Sizes, Task
 
 _COMPARED = "What epsilon compares: a user's profile with none, or with any other, which takes more noise."
 
@@ -43,6 +44,12 @@ class TableProtocol(SummedProtocol):
         noise = among.whole_multiplier
         most = among.aggregation.affordable(noise)
         return replace(among, table=self.table.suited(noise / max(users, 1), items, most))
+
+    def check(self, train: Sizes) -> None:
+        """Refuse a budget that cannot be kept to, and a table whose items nobody finds."""
+        with within("table"):
+            self.table.check(train.n_items)
+        super().check(train)
 
     def setup(self) -> ListSumsSetup:
         """Return what a device needs to know about the rounds."""
