@@ -6,9 +6,12 @@ from dprec.sums.contributions import UNIT, Contributions, Layout, Vectors
 from dprec.sums.local import LocalAggregation
 from dprec.sums.method import DeviceHalf, Learner, Releases, SummedMethod
 from dprec.sums.secure import SecureAggregation
+from dprec.sums.shuffled import ShuffledAggregation
 
 AGGREGATIONS: Registry[Aggregation] = Registry(
-    "aggregation", Aggregation, [TrustedAggregation, SecureAggregation, LocalAggregation]
+    "aggregation",
+    Aggregation,
+    [TrustedAggregation, SecureAggregation, ShuffledAggregation, LocalAggregation],
 )
 
 __all__ = [
@@ -24,6 +27,7 @@ __all__ = [
     "NoisyAggregation",
     "Releases",
     "SecureAggregation",
+    "ShuffledAggregation",
     "SummedMethod",
     "TrustedAggregation",
     "Vectors",

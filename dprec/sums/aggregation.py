@@ -104,6 +104,10 @@ class Aggregation(Options):
         """Return which reports, of so many bytes each, are whole as far as their size tells."""
         return np.ones(sizes.size, dtype=np.bool_)
 
+    def sealed(self, sizes: Ints) -> Ints:
+        """Return the bytes of reports of so many bytes as they leave the devices."""
+        return sizes
+
     def can_release(self, present: Bools, added_up: int, round_index: int, public_seed: int) -> bool:
         """Return whether a release succeeds; if it fails, its budget is spent all the same.
 
@@ -111,6 +115,10 @@ class Aggregation(Options):
         sum.
         """
         return True
+
+    def affordable(self, multiplier: float) -> int | None:
+        """Return how many numbers a release should have, where a rule picks them; None for any number."""
+        return None
 
     @abstractmethod
     def multipliers(
@@ -155,11 +163,20 @@ class Aggregation(Options):
         """Return whether valid reports can have a sum, of the right shape, that was added up elsewhere."""
 
     @abstractmethod
+    def length(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> float:
+        """Return the norm of a sum without noise, in units of the largest contribution of a user."""
+
+    @abstractmethod
     def release(self, aggregate: Aggregate, layout: Layout, multiplier: float, draws: ReleaseDraws) -> Floats:
         """Return the sums with noise in the units of the statistics, shape (items, width).
 
-        The noise of each number has the standard deviation ``multiplier * layout.scales``.
+        The noise of each number has the standard deviation ``multiplier * layout.scales``, or that which
+        `deviation` says instead of the multiplier.
         """
+
+    def deviation(self, layout: Layout, multiplier: float, users: int) -> float:
+        """Return the noise of a release with so many users in it, where contributions have a norm of 1."""
+        return multiplier
 
     @abstractmethod
     def report_bits(self, layout: Layout, ratings: int, multiplier: float) -> int:
@@ -180,10 +197,6 @@ class NoisyAggregation(Aggregation):
     @abstractmethod
     def epsilon(self, multiplier: float, delta: float) -> float:
         """Return what one release costs a user; infinite without noise. The inverse of `multiplier`."""
-
-    @abstractmethod
-    def length(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> float:
-        """Return the norm of a sum without noise, in units of the largest contribution of a user."""
 
     def multipliers(
         self, budget: accounting.PrivacyBudget, shares: Sequence[float], farthest: float

@@ -152,12 +152,20 @@ class LocalAggregation(Aggregation):
         most = largest_total(sent)
         return 0 <= sent <= aggregate.users and bool((np.abs(aggregate.total[:-1]) <= most).all())
 
+    def length(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> float:
+        """Return how many candidates are in a sum: each report is of a vector of norm 1."""
+        return float(aggregate.total[-1])
+
     def release(self, aggregate: Aggregate, layout: Layout, multiplier: float, draws: ReleaseDraws) -> Floats:
         """Return the estimated sums of all users, of whom a share has reported; 0 if nobody has."""
         sums, sent = aggregate.total[:-1], int(aggregate.total[-1])
         numbers = self.reports.estimate(sums) * (aggregate.users / max(sent, 1))
         released: Floats = numbers.reshape(layout.n_rows, layout.width) * layout.scales
         return released
+
+    def deviation(self, layout: Layout, multiplier: float, users: int) -> float:
+        """Return the noise of the estimated sums of so many users; see `Aggregation.deviation`."""
+        return multiplier * math.sqrt(users / (self.users or users))
 
     def report_bits(self, layout: Layout, ratings: int, multiplier: float) -> int:
         """Return the bits of a report, which are the same for everybody."""

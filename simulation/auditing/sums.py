@@ -17,7 +17,7 @@ from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.randomness import DeviceDraws, ReleaseDraws, words
 from dprec.secure_aggregation import honest_shares
-from dprec.sums import UNIT, Contributions, NoisyAggregation, SecureAggregation
+from dprec.sums import UNIT, Aggregation, Contributions, SecureAggregation
 from simulation.auditing.listening import Column, Suspicion, of_neighbors, of_one_origin
 from simulation.protocols.base import Finding, NoisySums, Promise
 
@@ -62,7 +62,7 @@ def sum_findings(
 class _Sums(ABC):
     """Sums of a protocol, released for as many items as there are trials."""
 
-    aggregation: NoisyAggregation
+    aggregation: Aggregation
     multipliers: tuple[float, ...]
     """Noise of each release."""
 
@@ -225,9 +225,7 @@ def _longest_contribution(released: NoisySums, seed: int) -> float:
     )
 
 
-def _longest(
-    aggregation: NoisyAggregation, contributions: Contributions[Any], layout: Any, seed: int
-) -> float:
+def _longest(aggregation: Aggregation, contributions: Contributions[Any], layout: Any, seed: int) -> float:
     keys = words(seed, "devices that contribute", 0, 2 * contributions.n_users)
     draws = RoundDraws(DeviceDraws(keys.reshape(2, contributions.n_users)), 1, 0)
     reports = aggregation.encode(contributions, layout, 0.0, draws)
@@ -235,7 +233,7 @@ def _longest(
     return max(aggregation.length(each, layout, 0.0) for each in sums)
 
 
-def _for_some(aggregation: NoisyAggregation) -> NoisyAggregation:
+def _for_some(aggregation: Aggregation) -> Aggregation:
     """Return the aggregation of so few users as it accepts."""
     for users in _USERS:
         with suppress(SettingError):

@@ -30,7 +30,7 @@ from dprec.personalization import OrdinalProcess
 from dprec.ratings import Ratings, RatingScale
 from dprec.renamed import first_names
 from dprec.reports import ReportFamily
-from dprec.sums import NoisyAggregation, SummedMethod
+from dprec.sums import Aggregation, SummedMethod
 from dprec.wire import ReportCodec
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Task
 
@@ -119,7 +119,7 @@ class NoisySums:
     """The sums that a protocol releases; see `simulation.protocols.sums.SummedProtocol`."""
 
     method: SummedMethod
-    aggregation: NoisyAggregation
+    aggregation: Aggregation
     multipliers: tuple[float, ...]
     sensitivity: float
     accountant: Callable[[float], PrivacyAccountant]

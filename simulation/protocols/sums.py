@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from dprec.arrays import AnyInts, Floats
 from dprec.errors import RunError, SettingError, within
 from dprec.predictions import cells_from_rows
 from dprec.ratings import Ratings
-from dprec.sums import Aggregation, Cost, DeviceHalf, Learner, NoisyAggregation, Releases, SummedMethod
+from dprec.sums import Aggregation, Cost, DeviceHalf, Learner, Releases, SummedMethod
 from simulation.protocols.base import Auditor, Example, Finding, NoisySums, Promise, Protocol, Sent
 from simulation.protocols.iterative import held_profiles
 from simulation.protocols.sharing import budget_at, check_unit, notes_on_failures
@@ -132,8 +132,7 @@ class SummedProtocol(Protocol):
         """Compare sums with noise, unless devices protect what they send by themselves."""
         if self.aggregation.by_itself:
             return super().audit(auditor)
-        noisy = cast("NoisyAggregation", self.aggregation)
-        sums = self.method, noisy, self.multipliers, self.sensitivity
+        sums = self.method, self.aggregation, self.multipliers, self.sensitivity
         return auditor.of_sums(NoisySums(*sums, self.accountant))
 
     def check_deployed(self) -> None:
