@@ -56,7 +56,12 @@ class SummedProtocol(Protocol):
     @property
     def sensitivity(self) -> float:
         """Largest change of a release that a user can cause."""
-        return 1.0 if self.adjacency == "add-or-remove-one" else self.method.farthest
+        return 1.0 if self.adjacency == "add-or-remove-one" else self.farthest
+
+    @property
+    def farthest(self) -> float:
+        """How far apart the contributions of two profiles can be; of one profile and none, 1."""
+        return self.aggregation.farthest(self.method.farthest)
 
     @property
     def whole_multiplier(self) -> float:
@@ -209,7 +214,7 @@ class SummedProtocol(Protocol):
         return accountant
 
     def _cost(self, multiplier: float) -> Cost:
-        return self.aggregation.cost(multiplier, self.method.farthest)
+        return self.aggregation.cost(multiplier, self.farthest)
 
     def sent(self, example: Example) -> Sent:
         """Return the contributions, one in each round."""
