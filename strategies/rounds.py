@@ -57,6 +57,8 @@ class RoundAccount:
     """Run key."""
     traffic: TrafficLedger
     """Charged in place."""
+    sealed: Callable[[Ints], Ints] = field(default=lambda sizes: sizes)
+    """From the sizes of reports to those with which they leave the devices."""
     _started: float = field(default_factory=time.perf_counter, init=False)
     _before: dict[str, int] = field(init=False)
     _causes: Counter[str] = field(default_factory=Counter, init=False)
@@ -84,7 +86,7 @@ class RoundAccount:
         self._causes["late"] += int((arrivals.arrived & ~arrivals.punctual).sum())
         if arrivals.refused:
             self._causes[arrivals.refused] += arrivals.users.size
-        sizes = report_sizes(self.message_type, self.group, senders, payloads)
+        sizes = report_sizes(self.message_type, self.group, senders, self.sealed(payloads))
         kind, example = self.message_type, arrivals.first_report
         self.traffic.charge_uplink(senders, payloads, sizes, kind=kind, example=example)
 

@@ -67,12 +67,15 @@ class TableOptions(Options):
         first = _UNKNOWN_SHARE if self.popularity_share is None else self.popularity_share
         return (first, 1 - first) if first else (1.0,)
 
-    def suited(self, deviation: float, n_items: int) -> Self:
+    def suited(self, deviation: float, n_items: int, most_pairs: int | None = None) -> Self:
         """Return the options with what follows from public numbers.
 
-        ``deviation``: tau, the noise of a number of one sum that has the whole budget, over the users.
+        ``deviation``: tau, the noise of a number of one sum that has the whole budget, over the users;
+        ``most_pairs``: numbers that a table by rule may have, if not any number.
         """
         ruled = GramSettings.of(deviation, 1, n_items, content=self.content).table_items
+        if most_pairs is not None:
+            ruled = min(ruled, (math.isqrt(8 * most_pairs + 1) - 1) // 2)
         items = min(ruled if self.items is None else self.items, n_items)
         share = self.popularity_share
         if share is None:

@@ -5,9 +5,10 @@ from dprec.sums.aggregation import Aggregation, Cost, NoisyAggregation, TrustedA
 from dprec.sums.contributions import UNIT, Contributions, Layout, Vectors
 from dprec.sums.method import DeviceHalf, Learner, Releases, SummedMethod
 from dprec.sums.secure import SecureAggregation
+from dprec.sums.shuffled import ShuffledAggregation
 
 AGGREGATIONS: Registry[Aggregation] = Registry(
-    "aggregation", Aggregation, [TrustedAggregation, SecureAggregation]
+    "aggregation", Aggregation, [TrustedAggregation, SecureAggregation, ShuffledAggregation]
 )
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "NoisyAggregation",
     "Releases",
     "SecureAggregation",
+    "ShuffledAggregation",
     "SummedMethod",
     "TrustedAggregation",
     "Vectors",

@@ -80,6 +80,10 @@ class Aggregation(Options):
         """Return which reports, of so many bytes each, are whole as far as their size tells."""
         return np.ones(sizes.size, dtype=np.bool_)
 
+    def sealed(self, sizes: Ints) -> Ints:
+        """Return the bytes of reports of so many bytes as they leave the devices."""
+        return sizes
+
     def can_release(self, present: Bools, added_up: int, round_index: int, public_seed: int) -> bool:
         """Return whether a release succeeds; if it fails, its budget is spent all the same.
 
@@ -87,6 +91,10 @@ class Aggregation(Options):
         sum.
         """
         return True
+
+    def affordable(self, multiplier: float) -> int | None:
+        """Return how many numbers a release should have, where a rule picks them; None for any number."""
+        return None
 
     @abstractmethod
     def multipliers(
@@ -142,8 +150,13 @@ class Aggregation(Options):
     def release(self, aggregate: Aggregate, layout: Layout, multiplier: float, draws: ReleaseDraws) -> Floats:
         """Return the sums with noise in the units of the statistics, shape (items, width).
 
-        The noise of each number has the standard deviation ``multiplier * layout.scales``.
+        The noise of each number has the standard deviation ``multiplier * layout.scales``, or that which
+        `deviation` says instead of the multiplier.
         """
+
+    def deviation(self, layout: Layout, multiplier: float, users: int) -> float:
+        """Return the noise of a release with so many users in it, where contributions have a norm of 1."""
+        return multiplier
 
     @abstractmethod
     def report_bits(self, layout: Layout, ratings: int, multiplier: float) -> int:
