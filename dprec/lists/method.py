@@ -18,6 +18,7 @@ from dprec.errors import SettingError
 from dprec.lists.contributions import PairLayout, PopularityLayout, SetContributions, SetLayout
 from dprec.lists.gram import (
     LARGEST_TAU,
+    MOST_ITEMS,
     GramSettings,
     denoised_table,
     popular_items,
@@ -43,7 +44,9 @@ class TableOptions(Options):
     `TableOptions.suited`.
     """
 
-    items: int | None = option("Most popular items that take part; by default a public rule.", None, ge=0)
+    items: int | None = option(
+        "Most popular items that take part; by default a public rule.", None, ge=0, le=MOST_ITEMS
+    )
     popularity_share: float | None = option(
         "Share of the squared distance of means that a first round spends to find them; by default a public "
         "rule: 0 where all items take part.",
