@@ -74,7 +74,7 @@ class DatasetSummary(Document):
 
     kind: Annotated[str, IN_FILES] = Field(description="Kind of the data set.")
     users: Annotated[Count, IN_FILES] = Field(
-        description="Users in the train and test ratings, or those of the enrolment."
+        description="Users in the train and test ratings, without cold ones, or those of the enrolment."
     )
     items: Annotated[Count, IN_FILES] = Field(description="Size of the catalogue.")
     train_ratings: Annotated[Count | None, IN_FILES] = Field(
@@ -96,7 +96,9 @@ class DatasetSummary(Document):
     binarized_above: Annotated[float | None, IN_FILES] = Field(
         description="The rating above which a rating counts as +1."
     )
-    users_only_in_test: Annotated[Count | None, IN_FILES] = Field(description="Users without a train rating.")
+    users_only_in_test: Annotated[Count | None, IN_FILES] = Field(
+        description="Users without a train rating, as cold ones are."
+    )
     items_only_in_test: Annotated[Count | None, IN_FILES] = Field(description="Items without a train rating.")
 
 
