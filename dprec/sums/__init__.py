@@ -1,7 +1,7 @@
 """Sums over users with noise: who adds up and adds the noise, and what is learned from them in rounds."""
 
 from dprec.components import Registry
-from dprec.sums.aggregation import Aggregation, TrustedAggregation
+from dprec.sums.aggregation import Aggregation, Cost, NoisyAggregation, TrustedAggregation
 from dprec.sums.contributions import UNIT, Contributions, Layout, Vectors
 from dprec.sums.method import DeviceHalf, Learner, Releases, SummedMethod
 from dprec.sums.secure import SecureAggregation
@@ -15,9 +15,11 @@ __all__ = [
     "UNIT",
     "Aggregation",
     "Contributions",
+    "Cost",
     "DeviceHalf",
     "Layout",
     "Learner",
+    "NoisyAggregation",
     "Releases",
     "SecureAggregation",
     "SummedMethod",

@@ -7,13 +7,14 @@ from typing import ClassVar, Literal, Self
 
 from dprec.accounting import Adjacency, PrivacyBudget
 from dprec.components import option
+from dprec.errors import within
 from dprec.exchange import ListSumsSetup
 from dprec.lists import ListMethod, TableOptions
 from dprec.sums import SecureAggregation, TrustedAggregation
 from simulation.protocols.base import Predicted
 from simulation.protocols.components import AnyAggregation
 from simulation.protocols.sums import SummedProtocol
-from simulation.protocols.task import Task
+from simulation.protocols.task import Sizes, Task
 
 _COMPARED = "What epsilon compares: a user's profile with none, or with any other, which takes more noise."
 
@@ -41,7 +42,14 @@ class GramProtocol(SummedProtocol):
 
     def among(self, users: int, items: int) -> Self:
         """Return the protocol with the items that take part, by a public rule of the sizes and the budget."""
-        return replace(self, table=self.table.suited(self.whole_multiplier / max(users, 1), items))
+        among = super().among(users, items)
+        return replace(among, table=self.table.suited(among.whole_multiplier / max(users, 1), items))
+
+    def check(self, train: Sizes) -> None:
+        """Refuse a budget that cannot be kept to, and a table whose items nobody finds."""
+        with within("table"):
+            self.table.check(train.n_items)
+        super().check(train)
 
     def setup(self) -> ListSumsSetup:
         """Return what a device needs to know about the rounds."""

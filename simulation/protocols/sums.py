@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from dprec.accounting import Adjacency, Guarantee, MatchedBudget, NoisySum, PrivacyAccountant
+from dprec.accounting import Adjacency, Guarantee, MatchedBudget, PrivacyAccountant
 from dprec.arrays import AnyInts, Floats
 from dprec.errors import RunError, SettingError, within
 from dprec.predictions import cells_from_rows
 from dprec.ratings import Ratings
-from dprec.sums import Aggregation, DeviceHalf, Learner, Releases, SummedMethod
+from dprec.sums import Aggregation, Cost, DeviceHalf, Learner, Releases, SummedMethod
 from simulation.protocols.base import Auditor, Example, Finding, NoisySums, Protocol, Sent
 from simulation.protocols.iterative import held_profiles
 from simulation.protocols.sharing import budget_at, check_unit, notes_on_failures
@@ -62,18 +62,23 @@ class SummedProtocol(Protocol):
     @property
     def whole_multiplier(self) -> float:
         """Noise of one release that has the whole budget; 0 without one."""
-        if self.privacy is None:
-            return 0.0
-        return self.sensitivity * self.aggregation.multiplier(self.privacy.epsilon, self.privacy.delta)
+        return self._multipliers((1.0,))[0]
 
     @property
     def multipliers(self) -> tuple[float, ...]:
         """Noise of each round, a standard deviation for contributions of a norm of 1; 0 without a budget."""
-        return tuple(self.whole_multiplier / float(np.sqrt(share)) for share in self.method.shares)
+        return self._multipliers(self.method.shares)
+
+    def _multipliers(self, shares: tuple[float, ...]) -> tuple[float, ...]:
+        if self.privacy is None:
+            return (0.0,) * len(shares)
+        return self.aggregation.multipliers(self.privacy, shares, self.sensitivity)
 
     def among(self, users: int, items: int) -> Self:
         """Return the protocol with what follows from public sizes, of what its settings leave out."""
-        return self
+        with within("aggregation"):
+            suited: dict[str, Any] = {"aggregation": self.aggregation.among(users)}
+        return replace(self, **suited)
 
     def suited_to(self, train: Ratings) -> Self:
         """Return the protocol for the sizes of some ratings; see `among`."""
@@ -127,7 +132,7 @@ class SummedProtocol(Protocol):
 
         strategy = LearningFromSums(
             learner=self.method.learner(self.releases(task), task.catalogue, task.server_seed),
-            aggregation=self.aggregation.among(task.n_users),
+            aggregation=self.aggregation,
             multipliers=self.multipliers,
             costs=tuple(map(self._cost, self.multipliers)),
             seed=task.server_seed,
@@ -200,20 +205,21 @@ class SummedProtocol(Protocol):
         alone = np.ones(1, dtype=np.bool_)
         accountant = PrivacyAccountant(rated=alone, adjacency=self.adjacency)
         for done, multiplier in enumerate(self.multipliers, start=1):
-            accountant.step(done, alone, np.inf, np.inf, self._cost(multiplier / longest))
+            cost = self._cost(multiplier / longest)
+            accountant.step(done, alone, cost.epsilon, cost.epsilon, cost.mechanism)
         return accountant
 
-    def _cost(self, multiplier: float) -> NoisySum | None:
-        return self.aggregation.noisy_sum(multiplier, self.method.farthest)
+    def _cost(self, multiplier: float) -> Cost:
+        return self.aggregation.cost(multiplier, self.method.farthest)
 
     def sent(self, example: Example) -> Sent:
         """Return the contributions, one in each round."""
         suited = self.among(*example.shape)
         method, multipliers = suited.method, suited.multipliers
         layouts = method.largest_layouts(Releases(*example.shape, example.scale, multipliers))
-        answers, aggregation = method.most_ratings(example.ratings), self.aggregation.among(example.users)
+        answers = method.most_ratings(example.ratings)
         bits = [
-            aggregation.report_bits(layout, answers, multiplier)
+            suited.aggregation.report_bits(layout, answers, multiplier)
             for layout, multiplier in zip(layouts, multipliers, strict=True)
         ]
         return Sent(
