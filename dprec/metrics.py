@@ -152,6 +152,7 @@ USER_METRICS = {
     "mrr": Hits.mrr,
     "recall": Hits.recall,
     "precision": Hits.precision,
+    "map": Hits.average_precision,
 }
 """The metrics that are means over users."""
 

@@ -37,7 +37,7 @@ from dprec.progress import Progress, silent
 from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import ColdRatings, Ratings, RatingScale, held_by_tested
 from dprec.splits import Split
-from simulation.configuration.models import EvaluationOptions, RunConfig
+from simulation.configuration.models import LONGEST_CUTOFF, EvaluationOptions, RankingOptions, RunConfig
 from simulation.engine.ray_cluster import check_memory
 from simulation.engine.session import Session, open_session
 from simulation.protocols import Outcome, Protocol, Task
@@ -297,6 +297,10 @@ def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:
         for key, given in (("relevant_from", bound), ("errors", options.errors), ("scores", options.scores)):
             if given:
                 raise SettingError(key, "a metric of ratings", f"nothing, for {scale.describe()}")
+        if options.top_k > LONGEST_CUTOFF:
+            raise SettingError(
+                "top_k", f"{options.top_k:,}", f"at most {LONGEST_CUTOFF:,}, where lists are judged"
+            )
         return
     if bound is not None and not is_binary(scale) and not scale.low <= bound <= scale.high:
         accepted = f"a rating from {scale.low:g} to {scale.high:g}"
@@ -422,6 +426,16 @@ class Evaluator:
                 measured.setdefault(key, {})[metrics.name_of(reference)] = value
         return measured
 
+    @property
+    def asked_ranking(self) -> RankingOptions | None:
+        """Which lists are ranked beside the main ones: of implicit data, those of another `top_k` as well."""
+        asked, length = self.options.ranking, self.options.top_k
+        if not self.train.scale.implicit or length == EvaluationOptions.top_k:
+            return asked
+        if asked is None:
+            return RankingOptions(cutoffs=(length,))
+        return replace(asked, cutoffs=tuple(dict.fromkeys((*asked.cutoffs, length))))
+
     def ranking(
         self, predict: Predict, predict_rows: PredictRows | None, progress: Progress = silent
     ) -> dict[str, Any]:
@@ -432,7 +446,7 @@ class Evaluator:
         ``predict``, ``predict_rows``: predictions are ranked as they are, not clipped to the scale: clipping
         would only make ties.
         """
-        options, held = self.options.ranking, self.held
+        options, held = self.asked_ranking, self.held
         if options is None:
             return {}
         binary = is_binary(held.scale)

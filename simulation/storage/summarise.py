@@ -254,8 +254,9 @@ def _notes_on_lists(config: RunConfig, train: Ratings) -> tuple[str, ...]:
             "Lists rank all items that a user does not have in training by score; metrics are means over the "
             "users with a test item. An item that is not among the test items counts as not relevant, "
             "although the user may like it.",
+            *_note_on_samples(config),
         )
-    return *_note_on_test_lists(config, train), *_note_on_ranking(config, train)
+    return *_note_on_test_lists(config, train), *_note_on_ranking(config, train), *_note_on_samples(config)
 
 
 def _note_on_test_lists(config: RunConfig, train: Ratings) -> tuple[str, ...]:
@@ -275,16 +276,21 @@ def _note_on_ranking(config: RunConfig, train: Ratings) -> tuple[str, ...]:
         return ()
     mean = "of +1" if is_binary(train.scale) else "of at least the user's mean train rating"
     relevant = mean if bound is None or is_binary(train.scale) else f"of at least {bound:g}"
-    notes = (
+    return (
         f"Rankings: a test rating {relevant} makes an item relevant; an item without a test rating counts as "
         "not relevant. Lists are by predicted rating, which orders what a user would like after choosing it, "
         "not what the user would choose: low figures over a whole catalogue are usual.",
     )
-    if ranking.negatives is None:
-        return notes
-    return *notes, (
+
+
+def _note_on_samples(config: RunConfig) -> tuple[str, ...]:
+    """Note that figures of samples compare with no others."""
+    ranking = config.evaluation.ranking
+    if ranking is None or ranking.negatives is None:
+        return ()
+    return (
         f"Sampled rankings are among {ranking.negatives:,} drawn items a user (seed {ranking.seed}): they "
-        "compare with no other sample and no full ranking, and may order methods differently."
+        "compare with no other sample and no full ranking, and may order methods differently.",
     )
 
 

@@ -124,6 +124,10 @@ class RankingSummary(Document):
     precision_at: Annotated[_ByCutoff, better("Precision at {key}, {of}", HIGHER, brief=False)] = Field(
         description="Share of the list positions with a relevant item."
     )
+    map_at: Annotated[_ByCutoff, better("MAP at {key}, {of}", HIGHER, brief=False)] = Field(
+        default_factory=dict,
+        description="Precisions at the ranks of relevant items, summed, over the number of all of the user.",
+    )
     coverage_at: Annotated[_ByCutoff, better("Coverage at {key}, {of}", HIGHER, brief=False)] = Field(
         description="Share of the catalogue in anybody's list."
     )
