@@ -36,6 +36,7 @@ class SummedProtocol(Protocol):
     """
 
     not_deployed: ClassVar[str] = ""
+    folds_in: ClassVar[bool] = True
     adjacency: Adjacency
     aggregation: Aggregation
 
@@ -165,13 +166,13 @@ class SummedProtocol(Protocol):
         """Add what the devices predict."""
         facts = self._facts(held, task)
         facts["notes"] = (*self.notes_on(task), *facts["notes"])
-        return Outcome(**self.predictions_of(task.train, self._learned(task, held)), **facts)
+        return Outcome(**self.predictions_of(task.judged, self._learned(task, held)), **facts)
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Run the rounds, and evaluate each of them."""
 
         def evaluate(learned: DeviceHalf) -> dict[str, float | None]:
-            return task.metric(self.predictions_of(task.train, learned)["predict"])
+            return task.metric(self.predictions_of(task.judged, learned)["predict"])
 
         return self.simulated(task, self.serve(grid, task.for_server(), evaluate))
 
@@ -179,13 +180,13 @@ class SummedProtocol(Protocol):
         """Return what a reader must know of how these users contribute."""
         return ()
 
-    def predictions_of(self, train: Ratings, learned: DeviceHalf) -> dict[str, Any]:
+    def predictions_of(self, held: Ratings, learned: DeviceHalf) -> dict[str, Any]:
         """Return the fields of an `Outcome` for devices that have received what was learned."""
 
         def predict_rows(users: AnyInts, n_items: int) -> Floats:
-            return learned.predictions(held_profiles(train, users))
+            return learned.predictions(held_profiles(held, users))
 
-        return {"predict": cells_from_rows(predict_rows, train.n_items), "predict_rows": predict_rows}
+        return {"predict": cells_from_rows(predict_rows, held.n_items), "predict_rows": predict_rows}
 
     def diagnostics_of(self, learner: Learner) -> dict[str, Any]:
         """Return what is told of what was learned."""
