@@ -300,6 +300,9 @@ class LearningFromSums(SummedRounds):
         layout = self.learner.layout(server_round)
         return self.aggregation.whole(sums.sent, layout, self.multipliers[server_round - 1])
 
+    def _telling(self, sums: Sums) -> Ints:
+        return sums.senders[self.aggregation.costing(sums.payloads)]
+
     def _cost(self, server_round: int) -> Cost:
         return self.costs[server_round - 1]
 

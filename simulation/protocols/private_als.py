@@ -55,7 +55,7 @@ class PrivateAlsProtocol(SummedProtocol):
     def setup(self) -> PrivateAlsSetup:
         """Return what a device needs to know about the rounds."""
         return PrivateAlsSetup(
-            factorization=self.factorization, aggregation=self.aggregation, multipliers=self.multipliers
+            factorization=self.factorization, aggregation=self.installed, multipliers=self.multipliers
         )
 
     def notes_on(self, task: Task) -> tuple[str, ...]:
