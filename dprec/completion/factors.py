@@ -137,34 +137,38 @@ class Profiles:
         return self.values - inner_products(user_factors, item_factors, self.users, self.items)
 
 
-def solve_user_factors(profiles: Profiles, item_factors: Floats, ridge: float) -> Floats:
+def solve_user_factors(profiles: Profiles, item_factors: Floats, ridge: float | Floats) -> Floats:
     """Return the factors that fit each user's ratings best, shape (users, rank).
 
-    Minimises sum (r_ui - u_u . v_i)^2 + ridge |u_u|^2 for every user (Shin et al. [shin2018], section 3). A
-    user without ratings gets zeros. Each user's result depends only on its own ratings, not on the partition
-    in which it is solved. If the item factors are so large that the ridge is lost in rounding, a user may
-    have no solution; that user gets zeros too, since a failure would reveal what it has rated.
+    Minimises sum (r_ui - u_u . v_i)^2 + ridge |u_u|^2 for every user (Shin et al. [shin2018], section 3); a
+    ridge that is a matrix P, shape (rank, rank), adds u_u . P u_u instead. A user without ratings gets zeros.
+    Each user's result depends only on its own ratings, not on the partition in which it is solved. If the
+    item factors are so large that the ridge is lost in rounding, a user may have no solution; that user gets
+    zeros too, since a failure would reveal what it has rated.
     """
     rank = item_factors.shape[1]
     shape = (profiles.n_users, profiles.n_items)
     pattern = sp.csr_array((np.ones(profiles.items.size), profiles.items, profiles.indptr), shape=shape)
     ratings = sp.csr_array((profiles.values, profiles.items, profiles.indptr), shape=shape)
     products = packed_outer(item_factors)
+    penalty = ridge if isinstance(ridge, np.ndarray) else ridge * np.eye(rank)
     factors = np.empty((profiles.n_users, rank))
 
     def solve(rows: slice) -> None:
-        normal = unpack(pattern[rows] @ products) + ridge * np.eye(rank)
+        normal = unpack(pattern[rows] @ products) + penalty
         factors[rows] = _solutions(normal, ratings[rows] @ item_factors)
 
     map_blocks(solve, profiles.n_users, BLOCK)
     return factors
 
 
-def predicted_rows(profiles: Profiles, item_factors: Floats, ridge: float, base: Floats) -> Floats:
+def predicted_rows(profiles: Profiles, item_factors: Floats, ridge: float | Floats, base: Floats) -> Floats:
     """Return what devices predict of every item with the factors that fit their users, shape (users, items).
 
     Parameters
     ----------
+    ridge : float or ndarray of float64, shape (rank, rank)
+        As for `solve_user_factors`.
     base : ndarray of float64, shape (items,)
         What is predicted without factors.
     """
