@@ -162,6 +162,20 @@ def solve_user_factors(profiles: Profiles, item_factors: Floats, ridge: float | 
     return factors
 
 
+def confident_user_factors(
+    profiles: Profiles, item_factors: Floats, confidence: float, ridge: float
+) -> Floats:
+    """Return the factors that fit each user's set best, shape (users, rank).
+
+    Minimises the sum over all items of c (p - u . v)^2, and ridge |u|^2, where p is 1 for a user's own items
+    and 0 for all others, and c is 1 + ``confidence`` and 1 (Hu, Koren and Volinsky [hu2008]).
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        penalty = (item_factors.T @ item_factors + ridge * np.eye(item_factors.shape[1])) / confidence
+    sets = replace(profiles, values=np.full(profiles.items.size, 1 + 1 / confidence))
+    return solve_user_factors(sets, item_factors, penalty)
+
+
 def predicted_rows(profiles: Profiles, item_factors: Floats, ridge: float | Floats, base: Floats) -> Floats:
     """Return what devices predict of every item with the factors that fit their users, shape (users, items).
 
@@ -173,10 +187,13 @@ def predicted_rows(profiles: Profiles, item_factors: Floats, ridge: float | Floa
         What is predicted without factors.
     """
     residuals = replace(profiles, values=profiles.values - base[profiles.items])
-    own = solve_user_factors(residuals, item_factors, ridge)
-    users, items = np.indices((len(own), len(item_factors)))
-    predicted = inner_products(own, item_factors, users.ravel(), items.ravel())
-    return predicted.reshape(users.shape) + base
+    return products_of_rows(solve_user_factors(residuals, item_factors, ridge), item_factors) + base
+
+
+def products_of_rows(left: Floats, right: Floats) -> Floats:
+    """Return the inner products of every row with every row, shape (left's rows, right's rows)."""
+    rows, columns = np.indices((len(left), len(right)))
+    return inner_products(left, right, rows.ravel(), columns.ravel()).reshape(rows.shape)
 
 
 def _solutions(matrices: Floats, sides: Floats) -> Floats:

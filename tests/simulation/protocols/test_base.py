@@ -93,7 +93,7 @@ def test_every_kind_of_audit_is_asked_for() -> None:
             asked |= {found.test for found in load(name).protocol.audited().audit(Asked())}
         except SettingError:
             continue
-    assert asked == {"of_devices", "of_releases", "of_sums", "of_outputs"}
+    assert asked == {"of_devices", "of_releases", "of_sums", "of_outputs", "of_samples"}
 
 
 def record(replies: int, failures: int) -> RoundRecord:
