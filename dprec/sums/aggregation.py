@@ -137,6 +137,10 @@ class Aggregation(Options):
             for those of two profiles.
         """
 
+    def farthest(self, distance: float) -> float:
+        """Return how far apart contributions are as they are added up, given the most they were before."""
+        return distance
+
     @abstractmethod
     def cost(self, multiplier: float, farthest: float) -> Cost:
         """Return what one release costs a user, for an accountant.

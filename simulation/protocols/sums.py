@@ -36,6 +36,7 @@ class SummedProtocol(Protocol):
     """
 
     not_deployed: ClassVar[str] = ""
+    folds_in: ClassVar[bool] = True
     adjacency: Adjacency
     aggregation: Aggregation
 
@@ -69,7 +70,12 @@ class SummedProtocol(Protocol):
     @property
     def sensitivity(self) -> float:
         """Largest change of a release that a user can cause."""
-        return 1.0 if self.adjacency == "add-or-remove-one" else self.method.farthest
+        return 1.0 if self.adjacency == "add-or-remove-one" else self.farthest
+
+    @property
+    def farthest(self) -> float:
+        """How far apart the contributions of two profiles can be; of one profile and none, 1."""
+        return self.aggregation.farthest(self.method.farthest)
 
     @property
     def whole_multiplier(self) -> float:
@@ -176,13 +182,13 @@ class SummedProtocol(Protocol):
         """Add what the devices predict."""
         facts = self._facts(held, task)
         facts["notes"] = (*self.notes_on(task), *facts["notes"])
-        return Outcome(**self.predictions_of(task.train, self._learned(task, held)), **facts)
+        return Outcome(**self.predictions_of(task.judged, self._learned(task, held)), **facts)
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Run the rounds, and evaluate each of them."""
 
         def evaluate(learned: DeviceHalf) -> dict[str, float | None]:
-            return task.metric(self.predictions_of(task.train, learned)["predict"])
+            return task.metric(self.predictions_of(task.judged, learned)["predict"])
 
         return self.simulated(task, self.serve(grid, task.for_server(), evaluate))
 
@@ -190,13 +196,13 @@ class SummedProtocol(Protocol):
         """Return what a reader must know of how these users contribute."""
         return ()
 
-    def predictions_of(self, train: Ratings, learned: DeviceHalf) -> dict[str, Any]:
+    def predictions_of(self, held: Ratings, learned: DeviceHalf) -> dict[str, Any]:
         """Return the fields of an `Outcome` for devices that have received what was learned."""
 
         def predict_rows(users: AnyInts, n_items: int) -> Floats:
-            return learned.predictions(held_profiles(train, users))
+            return learned.predictions(held_profiles(held, users))
 
-        return {"predict": cells_from_rows(predict_rows, train.n_items), "predict_rows": predict_rows}
+        return {"predict": cells_from_rows(predict_rows, held.n_items), "predict_rows": predict_rows}
 
     def diagnostics_of(self, learner: Learner) -> dict[str, Any]:
         """Return what is told of what was learned."""
@@ -229,7 +235,7 @@ class SummedProtocol(Protocol):
         return accountant
 
     def _cost(self, multiplier: float) -> Cost:
-        return self.installed.cost(multiplier, self.method.farthest)
+        return self.installed.cost(multiplier, self.farthest)
 
     def sent(self, example: Example) -> Sent:
         """Return the contributions, one in each round."""
