@@ -152,7 +152,7 @@ def main() -> int:
     data: dict[str, Callable[[], list[Draw]]] = {
         "MSWeb": partial(draws, visits, 0.3, content=False),
         "MovieLens": partial(draws, movies, 0.2, content=False),
-        "MovieLens with content": partial(draws, movies, 0.2, content=True),
+        "MovieLens with content": partial(draws, replace(movies, items=True), 0.2, content=True),
     }
     agree = True
     for title, drawn in data.items():

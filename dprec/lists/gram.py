@@ -34,8 +34,8 @@ _NOISY_TAU = 6e-4
 _SMALLEST_TAU = 1e-5
 """Noise below which nothing changes."""
 
-LARGEST_TAU = 8e-3
-"""Noise with which the whole budget is better spent on popularity."""
+LARGEST_TAU, _LARGEST_TAU_WITH_CONTENT = 8e-3, 3.3e-3
+"""Noise with which the whole budget is better spent on popularity, and on popularity by content."""
 
 MOST_ITEMS = 4096
 """Items of a table at most: more than the rule asks for at the least noise, and what devices take."""
@@ -78,13 +78,18 @@ class GramSettings:
         the whole budget; 0 without noise. ``content``: whether there is public data about the items.
         """
         tau = max(tau, _SMALLEST_TAU)
-        if tau > LARGEST_TAU:
+        if tau > largest_tau(content=content):
             return cls(1.0, 0, 0.0, 0.0)
         table_items = min(math.ceil(120 * (1e-3 / tau) ** 0.75), items)
         share = 0.0 if table_items == items else popularity_share(tau)
         ridge = users * (0.006 + 12 * tau / math.sqrt(1 - share))
         weight = 0.35 * (1.4e-3 / tau) ** 0.45 if content else (2.5e-3 / tau) ** 1.5
         return cls(share, table_items, ridge, weight, 0.5 if tau > _NOISY_TAU else 0.0)
+
+
+def largest_tau(*, content: bool) -> float:
+    """Return the noise up to which there is a table, whether or not there is public data about the items."""
+    return _LARGEST_TAU_WITH_CONTENT if content else LARGEST_TAU
 
 
 def popularity_share(tau: float) -> float:

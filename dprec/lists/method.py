@@ -17,10 +17,10 @@ from dprec.components import Options, option
 from dprec.errors import SettingError
 from dprec.lists.contributions import PairLayout, PopularityLayout, SetContributions, SetLayout
 from dprec.lists.gram import (
-    LARGEST_TAU,
     MOST_ITEMS,
     GramSettings,
     denoised_table,
+    largest_tau,
     popular_items,
     popularity_estimate,
     popularity_share,
@@ -237,8 +237,9 @@ class ListLearner(Learner):
             self._items = popular_items(self._popularity, self.options.items or 0).astype(np.int32)
             return
         everything = round_index == 1
-        tau = min(multiplier * math.sqrt(self.options.shares[-1]) / users, LARGEST_TAU)
         n_items, content = self.releases.n_items, self.catalogue is not None
+        # A table that is asked for is made, however noisy.
+        tau = min(multiplier * math.sqrt(self.options.shares[-1]) / users, largest_tau(content=content))
         settings = GramSettings.of(tau, users, n_items, content=content)
         known = None if everything else self._popularity[self._items]
         table = denoised_table(sums, deviation, known, settings.coherent_share)

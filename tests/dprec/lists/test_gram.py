@@ -115,7 +115,8 @@ def test_with_more_noise_fewer_items_take_part_and_popularity_has_more_of_the_bu
 
 
 def test_the_whole_budget_goes_where_it_is_of_use() -> None:
-    assert settings(1e-2) == GramSettings(1.0, 0, 0.0, 0.0)
+    assert settings(1e-2) == settings(4e-3, content=True) == GramSettings(1.0, 0, 0.0, 0.0)
+    assert settings(4e-3).table_items > 0
     assert settings(1e-4, items=300).popularity_share == 0
     assert settings(1e-4, items=300).table_items == 300
 
