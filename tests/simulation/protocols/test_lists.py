@@ -149,6 +149,29 @@ def test_other_cutoffs_are_those_of_the_evaluation() -> None:
     assert accuracy["ranking"]["ndcg_at"]["10"] == accuracy["ndcg_at_10"]
 
 
+def test_another_length_of_lists_has_figures_of_its_own_and_leaves_the_main_ones() -> None:
+    usual = run("ease").summary["accuracy"]
+    for evaluation, cutoffs in (
+        ({"top_k": 5}, {"5"}),
+        ({"top_k": 5, "ranking": {"cutoffs": [20, 5]}}, {"5", "20"}),
+        ({"top_k": 7, "ranking": {"cutoffs": [20]}}, {"7", "20"}),
+    ):
+        accuracy = run("ease", evaluation=evaluation).summary["accuracy"]
+        assert set(accuracy["ranking"]["ndcg_at"]) == set(accuracy["ranking"]["map_at"]) == cutoffs
+        assert accuracy["ndcg_at_10"] == usual["ndcg_at_10"]
+    assert usual.get("ranking") is None
+    with pytest.raises(InputError, match=r"evaluation\.top_k: 20,000; accepted: at most 10,000"):
+        run("ease", evaluation={"top_k": 20_000})
+
+
+def test_sampled_lists_have_their_name_and_a_note() -> None:
+    sampled = {"candidates": "sampled", "negatives": 9, "cutoffs": [5]}
+    summary = run("ease", evaluation={"ranking": sampled}).summary
+    assert summary["accuracy"].get("ranking") is None
+    assert summary["accuracy"]["sampled_ranking"]["negatives"] == 9
+    assert any(note.startswith("Sampled rankings are among 9") for note in summary["privacy"]["notes"])
+
+
 def test_a_comparison_has_the_baselines_of_lists_and_intervals_over_users(tmp_path: Path) -> None:
     entries = {"name": "lists", "dataset": SMALL, "simulation": HERE, "protocols": ["ease"]}
     split = {"kind": "user-holdout", "test_fraction": 0.3}
