@@ -8,10 +8,10 @@ from simulation.protocols.best import BestProtocol
 from simulation.protocols.federated import FederatedProtocol
 from simulation.protocols.gradient_perturbation import GradientPerturbationProtocol
 from simulation.protocols.iterative import IterativeProtocol
-from simulation.protocols.list_sums import GramProtocol, PopularityProtocol
+from simulation.protocols.list_sums import GramProtocol, PairsInBlanketProtocol, PopularityProtocol
 from simulation.protocols.lists import EaseProtocol, IalsProtocol, RandomListProtocol
 from simulation.protocols.one_shot import OneShotProtocol
-from simulation.protocols.private_als import PrivateAlsProtocol
+from simulation.protocols.private_als import ImplicitAlsProtocol, PrivateAlsProtocol
 from simulation.protocols.secret_sets import SecretSetProtocol
 from simulation.protocols.task import Checkpoints, Metric, Outcome, Task
 from simulation.protocols.x_map import XMapProtocol
@@ -23,6 +23,7 @@ PROTOCOLS: Registry[Protocol] = Registry(
         OneShotProtocol,
         IterativeProtocol,
         PrivateAlsProtocol,
+        ImplicitAlsProtocol,
         FederatedProtocol,
         TrustedServerProtocol,
         GradientPerturbationProtocol,
@@ -35,6 +36,7 @@ PROTOCOLS: Registry[Protocol] = Registry(
         EaseProtocol,
         IalsProtocol,
         GramProtocol,
+        PairsInBlanketProtocol,
         SecretSetProtocol,
     ],
 )

@@ -17,7 +17,15 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 
-from dprec.accounting import DELTA, Guarantee, MatchedBudget, PrivacyAccountant, PrivacyBudget, PrivacyUnit
+from dprec.accounting import (
+    DELTA,
+    Adjacency,
+    Guarantee,
+    MatchedBudget,
+    PrivacyAccountant,
+    PrivacyBudget,
+    PrivacyUnit,
+)
 from dprec.arrays import Floats, Ints
 from dprec.channel import Channel
 from dprec.completion import Observations
@@ -124,9 +132,9 @@ class NoisySums:
     sensitivity: float
     accountant: Callable[[float], PrivacyAccountant]
 
-    def epsilon(self, delta: float, longest: float = 1.0) -> float:
-        """Return what all releases cost a user whose contributions are so long."""
-        return float(self.accountant(longest).get_epsilon(delta)[0])
+    def epsilon(self, delta: float, longest: float = 1.0, adjacency: Adjacency | None = None) -> float:
+        """Return what all releases cost a user whose contributions are so long; by default, as promised."""
+        return float(self.accountant(longest).get_epsilon(delta, adjacency=adjacency)[0])
 
 
 @dataclass(frozen=True, eq=False)

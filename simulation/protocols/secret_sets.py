@@ -53,7 +53,7 @@ class SecretSetProtocol(SummedProtocol):
 
     def setup(self) -> SecretSetSetup:
         """Return what a device needs to know about the rounds."""
-        return SecretSetSetup(sums=self.sums, aggregation=self.aggregation, multipliers=self.multipliers)
+        return SecretSetSetup(sums=self.sums, aggregation=self.installed, multipliers=self.multipliers)
 
     def predictions_of(self, held: Ratings, learned: DeviceHalf) -> dict[str, Any]:
         """Predict cell by cell, each on its user's device."""
