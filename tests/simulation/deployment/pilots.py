@@ -54,7 +54,7 @@ GRAM_LOCAL: dict[str, Any] = {
     "name": "gram-local",
     "protocol": {
         "kind": "gram",
-        "privacy": {"epsilon": 1.0, "per": "user"},
+        "privacy": {"epsilon": 2.0, "per": "user"},
         "table": {"items": 12},
         "aggregation": {"kind": "local"},
     },
