@@ -32,6 +32,8 @@ from dprec.ratings import POSITIVE, RatingScale
 from dprec.sums import Contributions, DeviceHalf, Layout, Learner, Releases, SummedMethod
 from dprec.wire import decode_item_sets, encode_item_sets
 
+_SAMPLED_COHERENT_SHARE = 0.5
+
 _UNKNOWN_SHARE = 0.1
 """Any share will do where the sizes of a population are not known: all compose to the same."""
 
@@ -59,6 +61,13 @@ class TableOptions(Options):
     )
     content: bool = option("Whether public categories and numbers of the items are used.", True)
 
+    coherent_share: float | None = option(
+        "What an estimate of the table without a look at single cells counts for; by default a public rule.",
+        None,
+        ge=0,
+        le=1,
+    )
+
     @property
     def shares(self) -> tuple[float, ...]:
         """What the round of popularity and the round of the table spend; 0 and 1 make one of them.
@@ -74,16 +83,20 @@ class TableOptions(Options):
         """Return the options with what follows from public numbers.
 
         ``deviation``: tau, the noise of a number of one sum that has the whole budget, over the users;
-        ``most_pairs``: numbers that a table by rule may have, if not any number.
+        ``most_pairs``: numbers that a table by rule may have where these are sampled, which is noise beside,
+        and more of it on what is popular.
         """
         ruled = GramSettings.of(deviation, 1, n_items, content=self.content).table_items
         if most_pairs is not None:
             ruled = min(ruled, (math.isqrt(8 * most_pairs + 1) - 1) // 2)
+        coherent = self.coherent_share
+        if most_pairs is not None and coherent is None:
+            coherent = _SAMPLED_COHERENT_SHARE
         items = min(ruled if self.items is None else self.items, n_items)
         share = self.popularity_share
         if share is None:
             share = 0.0 if items == n_items else popularity_share(deviation)
-        return replace(self, items=items, popularity_share=share)
+        return replace(self, items=items, popularity_share=share, coherent_share=coherent)
 
     def check(self, n_items: int) -> None:
         """Raise SettingError for a table of some items without a round in which they are found."""
@@ -241,7 +254,10 @@ class ListLearner(Learner):
         n_items, content = self.releases.n_items, self.catalogue is not None
         settings = GramSettings.of(tau, users, n_items, content=content)
         known = None if everything else self._popularity[self._items]
-        table = denoised_table(sums, deviation, known, settings.coherent_share)
+        coherent = self.options.coherent_share
+        if coherent is None:
+            coherent = settings.coherent_share
+        table = denoised_table(sums, deviation, known, coherent)
         if everything:
             self._popularity = table.popularity
         share = min(settings.share_of_weights, LARGEST)
