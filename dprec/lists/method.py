@@ -20,6 +20,7 @@ from dprec.lists.gram import (
     LARGEST_TAU,
     GramSettings,
     denoised_table,
+    joined_popularity,
     popular_items,
     popularity_estimate,
     popularity_share,
@@ -79,7 +80,7 @@ class TableOptions(Options):
         items = min(ruled if self.items is None else self.items, n_items)
         share = self.popularity_share
         if share is None:
-            share = 0.0 if items == n_items else popularity_share(deviation)
+            share = 0.0 if items == n_items else popularity_share(deviation, content=self.content)
         return replace(self, items=items, popularity_share=share)
 
     def check(self, n_items: int) -> None:
@@ -209,12 +210,14 @@ class ListLearner(Learner):
     catalogue: Catalogue | None
     _popularity: Floats = field(init=False)
     """Of every item, in the units of a sum; shape (items,)."""
+    _noise: float = field(init=False)
+    """The deviation of popularity's."""
     _items: Int32s = field(init=False)
     _table: ItemTable = field(init=False)
 
     def __post_init__(self) -> None:
         n_items = self.releases.n_items
-        self._popularity, self._table = np.ones(n_items), ItemTable.nothing()
+        self._popularity, self._noise, self._table = np.ones(n_items), math.inf, ItemTable.nothing()
         self._items = self.options.first_items(n_items)
 
     def layout(self, round_index: int) -> Layout:
@@ -229,14 +232,17 @@ class ListLearner(Learner):
         """Estimate popularity, or how items go together; see `Learner.learn`."""
         sums, deviation = released[:, 0], max(multiplier, _LEAST_DEVIATION)
         if not _asks_pairs(self.options, round_index):
-            self._popularity = popularity_estimate(sums, deviation)
+            self._popularity, self._noise = popularity_estimate(sums, deviation), deviation
             self._items = popular_items(self._popularity, self.options.items or 0).astype(np.int32)
             return
         everything = round_index == 1
         tau = min(multiplier * math.sqrt(self.options.shares[-1]) / users, LARGEST_TAU)
         n_items, content = self.releases.n_items, self.catalogue is not None
         settings = GramSettings.of(tau, users, n_items, content=content)
-        known = None if everything else self._popularity[self._items]
+        known = None
+        if not everything:
+            known = joined_popularity(self._popularity[self._items], self._noise, sums, deviation)
+            self._popularity[self._items] = known
         table = denoised_table(sums, deviation, known, settings.coherent_share)
         if everything:
             self._popularity = table.popularity
