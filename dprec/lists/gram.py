@@ -111,8 +111,7 @@ def joined_popularity(known: Floats, known_deviation: float, noisy: Floats, devi
     """Return the popularity of a table's items from its pairs too, above 0, shape (items,).
 
     If items went together by popularity alone, a cell would be the product of two numbers; those that fit
-    the cells best are joined with what is known, each with the weight of its precision. How far the fit
-    is from popularity, noise aside, is read off the differences of both.
+    the cells best are joined with what is known.
 
     Parameters
     ----------
@@ -133,11 +132,18 @@ def joined_popularity(known: Floats, known_deviation: float, noisy: Floats, devi
         fitted = table @ factor / np.maximum(others, 1e-12)
         factor = np.maximum((factor + fitted) / 2, _LEAST * factor.mean())
     unit = known.sum() / factor.sum()
-    factor, variances = factor * unit, (deviation * unit) ** 2 / np.maximum(others, 1e-12)
-    unexplained = (factor - known) ** 2 - variances - known_deviation**2
-    variances = variances + max(float(unexplained.sum()) / float(factor @ factor), 0.0) * factor**2
-    joined: Floats = known + (factor - known) / (1 + variances / known_deviation**2)
-    return joined
+    return joined(known, known_deviation, factor * unit, (deviation * unit) ** 2 / np.maximum(others, 1e-12))
+
+
+def joined(known: Floats, known_deviation: float, other: Floats, variances: Floats) -> Floats:
+    """Return the mean of two estimates by their precision, of which the second may be biased besides.
+
+    How far it is off, noise aside, is read off the differences of both.
+    """
+    unexplained = (other - known) ** 2 - variances - known_deviation**2
+    variances = variances + max(float(unexplained.sum()) / float(other @ other), 0.0) * other**2
+    result: Floats = known + (other - known) / (1 + variances / known_deviation**2)
+    return result
 
 
 def popular_items(popularity: Floats, count: int) -> Ints:
@@ -213,7 +219,7 @@ def _symmetric(cells: Floats, items: int) -> Floats:
     return table + table.T
 
 
-def _standardised(scores: Floats) -> Floats:
+def standardised(scores: Floats) -> Floats:
     """Return each row with mean 0 and standard deviation 1, or of zeros where all are equal."""
     centred = scores - scores.mean(axis=1, keepdims=True)
     deviations = np.sqrt((centred**2).mean(axis=1, keepdims=True))
@@ -237,5 +243,5 @@ def scores(sets: sparse.csr_array, items: AnyInts, weights: Floats, expected: Fl
         What a standard deviation of the weights' scores counts for.
     """
     result: Floats = np.tile(expected, (sets.shape[0], 1)) if expected.ndim == 1 else expected.copy()
-    result[:, items] += share * _standardised(sets[:, items] @ weights)
+    result[:, items] += share * standardised(sets[:, items] @ weights)
     return result
