@@ -28,6 +28,7 @@ from dprec.lists.contributions import DIAGONAL
 from dprec.lists.gram import (
     GramSettings,
     denoised_table,
+    joined_popularity,
     popular_items,
     popularity_estimate,
     scores,
@@ -111,11 +112,13 @@ def judged(draw: Draw, tau: float, factors: Mapping[str, float]) -> float:
         popularity = popularity_estimate(total + deviation * random.standard_normal(n_items), deviation)
         items = popular_items(popularity, settings.table_items)
         known = popularity[items]
+        noise = deviation
     deviation = tau * users / math.sqrt(1 - settings.popularity_share)
     total = pairs_sum(sparse.csr_array(draw.sets[:, items]))
-    table = denoised_table(
-        total + deviation * random.standard_normal(total.size), deviation, known, settings.coherent_share
-    )
+    noisy = total + deviation * random.standard_normal(total.size)
+    if known is not None:
+        known = popularity[items] = joined_popularity(known, noise, noisy, deviation)
+    table = denoised_table(noisy, deviation, known, settings.coherent_share)
     if known is None:
         popularity = table.popularity
     expected = np.log(popularity)

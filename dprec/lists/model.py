@@ -107,7 +107,7 @@ class ListModel:
     @classmethod
     def decode(cls, data: bytes, n_items: int) -> Self:
         """Read what `encode` returned; raises ValueError, as devices do not trust the server."""
-        read = _Reader(data)
+        read = Reader(data)
         n_categories, n_numbers, size = read.numbers(_COUNT, 3).tolist()
         if size > n_items:
             raise ValueError(f"a table of {size} of {n_items} items")
@@ -136,7 +136,7 @@ class ListModel:
         return cls(np.array(popularity), categories, bins, table)
 
 
-class _Reader:
+class Reader:
     """Numbers one after another in bytes."""
 
     def __init__(self, data: bytes) -> None:
@@ -150,6 +150,10 @@ class _Reader:
         numbers = np.frombuffer(self._data[self._place : end], dtype=kind)
         self._place = end
         return numbers
+
+    def rest(self) -> bytes:
+        """Return what was not read yet."""
+        return self._data[self._place :]
 
     def end(self) -> None:
         """Raise ValueError where there is more."""
