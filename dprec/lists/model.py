@@ -79,7 +79,9 @@ class ListModel:
             kernels = PublicKernels.among(self.categories, self.bins, np.exp(self.popularity))
             expected += kernels.scores(sets)
         table = self.table
-        return scores(sets, table.items, table.weights, expected, table.share) if table.share else expected
+        if not table.items.size:
+            return expected
+        return scores(sets, table.items, table.weights, expected, table.share)
 
     def encode(self) -> bytes:
         """Return the bytes that devices are sent; raises InputError for more categories than they take.
