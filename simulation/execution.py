@@ -68,7 +68,7 @@ def prepared_ratings(
     """Return the train and test ratings of a data set, as signs if a binarization is given."""
     with naming(split, "a class that splits ratings"), naming(dataset, "a class that loads ratings"):
         train, test = split.split(selected(dataset), seed)
-    if dataset.copies is not None:
+    if dataset.copies is not None and not dataset.represented(train.n_users):
         with within("dataset"):
             train, test = copied(train, test, dataset.copies, seed)
     if binarization is None:
@@ -181,7 +181,7 @@ def run_in(
 ) -> RunRecord:
     """Run a configuration in a session that is already open; see `run_prepared`."""
     began = time.perf_counter() if started is None else started
-    config = config.model_copy(update={"protocol": config.protocol.suited_to(train)})
+    config = config.model_copy(update={"protocol": _suited(config, train)})
     side = side or SideData.of(config.dataset, train)
     evaluator = Evaluator(train, test, config.evaluation, side.truth)
     task = _task(session, config, evaluator, side.catalogue, directory, progress, ended)
@@ -218,6 +218,15 @@ def run_in(
     )
 
 
+def _suited(config: RunConfig, train: Ratings) -> Protocol:
+    """Return the protocol for the train ratings, whose users may represent a population."""
+    population = config.dataset.represented(train.n_users)
+    if population is None:
+        return config.protocol.suited_to(train)
+    with within("protocol"):
+        return config.protocol.representing(population, train)
+
+
 def _task(
     session: Session,
     config: RunConfig,
@@ -236,7 +245,7 @@ def _task(
         users_per_node=users_per_node,
         keys=keys.installed,
         faults=config.simulation.faults,
-        setup=config.protocol.setup(),
+        setup=config.protocol.simulated_setup(),
     )
     checkpoints = None if directory is None else directory.checkpoints(config, train, evaluator.test)
     return Task(

@@ -6,7 +6,7 @@ This is a Flower `Strategy` whose arrays are the item factors; see `strategies.r
 import logging
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -269,8 +269,14 @@ class LearningFromSums(SummedRounds):
     """What each round costs a user."""
     public_seed: int
     """Of what everybody knows."""
+    stands_for: tuple[Aggregation, tuple[float, ...]] | None = None
+    """Whose messages are charged, and its noise of each round, where another one stands for it."""
     failed: int = field(default=0, init=False)
     """Releases that failed because too many devices dropped out; their budget is spent."""
+
+    @property
+    def _charged(self) -> Aggregation:
+        return self.aggregation if self.stands_for is None else self.stands_for[0]
 
     def _model_bytes(self) -> bytes:
         return self.learner.model_bytes()
@@ -280,7 +286,7 @@ class LearningFromSums(SummedRounds):
     ) -> Iterable[Message]:
         """Charge what the aggregation exchanges before the reports, too; see `SummedRounds`."""
         requests = super().configure_train(server_round, arrays, config, grid)
-        further = self.aggregation.further_messages()
+        further = self._charged.further_messages()
         self._account.charge_exchange(np.arange(self.roster.n_users), further.downlink, further.uplink)
         return requests
 
@@ -295,6 +301,15 @@ class LearningFromSums(SummedRounds):
             self.roster.users_per_node,
         )
 
+    def _charge_reports(self, server_round: int, sums: Sums) -> None:
+        """Charge reports as large as those of the aggregation that another one stands for."""
+        if self.stands_for is not None:
+            aggregation, multipliers = self.stands_for
+            layout = self.learner.layout(server_round)
+            bits = aggregation.report_bits(layout, 0, multipliers[server_round - 1])
+            sums = replace(sums, sent=np.full(sums.sent.size, -(-bits // 8)))
+        super()._charge_reports(server_round, sums)
+
     def _whole(self, server_round: int, sums: Sums) -> Bools:
         layout = self.learner.layout(server_round)
         return self.aggregation.whole(sums.sent, layout, self.multipliers[server_round - 1])
@@ -307,7 +322,7 @@ class LearningFromSums(SummedRounds):
         if not self.aggregation.can_release(present, total.users, server_round, self.public_seed):
             self.failed += 1
         elif total.users:
-            further = self.aggregation.further_messages()
+            further = self._charged.further_messages()
             here = np.flatnonzero(present)
             self._account.charge_exchange(here, further.downlink_after, further.uplink_after)
             layout, multiplier = self.learner.layout(server_round), self.multipliers[server_round - 1]

@@ -12,9 +12,10 @@ import numpy as np
 from dprec.accounting import Adjacency, Guarantee, MatchedBudget, NoisySum, PrivacyAccountant
 from dprec.arrays import AnyInts, Floats
 from dprec.errors import RunError, SettingError, within
+from dprec.exchange import Setup
 from dprec.predictions import cells_from_rows
 from dprec.ratings import Ratings
-from dprec.sums import Aggregation, DeviceHalf, Learner, Releases, SummedMethod
+from dprec.sums import Aggregation, DeviceHalf, Learner, Releases, SummedMethod, TrustedAggregation
 from simulation.protocols.base import Auditor, Example, Finding, NoisySums, Protocol, Sent
 from simulation.protocols.iterative import held_profiles
 from simulation.protocols.sharing import budget_at, check_unit, notes_on_failures
@@ -36,6 +37,7 @@ class SummedProtocol(Protocol):
     """
 
     not_deployed: ClassVar[str] = ""
+    _represented: ClassVar[tuple[int, int] | None] = None
     adjacency: Adjacency
     aggregation: Aggregation
 
@@ -77,6 +79,30 @@ class SummedProtocol(Protocol):
     def suited_to(self, train: Ratings) -> Self:
         """Return the protocol for the sizes of some ratings; see `among`."""
         return self.among(train.n_users, train.n_items)
+
+    def representing(self, population: int, train: Ratings) -> Self:
+        """Return the protocol of a population; fewer users add up, with less noise; see `Protocol`.
+
+        The sum of a population of copies is that of the few times a number. So is the noise per user of both
+        the same if that of the few is as much smaller as they are fewer.
+        """
+        suited = replace(self.among(population, train.n_items))
+        # No setting: it follows from the data set.
+        object.__setattr__(suited, "_represented", (train.n_users, population))
+        return suited
+
+    def simulated_setup(self) -> Setup:
+        """Return the setup; of devices that represent others, for whom somebody else adds scaled noise."""
+        if self._represented is None:
+            return self.setup()
+        scaled: dict[str, Any] = {"aggregation": TrustedAggregation(), "multipliers": self._scaled}
+        return replace(self.setup(), **scaled)
+
+    @property
+    def _scaled(self) -> tuple[float, ...]:
+        """Noise of each round as it is drawn."""
+        users, population = self._represented or (1, 1)
+        return tuple(multiplier * users / population for multiplier in self.multipliers)
 
     def check(self, train: Sizes) -> None:
         """Refuse a budget and a rank that cannot be kept to."""
@@ -124,10 +150,14 @@ class SummedProtocol(Protocol):
         """Run the rounds and deliver the result; ``evaluate`` knows the accuracy in a simulation."""
         from strategies.iterative import LearningFromSums
 
+        releases = replace(self.releases(task), multipliers=self._scaled)
+        aggregation, trusted = self.aggregation.among(self._population(task)), TrustedAggregation()
+        stands_in = self._represented is not None and aggregation != trusted
         strategy = LearningFromSums(
-            learner=self.method.learner(self.releases(task), task.catalogue, task.server_seed),
-            aggregation=self.aggregation.among(task.n_users),
-            multipliers=self.multipliers,
+            learner=self.method.learner(releases, task.catalogue, task.server_seed),
+            aggregation=trusted if stands_in else aggregation,
+            stands_for=(aggregation, self.multipliers) if stands_in else None,
+            multipliers=self._scaled,
             costs=tuple(map(self._cost, self.multipliers)),
             seed=task.server_seed,
             public_seed=task.public_seed,
@@ -188,11 +218,32 @@ class SummedProtocol(Protocol):
         return {
             "traffic": held.traffic,
             "accountant": replace(held.accountant, adjacency=self.adjacency),
-            "guarantee": self.guarantee((task.n_users, task.n_items)),
+            "guarantee": self.guarantee((self._population(task), task.n_items)),
             "rounds": tuple(held.records),
-            "notes": (*notes_on_failures(held.records), *_notes_on_releases(held.failed, len(held.records))),
-            "diagnostics": {**self.diagnostics_of(held.learner), "noise": list(self.multipliers)},
+            "notes": (
+                *self._notes_on_population(),
+                *notes_on_failures(held.records),
+                *_notes_on_releases(held.failed, len(held.records)),
+            ),
+            "diagnostics": {
+                **self.diagnostics_of(held.learner),
+                "noise": list(self.multipliers),
+                "tau": self.whole_multiplier / self._population(task),
+            },
         }
+
+    def _population(self, sizes: Sizes) -> int:
+        return self._represented[1] if self._represented else sizes.n_users
+
+    def _notes_on_population(self) -> tuple[str, ...]:
+        if self._represented is None:
+            return ()
+        users, population = self._represented
+        return (
+            f"By tau: {users:,} simulated users represent a population of {population:,} copies. Sums are "
+            "theirs, with as much noise per user as sums of all have, drawn by a trusted server; epsilon and "
+            "bytes are those of all.",
+        )
 
     def accountant(self, longest: float = 1.0) -> PrivacyAccountant:
         """Return the accountant of one user who takes part in all rounds, with contributions up to a norm."""
