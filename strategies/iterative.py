@@ -14,7 +14,7 @@ import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 
-from dprec.accounting import ChannelDraws, NoisySum, PrivacyAccountant, dominating_channel
+from dprec.accounting import ChannelDraws, PrivacyAccountant, dominating_channel
 from dprec.arrays import Bools, Floats, Int32s, Ints, Pieces, offsets, segments
 from dprec.channel import Channel
 from dprec.completion import (
@@ -33,7 +33,7 @@ from dprec.exchange.messages import UPDATE
 from dprec.federated import FederatedModel, Parameters, UpdateCode
 from dprec.gradients import Aggregate, GradientReport
 from dprec.randomness import ReleaseDraws
-from dprec.sums import Aggregation, Learner
+from dprec.sums import Aggregation, Cost, Learner
 from dprec.wire import BroadcastOptions, Factors, ReportCodec, SymbolRows, TrafficLedger, encode_broadcast
 from strategies.participation import RoundRecord, SamplingOptions
 from strategies.roster import ReadSums, Roster, Sums
@@ -221,8 +221,8 @@ class FederatedRounds(SummedRounds):
     code: UpdateCode
     deviation: float
     """Of the noise that the server adds to each number of a sum, in clips; 0 if it adds none."""
-    noisy_sum: NoisySum | None
-    """What a round costs a user, whoever adds the noise; None without noise."""
+    cost: Cost
+    """What a round costs a user, whoever adds the noise."""
     parameters: Parameters
     """Before the first round; those of the last round afterwards."""
 
@@ -238,8 +238,8 @@ class FederatedRounds(SummedRounds):
         code = self.code
         return ReadSums(code.decode, code.possible, (code.size,), None, self.roster.users_per_node)
 
-    def _costs(self, server_round: int) -> NoisySum | None:
-        return self.noisy_sum
+    def _cost(self, server_round: int) -> Cost:
+        return self.cost
 
     def _learn(self, server_round: int, total: Aggregate, present: Bools) -> None:
         if total.users:
@@ -265,7 +265,7 @@ class LearningFromSums(SummedRounds):
     aggregation: Aggregation
     multipliers: tuple[float, ...]
     """Noise of each round."""
-    costs: tuple[NoisySum | None, ...]
+    costs: tuple[Cost, ...]
     """What each round costs a user."""
     public_seed: int
     """Of what everybody knows."""
@@ -286,6 +286,7 @@ class LearningFromSums(SummedRounds):
     ) -> Iterable[Message]:
         """Charge what the aggregation exchanges before the reports, too; see `SummedRounds`."""
         requests = super().configure_train(server_round, arrays, config, grid)
+        self._account.sealed = self._charged.sealed
         further = self._charged.further_messages()
         self._account.charge_exchange(np.arange(self.roster.n_users), further.downlink, further.uplink)
         return requests
@@ -314,7 +315,7 @@ class LearningFromSums(SummedRounds):
         layout = self.learner.layout(server_round)
         return self.aggregation.whole(sums.sent, layout, self.multipliers[server_round - 1])
 
-    def _costs(self, server_round: int) -> NoisySum | None:
+    def _cost(self, server_round: int) -> Cost:
         return self.costs[server_round - 1]
 
     def _learn(self, server_round: int, total: Aggregate, present: Bools) -> None:
@@ -328,7 +329,8 @@ class LearningFromSums(SummedRounds):
             layout, multiplier = self.learner.layout(server_round), self.multipliers[server_round - 1]
             draws = ReleaseDraws(self.seed, server_round)
             released = self.aggregation.release(total, layout, multiplier, draws)
-            self.learner.learn(server_round, released, layout, multiplier, total.users)
+            deviation = self.aggregation.deviation(layout, multiplier, total.users)
+            self.learner.learn(server_round, released, layout, deviation, total.users)
 
     def summary(self) -> None:
         """Log what is run."""

@@ -22,12 +22,13 @@ from flwr.common.serde import message_to_proto
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
-from dprec.accounting import NoisySum, PrivacyAccountant
+from dprec.accounting import PrivacyAccountant
 from dprec.arrays import Bools, Ints
 from dprec.errors import RunError
 from dprec.exchange import DELIVER, REPLY, REQUEST, FinalFactors, GradientRequest, Reports, Request
 from dprec.gradients import Aggregate
 from dprec.progress import Progress
+from dprec.sums import Cost
 from dprec.wire import WITH_RECORD, WITHOUT_RECORD, TrafficLedger, Users
 from strategies.participation import RoundRecord
 from strategies.roster import Attendance, ReadSums, Roster, Sums
@@ -56,6 +57,8 @@ class RoundAccount:
     """Run key."""
     traffic: TrafficLedger
     """Charged in place."""
+    sealed: Callable[[Ints], Ints] = field(default=lambda sizes: sizes)
+    """From the sizes of reports to those with which they leave the devices."""
     _started: float = field(default_factory=time.perf_counter, init=False)
     _before: dict[str, int] = field(init=False)
     _causes: Counter[str] = field(default_factory=Counter, init=False)
@@ -83,7 +86,7 @@ class RoundAccount:
         self._causes["late"] += int((arrivals.arrived & ~arrivals.punctual).sum())
         if arrivals.refused:
             self._causes[arrivals.refused] += arrivals.users.size
-        sizes = report_sizes(self.message_type, self.group, senders, payloads)
+        sizes = report_sizes(self.message_type, self.group, senders, self.sealed(payloads))
         kind, example = self.message_type, arrivals.first_report
         self.traffic.charge_uplink(senders, payloads, sizes, kind=kind, example=example)
 
@@ -371,8 +374,8 @@ class SummedRounds(OwnModelRounds):
         """Return what reads and adds up the replies of a round."""
 
     @abstractmethod
-    def _costs(self, server_round: int) -> NoisySum | None:
-        """Return what a round costs a user, whoever adds the noise; None without noise."""
+    def _cost(self, server_round: int) -> Cost:
+        """Return what a round costs a user, whoever adds the noise."""
 
     @abstractmethod
     def _learn(self, server_round: int, total: Aggregate, present: Bools) -> None:
@@ -411,7 +414,8 @@ class SummedRounds(OwnModelRounds):
             sent[sums.senders] = True
             present[sums.users[sums.punctual & self._whole(server_round, sums)]] = True
             total = total + sums.aggregate
-        self.accountant.step(server_round, sent, np.inf, np.inf, self._costs(server_round))
+        cost = self._cost(server_round)
+        self.accountant.step(server_round, sent, cost.epsilon, cost.epsilon, cost.mechanism)
         self._learn(server_round, total, present)
         self._records.append(self._account.record(server_round, asked=n_users, accepted=total.users))
         return None, MetricRecord({"replies": total.users, "asked": n_users})

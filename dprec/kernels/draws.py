@@ -1,4 +1,4 @@
-"""The random words of devices, and the symbols that channels make of words."""
+"""The random words of devices, and the symbols that channels, and the samples that lines, make of words."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from dprec.kernels.compilation import Table, Written, compiled
 _PARITY = np.uint64(0x1BD11BDAA9FC1A22)
 _ROTATIONS = tuple(np.uint64(bits) for bits in (16, 42, 12, 31, 16, 32, 24, 21))
 _STEPS = tuple(np.uint64(step) for step in range(6))
-_BITS, _NOTHING = np.uint64(64), np.uint64(0)
+_BITS, _HALF, _NOTHING = np.uint64(64), np.uint64(32), np.uint64(0)
 
 
 @compiled
@@ -82,3 +82,35 @@ def invert(
         while cumulative[row, symbol] <= draw:
             symbol += np.uint16(1)
         symbols[cell] = symbol
+
+
+@compiled
+def sample(
+    indptr: Ints,
+    sizes: Ints,
+    orders: Uint64s,
+    distances: Ints,
+    starts: Ints,
+    line: Written[Ints],
+    chosen: Written[Table[Ints]],
+) -> None:
+    """Find the cells at equal distances on each row's line of all of them, each as long as its size.
+
+    A line is in random order (Fisher and Yates), by a word for each row; ``line`` has room for the longest. A
+    cell that is longer than the distance is found once.
+    """
+    for row in range(indptr.size - 1):
+        first, cells = indptr[row], indptr[row + 1] - indptr[row]
+        passed, point, slot = 0, starts[row], 0
+        for place in range(cells):
+            line[place] = first + place
+        for place in range(cells):
+            word, _ = threefry(orders[row], _NOTHING, np.uint64(place), _NOTHING)
+            other = place + np.int64((word >> _HALF) * np.uint64(cells - place) >> _HALF)
+            cell = line[other]
+            line[other] = line[place]
+            passed += sizes[cell]
+            if point < passed:
+                chosen[row, slot] = cell
+                slot += 1
+                point += distances[row] * ((passed - 1 - point) // distances[row] + 1)

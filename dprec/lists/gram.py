@@ -85,8 +85,11 @@ class GramSettings:
 
 
 def popularity_share(tau: float) -> float:
-    """Return the share that finding the popular items spends, where not all take part; see `GramSettings`."""
-    return 0.5 * math.sqrt(tau / 5e-3)
+    """Return the share that finding the popular items spends, where not all take part; see `GramSettings`.
+
+    It is the share at the nearest noise with which there is a table, and above 0.
+    """
+    return 0.5 * math.sqrt(min(max(tau, _SMALLEST_TAU), LARGEST_TAU) / 5e-3)
 
 
 def popularity_estimate(noisy: Floats, deviation: float) -> Floats:

@@ -14,6 +14,7 @@ from dprec.arrays import Floats, Int32s, Pieces, Uint64s, find, offsets
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
 from dprec.components import Options, option
+from dprec.errors import SettingError
 from dprec.lists.contributions import PairLayout, PopularityLayout, SetContributions, SetLayout
 from dprec.lists.gram import (
     LARGEST_TAU,
@@ -48,7 +49,7 @@ class TableOptions(Options):
         "rule: 0 where all items take part.",
         None,
         ge=0,
-        le=1,
+        lt=1,
     )
     normalised: bool = option(
         "Whether every profile has norm 1, as a budget requires, or counts 1 for each item.", True
@@ -66,18 +67,30 @@ class TableOptions(Options):
         first = _UNKNOWN_SHARE if self.popularity_share is None else self.popularity_share
         return (first, 1 - first) if first else (1.0,)
 
-    def suited(self, deviation: float, n_items: int) -> Self:
+    def suited(self, deviation: float, n_items: int, most_pairs: int | None = None) -> Self:
         """Return the options with what follows from public numbers.
 
-        ``deviation``: tau, the noise of a number of one sum that has the whole budget, over the users.
+        ``deviation``: tau, the noise of a number of one sum that has the whole budget, over the users;
+        ``most_pairs``: numbers that a table by rule may have, if not any number.
         """
         ruled = GramSettings.of(deviation, 1, n_items, content=self.content).table_items
+        if most_pairs is not None:
+            ruled = min(ruled, (math.isqrt(8 * most_pairs + 1) - 1) // 2)
         items = min(ruled if self.items is None else self.items, n_items)
         share = self.popularity_share
         if share is None:
-            # A table that is asked for is made, however noisy.
-            share = 0.0 if items == n_items else popularity_share(min(deviation, LARGEST_TAU))
+            share = 0.0 if items == n_items else popularity_share(deviation)
         return replace(self, items=items, popularity_share=share)
+
+    def check(self, n_items: int) -> None:
+        """Raise SettingError for a table of some items without a round in which they are found."""
+        if self.items and self.items < n_items and self.popularity_share == 0:
+            accepted = f"more, or a table of all {n_items} items"
+            raise SettingError("popularity_share", f"0 for {self.items} of the items", accepted)
+
+    def first_items(self, n_items: int) -> Int32s:
+        """Return the items of a table before any is known to be popular: the first ones, or all."""
+        return np.arange(min(self.items or 0, n_items), dtype=np.int32)
 
 
 @dataclass(frozen=True)
@@ -100,7 +113,7 @@ class ListMethod(SummedMethod):
         """Read what was sent, a table's items or all that was learned; see `SummedMethod.device`."""
         kind, rest = received[:1], received[1:]
         if kind == _NOTHING and not rest:
-            return ListDevice(self.options, n_items, np.arange(n_items, dtype=np.int32), None)
+            return ListDevice(self.options, n_items, self.options.first_items(n_items), None)
         if kind == _ITEMS:
             return ListDevice(self.options, n_items, _read_items(rest, n_items, self.options), None)
         if kind == _LEARNED:
@@ -142,7 +155,7 @@ def _asks_pairs(options: TableOptions, round_index: int) -> bool:
 
 def _read_items(data: bytes, n_items: int, options: TableOptions) -> Int32s:
     valid, _, items, ends = decode_item_sets(Pieces.of([data]), n_items)
-    if not valid.all() or ends[0] != len(data) or items.size != min(options.items or 0, n_items):
+    if not valid.all() or ends[0] != len(data) or items.size != options.first_items(n_items).size:
         raise ValueError(f"{len(data)} bytes that are no set of {options.items} items")
     return items
 
@@ -202,7 +215,7 @@ class ListLearner(Learner):
     def __post_init__(self) -> None:
         n_items = self.releases.n_items
         self._popularity, self._table = np.ones(n_items), ItemTable.nothing()
-        self._items = np.arange(n_items, dtype=np.int32)
+        self._items = self.options.first_items(n_items)
 
     def layout(self, round_index: int) -> Layout:
         """Return popularity or pairs; see `Learner.layout`."""
@@ -232,8 +245,7 @@ class ListLearner(Learner):
 
     def model_bytes(self) -> bytes:
         """Return which items are in the table, once these are known; see `Learner.model_bytes`."""
-        everything = self._items.size == self.releases.n_items
-        if everything:
+        if np.array_equal(self._items, self.options.first_items(self.releases.n_items)):
             return _NOTHING
         indptr = np.array([0, self._items.size])
         return _ITEMS + encode_item_sets(indptr, self._items, self.releases.n_items).data

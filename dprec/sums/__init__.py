@@ -1,13 +1,14 @@
 """Sums over users with noise: who adds up and adds the noise, and what is learned from them in rounds."""
 
 from dprec.components import Registry
-from dprec.sums.aggregation import Aggregation, TrustedAggregation
+from dprec.sums.aggregation import Aggregation, Cost, NoisyAggregation, TrustedAggregation
 from dprec.sums.contributions import UNIT, Contributions, Layout, Vectors
 from dprec.sums.method import DeviceHalf, Learner, Releases, SummedMethod
 from dprec.sums.secure import SecureAggregation
+from dprec.sums.shuffled import ShuffledAggregation
 
 AGGREGATIONS: Registry[Aggregation] = Registry(
-    "aggregation", Aggregation, [TrustedAggregation, SecureAggregation]
+    "aggregation", Aggregation, [TrustedAggregation, SecureAggregation, ShuffledAggregation]
 )
 
 __all__ = [
@@ -15,11 +16,14 @@ __all__ = [
     "UNIT",
     "Aggregation",
     "Contributions",
+    "Cost",
     "DeviceHalf",
     "Layout",
     "Learner",
+    "NoisyAggregation",
     "Releases",
     "SecureAggregation",
+    "ShuffledAggregation",
     "SummedMethod",
     "TrustedAggregation",
     "Vectors",

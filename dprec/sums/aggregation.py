@@ -9,6 +9,7 @@ mechanism, rounded afterwards: rounding costs nothing, and hides the deviate's l
 in floating point can be distinguished.
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,6 +35,16 @@ class FurtherMessages:
     downlink_after: tuple[int, ...] = ()
     uplink_after: tuple[int, ...] = ()
     """What a device whose report arrived receives and sends then."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a release costs a user who takes part in it."""
+
+    epsilon: float = math.inf
+    """By itself and without a delta, for any two profiles."""
+    mechanism: accounting.EventMechanism | None = None
+    """By which the losses of several releases compose."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +80,10 @@ class Aggregation(Options):
         """Return which reports, of so many bytes each, are whole as far as their size tells."""
         return np.ones(sizes.size, dtype=np.bool_)
 
+    def sealed(self, sizes: Ints) -> Ints:
+        """Return the bytes of reports of so many bytes as they leave the devices."""
+        return sizes
+
     def can_release(self, present: Bools, added_up: int, round_index: int, public_seed: int) -> bool:
         """Return whether a release succeeds; if it fails, its budget is spent all the same.
 
@@ -77,26 +92,33 @@ class Aggregation(Options):
         """
         return True
 
-    @abstractmethod
-    def multiplier(self, epsilon: float, delta: float) -> float:
-        """Return the smallest noise multiplier with which one release is (epsilon, delta)-private per user.
+    def affordable(self, multiplier: float) -> int | None:
+        """Return how many numbers a release should have, where a rule picks them; None for any number."""
+        return None
 
-        Releases with multipliers m_t cost as much as one with the multiplier (sum of m_t^-2)^-1/2.
+    @abstractmethod
+    def multipliers(
+        self, budget: accounting.PrivacyBudget, shares: Sequence[float], farthest: float
+    ) -> tuple[float, ...]:
+        """Return the noise multipliers of some releases that keep a budget together, once `among` so many.
+
+        Parameters
+        ----------
+        budget : PrivacyBudget
+            What everything that is released may cost a user.
+        shares : sequence of float
+            Of the squared distance of means that each release spends; their sum is 1.
+        farthest : float
+            How far apart the contributions that are compared can be: 1 for those of a profile and none, more
+            for those of two profiles.
         """
 
     @abstractmethod
-    def epsilon(self, multiplier: float, delta: float) -> float:
-        """Return what one release costs a user; infinite without noise. The inverse of `multiplier`."""
-
-    def noisy_sum(self, multiplier: float, farthest: float) -> accounting.NoisySum | None:
-        """Return what a release is for an accountant; None without noise.
+    def cost(self, multiplier: float, farthest: float) -> Cost:
+        """Return what one release costs a user, for an accountant.
 
         ``farthest``: how far apart the contributions of two profiles can be; one and none are 1 apart.
         """
-        return accounting.NoisySum(1 / multiplier, self._cost, farthest) if multiplier else None
-
-    def _cost(self, distance: float, delta: float) -> float:
-        return self.epsilon(1 / distance, delta)
 
     @abstractmethod
     def encode(
@@ -124,12 +146,49 @@ class Aggregation(Options):
     def release(self, aggregate: Aggregate, layout: Layout, multiplier: float, draws: ReleaseDraws) -> Floats:
         """Return the sums with noise in the units of the statistics, shape (items, width).
 
-        The noise of each number has the standard deviation ``multiplier * layout.scales``.
+        The noise of each number has the standard deviation ``multiplier * layout.scales``, or that which
+        `deviation` says instead of the multiplier.
         """
+
+    def deviation(self, layout: Layout, multiplier: float, users: int) -> float:
+        """Return the noise of a release with so many users in it, where contributions have a norm of 1."""
+        return multiplier
 
     @abstractmethod
     def report_bits(self, layout: Layout, ratings: int, multiplier: float) -> int:
         """Return the size in bits of the report of a user with that many chosen ratings, evenly spread."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyAggregation(Aggregation):
+    """Base of the ways whose releases have noise of their own, and compose as those of normal noise do."""
+
+    @abstractmethod
+    def multiplier(self, epsilon: float, delta: float) -> float:
+        """Return the smallest noise multiplier with which one release is (epsilon, delta)-private per user.
+
+        Releases with multipliers m_t cost as much as one with the multiplier (sum of m_t^-2)^-1/2.
+        """
+
+    @abstractmethod
+    def epsilon(self, multiplier: float, delta: float) -> float:
+        """Return what one release costs a user; infinite without noise. The inverse of `multiplier`."""
+
+    def multipliers(
+        self, budget: accounting.PrivacyBudget, shares: Sequence[float], farthest: float
+    ) -> tuple[float, ...]:
+        """Divide the noise of one release that has the whole budget by the roots of the shares."""
+        whole = farthest * self.multiplier(budget.epsilon, budget.delta)
+        return tuple(whole / float(np.sqrt(share)) for share in shares)
+
+    def cost(self, multiplier: float, farthest: float) -> Cost:
+        """Return a sum with noise, whose cost needs a delta."""
+        if not multiplier:
+            return Cost()
+        return Cost(mechanism=accounting.NoisySum(1 / multiplier, self._epsilon_at, farthest))
+
+    def _epsilon_at(self, distance: float, delta: float) -> float:
+        return self.epsilon(1 / distance, delta)
 
 
 _MARGIN = 1 + 1e-9
@@ -137,7 +196,7 @@ _MARGIN = 1 + 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrustedAggregation(Aggregation):
+class TrustedAggregation(NoisyAggregation):
     """The server receives what every user's contribution is computed from, adds up, and adds the noise."""
 
     kind: Literal["trusted"] = "trusted"

@@ -42,7 +42,7 @@ from dprec.secure_aggregation import (
     steps_of_unit,
     unpack_vector,
 )
-from dprec.sums.aggregation import Aggregation, FurtherMessages
+from dprec.sums.aggregation import FurtherMessages, NoisyAggregation
 from dprec.sums.contributions import UNIT, Contributions, Layout, LayoutT
 
 _PUBLIC_SEED = 0
@@ -164,7 +164,7 @@ _ROWS = 256
 
 
 @dataclass(frozen=True, kw_only=True)
-class SecureAggregation(Aggregation):
+class SecureAggregation(NoisyAggregation):
     """Devices mask what they send, so the server sees its total only, and add the noise themselves."""
 
     kind: Literal["secure"] = "secure"

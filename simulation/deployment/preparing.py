@@ -269,13 +269,18 @@ def prepare(
 
 
 def _pilot_of(config: RunConfig, options: PilotOptions) -> _Pilot:
-    protocol = server_folder.deployable(config)
+    server_folder.deployable(config)
     train = _first_users(load_ratings(config)[0], options.devices)
     with within("protocol"):
-        check_suits(protocol, train)
+        check_suits(config.protocol, train)
+    # What follows from sizes is agreed on and written down: a server sees those who came, later, too.
+    suited = config.protocol.suited_to(train)
+    config = config.model_copy(update={"protocol": suited.picked.suited_to(train)})
+    protocol = server_folder.deployable(config)
+    with within("protocol"):
         _check_trust(protocol, train)
     entropy = os.urandom(ENTROPY_BYTES) if config.simulation.seed == "os" else None
-    keys = RunKeys.derive(config.seed, config.protocol.identity, entropy)
+    keys = RunKeys.derive(config.seed, suited.identity, entropy)
     items = [str(item) for item in train.item_ids.tolist()]
     agreement = server_folder.agreement_of(protocol, train.scale, items, keys.installed.public)
     return _Pilot(config, options, train, keys, agreement)

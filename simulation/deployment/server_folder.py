@@ -32,7 +32,7 @@ from simulation.protocols.base import Protocol, with_declared_losses
 from simulation.protocols.task import ServerOutcome, ServerTask
 from simulation.storage.files import read_archive, read_text, write_archive, write_atomically
 from simulation.storage.run_directory import RunDirectory
-from simulation.storage.run_files import RunRecord, traffic_columns
+from simulation.storage.run_files import RANK, RunRecord, traffic_columns
 from simulation.storage.summarise import summarise_deployed
 from strategies.participation import RoundRecord
 from strategies.roster import Roster
@@ -280,6 +280,7 @@ def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
     reaching = DeadlineGrid(grid, known.deadline, known.grace)
     outcome = _outcome(reaching, folder, enrolled)
     composed = outcome.accountant.get_epsilon(folder.config.protocol.delta)
+    columns = ["user", "item", "rating", "prediction", *([RANK] if known.scale.implicit else [])]
     record = RunRecord(
         config=folder.config,
         summary=summarise_deployed(
@@ -291,7 +292,7 @@ def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
             seeded=known.seeded,
             total_seconds=time.perf_counter() - began,
         ),
-        predictions={name: np.empty(0) for name in ("user", "item", "rating", "prediction")},
+        predictions={name: np.empty(0) for name in columns},
         traffic=traffic_columns(
             np.array([each.user for each in enrolled]),
             np.full(len(enrolled), np.nan),

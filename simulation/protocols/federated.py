@@ -22,6 +22,7 @@ from dprec.federated import STEPS, Parameters, UpdateCode, code_of
 from dprec.predictions import Predict
 from dprec.randomness import ReleaseDraws, generator
 from dprec.ratings import Ratings, RatingScale
+from dprec.sums import Cost
 from simulation.protocols.base import Auditor, Example, Finding, Protocol, Sent
 from simulation.protocols.components import AnyModel
 from simulation.protocols.sharing import budget_at, check_unit, notes_on_failures
@@ -156,7 +157,7 @@ class FederatedProtocol(Protocol):
             model=self.model,
             code=self._code(task.n_items, task.scale),
             deviation=self.deviation if self.trust == "central" else 0.0,
-            noisy_sum=accounting.NoisySum(_MARGIN / self.deviation) if self.private else None,
+            cost=Cost(mechanism=accounting.NoisySum(_MARGIN / self.deviation) if self.private else None),
             parameters=self._start(task.n_items, task.scale, task.server_seed),
             seed=task.server_seed,
             group=task.group,

@@ -7,27 +7,26 @@ from typing import ClassVar, Literal, Self
 
 from dprec.accounting import Adjacency, PrivacyBudget
 from dprec.components import option
+from dprec.errors import within
 from dprec.exchange import ListSumsSetup
 from dprec.lists import ListMethod, TableOptions
-from dprec.sums import SecureAggregation, TrustedAggregation
+from dprec.sums import SecureAggregation, ShuffledAggregation, TrustedAggregation
 from simulation.protocols.base import Predicted
 from simulation.protocols.components import AnyAggregation
 from simulation.protocols.sums import SummedProtocol
-from simulation.protocols.task import Task
+from simulation.protocols.task import Sizes, Task
 
 _COMPARED = "What epsilon compares: a user's profile with none, or with any other, which takes more noise."
 
 
 @dataclass(frozen=True, kw_only=True)
-class GramProtocol(SummedProtocol):
-    """Devices contribute their item sets to one noisy table of popular items, and rank by it."""
+class TableProtocol(SummedProtocol):
+    """Base of the protocols in which item sets become one noisy table of popular items."""
 
-    kind: Literal["gram"] = "gram"
     predicted: ClassVar[Predicted] = "lists"
     privacy: PrivacyBudget | None = option("What is promised for both rounds together, per user.", None)
     adjacency: Adjacency = option(_COMPARED, "add-or-remove-one")
     table: TableOptions = option("Which items take part.", TableOptions())
-    aggregation: AnyAggregation = option("Who adds up and adds the noise.", SecureAggregation())
 
     @property
     def completion_name(self) -> str:
@@ -41,11 +40,36 @@ class GramProtocol(SummedProtocol):
 
     def among(self, users: int, items: int) -> Self:
         """Return the protocol with the items that take part, by a public rule of the sizes and the budget."""
-        return replace(self, table=self.table.suited(self.whole_multiplier / max(users, 1), items))
+        among = super().among(users, items)
+        noise = among.whole_multiplier
+        most = among.aggregation.affordable(noise)
+        return replace(among, table=self.table.suited(noise / max(users, 1), items, most))
+
+    def check(self, train: Sizes) -> None:
+        """Refuse a budget that cannot be kept to, and a table whose items nobody finds."""
+        with within("table"):
+            self.table.check(train.n_items)
+        super().check(train)
 
     def setup(self) -> ListSumsSetup:
         """Return what a device needs to know about the rounds."""
         return ListSumsSetup(table=self.table, aggregation=self.aggregation, multipliers=self.multipliers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GramProtocol(TableProtocol):
+    """Devices contribute their item sets to one noisy table of popular items, and rank by it."""
+
+    kind: Literal["gram"] = "gram"
+    aggregation: AnyAggregation = option("Who adds up and adds the noise.", SecureAggregation())
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairsInBlanketProtocol(TableProtocol):
+    """Devices send a few pairs of their items as anonymous messages among fakes, and rank by the counts."""
+
+    kind: Literal["pairs-in-blanket"] = "pairs-in-blanket"
+    aggregation: AnyAggregation = option("Who counts the messages.", ShuffledAggregation())
 
 
 @dataclass(frozen=True, kw_only=True)

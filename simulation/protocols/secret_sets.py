@@ -42,7 +42,8 @@ class SecretSetProtocol(SummedProtocol):
 
     def among(self, users: int, items: int) -> Self:
         """Return the protocol with the sums that a public rule of users and budget picks."""
-        return replace(self, sums=self.sums.suited(self.whole_multiplier / max(users, 1)))
+        among = super().among(users, items)
+        return replace(among, sums=self.sums.suited(among.whole_multiplier / max(users, 1)))
 
     def check(self, train: Sizes) -> None:
         """Refuse a budget that cannot be kept to, and shares that leave nothing to learn from."""

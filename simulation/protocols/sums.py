@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from dprec.accounting import Adjacency, Guarantee, MatchedBudget, NoisySum, PrivacyAccountant
+from dprec.accounting import Adjacency, Guarantee, MatchedBudget, PrivacyAccountant
 from dprec.arrays import AnyInts, Floats
 from dprec.errors import RunError, SettingError, within
 from dprec.exchange import Setup
 from dprec.predictions import cells_from_rows
 from dprec.ratings import Ratings
-from dprec.sums import Aggregation, DeviceHalf, Learner, Releases, SummedMethod, TrustedAggregation
+from dprec.sums import Aggregation, Cost, DeviceHalf, Learner, Releases, SummedMethod, TrustedAggregation
 from simulation.protocols.base import Auditor, Example, Finding, NoisySums, Protocol, Sent
 from simulation.protocols.iterative import held_profiles
 from simulation.protocols.sharing import budget_at, check_unit, notes_on_failures
@@ -37,7 +37,8 @@ class SummedProtocol(Protocol):
     """
 
     not_deployed: ClassVar[str] = ""
-    _represented: ClassVar[tuple[int, int] | None] = None
+    _represented: ClassVar[tuple[int, int, tuple[float, ...]] | None] = None
+    """How many users represent how large a population, and the noise of its releases."""
     adjacency: Adjacency
     aggregation: Aggregation
 
@@ -63,18 +64,23 @@ class SummedProtocol(Protocol):
     @property
     def whole_multiplier(self) -> float:
         """Noise of one release that has the whole budget; 0 without one."""
-        if self.privacy is None:
-            return 0.0
-        return self.sensitivity * self.aggregation.multiplier(self.privacy.epsilon, self.privacy.delta)
+        return self._multipliers((1.0,))[0]
 
     @property
     def multipliers(self) -> tuple[float, ...]:
         """Noise of each round, a standard deviation for contributions of a norm of 1; 0 without a budget."""
-        return tuple(self.whole_multiplier / float(np.sqrt(share)) for share in self.method.shares)
+        return self._multipliers(self.method.shares)
+
+    def _multipliers(self, shares: tuple[float, ...]) -> tuple[float, ...]:
+        if self.privacy is None:
+            return (0.0,) * len(shares)
+        return self.aggregation.multipliers(self.privacy, shares, self.sensitivity)
 
     def among(self, users: int, items: int) -> Self:
         """Return the protocol with what follows from public sizes, of what its settings leave out."""
-        return self
+        with within("aggregation"):
+            suited: dict[str, Any] = {"aggregation": self.aggregation.among(users)}
+        return replace(self, **suited)
 
     def suited_to(self, train: Ratings) -> Self:
         """Return the protocol for the sizes of some ratings; see `among`."""
@@ -88,21 +94,32 @@ class SummedProtocol(Protocol):
         """
         suited = replace(self.among(population, train.n_items))
         # No setting: it follows from the data set.
-        object.__setattr__(suited, "_represented", (train.n_users, population))
+        noise = suited._deviations(train, population)
+        object.__setattr__(suited, "_represented", (train.n_users, population, noise))
         return suited
 
     def simulated_setup(self) -> Setup:
         """Return the setup; of devices that represent others, for whom somebody else adds scaled noise."""
         if self._represented is None:
             return self.setup()
-        scaled: dict[str, Any] = {"aggregation": TrustedAggregation(), "multipliers": self._scaled}
-        return replace(self.setup(), **scaled)
+        drawn: dict[str, Any] = {"aggregation": TrustedAggregation(), "multipliers": self._drawn}
+        return replace(self.setup(), **drawn)
 
     @property
-    def _scaled(self) -> tuple[float, ...]:
+    def _drawn(self) -> tuple[float, ...]:
         """Noise of each round as it is drawn."""
-        users, population = self._represented or (1, 1)
-        return tuple(multiplier * users / population for multiplier in self.multipliers)
+        if self._represented is None:
+            return self.multipliers
+        users, population, deviations = self._represented
+        return tuple(deviation * users / population for deviation in deviations)
+
+    def _deviations(self, sizes: Sizes, users: int) -> tuple[float, ...]:
+        """Return the noise of each round's release of so many users, that of sampling included."""
+        layouts = self.method.largest_layouts(replace(self.releases(sizes), n_users=users))
+        return tuple(
+            self.aggregation.deviation(layout, multiplier, users)
+            for layout, multiplier in zip(layouts, self.multipliers, strict=True)
+        )
 
     def check(self, train: Sizes) -> None:
         """Refuse a budget and a rank that cannot be kept to."""
@@ -150,14 +167,14 @@ class SummedProtocol(Protocol):
         """Run the rounds and deliver the result; ``evaluate`` knows the accuracy in a simulation."""
         from strategies.iterative import LearningFromSums
 
-        releases = replace(self.releases(task), multipliers=self._scaled)
-        aggregation, trusted = self.aggregation.among(self._population(task)), TrustedAggregation()
-        stands_in = self._represented is not None and aggregation != trusted
+        trusted, represented = TrustedAggregation(), self._represented is not None
+        stands_for = (self.aggregation, self.multipliers) if represented else None
+        releases = replace(self.releases(task), multipliers=self._drawn)
         strategy = LearningFromSums(
             learner=self.method.learner(releases, task.catalogue, task.server_seed),
-            aggregation=trusted if stands_in else aggregation,
-            stands_for=(aggregation, self.multipliers) if stands_in else None,
-            multipliers=self._scaled,
+            aggregation=trusted if represented else self.aggregation,
+            stands_for=None if self.aggregation == trusted else stands_for,
+            multipliers=self._drawn,
             costs=tuple(map(self._cost, self.multipliers)),
             seed=task.server_seed,
             public_seed=task.public_seed,
@@ -228,9 +245,14 @@ class SummedProtocol(Protocol):
             "diagnostics": {
                 **self.diagnostics_of(held.learner),
                 "noise": list(self.multipliers),
-                "tau": self.whole_multiplier / self._population(task),
+                "tau": self._tau(task),
             },
         }
+
+    def _tau(self, sizes: Sizes) -> float:
+        """Return the noise per user of the last release, as if it had the whole budget."""
+        users = self._population(sizes)
+        return self._deviations(sizes, users)[-1] * float(np.sqrt(self.method.shares[-1])) / users
 
     def _population(self, sizes: Sizes) -> int:
         return self._represented[1] if self._represented else sizes.n_users
@@ -238,7 +260,7 @@ class SummedProtocol(Protocol):
     def _notes_on_population(self) -> tuple[str, ...]:
         if self._represented is None:
             return ()
-        users, population = self._represented
+        users, population, _ = self._represented
         return (
             f"By tau: {users:,} simulated users represent a population of {population:,} copies. Sums are "
             "theirs, with as much noise per user as sums of all have, drawn by a trusted server; epsilon and "
@@ -250,20 +272,21 @@ class SummedProtocol(Protocol):
         alone = np.ones(1, dtype=np.bool_)
         accountant = PrivacyAccountant(rated=alone, adjacency=self.adjacency)
         for done, multiplier in enumerate(self.multipliers, start=1):
-            accountant.step(done, alone, np.inf, np.inf, self._cost(multiplier / longest))
+            cost = self._cost(multiplier / longest)
+            accountant.step(done, alone, cost.epsilon, cost.epsilon, cost.mechanism)
         return accountant
 
-    def _cost(self, multiplier: float) -> NoisySum | None:
-        return self.aggregation.noisy_sum(multiplier, self.method.farthest)
+    def _cost(self, multiplier: float) -> Cost:
+        return self.aggregation.cost(multiplier, self.method.farthest)
 
     def sent(self, example: Example) -> Sent:
         """Return the contributions, one in each round."""
         suited = self.among(*example.shape)
         method, multipliers = suited.method, suited.multipliers
         layouts = method.largest_layouts(Releases(*example.shape, example.scale, multipliers))
-        answers, aggregation = method.most_ratings(example.ratings), self.aggregation.among(example.users)
+        answers = method.most_ratings(example.ratings)
         bits = [
-            aggregation.report_bits(layout, answers, multiplier)
+            suited.aggregation.report_bits(layout, answers, multiplier)
             for layout, multiplier in zip(layouts, multipliers, strict=True)
         ]
         return Sent(

@@ -141,6 +141,23 @@ def test_what_is_left_out_follows_from_public_numbers(epsilon: float) -> None:
     )
 
 
+@pytest.mark.parametrize("tau", [0.0, 1e-7])
+def test_a_table_of_some_items_has_a_round_that_finds_them(tau: float) -> None:
+    for options, n_items in ((TableOptions(items=5), ITEMS), (TableOptions(), 10_000)):
+        suited = options.suited(tau, n_items)
+        assert suited.items is not None
+        assert suited.items < n_items
+        assert ListMethod(suited).rounds == 2
+
+
+def test_a_table_whose_items_nobody_found_is_no_larger() -> None:
+    method = ListMethod(TableOptions(items=5, popularity_share=0.2))
+    releases = Releases(USERS, ITEMS, SCALE, (1.0, 1.0))
+    learner = method.learner(releases, None, 0)
+    asked = method.device(learner.model_bytes(), ITEMS, SCALE).layout(2)
+    assert asked.n_rows == learner.layout(2).n_rows == method.largest_layouts(releases)[1].n_rows == 15
+
+
 def a_model(seed: int = 0) -> ListModel:
     random = np.random.default_rng(seed)
     inverse = np.eye(3) + 0.5 * (1 - np.eye(3))

@@ -39,6 +39,22 @@ PG: dict[str, Any] = {
     },
 }
 
+_SETS = {"kind": "synthetic", "users": USERS, "items": 30, "ratings": 100, "positive": ">= 3", "min_items": 2}
+
+GRAM: dict[str, Any] = {
+    **BLP,
+    "name": "gram-central",
+    "dataset": _SETS,
+    "split": {"kind": "user-holdout", "test_fraction": 0.2},
+    "protocol": {"kind": "gram", "table": {"items": 12}, "aggregation": {"kind": "trusted"}},
+}
+
+SECRET_SET: dict[str, Any] = {
+    **BLP,
+    "name": "best-secret-set",
+    "protocol": {"kind": "best-secret-set", "aggregation": {"kind": "trusted"}},
+}
+
 
 def pilot(values: dict[str, Any], folder: Path, **options: Any) -> tuple[RunConfig, ServerFolder]:
     """Prepare a pilot of seeded devices."""

@@ -1,5 +1,6 @@
 """A deployed run, with devices in this process: its run directory is that of the simulation."""
 
+import csv
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,9 @@ import pytest
 from flwr.supercore.inflatable.inflatable_utils import ObjectPullError, ObjectUnavailableError
 from flwr.superlink.grid import http_grid
 
+from clients.device import DeviceFolder
 from dprec.errors import InputError
+from dprec.exchange import ListSumsSetup
 from simulation import run
 from simulation.deployment.server_folder import (
     Enrolled,
@@ -24,22 +27,56 @@ from simulation.deployment.server_folder import (
 from simulation.pages import report
 from simulation.storage.run_files import read_run
 from tests.refusals import refused_at
-from tests.simulation.deployment.pilots import BLP, PG, USERS, grid_of, pilot
+from tests.simulation.deployment.pilots import BLP, GRAM, PG, SECRET_SET, USERS, grid_of, pilot
 
 BYTES = [f"{way}link_{what}_bytes" for way in ("up", "down") for what in ("payload", "message")]
 
 
-@pytest.mark.parametrize("values", [BLP, PG], ids=["blp-mf", "pg-mf"])
+@pytest.mark.parametrize("values", [BLP, PG, GRAM, SECRET_SET], ids=lambda values: values["name"])
 def test_the_run_directory_is_that_of_the_simulation(tmp_path: Path, values: dict[str, Any]) -> None:
     config, server = pilot(values, tmp_path / "pilot")
     serve(grid_of(server), server, tmp_path / "out")
     deployed, simulated = read_run(tmp_path / "out"), run(config, page=False)
-    for column in [*BYTES, "messages", "epsilon_per_rating", "epsilon_per_user", "epsilon_composed"]:
+    epsilons = (
+        ["epsilon_per_rating", "epsilon_per_user", "epsilon_composed"] if config.protocol.private else []
+    )
+    for column in [*BYTES, "messages", *epsilons]:
         assert np.array_equal(deployed.traffic[column], simulated.traffic[column]), column
     for got, expected in zip(deployed.rounds, simulated.record.rounds, strict=True):
         assert replace(got, seconds=0.0) == replace(expected, seconds=0.0, accuracy=None)
     assert deployed.summary.completion_diagnostics == simulated.record.summary.completion_diagnostics
-    assert (tmp_path / "out" / "config.yaml").read_text() == config.to_yaml()
+    assert (tmp_path / "out" / "config.yaml").read_text() == simulated.record.config.to_yaml()
+
+
+def test_devices_write_the_lists_of_the_simulation(tmp_path: Path) -> None:
+    config, server = pilot(GRAM, tmp_path / "pilot")
+    serve(grid_of(server), server, tmp_path / "out")
+    simulated = run(config, page=False)
+    columns = (simulated.predictions[name].tolist() for name in ("user", "item", "rank"))
+    expected = {(str(user), str(item), int(rank)) for user, item, rank in zip(*columns, strict=True)}
+    found = set()
+    for enrolled, folder in zip(
+        server.enrolled(), sorted((tmp_path / "pilot" / "devices").iterdir()), strict=True
+    ):
+        own = (folder / "profile.csv").read_text().split()[1:]
+        with (folder / "predictions.csv").open() as file:
+            ranked = [row["item"] for row in csv.DictReader(file)]
+        assert sorted([*own, *ranked]) == sorted(server.item_ids)
+        found |= {(enrolled.user, item, rank) for rank, item in enumerate(ranked, start=1)}
+    assert len(expected) >= USERS
+    assert expected <= found
+    assert "Deployed: 5 people are enrolled" in report(tmp_path / "out").read_text()
+
+
+def test_what_follows_from_sizes_is_agreed_on(tmp_path: Path) -> None:
+    _, server = pilot(GRAM, tmp_path / "pilot")
+    folders = sorted((tmp_path / "pilot" / "devices").iterdir())
+    setup = DeviceFolder(folders[0]).agreement.setup
+    assert isinstance(setup, ListSumsSetup)
+    assert setup.table.items == 12
+    assert setup.table.popularity_share
+    write_enrolment(server.enrolment_file, [*server.enrolled(), Enrolled("later", None)])
+    assert server.protocol().setup() == setup
 
 
 def test_what_a_server_cannot_know_is_null(tmp_path: Path) -> None:

@@ -56,6 +56,8 @@ REFUSED = [
     ("global-mean", f"mechanism={{kind: laplace}} | {PER_RATING}", "privacy.per"),
     ("global-mean", "mechanism={kind: laplace}", "privacy"),
     ("global-mean", PER_USER, "privacy"),
+    ("gram-central", "table={items: 20, popularity_share: 0}", "table.popularity_share"),
+    ("gram-central", "table={items: 20, popularity_share: 1}", "table.popularity_share"),
     ("nothing-sent", "prior=0.5", "prior"),
     ("nothing-sent", "prior=5.5", "prior"),
     ("nothing-sent", "prior_ratings=-1.0", "prior_ratings"),
