@@ -183,7 +183,7 @@ def run_in(
     began = time.perf_counter() if started is None else started
     config = config.model_copy(update={"protocol": _suited(config, train)})
     side = side or SideData.of(config.dataset, train)
-    evaluator = Evaluator(train, test, config.evaluation, side.truth)
+    evaluator = Evaluator(train, test, config.evaluation, side.truth, side.catalogue)
     task = _task(session, config, evaluator, side.catalogue, directory, progress, ended)
     # Sums in dense linear algebra depend on how many threads share the work, so there is one.
     with threadpool_limits(limits=1):
@@ -327,6 +327,8 @@ class Evaluator:
     options: EvaluationOptions
     truth: NDArray[np.float64] | None
     """The hidden matrix that the ratings were drawn from, if the data set knows it; shape (users, items)."""
+    catalogue: Catalogue | None = None
+    """Public data about the items."""
 
     def predictions(self, predict: Predict) -> NDArray[np.float64]:
         """Return the predictions of the test ratings, clipped to the scale, shape (test ratings,).
@@ -403,7 +405,7 @@ class Evaluator:
         """Return the main metric of devices that predict alone, as the preset nothing-sent; none of lists."""
         if self.test.scale.implicit:
             return None
-        predictions = self.predictions(NothingSentProtocol().averages(self.train).predict)
+        predictions = self.predictions(NothingSentProtocol().predictor(self.train, self.catalogue).predict)
         metric = metrics.sign_accuracy if is_binary(self.test.scale) else metrics.root_mean_squared_error
         return metric(predictions, self.test.values)
 
