@@ -302,18 +302,24 @@ class LearningFromSums(SummedRounds):
             self.roster.users_per_node,
         )
 
-    def _charge_reports(self, server_round: int, sums: Sums) -> None:
-        """Charge reports as large as those of the aggregation that another one stands for."""
-        if self.stands_for is not None:
-            aggregation, multipliers = self.stands_for
-            layout = self.learner.layout(server_round)
-            bits = aggregation.report_bits(layout, 0, multipliers[server_round - 1])
-            sums = replace(sums, sent=np.full(sums.sent.size, -(-bits // 8)))
-        super()._charge_reports(server_round, sums)
+    def _as_charged(self, server_round: int, sums: Sums) -> Sums:
+        """Return reports as large as those of the aggregation that another one stands for.
+
+        Devices that report once all do so at the end.
+        """
+        if self.stands_for is None:
+            return sums
+        (aggregation, multipliers), layout = self.stands_for, self.learner.layout(server_round)
+        silent = aggregation.by_itself and server_round < len(multipliers)
+        bits = 0 if silent else aggregation.report_bits(layout, 0, multipliers[server_round - 1])
+        return replace(sums, sent=np.full(sums.sent.size, -(-bits // 8)))
 
     def _whole(self, server_round: int, sums: Sums) -> Bools:
         layout = self.learner.layout(server_round)
         return self.aggregation.whole(sums.sent, layout, self.multipliers[server_round - 1])
+
+    def _telling(self, sums: Sums) -> Ints:
+        return sums.senders[self._charged.costing(sums.payloads)]
 
     def _cost(self, server_round: int) -> Cost:
         return self.costs[server_round - 1]

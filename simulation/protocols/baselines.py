@@ -43,6 +43,7 @@ class NothingSentProtocol(Protocol):
     """
 
     kind: Literal["nothing-sent"] = "nothing-sent"
+    folds_in: ClassVar[bool] = True
     private: ClassVar[bool] = False
     completion_name: ClassVar[str] = "own-average"
     prior: float | None = option(
@@ -111,7 +112,7 @@ class NothingSentProtocol(Protocol):
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Predict on every device; the grid is not used, and there is no round."""
         train = task.train
-        predictor = self.predictor(train, task.catalogue)
+        predictor = self.predictor(task.judged, task.catalogue)
         alone = predictor if isinstance(predictor, Averages) else None
         everybody = train.counts >= 0
         accountant = PrivacyAccountant(rated=train.counts > 0)
@@ -141,6 +142,7 @@ class GlobalMeanProtocol(Protocol):
     """
 
     kind: Literal["global-mean"] = "global-mean"
+    folds_in: ClassVar[bool] = True
     mechanism: AnyMechanism = option("What the device applies to its mean.", _MECHANISM)
 
     @property
@@ -189,7 +191,7 @@ class GlobalMeanProtocol(Protocol):
         mean = collected.observations.mean
         if channel is not None:
             mean = _without_bias(mean, channel)
-        everybody = Averages(np.full(task.train.n_users, mean), by_item=False)
+        everybody = Averages(np.full(task.judged.n_users, mean), by_item=False)
         return Outcome(
             predict=everybody.predict,
             predict_rows=everybody.predict_rows,
