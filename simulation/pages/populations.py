@@ -52,7 +52,7 @@ def _table(part: EvaluationPart) -> Markup:
     counts = sorted({point.users for course in lines for point in course.points})
     bases = dict.fromkeys([course.base for course in lines])
     # A list that weighs popularity by public data needs no more than popularity does.
-    names = [each.name for each in results if each.text("completion") == _BY_CONTENT and not each.private]
+    names = [each.name for each in results if each.text("completion") == _BY_CONTENT and each.budget is None]
     further = {name: courses(results, metric, name) for name in dict.fromkeys(names) if name not in bases}
 
     def needed(base: str, every: Sequence[Course]) -> TableColumn[Course]:
@@ -62,7 +62,7 @@ def _table(part: EvaluationPart) -> Markup:
             found = own.get((course.name, course.budget, course.ratings))
             return DASH if found is None else found.users_needed
 
-        return text_column(f"better than {base}", words, "users")
+        return text_column(f"beats {base}", words, "users")
 
     columns: list[TableColumn[Course]] = [
         text_column("protocol", attrgetter("name")),
@@ -72,7 +72,7 @@ def _table(part: EvaluationPart) -> Markup:
         *(needed(name, every) for name, every in further.items()),
         *map(partial(_reached_with, metric=metric), counts),
     ]
-    return table(f"From how many users on: {metric.label}, and bytes up per user", columns, lines)
+    return table(f"From how many users on: {metric.label}, and bytes of messages up", columns, lines)
 
 
 _BY_CONTENT = "popularity-by-content"
@@ -100,7 +100,7 @@ def _reached_and_sent(point: Point, metric: Metric) -> Markup:
     sent = result.mean("uplink_message_mean_per_user")
     words = ["" if sent is None else size(sent), "by τ" if result.mean("represents") else ""]
     small = ", ".join(each for each in words if each)
-    return Markup("{}<small>{}</small>").format(number(point.accuracy, metric.digits - 1), small)
+    return Markup("{} <small>{}</small>").format(number(point.accuracy, metric.digits - 1), small)
 
 
 def _noise_plot(part: EvaluationPart) -> Plot | None:

@@ -133,7 +133,8 @@ def _panel(
             if each.name == POPULARITY:
                 ends.append(Entry(each.label, MUTED, dashes=looks[each.name].dashes, at=float(each.y[-1])))
         elif each.name not in apart:
-            colour, shape = (FAINT, "o" * (each.x.size == 1)) if faint else (looks[each.name].colour, "o")
+            colour = FAINT if faint else looks[each.name].colour
+            shape = "o" * (each.x.size == 1 if faint else not each.flat)
             marks.append(Line(each.x, each.y, colour, 1.1, "", shape, 3.0, SURFACE))
     named = [protocols[name] for name in apart]
     for each in reversed(named):
