@@ -100,7 +100,7 @@ def _reached_and_sent(point: Point, metric: Metric) -> Markup:
     sent = result.mean("uplink_message_mean_per_user")
     words = ["" if sent is None else size(sent), "by τ" if result.mean("represents") else ""]
     small = ", ".join(each for each in words if each)
-    return Markup("{} <small>{}</small>").format(number(point.accuracy, metric.digits - 1), small)
+    return Markup("{}<br><small>{}</small>").format(number(point.accuracy, metric.digits - 1), small)
 
 
 def _noise_plot(part: EvaluationPart) -> Plot | None:

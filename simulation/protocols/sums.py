@@ -267,7 +267,7 @@ class SummedProtocol(Protocol):
             "diagnostics": {
                 **self.diagnostics_of(held.learner),
                 "noise": list(self.multipliers),
-                "tau": self._tau(task),
+                "tau": self._tau(task) or None,
             },
         }
 
