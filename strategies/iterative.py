@@ -275,6 +275,8 @@ class LearningFromSums(SummedRounds):
     """Of what everybody knows."""
     stands_for: tuple[Aggregation, tuple[float, ...]] | None = None
     """Whose messages are charged, and its noise of each round, where another one stands for it."""
+    represented: float = 1.0
+    """Users of a population for each of the run, of whom sums are then as many times as large."""
     failed: int = field(default=0, init=False)
     """Releases that failed because too many devices dropped out; their budget is spent."""
 
@@ -338,9 +340,10 @@ class LearningFromSums(SummedRounds):
             self._account.charge_exchange(here, further.downlink_after, further.uplink_after)
             layout, multiplier = self.learner.layout(server_round), self.multipliers[server_round - 1]
             draws = ReleaseDraws(self.seed, server_round)
-            released = self.aggregation.release(total, layout, multiplier, draws)
-            deviation = self.aggregation.deviation(layout, multiplier, total.users)
-            self.learner.learn(server_round, released, layout, deviation, total.users)
+            times, users = self.represented, round(self.represented * total.users)
+            released = times * self.aggregation.release(total, layout, multiplier, draws)
+            deviation = times * self.aggregation.deviation(layout, multiplier, total.users)
+            self.learner.learn(server_round, released, layout, deviation, users)
 
     def summary(self) -> None:
         """Log what is run."""

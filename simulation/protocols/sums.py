@@ -191,11 +191,13 @@ class SummedProtocol(Protocol):
 
         trusted, represented = TrustedAggregation(), self._represented is not None
         stands_for = (self.installed, self.multipliers) if represented else None
-        releases = replace(self.releases(task), multipliers=self._drawn)
+        population = self._population(task)
+        releases = replace(self.releases(task), n_users=population)
         strategy = LearningFromSums(
             learner=self.method.learner(releases, task.catalogue, task.server_seed),
             aggregation=trusted if represented else self.installed,
             stands_for=None if self.aggregation == trusted else stands_for,
+            represented=population / task.n_users,
             multipliers=self._drawn,
             costs=tuple(map(self._cost, self.multipliers)),
             seed=task.server_seed,
