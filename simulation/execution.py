@@ -68,7 +68,7 @@ def prepared_ratings(
     """Return the train and test ratings of a data set, as signs if a binarization is given."""
     with naming(split, "a class that splits ratings"), naming(dataset, "a class that loads ratings"):
         train, test = split.split(selected(dataset), seed)
-    if dataset.copies is not None:
+    if dataset.copies is not None and not dataset.represented(train.n_users):
         with within("dataset"):
             train, test = copied(train, test, dataset.copies, seed)
     if binarization is None:
@@ -184,9 +184,9 @@ def run_in(
     """Run a configuration in a session that is already open; see `run_prepared`."""
     began = time.perf_counter() if started is None else started
     side = side or SideData.of(config.dataset, train)
-    protocol = config.protocol.knowing_items(content=side.catalogue is not None).suited_to(train)
+    protocol = _suited(config, train, content=side.catalogue is not None)
     config = config.model_copy(update={"protocol": protocol})
-    evaluator = Evaluator(train, test, config.evaluation, side.truth)
+    evaluator = Evaluator(train, test, config.evaluation, side.truth, side.catalogue)
     task = _task(session, config, evaluator, side.catalogue, directory, progress, ended)
     # Sums in dense linear algebra depend on how many threads share the work, so there is one.
     with threadpool_limits(limits=1):
@@ -221,6 +221,16 @@ def run_in(
     )
 
 
+def _suited(config: RunConfig, train: Ratings, *, content: bool) -> Protocol:
+    """Return the protocol for the train ratings, whose users may represent a population."""
+    protocol = config.protocol.knowing_items(content=content)
+    population = config.dataset.represented(train.n_users)
+    if population is None:
+        return protocol.suited_to(train)
+    with within("protocol"):
+        return protocol.representing(population, train)
+
+
 def _task(
     session: Session,
     config: RunConfig,
@@ -239,7 +249,7 @@ def _task(
         users_per_node=users_per_node,
         keys=keys.installed,
         faults=config.simulation.faults,
-        setup=config.protocol.setup(),
+        setup=config.protocol.simulated_setup(),
     )
     checkpoints = None if directory is None else directory.checkpoints(config, train, evaluator.test)
     return Task(
@@ -326,6 +336,8 @@ class Evaluator:
     options: EvaluationOptions
     truth: NDArray[np.float64] | None
     """The hidden matrix that the ratings were drawn from, if the data set knows it; shape (users, items)."""
+    catalogue: Catalogue | None = None
+    """Public data about the items."""
 
     @property
     def held(self) -> Ratings:
@@ -407,7 +419,7 @@ class Evaluator:
         """Return the main metric of devices that predict alone, as the preset nothing-sent; none of lists."""
         if self.test.scale.implicit:
             return None
-        predictions = self.predictions(NothingSentProtocol().averages(self.held).predict)
+        predictions = self.predictions(NothingSentProtocol().predictor(self.held, self.catalogue).predict)
         metric = metrics.sign_accuracy if is_binary(self.test.scale) else metrics.root_mean_squared_error
         return metric(predictions, self.test.values)
 

@@ -381,6 +381,10 @@ class SummedRounds(OwnModelRounds):
     def _learn(self, server_round: int, total: Aggregate, present: Bools) -> None:
         """Add the noise and take a step, given of whom a whole report arrived in time."""
 
+    def _as_charged(self, server_round: int, sums: Sums) -> Sums:
+        """Return what arrived as it is charged."""
+        return sums
+
     def _whole(self, server_round: int, sums: Sums) -> Bools:
         """Return whose report is all that the user contributes, of those who were asked."""
         return np.ones(sums.users.size, dtype=np.bool_)
@@ -410,8 +414,9 @@ class SummedRounds(OwnModelRounds):
         total = Aggregate(np.zeros(reading.sum_shape, dtype=np.int64), None, 0)
         everybody = np.ones(n_users, dtype=np.bool_)
         for sums in self.roster.read(self.roster.by_partition(replies), everybody, reading):
-            self._account.charge_reports(sums)
-            sent[self._telling(sums)] = True
+            charged = self._as_charged(server_round, sums)
+            self._account.charge_reports(charged)
+            sent[self._telling(charged)] = True
             present[sums.users[sums.punctual & self._whole(server_round, sums)]] = True
             total = total + sums.aggregate
         cost = self._cost(server_round)

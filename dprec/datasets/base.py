@@ -57,6 +57,13 @@ class Dataset(Options):
         ge=1,
         le=2**31 - 1,
     )
+    simulated_up_to: int | None = option(
+        "Largest population of copies that is simulated: a larger one is represented by the users that there "
+        "are, whose sums get as much noise per user as sums of all (tau); by default all are simulated.",
+        None,
+        ge=1,
+        le=2**31 - 1,
+    )
     distribution: ClassVar[Source | None] = None
     folds: ClassVar[tuple[str, ...]] = ()
     own: ClassVar[bool] = False
@@ -70,6 +77,11 @@ class Dataset(Options):
     def as_it_is(self) -> bool:
         """Whether no rating and no user is left out or copied."""
         return self.positive is None and self.min_items is None and self.copies is None
+
+    def represented(self, users: int) -> int | None:
+        """Return the population of copies that so many users represent; None if it is simulated."""
+        population, most = self.copies or 0, self.simulated_up_to
+        return None if most is None or population <= max(most, users) else population
 
     @abstractmethod
     def load(self) -> Ratings:

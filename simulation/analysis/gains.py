@@ -21,6 +21,9 @@ NOTHING_SENT = "nothing-sent"
 SETS_ONLY = "sets-only"
 """The baseline with no value sent, whose devices know everybody's item set."""
 
+POPULARITY = "popularity"
+"""The baseline of lists that are the same for everybody."""
+
 AGAINST = "against"
 """Column of comparison.csv: the name of the baseline that a line is held against."""
 
@@ -93,6 +96,11 @@ def shown_from(digits: int) -> float:
 def nothing_sent(results: Sequence[ProtocolResult]) -> ProtocolResult | None:
     """Return the baseline with nothing sent among results that predict the same; None if there is none."""
     return next((result for result in results if result.baseline == NOTHING_SENT), None)
+
+
+def to_beat(results: Sequence[ProtocolResult]) -> ProtocolResult | None:
+    """Return the baseline that makes a number of users worth it: popularity of lists, else nothing sent."""
+    return next((each for each in results if each.baseline == POPULARITY), None) or nothing_sent(results)
 
 
 def gain_columns(metric: Metric) -> tuple[str, str, str]:

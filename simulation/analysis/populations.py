@@ -1,4 +1,4 @@
-"""How many users a protocol needs to beat nothing sent, and the traffic of as many as one likes.
+"""How many users a protocol needs to beat a baseline, and the traffic of as many as one likes.
 
 In a projection, every simulated user is a random draw from all people. The mean over the simulated users
 carries over to N others with an uncertainty from two sources: only n users were simulated, and the N who
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from dprec.errors import InputError
-from simulation.analysis.gains import Gain, gain, nothing_sent, shown_from
+from simulation.analysis.gains import NOTHING_SENT, Gain, gain, shown_from, to_beat
 from simulation.analysis.protocol_results import ProtocolResult, by_evaluation
 from simulation.analysis.vocabulary import Metric, grouped_by, short
 
@@ -31,7 +31,7 @@ class Point:
     result: ProtocolResult
     accuracy: float
     against: Gain
-    """How much better it is than nothing sent."""
+    """How much better it is than what is to be beaten."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,14 @@ class Course:
     budget: float | None
     ratings: str
     """Whether users are drawn, or each number is that of a data set."""
+    base: str
+    """What is to be beaten: nothing sent, or a protocol."""
     points: tuple[Point, ...]
     """By ascending number of users."""
 
     @property
     def crossing(self) -> float | None:
-        """The number of users from which on it beats nothing sent by more than the uncertainty.
+        """The number of users from which on it beats the base by more than the uncertainty.
 
         Interpolated between two numbers of users on a logarithmic axis; 0 if it does at all of them, None if
         it does not at the largest.
@@ -87,23 +89,30 @@ def _users(count: float) -> str:
     return short(rounded) if rounded >= 1e6 else f"{rounded:,.0f}"
 
 
-def courses(results: Sequence[ProtocolResult], metric: Metric) -> list[Course]:
-    """Return the course of every private protocol and budget with several numbers of users."""
-    points: list[tuple[tuple[str, float | None, str], Point]] = []
+def courses(results: Sequence[ProtocolResult], metric: Metric, base: str | None = None) -> list[Course]:
+    """Return the course of every private protocol and budget with several numbers of users.
+
+    ``base``: the name of a protocol that is to be beaten; by default `simulation.analysis.gains.to_beat`.
+    """
+    points: list[tuple[tuple[str, float | None, str, str], Point]] = []
     for evaluation, own in by_evaluation(results).items():
-        baseline = nothing_sent(own)
+        baseline = to_beat(own) if base is None else next((each for each in own if each.name == base), None)
         if evaluation.metric != metric or baseline is None:
             continue
         kind = evaluation.dataset if evaluation.dataset == _DRAWN else "given"
         for result in own:
             against = None if result.baseline or result.budget is None else gain(result, baseline, metric)
-            users, accuracy = result.mean("users"), result.mean(metric.column)
+            users, accuracy = result.mean("represents") or result.mean("users"), result.mean(metric.column)
             if against and users and accuracy is not None:
-                key = result.name, result.budget, kind
+                key = result.name, result.budget, kind, _in_words(baseline)
                 points.append((key, Point(users, result, accuracy, against)))
     by_users = grouped_by(sorted(points, key=lambda each: each[1].users))
     ordered = {key: by_users[key] for key, _ in points}
     return [Course(*key, tuple(each)) for key, each in ordered.items() if len(each) > 1]
+
+
+def _in_words(base: ProtocolResult) -> str:
+    return "nothing sent" if base.baseline == NOTHING_SENT else base.name
 
 
 def course_of(every: Sequence[Course], result: ProtocolResult) -> Course | None:
@@ -127,8 +136,8 @@ def population_sentence(every: Sequence[Course]) -> str | None:
     most = max(every, key=lambda each: each.points[-1].against.mean)
     last = most.points[-1]
     return (
-        f"With the most users instead of the fewest, {counts[0]} of {len(every)} gain more over nothing "
-        f"sent, {counts[1]} less, {counts[2]} as much; the largest gain is that of {last.result.title} at "
+        f"With the most users instead of the fewest, {counts[0]} of {len(every)} gain more over {most.base}, "
+        f"{counts[1]} less, {counts[2]} as much; the largest gain is that of {last.result.title} at "
         f"ε = {most.budget:g} with {_users(last.users)} users: {last.against.written}."
     )
 

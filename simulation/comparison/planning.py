@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from dprec.components import as_values
-from dprec.datasets import Synthetic, holds_pairs
+from dprec.datasets import Dataset, Synthetic, holds_pairs
 from dprec.errors import InputError
 from dprec.splits import fitting_split
-from simulation.analysis.gains import NOTHING_SENT
+from simulation.analysis.gains import NOTHING_SENT, POPULARITY
 from simulation.comparison.templates import (
     COMPOSITION,
     SHARED,
@@ -120,7 +120,7 @@ def _baseline(baseline: str, name: str, like: Template) -> Template:
 def _population_templates(
     config: ComparisonConfig, shared: Mapping[str, Any], source: Source
 ) -> list[Template]:
-    """Return the entries of a comparison on each of its populations, and nothing sent if it has baselines.
+    """Return the entries of a comparison on each of its populations, and what is to be beaten there.
 
     An entry that does not suit the ratings of a population has no template there.
     """
@@ -142,7 +142,7 @@ def _population_templates(
         ]
         templates += of_one
         if config.baselines:
-            templates += _added_baselines(of_one, folds=False, baselines=(NOTHING_SENT,))
+            templates += _added_baselines(of_one, folds=False, baselines=(NOTHING_SENT, POPULARITY))
     return templates
 
 
@@ -150,22 +150,21 @@ def _populations(
     options: PopulationOptions, config: ComparisonConfig, shared: Mapping[str, Any], where: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield names of populations, and what is shared on each, with its data set and split."""
-    drawn = options.dataset or config.dataset
-    if options.users and not isinstance(drawn, Synthetic):
-        accepted = "kind: synthetic, or populations.datasets, each with the users that it has"
-        raise InputError(f"{where}.dataset", repr(drawn.kind), accepted)
+    given = options.dataset or config.dataset
     names = [str(users) for users in options.users] + [each.kind for each in options.datasets]
     for name in names:
         if names.count(name) > 1:
             raise InputError(where, f"{name} twice", "each population once")
-    sizes = [_sized(drawn, users) for users in options.users if isinstance(drawn, Synthetic)]
+    sizes = [_sized(given, users) for users in options.users]
     for name, dataset in zip(names, [*sizes, *options.datasets], strict=True):
         fitting = fitting_split(dataset, options.split or config.split)
         yield name, {**shared, "dataset": as_values(dataset), "split": as_values(fitting)}
 
 
-def _sized(dataset: Synthetic, users: int) -> Synthetic:
-    """Return synthetic data of so many users, who have as many ratings each."""
+def _sized(dataset: Dataset, users: int) -> Dataset:
+    """Return data of so many users: drawn, with as many ratings each, or copies of those there are."""
+    if not isinstance(dataset, Synthetic) or dataset.copies is not None:
+        return replace(dataset, copies=users)
     ratings = round(dataset.ratings / dataset.users * users)
     return replace(dataset, users=users, ratings=min(max(ratings, 1), users * dataset.items))
 

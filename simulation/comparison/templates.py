@@ -86,13 +86,15 @@ class PopulationOptions(BaseModel):
     model_config = _STRICT
 
     users: list[Annotated[int, Field(ge=2, le=2**31 - 1)]] = Field(
-        default_factory=list, description="Numbers of users, with as many ratings each, who are drawn."
+        default_factory=list,
+        description="Numbers of users: of synthetic data, who are drawn, with as many ratings each; of other "
+        "data, copies of those that there are.",
     )
     datasets: list[AnyDataset] = Field(
         default_factory=list, description="Data sets whose users are a population each, such as MovieLens 1M."
     )
     dataset: AnyDataset | None = Field(
-        default=None, description="What users are drawn from, synthetic; by default the comparison's own."
+        default=None, description="What users are drawn from, or copied; by default the comparison's own."
     )
     split: AnySplit | None = Field(
         default=None,

@@ -12,7 +12,6 @@ from simulation.analysis.vocabulary import QUICK_IN_WORDS, listed, plural
 from simulation.pages.comparison_plots import (
     evaluation_plots,
     noise_section,
-    population_section,
     user_section,
 )
 from simulation.pages.comparison_tables import (
@@ -32,6 +31,7 @@ from simulation.pages.evaluation_parts import EvaluationPart, evaluation_parts
 from simulation.pages.figures.panels import looks_of
 from simulation.pages.figures.rendering import Draw
 from simulation.pages.page import Section, figures, page, paragraph, render_template
+from simulation.pages.populations import population_section
 from simulation.pages.words import comparison_in_words, data_in_words, merged_notes
 
 _UNPROVED = "the ε is {} and not proved; tables hold what is proved, and figures have a †."
@@ -106,7 +106,7 @@ def _evaluation(part: EvaluationPart, draw: Draw, *, main: bool) -> tuple[Markup
     every = part.titled("All results: filter, sort, choose columns")
     sections = [
         Section(f"table{suffix}", every, (results_table(part),)),
-        *population_section(part.courses, part.metric, part.looks, draw, suffix),
+        *population_section(part, draw),
     ]
     if drawn[1:]:
         sections.append(Section(f"figures{suffix}", part.titled("More figures"), (figures(drawn[1:]),)))

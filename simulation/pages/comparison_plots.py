@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from dprec.accounting import COMPARABLE_UNITS, ComparableUnit
 from dprec.reports import DeviceChannel
 from simulation.analysis.gains import NOTHING_SENT
-from simulation.analysis.populations import Course, population_sentence
 from simulation.analysis.protocol_results import (
     ComparisonFiles,
     ProtocolResult,
@@ -26,14 +25,13 @@ from simulation.pages.figures.accuracy import (
     Series,
     draw_accuracy_against_bytes,
     draw_accuracy_against_epsilon,
-    draw_accuracy_against_users,
     draw_accuracy_by_round,
 )
 from simulation.pages.figures.noise import SampledNoise, distance_plot, draw_mechanisms, sampled_noise_plot
 from simulation.pages.figures.panels import Look, Looks, printable, shortened
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.figures.users import SPREAD_QUANTILES, Spread, draw_spreads, evaluated_rounds
-from simulation.pages.page import Section, dashed, figures, paragraph
+from simulation.pages.page import Section, dashed, figures
 from simulation.pages.words import label_of
 from simulation.storage.columns import read_rows
 from simulation.storage.directories import NOISE
@@ -53,7 +51,7 @@ def _caption(results: Sequence[ProtocolResult], *more: str, dagger: bool = True,
     return " ".join(words)
 
 
-def _seen(results: Sequence[ProtocolResult], metric: Metric, against: str) -> str:
+def seen(results: Sequence[ProtocolResult], metric: Metric, against: str) -> str:
     """Say what is seen, for readers who cannot see it."""
     own = [result for result in by_accuracy(results, metric) if not result.baseline]
     best = own[0]
@@ -95,7 +93,7 @@ def epsilon_plot(
         f"accuracy-epsilon{suffix}",
         f"{metric.label} against {units}",
         _caption(results, bars, *unproved, dagger=asked, at=False),
-        _seen(results, metric, units),
+        seen(results, metric, units),
         lambda: [draw_accuracy_against_epsilon(results, metric, axis, looks) for axis in drawn],
         full_width=len(drawn) > 1,
     )
@@ -115,7 +113,7 @@ def bytes_plot(results: Sequence[ProtocolResult], metric: Metric, looks: Looks, 
         f"accuracy-bytes{suffix}",
         f"{metric.label} against bytes per user",
         _caption(results),
-        _seen(sending, metric, "mean bytes per user, of messages and on the network"),
+        seen(sending, metric, "mean bytes per user, of messages and on the network"),
         lambda: draw_accuracy_against_bytes(shown, metric, looks),
         full_width=any(each.network_bytes_per_user for each in sending),
     )
@@ -143,7 +141,7 @@ def _round_plot(traces: Sequence[Series], part: EvaluationPart) -> Plot:
         f"accuracy-rounds{part.suffix}",
         "One-shot and iterative protocols, round by round",
         _caption(results, "A marker alone is a one-shot protocol, a line an iterative one.", dagger=False),
-        _seen(at_reference(results), metric, "the bytes per user so far"),
+        seen(at_reference(results), metric, "the bytes per user so far"),
         lambda: [draw_accuracy_by_round(traces, results, metric, part.looks)],
     )
 
@@ -172,33 +170,6 @@ def _traces(part: EvaluationPart) -> list[Series]:
             ]
             traces.append(Series(result.name, shortened(label), total / users, reached, words))
     return traces
-
-
-def population_section(
-    courses: Sequence[Course], metric: Metric, looks: Looks, draw: Draw, suffix: str
-) -> list[Section]:
-    """Return the section, if any protocol was run with several numbers of users."""
-    if not courses:
-        return []
-    together = grouped_by(((each.ratings, each.budget or 0.0), each) for each in courses)
-    plots = [_population_plot(*key, together[key], metric, looks, suffix) for key in sorted(together)]
-    said = paragraph(population_sentence(courses) or "")
-    content = said, figures([draw(plot) for plot in plots])
-    return [Section(f"users{suffix}", "How many users before it is worth it", content)]
-
-
-def _population_plot(
-    ratings: str, budget: float, courses: Sequence[Course], metric: Metric, looks: Looks, suffix: str
-) -> Plot:
-    needed = [f"{each.name} {each.users_needed}" for each in courses]
-    given = "" if ratings == "synthetic" else f"-{ratings}"
-    return Plot(
-        f"accuracy-users-{budget:g}{given}{suffix}",
-        f"{metric.label} against the number of users, ε = {budget:g}",
-        "Solid line: nothing sent; shaded: worse. A ring is where a protocol begins to beat it.",
-        f"{metric.label} against users, to beat nothing sent: {'; '.join(needed)}.",
-        lambda: [draw_accuracy_against_users(courses, metric, looks)],
-    )
 
 
 Traffic = Sequence[tuple[ProtocolResult, str, Columns]]

@@ -29,7 +29,7 @@ from simulation.analysis.columns import (
     headline_rows,
     text_column,
 )
-from simulation.analysis.gains import NOTHING_SENT, gain_digits, nothing_sent
+from simulation.analysis.gains import NOTHING_SENT, gain_digits, nothing_sent, to_beat
 from simulation.analysis.populations import Point, course_of, users_needed
 from simulation.analysis.protocol_results import (
     ComparisonFiles,
@@ -186,7 +186,7 @@ def decision(part: EvaluationPart) -> Markup:
         return Markup("")
     base, users = nothing_sent(part.results), part.results[0].mean("users")
     reached = None if base is None else base.mean(metric.column)
-    offers = [_offer(each, part, reached) for each in preferred(competing, metric)]
+    offers = [_offer(each, part) for each in preferred(competing, metric)]
     kept = [key for each in offers for key, loss in each["losses"].items() if loss]
     asked = _KEYS[files.matched_unit, files.matched_unit == "user"]
     return render_template(
@@ -207,11 +207,11 @@ def decision(part: EvaluationPart) -> Markup:
     )
 
 
-def _offer(each: Candidate, part: EvaluationPart, reached: float | None) -> dict[str, Any]:
+def _offer(each: Candidate, part: EvaluationPart) -> dict[str, Any]:
     """Return what the script knows of a result: what it protects, reaches and costs, with how many users.
 
     Errors on other ratings are no errors on these: for a number of users, offers are sorted by what each
-    gains over nothing sent.
+    gains over what is to be beaten.
     """
     result, delta = each.result, part.files.matched_delta
     offer: dict[str, Any] = {
@@ -225,13 +225,14 @@ def _offer(each: Candidate, part: EvaluationPart, reached: float | None) -> dict
         "better": each.against is None or each.against.better,
         **_figures_of(each, part.metric),
     }
-    course = course_of(part.courses, result)
+    course, base = course_of(part.courses, result), to_beat(part.results)
+    reached = None if base is None else base.mean(part.metric.column)
     if course is not None and reached is not None:
         points = [
             {
                 "users": point.users,
                 "of": "" if _data(point.result) == _data(result) else f" ({_data(point.result)})",
-                **_figures_of(point, part.metric),
+                **_figures_of(point, part.metric, course.base),
                 "key": part.metric.sort_key(reached) - point.against.mean,
             }
             for point in course.points
@@ -254,9 +255,9 @@ def _loss(result: ProtocolResult, unit: ComparableUnit, delta: float | None) -> 
     return kept, f" with δ = {result.delta or 0:g}"
 
 
-def _figures_of(each: Candidate | Point, metric: Metric) -> dict[str, Any]:
+def _figures_of(each: Candidate | Point, metric: Metric, base: str = "nothing sent") -> dict[str, Any]:
     """Return what a result reaches and what it costs: to be sorted and limited by, and in words."""
-    held = f"against nothing sent: {each.against.written}" if each.against else "nothing sent was not run"
+    held = f"against {base}: {each.against.written}" if each.against else "nothing sent was not run"
     return {
         "key": metric.sort_key(each.accuracy),
         "messages": each.result.bytes_per_user,

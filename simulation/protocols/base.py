@@ -352,6 +352,20 @@ class Protocol(Options):
         """Return the protocol for train ratings, of which only the scale and the rated items are read."""
         return self
 
+    def representing(self, population: int, train: Ratings) -> Self:
+        """Return the protocol of a population of copies, for train ratings of a few who represent it.
+
+        Raises SettingError where devices or server add noise in a way that cannot be scaled.
+        """
+        if self.private:
+            found = f"{self.kind!r}, of {population:,} users of whom {train.n_users:,} are simulated"
+            raise SettingError("kind", found, "a protocol of sums, or no dataset.simulated_up_to")
+        return self.suited_to(train)
+
+    def simulated_setup(self) -> Setup:
+        """Return what is installed on simulated devices: what real ones get, if they represent no others."""
+        return self.setup()
+
     def held_ratings(self, train: Ratings, seed: int) -> Ratings:
         """Return the ratings that are installed on the devices."""
         return train

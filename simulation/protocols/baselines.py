@@ -11,14 +11,20 @@ import numpy as np
 
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant, PrivacyBudget
 from dprec.arrays import Floats, Ints
+from dprec.binarization import is_binary
+from dprec.catalogue import Catalogue
 from dprec.completion import Averages, CalibratedNoise, Observations, OneBit, one_mean_per_user, own_averages
 from dprec.components import option
 from dprec.errors import SettingError, within
 from dprec.exchange import OneShotSetup, SilentSetup
 from dprec.mechanisms.randomized_response import Raw
+from dprec.ordinal import Histogram
+from dprec.personalization import Devices, OrdinalProcess
 from dprec.randomness import seed_for
 from dprec.ratings import Ratings
 from dprec.reports import DeviceChannel, ReportFamily
+from dprec.secret_sets import SecretSetOptions, SecretSets
+from dprec.sums import Releases
 from dprec.wire import TrafficLedger
 from simulation.protocols import sharing
 from simulation.protocols.base import Auditor, Example, Finding, Protocol, Sent, sent_ratings
@@ -31,7 +37,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class NothingSentProtocol(Protocol):
-    """Every device predicts for its user the mean of the user's own ratings; nothing is sent."""
+    """Every device predicts for its user the mean of the user's own ratings; nothing is sent.
+
+    One that knows what is public about the items predicts by how alike these are.
+    """
 
     kind: Literal["nothing-sent"] = "nothing-sent"
     folds_in: ClassVar[bool] = True
@@ -46,6 +55,14 @@ class NothingSentProtocol(Protocol):
         "tenths of the train ratings of MovieLens 100K (u1), RMSE 1.0386 (benchmarks/nothing_sent_prior.py).",
         2.0,
         ge=0,
+    )
+    histogram: Histogram | None = option(
+        "Public shares of the levels, from the lowest, where something is public about the items.", "netflix"
+    )
+    process: OrdinalProcess = option(
+        "What a device assumes of its user there; number and category are the best on the same tenths, with "
+        "years and genres.",
+        OrdinalProcess(number=0.1, category=0.1),
     )
 
     def at_budget(self, budget: MatchedBudget) -> Self:
@@ -83,21 +100,32 @@ class NothingSentProtocol(Protocol):
         middle = (train.scale.low + train.scale.high) / 2
         return own_averages(train, middle if self.prior is None else self.prior, self.prior_ratings)
 
+    def predictor(self, train: Ratings, catalogue: Catalogue | None) -> Averages | Devices:
+        """Return what predicts on every device, given what is public about the items."""
+        if catalogue is None or is_binary(train.scale):
+            return self.averages(train)
+        method = SecretSets(SecretSetOptions(histogram=self.histogram, process=self.process))
+        releases = Releases(train.n_users, train.n_items, train.scale, ())
+        untaught = method.learner(releases, catalogue, 0).learned_bytes()
+        return method.device(untaught, train.n_items, train.scale).devices(train)
+
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Predict on every device; the grid is not used, and there is no round."""
         train = task.train
-        averages = self.averages(task.judged)
+        predictor = self.predictor(task.judged, task.catalogue)
+        alone = predictor if isinstance(predictor, Averages) else None
         everybody = train.counts >= 0
         accountant = PrivacyAccountant(rated=train.counts > 0)
         accountant.step(0, everybody, 0.0, 0.0)
         return Outcome(
-            predict=averages.predict,
-            predict_rows=averages.predict_rows,
+            predict=predictor.predict,
+            predict_rows=None if alone is None else alone.predict_rows,
             traffic=TrafficLedger(train.n_users),
             accountant=accountant,
             guarantee=self.guarantee((train.n_users, train.n_items)),
             rounds=(),
-            diagnostics=averages.diagnostics,
+            notes=() if alone else ("Devices weigh what is public about the items (dataset.items).",),
+            diagnostics={} if alone is None else alone.diagnostics,
         )
 
 

@@ -12,9 +12,10 @@ import numpy as np
 from dprec.accounting import Adjacency, Guarantee, MatchedBudget, PrivacyAccountant
 from dprec.arrays import AnyInts, Floats
 from dprec.errors import RunError, SettingError, within
+from dprec.exchange import Setup
 from dprec.predictions import cells_from_rows
 from dprec.ratings import Ratings
-from dprec.sums import Aggregation, Cost, DeviceHalf, Learner, Releases, SummedMethod
+from dprec.sums import Aggregation, Cost, DeviceHalf, Learner, Releases, SummedMethod, TrustedAggregation
 from simulation.protocols.base import Auditor, Example, Finding, NoisySums, Promise, Protocol, Sent
 from simulation.protocols.iterative import held_profiles
 from simulation.protocols.sharing import budget_at, check_unit, notes_on_failures
@@ -37,6 +38,8 @@ class SummedProtocol(Protocol):
 
     not_deployed: ClassVar[str] = ""
     folds_in: ClassVar[bool] = True
+    _represented: ClassVar[tuple[int, int, tuple[float, ...]] | None] = None
+    """How many users represent how large a population, and the noise of its releases."""
     adjacency: Adjacency
     aggregation: Aggregation
 
@@ -102,6 +105,41 @@ class SummedProtocol(Protocol):
         """Return the protocol for the sizes of some ratings; see `among`."""
         return self.among(train.n_users, train.n_items)
 
+    def representing(self, population: int, train: Ratings) -> Self:
+        """Return the protocol of a population; fewer users add up, with less noise; see `Protocol`.
+
+        The sum of a population of copies is that of the few times a number. So is the noise per user of both
+        the same if that of the few is as much smaller as they are fewer.
+        """
+        suited = replace(self.among(population, train.n_items))
+        # No setting: it follows from the data set.
+        noise = suited._deviations(train, population)
+        object.__setattr__(suited, "_represented", (train.n_users, population, noise))
+        return suited
+
+    def simulated_setup(self) -> Setup:
+        """Return the setup; of devices that represent others, for whom somebody else adds scaled noise."""
+        if self._represented is None:
+            return self.setup()
+        drawn: dict[str, Any] = {"aggregation": TrustedAggregation(), "multipliers": self._drawn}
+        return replace(self.setup(), **drawn)
+
+    @property
+    def _drawn(self) -> tuple[float, ...]:
+        """Noise of each round as it is drawn."""
+        if self._represented is None:
+            return self.multipliers
+        users, population, deviations = self._represented
+        return tuple(deviation * users / population for deviation in deviations)
+
+    def _deviations(self, sizes: Sizes, users: int) -> tuple[float, ...]:
+        """Return the noise of each round's release of so many users, that of sampling included."""
+        layouts = self.method.largest_layouts(replace(self.releases(sizes), n_users=users))
+        return tuple(
+            self.aggregation.deviation(layout, multiplier, users)
+            for layout, multiplier in zip(layouts, self.multipliers, strict=True)
+        )
+
     def check(self, train: Sizes) -> None:
         """Refuse a budget and a rank that cannot be kept to."""
         if self.privacy is not None:
@@ -151,10 +189,16 @@ class SummedProtocol(Protocol):
         """Run the rounds and deliver the result; ``evaluate`` knows the accuracy in a simulation."""
         from strategies.iterative import LearningFromSums
 
+        trusted, represented = TrustedAggregation(), self._represented is not None
+        stands_for = (self.installed, self.multipliers) if represented else None
+        population = self._population(task)
+        releases = replace(self.releases(task), n_users=population)
         strategy = LearningFromSums(
-            learner=self.method.learner(self.releases(task), task.catalogue, task.server_seed),
-            aggregation=self.installed,
-            multipliers=self.multipliers,
+            learner=self.method.learner(releases, task.catalogue, task.server_seed),
+            aggregation=trusted if represented else self.installed,
+            stands_for=None if self.aggregation == trusted else stands_for,
+            represented=population / task.n_users,
+            multipliers=self._drawn,
             costs=tuple(map(self._cost, self.multipliers)),
             seed=task.server_seed,
             public_seed=task.public_seed,
@@ -215,11 +259,37 @@ class SummedProtocol(Protocol):
         return {
             "traffic": held.traffic,
             "accountant": replace(held.accountant, adjacency=self.adjacency),
-            "guarantee": self.guarantee((task.n_users, task.n_items)),
+            "guarantee": self.guarantee((self._population(task), task.n_items)),
             "rounds": tuple(held.records),
-            "notes": (*notes_on_failures(held.records), *_notes_on_releases(held.failed, len(held.records))),
-            "diagnostics": {**self.diagnostics_of(held.learner), "noise": list(self.multipliers)},
+            "notes": (
+                *self._notes_on_population(),
+                *notes_on_failures(held.records),
+                *_notes_on_releases(held.failed, len(held.records)),
+            ),
+            "diagnostics": {
+                **self.diagnostics_of(held.learner),
+                "noise": list(self.multipliers),
+                "tau": self._tau(task) or None,
+            },
         }
+
+    def _tau(self, sizes: Sizes) -> float:
+        """Return the noise per user of the last release, as if it had the whole budget."""
+        users = self._population(sizes)
+        return self._deviations(sizes, users)[-1] * float(np.sqrt(self.method.shares[-1])) / users
+
+    def _population(self, sizes: Sizes) -> int:
+        return self._represented[1] if self._represented else sizes.n_users
+
+    def _notes_on_population(self) -> tuple[str, ...]:
+        if self._represented is None:
+            return ()
+        users, population, _ = self._represented
+        return (
+            f"By tau: {users:,} simulated users represent a population of {population:,} copies. Sums are "
+            "theirs, with as much noise per user as sums of all have, drawn by a trusted server; epsilon and "
+            "bytes are those of all.",
+        )
 
     def accountant(self, longest: float = 1.0) -> PrivacyAccountant:
         """Return the accountant of one user who takes part in all rounds, with contributions up to a norm.

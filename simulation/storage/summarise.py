@@ -128,6 +128,7 @@ def _dataset(config: RunConfig, train: Ratings, test: Ratings) -> DatasetSummary
     return DatasetSummary(
         kind=config.dataset.kind,
         users=train.n_users,
+        represents=config.dataset.represented(train.n_users),
         items=train.n_items,
         train_ratings=train.count,
         test_ratings=test.count,
@@ -172,6 +173,7 @@ def _privacy(
         **_shuffled(outcome, config.protocol.delta),
         delta=config.protocol.delta,
         composition="pld" if accountant.composes else "sum",
+        tau=outcome.diagnostics.get("tau"),
         epsilon_claimed=_claimed(accountant.claimed),
         trusts_server=guarantee.trusts_server,
         hides_rated_items=guarantee.hides_rated_items,

@@ -76,6 +76,10 @@ class DatasetSummary(Document):
     users: Annotated[Count, IN_FILES] = Field(
         description="Users in the train and test ratings, without cold ones, or those of the enrolment."
     )
+    represents: Annotated[Count | None, IN_FILES] = Field(
+        None,
+        description="Users of the population that these represent, by tau; null where all are simulated.",
+    )
     items: Annotated[Count, IN_FILES] = Field(description="Size of the catalogue.")
     train_ratings: Annotated[Count | None, IN_FILES] = Field(
         description="Number of train ratings; null if it is unknown."
@@ -291,6 +295,11 @@ class PrivacySummary(Document):
     )
     composition: Annotated[Literal["sum", "pld"], IN_FILES] = Field(
         description="Whether losses were composed by their distributions, or only their sum is known."
+    )
+    tau: Annotated[Amount | None, Shown("τ", "noise per user", written="loss", where="page")] = Field(
+        None,
+        description="Standard deviation of the noise of a sum that has the whole budget, over the users, of "
+        "whom each contributes a vector of length 1; null where nothing is summed.",
     )
     epsilon_claimed: ClaimedLoss
     trusts_server: Annotated[bool, IN_FILES] = Field(description="Whether the server receives true ratings.")

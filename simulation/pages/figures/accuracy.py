@@ -8,7 +8,7 @@ import numpy as np
 
 from dprec.accounting import ComparableUnit
 from dprec.arrays import Floats
-from simulation.analysis.gains import NOTHING_SENT
+from simulation.analysis.gains import NOTHING_SENT, POPULARITY, to_beat
 from simulation.analysis.populations import Course
 from simulation.analysis.protocol_results import ProtocolResult, by_protocol
 from simulation.analysis.vocabulary import Metric, loss, loss_per, size, with_spread
@@ -48,6 +48,8 @@ class Series:
     flat: bool = False
     """Whether it is the same everywhere, a line across the panel."""
     baseline: bool = False
+    solid: bool = False
+    """Whether it is what is to be beaten, so that what is worse is shaded."""
 
     def bars(self, colour: str) -> Line:
         """Return its error bars."""
@@ -75,19 +77,26 @@ def _series(
     return [Series(known[0][3].name, label, x, mean, words, deviation)]
 
 
-def _across(results: Iterable[ProtocolResult], metric: Metric, x: Axis) -> list[Series]:
-    """Return lines across a panel: of baselines and protocols without privacy, nothing sent as the first."""
+def _across(
+    results: Iterable[ProtocolResult], metric: Metric, x: Axis, beaten: str = NOTHING_SENT
+) -> list[Series]:
+    """Return lines across a panel: of baselines and protocols without privacy, first the one to beat."""
     lines = []
-    for result in sorted(results, key=lambda result: result.baseline != NOTHING_SENT):
-        label = NOTHING_SENT if result.baseline == NOTHING_SENT else shortened(result.name)
+    for result in sorted(results, key=lambda result: result.baseline != beaten):
+        label = "nothing sent" if result.baseline == NOTHING_SENT else shortened(result.name)
+        baseline, solid = result.baseline is not None, result.baseline == beaten
         for line in _series(label, [(x.low, result), (x.high, result)], metric):
-            lines.append(replace(line, deviation=None, flat=True, baseline=result.baseline is not None))
+            lines.append(replace(line, deviation=None, flat=True, baseline=baseline, solid=solid))
     return lines
 
 
 def _in_words(result: ProtocolResult, metric: Metric, spent: str | None) -> str:
     """Return a protocol, its budget, its accuracy and its bytes in one line."""
     budget = "" if result.budget is None else f", ε {loss(result.budget)}"
+    if result.population is not None:
+        represented = result.mean("represents")
+        users = represented or result.mean("users") or 0
+        budget += f", {users:,.0f} users" + (" by τ" if represented else "")
     accuracy = with_spread(result.average(metric.column), metric.digits)
     known = "" if result.bytes_per_user is None else f"{size(result.bytes_per_user)} per user"
     return f"{printable(result.name)}{budget}: {metric.label} {accuracy}, {spent or known}".removesuffix(", ")
@@ -100,9 +109,12 @@ def _marked(name: str, results: Sequence[ProtocolResult]) -> str:
 
 def _panel(
     title: str, x: Axis, series: Sequence[Series], metric: Metric, looks: Looks,
-    extra: Sequence[Mark] = (), legend: Sequence[Entry] = (),
+    extra: Sequence[Mark] = (), legend: Sequence[Entry] = (), *, faint: bool = True,
 ) -> Panel:  # fmt: skip
-    """Return a panel with at most six named lines, the others thin and grey, and baselines behind them."""
+    """Return a panel with at most six named lines, the others thin and grey, and baselines behind them.
+
+    ``faint``: the others are in their own colours if not.
+    """
     bars = np.concatenate([[], *(each.bars("").y for each in series if each.deviation is not None)])
     values: dict[str, list[float]] = {}
     for each in series:
@@ -113,13 +125,17 @@ def _panel(
     marks: list[Mark] = []
     ends = []
     for each in series:
-        if each.baseline and each.label == NOTHING_SENT:
+        if each.solid:
             marks += nothing_sent_marks(x, y, each.x, each.y, metric)
-            ends.append(Entry("nothing sent", INK, at=float(each.y[-1])))
+            ends.append(Entry(each.label, INK, at=float(each.y[-1])))
         elif each.baseline:
             marks.append(Line(each.x, each.y, MUTED, 0.9, looks[each.name].dashes))
+            if each.name == POPULARITY:
+                ends.append(Entry(each.label, MUTED, dashes=looks[each.name].dashes, at=float(each.y[-1])))
         elif each.name not in apart:
-            marks.append(Line(each.x, each.y, FAINT, 1.1, "", "o" * (each.x.size == 1), 3.0, SURFACE))
+            colour = FAINT if faint else looks[each.name].colour
+            shape = "o" * (each.x.size == 1 if faint else not each.flat)
+            marks.append(Line(each.x, each.y, colour, 1.1, "", shape, 3.0, SURFACE))
     named = [protocols[name] for name in apart]
     for each in reversed(named):
         look = apart[each.name]
@@ -131,7 +147,7 @@ def _panel(
     marks += [*extra, *_labels([each for each in named if each.x.size == 1], list(protocols.values()), x, y)]
     marks += [spot for each in series for spot in map(Spot, each.x.tolist(), each.y.tolist(), each.words)]
     rest = len(protocols) - len(apart)
-    more = [Entry(f"{rest} more", FAINT, "o")] if rest else []
+    more = [Entry(f"{rest} more", FAINT, "o")] if rest and faint else []
     below = [*trust_legend(apart.values()), *more, *legend]
     return Panel(title, x, y, marks, ends, below, notes, height=_HEIGHT)
 
@@ -281,13 +297,34 @@ def _frontier(points: Sequence[Series], x: Axis, metric: Metric) -> Line:
     return Line(np.append(np.repeat(spent, 2)[1:], x.high), np.repeat(best, 2), MUTED, 1.1)
 
 
+def draw_accuracy_against_tau(
+    results: Sequence[ProtocolResult], across: Sequence[ProtocolResult], metric: Metric, looks: Looks
+) -> Panel:
+    """Draw protocols of sums at all budgets and numbers of users, by how little noise there is per user.
+
+    ``across``: baselines and protocols without privacy.
+    """
+    beaten = to_beat(across)
+    held = [each for each in across if each.baseline != NOTHING_SENT or each is beaten]
+    curves = []
+    for name, own in by_protocol(results).items():
+        points = [(1 / tau, each) for each in own if (tau := each.mean("tau"))]
+        curves += _series(shortened(name), points, metric)
+    values = [value for curve in curves for value in curve.x.tolist()]
+    x = log_axis(values, "1 / τ: users over the noise of a sum")
+    name = NOTHING_SENT if beaten is None else beaten.baseline or beaten.name
+    lines = [*_across(held, metric, x, name), *curves]
+    return _panel(metric.heading, x, lines, metric, looks, faint=False)
+
+
 def draw_accuracy_against_users(courses: Sequence[Course], metric: Metric, looks: Looks) -> Panel:
-    """Draw one line per protocol, all at one budget, and a ring where it begins to beat nothing sent."""
+    """Draw one line per protocol, all at one budget, and a ring where it begins to beat the base."""
     sign = 1 if metric.lower_is_better else -1
     every = [point for course in courses for point in course.points]
-    base = sorted({point.users: point.accuracy + sign * point.against.mean for point in every}.items())
-    users, reached = np.array(base).T
-    lines = [Series(NOTHING_SENT, NOTHING_SENT, users, reached, [NOTHING_SENT] * users.size, baseline=True)]
+    held = sorted({point.users: point.accuracy + sign * point.against.mean for point in every}.items())
+    users, reached = np.array(held).T
+    base = courses[0].base
+    lines = [Series(base, base, users, reached, [base] * users.size, baseline=True, solid=True)]
     for course in courses:
         points = [(point.users, point.result) for point in course.points]
         lines += _series(shortened(course.name), points, metric)
@@ -295,5 +332,5 @@ def draw_accuracy_against_users(courses: Sequence[Course], metric: Metric, looks
     crossings = [course.crossing for course in courses if course.crossing]
     at = np.interp(np.log(crossings), np.log(users), reached) if crossings else []
     rings = Line(crossings, at, INK, 0, marker="o", radius=5.5, hollow="none")
-    legend = [Entry("begins to beat nothing sent", INK, "o", None, hollow=True)] * bool(crossings)
+    legend = [Entry(f"begins to beat {base}", INK, "o", None, hollow=True)] * bool(crossings)
     return _panel(metric.heading, x, lines, metric, looks, [rings], legend)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dprec.accounting import Trust
-from simulation.analysis.gains import SETS_ONLY
+from simulation.analysis.gains import POPULARITY, SETS_ONLY
 from simulation.analysis.protocol_results import ProtocolResult
 from simulation.analysis.vocabulary import TRUST_IN_WORDS, Metric
 from simulation.pages.figures.marks import Axis, Line, Mark, Spot
@@ -159,7 +159,7 @@ def spread_out(places: Sequence[float], gap: float, low: float, high: float) -> 
 DASHES = ("", "6 3", "2 2", "7 2 1.5 2", "1 1.5", "10 3")
 """Of the lines of one colour, one after the other."""
 
-_BASELINES = {"global-mean": "4 1.5 1 1.5", "item-average": "1.5 2", SETS_ONLY: "5 2"}
+_BASELINES = {"global-mean": "4 1.5 1 1.5", "item-average": "1.5 2", SETS_ONLY: "5 2", POPULARITY: "5 2"}
 """Dashes of the baselines that send something; nothing sent is solid."""
 
 TRUST_LOOKS: Mapping[Trust, tuple[str, str]] = {

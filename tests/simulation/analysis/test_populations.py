@@ -121,6 +121,24 @@ def test_more_users_help_or_not_as_the_figures_say(
     assert population_sentence([]) is None
 
 
+def test_lists_have_to_beat_popularity_and_whatever_else_is_asked_for() -> None:
+    gains, users = {1000: -0.1, 100_000: 0.1}, (1000, 100_000)
+    popular = lines("popularity", None, dict.fromkeys(users, 0.0), baseline="popularity")
+    weighed = lines("by-content", None, dict.fromkeys(users, 0.05))
+    rows = [*lines("random", None, dict.fromkeys(users, -0.5), baseline="nothing-sent"), *popular, *weighed]
+    results = results_of([*rows, *lines("a", 1.0, gains)])
+    (course,) = courses(results, RMSE)
+    assert (course.base, course.users_needed) == ("popularity", "about 10,000")
+    (other,) = courses(results, RMSE, "by-content")
+    assert (other.base, other.users_needed) == ("by-content", "about 32,000")
+
+
+def test_users_who_represent_a_population_count_as_many() -> None:
+    rows = [*quiet(10, 1000), *lines("a", 1.0, {10: 0.1}), *lines("a", 1.0, {1000: 0.2}, represents=10.0**6)]
+    (course,) = courses(results_of(rows), RMSE)
+    assert [point.users for point in course.points] == [10.0, 10.0**6]
+
+
 def test_total_and_rate() -> None:
     projection = project(np.array([100.0, 300.0]), 1e6)
     assert projection.total == 200e6

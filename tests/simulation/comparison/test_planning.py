@@ -195,10 +195,6 @@ def entry(**changes: Any) -> dict[str, Any]:
         ({"populations": {"users": [1]}}, "populations.users[0]"),
         ({"populations": {"users": [40, 40]}}, "populations"),
         ({"populations": {"users": [40], "protocols": ["absent"]}}, "populations.protocols"),
-        (
-            {"populations": {"users": [40], "dataset": {"kind": "movielens-1m", "path": "x"}}},
-            "populations.dataset",
-        ),
         ({"populations": {"sizes": [40]}}, "populations.sizes"),
     ],
 )
@@ -426,6 +422,14 @@ def test_populations_come_beside_the_comparisons_own_ratings() -> None:
         ("nothing-sent", None, 2, "nothing-sent"),
     ]
     assert others[0].key == "averages-users40-eps5.0-seed1"
+
+
+def test_users_of_given_data_are_copied() -> None:
+    given = {"kind": "movielens-1m", "path": "x", "simulated_up_to": 500}
+    cells = load_populations({"users": [40, 800], "dataset": given}).cells
+    datasets = {cell.population: cell.config.dataset for cell in cells if cell.population}
+    assert {name: dataset.copies for name, dataset in datasets.items()} == {"40": 40, "800": 800}
+    assert {name: dataset.represented(30) for name, dataset in datasets.items()} == {"40": None, "800": 800}
 
 
 def test_given_data_are_populations_too() -> None:

@@ -46,7 +46,10 @@ def refused(values: dict[str, Any], override: str | None = None) -> InputError:
         ("unknown=1", "name, seed, dataset, split, binarization, protocol, simulation, evaluation"),
         ("simulation.faults.unknown=1", "dropout, straggle, corrupt"),
         ("evaluation.simulation=1", "top_k, relevant_from"),
-        ("dataset.mechanism={kind: none}", "kind, positive, min_items, copies, users, items"),
+        (
+            "dataset.mechanism={kind: none}",
+            "kind, positive, min_items, copies, simulated_up_to, users",
+        ),
         ("protocol.privacy.privacy={}", "epsilon, per"),
     ],
 )

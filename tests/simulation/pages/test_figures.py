@@ -21,12 +21,13 @@ from simulation.analysis.gains import Gain
 from simulation.analysis.populations import Course, Point
 from simulation.analysis.protocol_results import ProtocolResult, read_results
 from simulation.analysis.vocabulary import METRICS, TRUST_IN_WORDS, Metric
-from simulation.pages.comparison_plots import bytes_plot, epsilon_plot, population_section
+from simulation.pages.comparison_plots import bytes_plot, epsilon_plot
 from simulation.pages.figures.accuracy import (
     EpsilonAxis,
     Series,
     draw_accuracy_against_bytes,
     draw_accuracy_against_epsilon,
+    draw_accuracy_against_tau,
     draw_accuracy_against_users,
     draw_accuracy_by_round,
 )
@@ -420,7 +421,13 @@ def test_bytes_of_rounds_add_up_also_where_nothing_was_measured() -> None:
 
 def test_a_ring_on_the_baseline_is_where_a_protocol_begins_to_beat_it() -> None:
     every = [
-        Course(name, 1.0, "synthetic", tuple(point(name, users, gain) for users, gain in gains.items()))
+        Course(
+            name,
+            1.0,
+            "synthetic",
+            "nothing sent",
+            tuple(point(name, users, gain) for users, gain in gains.items()),
+        )
         for name, gains in {"a": {1e3: -0.1, 1e5: 0.1}, "b": {1e3: -0.2, 1e5: -0.1}}.items()
     ]
     looks = looks_of([each.points[0].result for each in every])
@@ -431,11 +438,24 @@ def test_a_ring_on_the_baseline_is_where_a_protocol_begins_to_beat_it() -> None:
     assert np.asarray(base.y).tolist() == pytest.approx([1.05] * 4)
     assert named(panel) == {"a", "b", "nothing sent"}
     assert {"begins to beat nothing sent", TRUST_IN_WORDS["local"]} <= {each.label for each in panel.legend}
-    section = population_section(every, RMSE, looks, lambda plot: Rendered(plot, "<svg/>", "<svg/>"), "")
-    (content,) = [str(each.content) for each in section]
-    assert "about 10,000" in content
-    assert "more than 100,000" in content
-    assert population_section([], RMSE, looks, render, "") == []
+
+
+def test_how_much_noise_protocols_stand_is_one_curve_for_all_of_them() -> None:
+    sums = [
+        result(name, 100.0, rmse, budget, tau=tau, trust=trust)
+        for name, trust, rmse, budget, tau in (
+            ("a", "central", 1.0, 1.0, 0.01),
+            ("a", "central", 0.9, 4.0, 0.002),
+            ("b", "local", 1.02, 4.0, 0.02),
+        )
+    ]
+    across = [each for each in BASELINES if each.budget is None]
+    looks = looks_of([*sums, *across])
+    panel = draw_accuracy_against_tau(sums, across, RMSE, looks)
+    curves = {line.colour: line for line in lines(panel) if line.marker}
+    assert {looks[name].marker for name in "ab"} == {curves[looks[name].colour].marker for name in "ab"}
+    assert np.asarray(curves[looks["a"].colour].x).tolist() == pytest.approx([100, 500])
+    assert named(panel) >= {"a", "nothing sent", "plain"}
 
 
 def point(name: str, users: float, gained: float) -> Point:

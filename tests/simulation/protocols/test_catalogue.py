@@ -16,12 +16,15 @@ from dprec.errors import InputError
 from dprec.mechanisms.thresholds import ThresholdBit
 from dprec.observations import Observations
 from dprec.progress import Progress, silent
+from dprec.ratings import Ratings, RatingScale
 from dprec.splits import LeaveNPerUser
 from simulation import run
 from simulation.configuration.models import RunConfig, SimulationOptions
+from simulation.protocols.baselines import NothingSentProtocol
 from simulation.protocols.one_shot import OneShotProtocol
 from tests.refusals import refused_at
 
+STARS = RatingScale.evenly(1, 5, 1)
 SEEN: list[Catalogue | None] = []
 
 
@@ -60,6 +63,24 @@ def test_a_completion_is_given_what_the_file_says(config: RunConfig) -> None:
     assert catalogue is not None
     np.testing.assert_array_equal(catalogue.numbers[:, 0], [1, 0, -1])
     assert catalogue.categories.tolist() == [[True, False], [False, False], [True, True]]
+
+
+def test_a_device_alone_knows_what_is_public_of_the_items() -> None:
+    draws = np.random.default_rng(1)
+    liked, users, items = draws.random(60) < 0.5, 50, 60
+    rated = [np.sort(draws.permutation(items)[:20]) for _ in range(users)]
+    values = [np.where(liked[own] ^ (user % 2 == 0), 5.0, 1.0) for user, own in enumerate(rated)]
+    ratings = Ratings.from_triples(
+        np.repeat(np.arange(users), 20), np.concatenate(rated), np.concatenate(values), STARS
+    )
+    catalogue = Catalogue(np.zeros((items, 0)), liked[:, None], (), ("liked",))
+    alone = NothingSentProtocol()
+    who, which = np.indices((users, items))
+    predicted = alone.predictor(ratings, catalogue).predict(who.ravel(), which.ravel()).reshape(users, items)
+    # By half of the users an item of the category is liked, by the others one that is not.
+    assert ((predicted > 3) == (liked ^ (who % 2 == 0))).mean() > 0.95
+    without = alone.predictor(ratings, None).predict(who.ravel(), which.ravel()).reshape(users, items)
+    assert (np.ptp(without, axis=1) == 0).all()
 
 
 def test_a_file_that_cannot_be_read_is_refused_before_anything_runs(config: RunConfig) -> None:

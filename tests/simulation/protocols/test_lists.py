@@ -99,6 +99,39 @@ def test_copies_change_nothing_where_the_ridge_is_for_so_many_users() -> None:
     np.testing.assert_allclose(copied.predictions["prediction"], alone.predictions["prediction"], atol=1e-9)
 
 
+def test_a_population_by_tau_has_the_noise_bytes_and_loss_of_all_its_users() -> None:
+    def figures(**changes: Any) -> dict[str, Any]:
+        return run("popularity-secagg", dataset={**SMALL, "copies": 600, **changes}).summary
+
+    simulated, represented = figures(), figures(simulated_up_to=599)
+    assert (simulated["dataset"]["users"], simulated["dataset"]["represents"]) == (600, None)
+    assert (represented["dataset"]["users"], represented["dataset"]["represents"]) == (60, 600)
+    assert simulated["privacy"]["tau"] == represented["privacy"]["tau"]
+    spent = [each["privacy"]["epsilon_composed"]["max"] for each in (simulated, represented)]
+    assert spent[0] == pytest.approx(spent[1], rel=1e-9)
+    sent = [each["traffic"]["uplink"]["payload_mean_per_user"] for each in (simulated, represented)]
+    assert sent[0] == sent[1]
+    assert any(note.startswith("By tau: 60 simulated users") for note in represented["privacy"]["notes"])
+    assert all("By tau" not in note for note in simulated["privacy"]["notes"])
+
+
+def test_the_sums_of_who_represents_others_have_as_much_noise_per_user() -> None:
+    config = load("gram-secagg", [f"dataset={json.dumps(SMALL)}"])
+    train, _ = load_ratings(config)
+    represented = config.protocol.representing(10 * train.n_users, train)
+    setup, real = represented.simulated_setup(), represented.setup()
+    assert setup.aggregation.kind == "trusted"
+    assert real.aggregation.kind == "secure"
+    assert np.divide(real.multipliers, setup.multipliers) == pytest.approx([10.0] * len(real.multipliers))
+    assert real.table == setup.table == config.protocol.among(10 * train.n_users, train.n_items).table
+
+
+def test_only_sums_represent_others() -> None:
+    refused = {"dataset": {**SMALL, "positive": None, "copies": 600, "simulated_up_to": 100}}
+    with pytest.raises(InputError, match=r"protocol\.kind.*of 600 users of whom 60 are simulated"):
+        run("optimal-on-device", split={"kind": "holdout"}, **refused)
+
+
 def test_pairs_are_refused_by_what_predicts_ratings_and_the_line_says_what_suits() -> None:
     for preset in ("item-average", "nothing-sent", "federated-mf", "optimal-on-device", "best-server"):
         with pytest.raises(InputError) as refused:
