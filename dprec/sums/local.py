@@ -92,8 +92,8 @@ class LocalAggregation(Aggregation):
         return own_turn
 
     def costing(self, sizes: Ints) -> Bools:
-        """Return who has reported."""
-        return sizes > 0
+        """Return who has reported, whatever became of it; what is shorter than a report says nothing."""
+        return sizes >= self._report.itemsize
 
     def notes(self) -> tuple[str, ...]:
         """Say when devices report."""
