@@ -134,6 +134,8 @@ class NoisySums:
 
     def epsilon(self, delta: float, longest: float = 1.0, adjacency: Adjacency | None = None) -> float:
         """Return what all releases cost a user whose contributions are so long; by default, as promised."""
+        if longest == 0:
+            return 0.0
         return float(self.accountant(longest).get_epsilon(delta, adjacency=adjacency)[0])
 
 
@@ -341,6 +343,10 @@ class Protocol(Options):
         assert self.privacy is not None, "a protocol without a budget"
         delta = self.privacy.delta if self.privacy.composition == "pld" else 0.0
         return Promise(self.privacy.epsilon, self.privacy.per, self.setup().hides_rated_items, delta)
+
+    def knowing_items(self, *, content: bool) -> Self:
+        """Return the protocol for items of which something is public, or nothing; before `suited_to`."""
+        return self
 
     def suited_to(self, train: Ratings) -> Self:
         """Return the protocol for train ratings, of which only the scale and the rated items are read."""
