@@ -188,7 +188,11 @@ def main() -> None:
             if what not in given.of:
                 continue
             preset = "best-secret-set" if what == "ratings" else "gram-central"
-            runs: list[tuple[str, str, dict[str, Any]]] = [(name, "", {}) for name in REFERENCES[what]]
+            # Copies of users change nothing where the ridge grows with them.
+            own = {"ease": {"protocol.ridge_users": COPIED}} if given.copies else {}
+            runs: list[tuple[str, str, dict[str, Any]]] = [
+                (name, "", own.get(name, {})) for name in REFERENCES[what]
+            ]
             for epsilon in EPSILONS:
                 noisy = {
                     "protocol.aggregation": "{kind: trusted}",
