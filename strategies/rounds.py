@@ -385,6 +385,10 @@ class SummedRounds(OwnModelRounds):
         """Return whose report is all that the user contributes, of those who were asked."""
         return np.ones(sums.users.size, dtype=np.bool_)
 
+    def _telling(self, sums: Sums) -> Ints:
+        """Return the users whose report costs them something."""
+        return sums.senders
+
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
@@ -407,7 +411,7 @@ class SummedRounds(OwnModelRounds):
         everybody = np.ones(n_users, dtype=np.bool_)
         for sums in self.roster.read(self.roster.by_partition(replies), everybody, reading):
             self._account.charge_reports(sums)
-            sent[sums.senders] = True
+            sent[self._telling(sums)] = True
             present[sums.users[sums.punctual & self._whole(server_round, sums)]] = True
             total = total + sums.aggregate
         cost = self._cost(server_round)

@@ -22,7 +22,7 @@ from dprec.federated import MODELS, FederatedModel, code_of
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.lists import ListMethod, TableOptions
 from dprec.mechanisms import MECHANISMS, Mechanism
-from dprec.private_als import FactorizationOptions, PrivateAls
+from dprec.private_als import FactorizationOptions, ImplicitAls, ImplicitAlsOptions, PrivateAls
 from dprec.ratings import Ratings, RatingScale
 from dprec.renamed import first_names
 from dprec.reports import ReportFamily
@@ -156,6 +156,24 @@ class SummedSetup(Setup):
     def method(self) -> SummedMethod:
         """What is learned from the sums."""
 
+    @property
+    def hides_rated_items(self) -> bool:
+        """Whether each report protects them by itself."""
+        return self.aggregation.by_itself
+
+    def sent_symbols(self, people: Ratings) -> SentSymbols | None:
+        """Return the candidates that devices send; None for reports that do not protect themselves."""
+        if not self.aggregation.by_itself:
+            return None
+        read = self.aggregation.symbols
+        return SentSymbols(lambda number, reports: read(reports, people.n_items), linked=True, once=True)
+
+    def exact_losses(self, people: Ratings) -> Iterator[tuple[str, int, float]]:
+        """Yield the loss of a device's only report."""
+        if self.aggregation.by_itself:
+            loss = self.aggregation.cost(self.multipliers[0], self.method.farthest).epsilon
+            yield "a device's only report, as probabilities", 1, loss
+
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateAlsSetup(SummedSetup):
@@ -172,6 +190,23 @@ class PrivateAlsSetup(SummedSetup):
     def method(self) -> PrivateAls:
         """The factorization's."""
         return PrivateAls(self.factorization)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImplicitAlsSetup(SummedSetup):
+    """Devices contribute to the statistics of the items in their sets, in rounds."""
+
+    kind: Literal["dp-ials"] = "dp-ials"
+    factorization: ImplicitAlsOptions = option("What is learned, and how sets are counted and clipped.")
+    aggregation: _AnyAggregation = option("Who adds up the contributions.")
+    multipliers: Annotated[tuple[float, ...], BeforeValidator(as_tuple)] = option(
+        "Noise of each round, for contributions of a norm of 1: the device answers no other round."
+    )
+
+    @property
+    def method(self) -> ImplicitAls:
+        """The factorization's."""
+        return ImplicitAls(self.factorization)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,6 +320,7 @@ else:
         OneShotSetup,
         IterativeSetup,
         PrivateAlsSetup,
+        ImplicitAlsSetup,
         ListSumsSetup,
         SecretSetSetup,
         FederatedSetup,

@@ -3,12 +3,15 @@
 from dprec.components import Registry
 from dprec.sums.aggregation import Aggregation, Cost, NoisyAggregation, TrustedAggregation
 from dprec.sums.contributions import UNIT, Contributions, Layout, Vectors
+from dprec.sums.local import LocalAggregation
 from dprec.sums.method import DeviceHalf, Learner, Releases, SummedMethod
 from dprec.sums.secure import SecureAggregation
 from dprec.sums.shuffled import ShuffledAggregation
 
 AGGREGATIONS: Registry[Aggregation] = Registry(
-    "aggregation", Aggregation, [TrustedAggregation, SecureAggregation, ShuffledAggregation]
+    "aggregation",
+    Aggregation,
+    [TrustedAggregation, SecureAggregation, ShuffledAggregation, LocalAggregation],
 )
 
 __all__ = [
@@ -20,6 +23,7 @@ __all__ = [
     "DeviceHalf",
     "Layout",
     "Learner",
+    "LocalAggregation",
     "NoisyAggregation",
     "Releases",
     "SecureAggregation",

@@ -233,6 +233,10 @@ class ShuffledAggregation(Aggregation):
         )
         return tuple(math.sqrt(fakes / share) * self._step for share in shares)
 
+    def farthest(self, distance: float) -> float:
+        """Return two: as many counts rise as fall between any two contributions."""
+        return 2.0
+
     def cost(self, multiplier: float, farthest: float) -> Cost:
         """Return messages among as many fakes as there are at least."""
         if not multiplier:
@@ -277,7 +281,7 @@ class ShuffledAggregation(Aggregation):
 
     def length(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> float:
         """Return by how much there are too many messages of a user, or too many that are alike."""
-        counts = aggregate.total
+        counts = np.abs(aggregate.total)
         return float(max(counts[:-1].max(initial=0), counts.sum() / self.messages))
 
     def release(self, aggregate: Aggregate, layout: Layout, multiplier: float, draws: ReleaseDraws) -> Floats:

@@ -11,7 +11,7 @@ from simulation.protocols.iterative import IterativeProtocol
 from simulation.protocols.list_sums import GramProtocol, PairsInBlanketProtocol, PopularityProtocol
 from simulation.protocols.lists import EaseProtocol, IalsProtocol, RandomListProtocol
 from simulation.protocols.one_shot import OneShotProtocol
-from simulation.protocols.private_als import PrivateAlsProtocol
+from simulation.protocols.private_als import ImplicitAlsProtocol, PrivateAlsProtocol
 from simulation.protocols.secret_sets import SecretSetProtocol
 from simulation.protocols.task import Checkpoints, Metric, Outcome, Task
 from simulation.protocols.x_map import XMapProtocol
@@ -23,6 +23,7 @@ PROTOCOLS: Registry[Protocol] = Registry(
         OneShotProtocol,
         IterativeProtocol,
         PrivateAlsProtocol,
+        ImplicitAlsProtocol,
         FederatedProtocol,
         TrustedServerProtocol,
         GradientPerturbationProtocol,

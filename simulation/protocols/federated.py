@@ -1,6 +1,6 @@
 """Federated models: over rounds, devices send clipped updates, and Gaussian noise hides each of them.
 
-The model is a class from outside these packages (`dprec.federated.FederatedModel`); all else that is asked of
+The model is one of ours or a class from outside (`dprec.federated.FederatedModel`); all else that is asked of
 a protocol is answered here.
 """
 
@@ -23,8 +23,9 @@ from dprec.predictions import Predict
 from dprec.randomness import ReleaseDraws, generator
 from dprec.ratings import Ratings, RatingScale
 from dprec.sums import Cost
-from simulation.protocols.base import Auditor, Example, Finding, Protocol, Sent
+from simulation.protocols.base import Auditor, Example, Finding, Predicted, Protocol, Sent
 from simulation.protocols.components import AnyModel
+from simulation.protocols.iterative import held_profiles
 from simulation.protocols.sharing import budget_at, check_unit, notes_on_failures
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
 
@@ -45,9 +46,10 @@ Evaluate = Callable[[Parameters], dict[str, float | None]]
 
 @dataclass(frozen=True, kw_only=True)
 class FederatedProtocol(Protocol):
-    """Devices send clipped updates of a model of one's own; the sums have Gaussian noise."""
+    """Devices send clipped updates of a model; the sums have Gaussian noise."""
 
     kind: Literal["federated"] = "federated"
+    folds_in: ClassVar[bool] = True
     learns_parameters: ClassVar[bool] = True
     not_deployed: ClassVar[str] = "whose model is code that devices which stand by themselves do not have"
     mechanism_name: ClassVar[str] = "clipped-updates"
@@ -67,6 +69,11 @@ class FederatedProtocol(Protocol):
         "Where devices add the noise, it is always any other.",
         "add-or-remove-one",
     )
+
+    @property
+    def predicted(self) -> Predicted:  # type: ignore[override]
+        """What the model does."""
+        return self.model.predicted
 
     @property
     def sensitivity(self) -> float:
@@ -109,7 +116,8 @@ class FederatedProtocol(Protocol):
         """Have the model compute an update, take a step and predict, for a device with one rating."""
         parameters = self._start(train.n_items, train.scale, 0)
         items = np.zeros(1, dtype=np.int32)
-        one = Profiles(np.array([0, 1]), items, np.array([train.scale.high]), train.n_items)
+        value = np.nan if train.scale.implicit else train.scale.high
+        one = Profiles(np.array([0, 1]), items, np.array([value]), train.n_items)
         updates = self.model.updates(parameters, one)
         shapes = [each.shape for each in parameters]
         _check_shapes("updates", updates, [(1, *shape) for shape in shapes])
@@ -179,20 +187,19 @@ class FederatedProtocol(Protocol):
 
     def simulated(self, task: Task, held: FederatedRounds) -> Outcome:
         """Add what the devices predict."""
-        return Outcome(predict=self._predictor(task.train, held.broadcast), **self._facts(held, task))
+        return Outcome(predict=self._predictor(task.judged, held.broadcast), **self._facts(held, task))
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Run the rounds, and evaluate each of them."""
 
         def evaluate(parameters: Parameters) -> dict[str, float | None]:
-            return task.metric(self._predictor(task.train, parameters))
+            return task.metric(self._predictor(task.judged, parameters))
 
         with naming(self.model, "a class that computes updates"):
             return self.simulated(task, self.serve(grid, task.for_server(), evaluate))
 
-    def _predictor(self, train: Ratings, parameters: Parameters) -> Predict:
-        profiles = Profiles(train.indptr, train.items, train.values, train.n_items)
-        return self.model.predictor(parameters, profiles)
+    def _predictor(self, held: Ratings, parameters: Parameters) -> Predict:
+        return self.model.predictor(parameters, held_profiles(held, np.arange(held.n_users)))
 
     def _facts(self, held: FederatedRounds, task: ServerTask) -> dict[str, Any]:
         return {

@@ -53,7 +53,7 @@ class TableProtocol(SummedProtocol):
 
     def setup(self) -> ListSumsSetup:
         """Return what a device needs to know about the rounds."""
-        return ListSumsSetup(table=self.table, aggregation=self.aggregation, multipliers=self.multipliers)
+        return ListSumsSetup(table=self.table, aggregation=self.installed, multipliers=self.multipliers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,5 +112,5 @@ class PopularityProtocol(SummedProtocol):
     def setup(self) -> ListSumsSetup:
         """Return what a device needs to know about the round."""
         return ListSumsSetup(
-            table=self.method.options, aggregation=self.aggregation, multipliers=self.multipliers
+            table=self.method.options, aggregation=self.installed, multipliers=self.multipliers
         )

@@ -43,7 +43,9 @@ class SecretSetProtocol(SummedProtocol):
     def among(self, users: int, items: int) -> Self:
         """Return the protocol with the sums that a public rule of users and budget picks."""
         among = super().among(users, items)
-        return replace(among, sums=self.sums.suited(among.whole_multiplier / max(users, 1)))
+        noise = among.whole_multiplier
+        sampled = among.aggregation.affordable(noise) is not None
+        return replace(among, sums=self.sums.suited(noise / max(users, 1), sampled=sampled))
 
     def check(self, train: Sizes) -> None:
         """Refuse a budget that cannot be kept to, and shares that leave nothing to learn from."""
@@ -53,9 +55,9 @@ class SecretSetProtocol(SummedProtocol):
 
     def setup(self) -> SecretSetSetup:
         """Return what a device needs to know about the rounds."""
-        return SecretSetSetup(sums=self.sums, aggregation=self.aggregation, multipliers=self.multipliers)
+        return SecretSetSetup(sums=self.sums, aggregation=self.installed, multipliers=self.multipliers)
 
-    def predictions_of(self, train: Ratings, learned: DeviceHalf) -> dict[str, Any]:
+    def predictions_of(self, held: Ratings, learned: DeviceHalf) -> dict[str, Any]:
         """Predict cell by cell, each on its user's device."""
         assert isinstance(learned, ProfileDevice)
-        return {"predict": learned.devices(train).predict, "predict_rows": None}
+        return {"predict": learned.devices(held).predict, "predict_rows": None}
