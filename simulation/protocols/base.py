@@ -134,6 +134,8 @@ class NoisySums:
 
     def epsilon(self, delta: float, longest: float = 1.0, adjacency: Adjacency | None = None) -> float:
         """Return what all releases cost a user whose contributions are so long; by default, as promised."""
+        if longest == 0:
+            return 0.0
         return float(self.accountant(longest).get_epsilon(delta, adjacency=adjacency)[0])
 
 

@@ -114,5 +114,5 @@ class ImplicitAlsProtocol(SummedProtocol):
     def setup(self) -> ImplicitAlsSetup:
         """Return what a device needs to know about the rounds."""
         return ImplicitAlsSetup(
-            factorization=self.factorization, aggregation=self.aggregation, multipliers=self.multipliers
+            factorization=self.factorization, aggregation=self.installed, multipliers=self.multipliers
         )
