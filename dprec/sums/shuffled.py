@@ -158,14 +158,14 @@ class ShuffledAggregation(Aggregation):
     norm: float = option(
         "Sum of a contribution's absolute values from which on it is scaled down to send no more messages; "
         "one with a smaller sum sends as much fewer.",
-        12.0,
+        20.0,
         ge=1 / 64,
         le=4096,
     )
     fakes: float = option(
         "Fakes of a device for each of its messages, on average, by which a public rule bounds the numbers "
         "that are summed where it chooses them.",
-        6.0,
+        4.0,
         gt=0,
     )
     dropouts: float = option("Largest share of the devices that may drop out.", 0.1, ge=0, lt=0.5)
