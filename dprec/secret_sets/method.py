@@ -69,12 +69,13 @@ class SecretSetOptions(Options):
         """Return where latent ratings change level; SettingError for another number of levels."""
         return cut_points(level_shares(self.histogram, scale.levels), self.variance)
 
-    def suited(self, deviation: float) -> Self:
+    def suited(self, deviation: float, *, sampled: bool = False) -> Self:
         """Return the options with the split that follows from public numbers.
 
-        ``deviation``: tau, the noise of a number of one sum that has the whole budget, over the users.
+        ``deviation``: tau, the noise of a number of one sum that has the whole budget, over the users;
+        ``sampled``: whether devices say a few numbers of a contribution.
         """
-        return self if self.split is not None else replace(self, split=split_at(deviation))
+        return self if self.split is not None else replace(self, split=split_at(deviation, sampled=sampled))
 
     def check(self, scale: RatingScale) -> None:
         """Raise SettingError for a histogram of another scale, and a split that leaves out what is needed."""

@@ -158,14 +158,14 @@ class ShuffledAggregation(Aggregation):
     norm: float = option(
         "Sum of a contribution's absolute values from which on it is scaled down to send no more messages; "
         "one with a smaller sum sends as much fewer.",
-        12.0,
+        20.0,
         ge=1 / 64,
         le=4096,
     )
     fakes: float = option(
         "Fakes of a device for each of its messages, on average, by which a public rule bounds the numbers "
         "that are summed where it chooses them.",
-        6.0,
+        4.0,
         gt=0,
     )
     dropouts: float = option("Largest share of the devices that may drop out.", 0.1, ge=0, lt=0.5)
@@ -233,6 +233,10 @@ class ShuffledAggregation(Aggregation):
         )
         return tuple(math.sqrt(fakes / share) * self._step for share in shares)
 
+    def farthest(self, distance: float) -> float:
+        """Return two: as many counts rise as fall between any two contributions."""
+        return 2.0
+
     def cost(self, multiplier: float, farthest: float) -> Cost:
         """Return messages among as many fakes as there are at least."""
         if not multiplier:
@@ -277,7 +281,7 @@ class ShuffledAggregation(Aggregation):
 
     def length(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> float:
         """Return by how much there are too many messages of a user, or too many that are alike."""
-        counts = aggregate.total
+        counts = np.abs(aggregate.total)
         return float(max(counts[:-1].max(initial=0), counts.sum() / self.messages))
 
     def release(self, aggregate: Aggregate, layout: Layout, multiplier: float, draws: ReleaseDraws) -> Floats:

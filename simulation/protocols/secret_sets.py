@@ -43,7 +43,9 @@ class SecretSetProtocol(SummedProtocol):
     def among(self, users: int, items: int) -> Self:
         """Return the protocol with the sums that a public rule of users and budget picks."""
         among = super().among(users, items)
-        return replace(among, sums=self.sums.suited(among.whole_multiplier / max(users, 1)))
+        noise = among.whole_multiplier
+        sampled = among.aggregation.affordable(noise) is not None
+        return replace(among, sums=self.sums.suited(noise / max(users, 1), sampled=sampled))
 
     def check(self, train: Sizes) -> None:
         """Refuse a budget that cannot be kept to, and shares that leave nothing to learn from."""

@@ -478,10 +478,11 @@ def test_messages_among_too_few_fakes_are_noticed(monkeypatch: pytest.MonkeyPatc
         assert any("in the counts" in test for test in defects(OF_COUNTS, 40_000))
 
     def alike(exchange: Exchange, vectors: Any, starts: np.ndarray, orders: Any) -> np.ndarray:
-        return np.zeros((starts.size, exchange.messages), dtype=np.int64)
+        return np.repeat(np.arange(starts.size)[:, None] % 2, exchange.messages, axis=1)
 
     monkeypatch.setattr(Exchange, "said", alike)
-    assert defects(OF_COUNTS, 1000) == {"the longest of some contributions"}
+    of_each = {"the longest of some contributions", "two contributions that are far apart"}
+    assert defects(OF_COUNTS, 1000) == of_each
 
 
 def test_noise_of_another_round_run_or_sum_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

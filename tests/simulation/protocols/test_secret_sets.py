@@ -11,7 +11,7 @@ from dprec.accounting import PrivacyBudget, gaussian_epsilon, largest_mu
 from dprec.datasets import Synthetic
 from dprec.secret_sets import SecretSetOptions
 from dprec.secret_sets.settings import split_at
-from dprec.sums import SecureAggregation, TrustedAggregation
+from dprec.sums import SecureAggregation, ShuffledAggregation, TrustedAggregation
 from simulation import run
 from simulation.protocols.secret_sets import SecretSetProtocol
 from simulation.result import RunResult
@@ -39,14 +39,15 @@ def ran(simulation: dict[str, Any] | None = None, **protocol: Any) -> RunResult:
     return run(values(simulation, **protocol), page=False)
 
 
-@pytest.mark.parametrize("kind", ["trusted", "secure"])
+@pytest.mark.parametrize("kind", ["trusted", "secure", "shuffle"])
 def test_the_bits_do_not_depend_on_cohorts_whatever_fails(tmp_path: Path, kind: str) -> None:
     """Of a secure sum from which a report is missing, nothing is learned: all releases would fail."""
     faults = {"dropout": 0.2, "straggle": 0.1, "corrupt": 0.2} if kind == "trusted" else {"dropout": 0.02}
+    several = {"histogram": "netflix", "split": [0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1]}
     config = values(
         {"faults": faults},
         aggregation={"kind": kind},
-        sums={"histogram": "netflix", "split": [0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1]},
+        sums={"histogram": "netflix"} if kind == "shuffle" else several,
         privacy={"epsilon": 8.0, "per": "user", "composition": "pld", "delta": 1e-5},
     )
     expected = bits(None, divided(config, "local", 1, "all"), tmp_path / "all")
@@ -104,3 +105,9 @@ def test_what_cannot_be_kept_to_is_refused() -> None:
     with refused_at("aggregation.norm"):
         coarse = SecureAggregation(norm=2, colluders=3)
         replace(PROTOCOL, aggregation=coarse).check(TRAIN)
+
+
+def test_a_few_numbers_of_each_contribution_are_those_of_items_and_not_of_features() -> None:
+    shuffled = replace(PROTOCOL, aggregation=ShuffledAggregation(messages=64)).among(1_000_000, 1000)
+    assert shuffled.method.rounds == 2
+    assert {part for parts in shuffled.sums.parts for part, _ in parts} == {"counts", "residuals"}
