@@ -6,7 +6,8 @@ NAME is a number of GramSettings, `variances` of `PublicKernels`, or `tastes`, t
 in `dprec/lists/products.py`. Each is multiplied by a few factors, with Gaussian noise of three taus, on
 validation items of MSWeb, and of MovieLens 100K with its content and without: a fifth of each user's train
 items, where the test items of some seeds are left out. Figures are NDCG@10 of three draws. Prints what is
-best, and fails if that is better than the rule by more than chance explains. Takes about six minutes.
+best, and fails if that is better than the rule by more than chance explains. Takes about five
+minutes of processor time.
 """
 
 from __future__ import annotations

@@ -92,10 +92,11 @@ def taste_weights(noisy: Floats, deviation: float, own: Floats, features: Floats
 
 def share_of_tastes(tau: float) -> float:
     """Return what a standard deviation of the scores by features counts for; see `GramSettings`."""
-    return 0.2 if tau < _LARGEST_TAU else 0.1
+    return 0.2 if tau < _NOISY_TAU else 0.1
 
 
-_LARGEST_TAU = 2e-3
+_NOISY_TAU = 2e-3
+"""Noise above which few tastes stand out."""
 
 
 @dataclass(frozen=True, eq=False)
