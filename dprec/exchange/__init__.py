@@ -34,6 +34,7 @@ __all__ = [
     "OneShotSetup",
     "Personalization",
     "PrivateAlsSetup",
+    "RandomizedSetsSetup",
     "Recommendations",
     "Record",
     "Refusal",

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 
 from dprec.arrays import Floats, Int32s, Pieces, Uint64s, find, offsets
 from dprec.catalogue import Catalogue
@@ -25,7 +24,6 @@ from dprec.lists.gram import (
     popularity_share,
 )
 from dprec.lists.model import LARGEST, ItemTable, ListModel
-from dprec.lists.public_kernels import popularity_bins
 from dprec.randomness import words
 from dprec.ratings import RatingScale
 from dprec.sums import Contributions, DeviceHalf, Layout, Learner, Releases, SummedMethod
@@ -188,9 +186,7 @@ class ListDevice(DeviceHalf):
         """Return the scores of all items; see `DeviceHalf.predictions`."""
         if self.model is None:
             raise ValueError("devices that have not received what was learned")
-        ones = np.ones(profiles.items.size)
-        shape = (profiles.n_users, self.n_items)
-        return self.model.scores(sp.csr_array((ones, profiles.items, profiles.indptr), shape=shape))
+        return self.model.scores_of(profiles.indptr, profiles.items)
 
 
 _LEAST_DEVIATION = 1e-6
@@ -249,10 +245,4 @@ class ListLearner(Learner):
 
     def learned_bytes(self) -> bytes:
         """Return what devices rank by; see `Learner.learned_bytes`."""
-        categories = np.zeros((self.releases.n_items, 0), dtype=np.bool_)
-        numbers = np.zeros((self.releases.n_items, 0))
-        if self.catalogue is not None:
-            categories, numbers = self.catalogue.categories, self.catalogue.numbers
-        bins = popularity_bins(numbers, self._popularity)
-        model = ListModel(np.log(self._popularity), categories, bins, self._table)
-        return _LEARNED + model.encode()
+        return _LEARNED + ListModel.of(self._popularity, self.catalogue, self._table).encode()

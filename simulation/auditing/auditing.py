@@ -260,7 +260,8 @@ class _Tests:
         """Run people who all have one profile: with several seeds, another budget, and another rating."""
         config, levels = self._config, self.auditor.scale.levels
         own = (levels, 1) if self._protocol.learns_parameters else (levels, levels, 1)
-        profile, changed = own, (*own[:-1], levels)
+        # On a scale of one level, a changed rating is none.
+        profile, changed = own, (*own[:-1], levels if levels > 1 else 0)
         people, others = (
             self._people(Experiment((Profile(each),), ()), max(8, self.auditor.trials // listening.RUNS))
             for each in (profile, changed)

@@ -12,6 +12,7 @@ from simulation.protocols.list_sums import GramProtocol, PopularityProtocol
 from simulation.protocols.lists import EaseProtocol, IalsProtocol, RandomListProtocol
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.private_als import PrivateAlsProtocol
+from simulation.protocols.randomized_sets import RandomizedSetsProtocol
 from simulation.protocols.secret_sets import SecretSetProtocol
 from simulation.protocols.task import Checkpoints, Metric, Outcome, Task
 from simulation.protocols.x_map import XMapProtocol
@@ -35,6 +36,7 @@ PROTOCOLS: Registry[Protocol] = Registry(
         EaseProtocol,
         IalsProtocol,
         GramProtocol,
+        RandomizedSetsProtocol,
         SecretSetProtocol,
     ],
 )
