@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from clients.faults import ABSENT, DAMAGED, LATE, damaged, fates
 from clients.memory import Memory
-from clients.population import Partition, Population, draws_of_rounds
+from clients.population import Partition, Population, draws_of_rounds, lasting_words
 from dprec import exchange
-from dprec.arrays import Bools, Floats, Pieces, offsets
+from dprec.arrays import Bools, Floats, Pieces, Uint64s, offsets
 from dprec.completion import Profiles, predicted_rows, solve_user_factors
 from dprec.errors import SettingError
 from dprec.exchange.setups import FederatedSetup
@@ -247,10 +247,15 @@ def contributions(
     devices = draws_of_rounds(partition, "contribution").asked(request.factors)
     words = devices.per_cell(np.asarray(partition.counts), partition.items, request.round_index)
     chosen = half.contributions(profiles_of(partition), layout, request.round_index, words)
-    draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
+    draws = RoundDraws(devices, request.round_index, population.keys.public_seed, turns_of(partition))
     multiplier = setup.multipliers[request.round_index - 1]
     reports = aggregation.encode(chosen, layout, multiplier, draws)
     return reports, partial(aggregation.decode, layout=layout, multiplier=multiplier)
+
+
+def turns_of(partition: Partition) -> Uint64s:
+    """Return the words from which it follows in which rounds the users of a partition report."""
+    return lasting_words(partition, "round of the only report")
 
 
 def receive_learned(partition: Partition, final: exchange.FinalFactors, context: Context) -> DeviceHalf:

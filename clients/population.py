@@ -27,7 +27,7 @@ from clients.faults import FaultOptions
 from clients.places import place_of, write_whole
 from clients.shards import HeldRatings, ShardedRatings, StoredProfiles, contents_of, write_shards
 from dprec import components
-from dprec.arrays import Floats, Int32s, Ints, Uint8s, offsets
+from dprec.arrays import Floats, Int32s, Ints, Uint8s, Uint64s, offsets
 from dprec.errors import InputError
 from dprec.exchange import AnySetup, Refusal, RefusalCode, Setup, drawn_as, from_json, to_json
 from dprec.exchange.setups import is_told_by_its_settings
@@ -358,6 +358,20 @@ def device_draws(partition: Partition, purpose: str) -> Draws:
         purpose,
         drawn_as(population.setup),
     )
+
+
+def lasting_words(partition: Partition, purpose: str) -> Uint64s:
+    """Return one word of each of a partition's users for one purpose, in all rounds of the run.
+
+    Unlike those of `device_draws`, they are the same after a user's ratings have changed.
+    """
+    population = partition.population
+    nobody, nothing = np.zeros(partition.size + 1, dtype=np.int64), np.zeros(0)
+    installed = drawn_as(population.setup)
+    draws = population.keys.draws(
+        partition.start, nobody, nothing.astype(np.int32), nothing, purpose, installed
+    )
+    return draws.per_user(0, 0)
 
 
 def draws_of_rounds(partition: Partition, purpose: str) -> Draws:

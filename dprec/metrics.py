@@ -24,7 +24,7 @@ from dprec.arrays import AnyArray, AnyInts, Bools, Floats, Ints, find, places_of
 from dprec.components import imported_function
 from dprec.errors import InputError, RunError, SettingError, one_line
 from dprec.randomness import generator
-from dprec.ratings import Ratings
+from dprec.ratings import Ratings, held_by_tested
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +152,7 @@ USER_METRICS = {
     "mrr": Hits.mrr,
     "recall": Hits.recall,
     "precision": Hits.precision,
+    "map": Hits.average_precision,
 }
 """The metrics that are means over users."""
 
@@ -185,12 +186,12 @@ def accuracy_of_lists(ranked: RankedHits, users: AnyInts, test: Ratings, train: 
     dict
         The keys of `METRICS_OF_LISTS`: means over these users. ``coverage``: share of the catalogue in
         anybody's first ten. ``popularity_lift``: by how much the mean popularity of these ten, averaged over
-        users, exceeds that of the users' own train items, as a share of the latter (Abdollahpouri et al.
+        users, exceeds that of the items that these users have, as a share of the latter (Abdollahpouri et al.
         [abdollahpouri2020]). ``tail_recall_at_20``: recall of test items that are not among the
         fifth of the catalogue that is most popular in training; None where there are none.
     """
     figures: dict[str, Any] = {name: float(of(ranked).mean()) for name, of in METRICS_OF_LISTS.items()}
-    popularity = np.bincount(train.items, minlength=train.n_items)
+    held, popularity = held_by_tested(train, test), np.bincount(train.items, minlength=train.n_items)
     tail = np.ones(train.n_items, dtype=np.bool_)
     tail[np.argsort(-popularity, kind="stable")[: math.ceil(_HEAD * train.n_items)]] = False
     in_tail = tail[test.items]
@@ -199,19 +200,19 @@ def accuracy_of_lists(ranked: RankedHits, users: AnyInts, test: Ratings, train: 
     return {
         **figures,
         "coverage": ranked.distinct_items(10) / train.n_items,
-        "popularity_lift": _popularity_lift(ranked.lists[:, :10], users, train, popularity),
+        "popularity_lift": _popularity_lift(ranked.lists[:, :10], users, held, popularity),
         "tail_recall_at_20": float(hits.recall(LONGEST_LIST).mean()) if tested.size else None,
     }
 
 
-def _popularity_lift(lists: AnyInts, users: AnyInts, train: Ratings, popularity: Ints) -> float | None:
+def _popularity_lift(lists: AnyInts, users: AnyInts, held: Ratings, popularity: Ints) -> float | None:
     listed = lists >= 0
-    counts, lengths = train.counts[users], listed.sum(axis=1)
+    counts, lengths = held.counts[users], listed.sum(axis=1)
     both = (counts > 0) & (lengths > 0)
     if not both.any():
         return None
     of_lists = np.where(listed, popularity[lists], 0).sum(axis=1)[both] / lengths[both]
-    of_all = np.bincount(train.users, weights=popularity[train.items], minlength=train.n_users)
+    of_all = np.bincount(held.users, weights=popularity[held.items], minlength=held.n_users)
     own = float((of_all[users][both] / counts[both]).mean())
     return float(of_lists.mean()) / own - 1
 

@@ -520,3 +520,16 @@ class Ratings:
             exact=None if self.exact is None else self.exact[keep],
             times=None if self.times is None else self.times[keep],
         )
+
+
+@dataclass(frozen=True, eq=False)
+class ColdRatings(Ratings):
+    """Test ratings of cold users: they take no part, and what was learned of others meets their profiles."""
+
+    given: Ratings = field(kw_only=True)
+    """What their devices hold and predict from, of the same users and items."""
+
+
+def held_by_tested(train: Ratings, test: Ratings) -> Ratings:
+    """Return what the users of test ratings hold: the train ratings, or what is given to cold users."""
+    return test.given if isinstance(test, ColdRatings) else train

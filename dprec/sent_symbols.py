@@ -37,6 +37,8 @@ class SentSymbols:
     """Whether devices draw which items they answer about."""
     linked: bool = False
     """Whether what is sent in a round depends on the round before for other reasons than noise."""
+    once: bool = False
+    """Whether a device reports in one round, which it draws for good; its symbols follow from one draw."""
 
     def worst_levels(self, levels: int, entries: int) -> tuple[int, int]:
         """Return the two levels of a rating that are separated most in a profile of so many entries.

@@ -1,7 +1,7 @@
 """Division of a data set into ratings to learn from and ratings to predict."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
@@ -12,7 +12,7 @@ from dprec.crossdomain import CrossDomainRatings
 from dprec.datasets import GIVEN, Dataset, without_times
 from dprec.errors import SettingError, within
 from dprec.randomness import generator, shuffled_within, words
-from dprec.ratings import Ratings
+from dprec.ratings import ColdRatings, Ratings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,8 @@ class Split(Options):
         Returns
         -------
         tuple of Ratings
-            In one space of users and items; every rating is in exactly one of them.
+            In one space of users and items; every rating is in exactly one of them. Where the test users are
+            cold, the test part is `ColdRatings`, whose users are not among those of the train part.
 
         Raises
         ------
@@ -118,26 +119,29 @@ class Holdout(RandomSplit):
 
 @dataclass(frozen=True, kw_only=True)
 class LeaveNPerUser(RandomSplit):
-    """The test set is a fixed number of ratings of each user who has more than that, random or the latest."""
+    """The test set is a fixed number of random ratings of each user who has more than that."""
 
     kind: Literal["leave-n-per-user"] = "leave-n-per-user"
     count: int = option("Ratings of each user to test on.", 1, ge=1)
-    latest: bool = option("Whether they are a user's latest; equal times are in stored order.", False)
-
-    def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
-        """Return the other ratings, and those that are tested on; see `Split.split`."""
-        if not self.latest:
-            return super().split(dataset, seed)
-        times, ratings = _with_times(dataset)
-        with within("split"):
-            return _parted(ratings, _latest_of_each(times, ratings, self._counts(ratings)), self.kind)
-
-    def _counts(self, ratings: Ratings) -> Ints:
-        return np.where(ratings.counts > self.count, self.count, 0)
 
     def test_rows(self, ratings: Ratings, seed: int) -> Ints:
         """Return `count` ratings of each user who has more."""
-        return _drawn_of_each(ratings, self._counts(ratings), seed)
+        return _drawn_of_each(ratings, np.where(ratings.counts > self.count, self.count, 0), seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeaveLastOut(Split):
+    """The test set is the last rating, or the last few, of each user who has more; needs times."""
+
+    kind: Literal["leave-last-out"] = "leave-last-out"
+    count: int = option("Last ratings of each user to test on; equal times are in stored order.", 1, ge=1)
+
+    def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
+        """Return the earlier ratings and the last, for any seed; see `Split.split`."""
+        times, ratings = _with_times(dataset)
+        with within("split"):
+            wanted = np.where(ratings.counts > self.count, self.count, 0)
+            return _parted(ratings, _latest_of_each(times, ratings, wanted), self.kind)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +156,50 @@ class UserHoldout(RandomSplit):
         counts = ratings.counts
         share = np.rint(self.test_fraction * counts).astype(np.int64)
         return _drawn_of_each(ratings, np.clip(share, 1, np.maximum(counts - 1, 0)), seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColdUsers(Split):
+    """The test set is a share of the items of users who take no part (as in Steck [steck2019], section 4).
+
+    Their devices receive what the others taught and predict from the rest of their items.
+    """
+
+    kind: Literal["cold-users"] = "cold-users"
+    test_users: float = option(
+        "Share of the users who take no part, rounded; each has two items or more.", 0.2, gt=0, lt=1
+    )
+    test_fraction: float = option(
+        "Share of such a user's items to test on, rounded, at least one; the others are given to its device.",
+        0.2,
+        gt=0,
+        lt=1,
+    )
+
+    def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
+        """Return what those who take part have, and the test ratings of the others; see `Split.split`."""
+        with within("dataset"):
+            ratings = dataset.load()
+        with within("split"):
+            return self._divided(ratings, seed)
+
+    def _divided(self, ratings: Ratings, seed: int) -> tuple[Ratings, ColdRatings]:
+        able, wanted = np.flatnonzero(ratings.counts > 1), round(self.test_users * ratings.n_users)
+        if not 1 <= wanted <= min(able.size, int((ratings.counts > 0).sum()) - 1):
+            found = (
+                f"{self.test_users:g} of {ratings.n_users} users, of whom {able.size} have two items or more"
+            )
+            accepted = "a share that is one of them at least, and leaves others to learn from"
+            raise SettingError("test_users", found, accepted)
+        cold = np.zeros(ratings.n_users, dtype=np.bool_)
+        cold[generator(seed, "cold users").permutation(able)[:wanted]] = True
+        taking_part, own = (
+            ratings.of_users(users, ratings.user_ids[users]) for users in map(np.flatnonzero, (~cold, cold))
+        )
+        rows = UserHoldout(test_fraction=self.test_fraction).test_rows(own, seed)
+        given, test = _parted(own, rows, self.kind)
+        parts = {each.name: getattr(test, each.name) for each in fields(Ratings)}
+        return taking_part, ColdRatings(**parts, given=given)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,7 +308,9 @@ SPLITS: Registry[Split] = Registry(
         KFold,
         Holdout,
         LeaveNPerUser,
+        LeaveLastOut,
         UserHoldout,
+        ColdUsers,
         Temporal,
         ColdStart,
     ],

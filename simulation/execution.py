@@ -35,9 +35,9 @@ from dprec.predictions import (
 )
 from dprec.progress import Progress, silent
 from dprec.randomness import ENTROPY_BYTES, RunKeys
-from dprec.ratings import Ratings, RatingScale
+from dprec.ratings import ColdRatings, Ratings, RatingScale, held_by_tested
 from dprec.splits import Split
-from simulation.configuration.models import EvaluationOptions, RunConfig
+from simulation.configuration.models import LONGEST_CUTOFF, EvaluationOptions, RankingOptions, RunConfig
 from simulation.engine.ray_cluster import check_memory
 from simulation.engine.session import Session, open_session
 from simulation.protocols import Outcome, Protocol, Task
@@ -76,6 +76,8 @@ def prepared_ratings(
     with within("binarization"):
         if train.scale.implicit:
             raise SettingError("", f"signs, of {train.scale.describe()}", "nothing, or data with ratings")
+        if isinstance(test, ColdRatings):
+            raise SettingError("", "signs, with cold users", "nothing, or another split")
         return binarization.apply(train, test)
 
 
@@ -155,7 +157,7 @@ def run_prepared(
 
     began = time.perf_counter() if started is None else started
     with within("protocol"):
-        check_suits(config.protocol, train)
+        check_suits(config.protocol, train, test)
     _check_memory(config, train.n_users, train.n_items, train.count)
     prepare(progress)
     progress("starting Flower", 0, 1)
@@ -241,6 +243,7 @@ def _task(
     checkpoints = None if directory is None else directory.checkpoints(config, train, evaluator.test)
     return Task(
         train=train,
+        judged=evaluator.held,
         n_items=train.n_items,
         scale=train.scale,
         catalogue=catalogue,
@@ -294,6 +297,10 @@ def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:
         for key, given in (("relevant_from", bound), ("errors", options.errors), ("scores", options.scores)):
             if given:
                 raise SettingError(key, "a metric of ratings", f"nothing, for {scale.describe()}")
+        if options.top_k > LONGEST_CUTOFF:
+            raise SettingError(
+                "top_k", f"{options.top_k:,}", f"at most {LONGEST_CUTOFF:,}, where lists are judged"
+            )
         return
     if bound is not None and not is_binary(scale) and not scale.low <= bound <= scale.high:
         accepted = f"a rating from {scale.low:g} to {scale.high:g}"
@@ -318,6 +325,11 @@ class Evaluator:
     options: EvaluationOptions
     truth: NDArray[np.float64] | None
     """The hidden matrix that the ratings were drawn from, if the data set knows it; shape (users, items)."""
+
+    @property
+    def held(self) -> Ratings:
+        """What those hold whose predictions are evaluated."""
+        return held_by_tested(self.train, self.test)
 
     def predictions(self, predict: Predict) -> NDArray[np.float64]:
         """Return the predictions of the test ratings, clipped to the scale, shape (test ratings,).
@@ -375,7 +387,7 @@ class Evaluator:
         users = np.flatnonzero(self.test.counts)
         lists = best_items(
             predict,
-            Unrated(self.train, self._targets),
+            Unrated(self.held, self._targets),
             users,
             metrics.LONGEST_LIST,
             self.train.n_items,
@@ -394,7 +406,7 @@ class Evaluator:
         """Return the main metric of devices that predict alone, as the preset nothing-sent; none of lists."""
         if self.test.scale.implicit:
             return None
-        predictions = self.predictions(NothingSentProtocol().averages(self.train).predict)
+        predictions = self.predictions(NothingSentProtocol().averages(self.held).predict)
         metric = metrics.sign_accuracy if is_binary(self.test.scale) else metrics.root_mean_squared_error
         return metric(predictions, self.test.values)
 
@@ -414,6 +426,16 @@ class Evaluator:
                 measured.setdefault(key, {})[metrics.name_of(reference)] = value
         return measured
 
+    @property
+    def asked_ranking(self) -> RankingOptions | None:
+        """Which lists are ranked beside the main ones: of implicit data, those of another `top_k` as well."""
+        asked, length = self.options.ranking, self.options.top_k
+        if not self.train.scale.implicit or length == EvaluationOptions.top_k:
+            return asked
+        if asked is None:
+            return RankingOptions(cutoffs=(length,))
+        return replace(asked, cutoffs=tuple(dict.fromkeys((*asked.cutoffs, length))))
+
     def ranking(
         self, predict: Predict, predict_rows: PredictRows | None, progress: Progress = silent
     ) -> dict[str, Any]:
@@ -424,18 +446,18 @@ class Evaluator:
         ``predict``, ``predict_rows``: predictions are ranked as they are, not clipped to the scale: clipping
         would only make ties.
         """
-        options, train = self.options.ranking, self.train
+        options, held = self.asked_ranking, self.held
         if options is None:
             return {}
-        binary = is_binary(train.scale)
-        relevant = metrics.relevant_ratings(self.test, train, 0.0 if binary else self.options.relevant_from)
+        binary = is_binary(held.scale)
+        relevant = metrics.relevant_ratings(self.test, held, 0.0 if binary else self.options.relevant_from)
         users = np.flatnonzero(relevant.counts)
-        unrated = Unrated(train, self._targets)
+        unrated = Unrated(held, self._targets)
         candidates: Candidates = unrated
         if options.negatives is not None:
             candidates = Sampled(unrated, self.test, relevant, options.negatives, options.seed)
             predict_rows = None
-        length, n_items = max(options.cutoffs), train.n_items
+        length, n_items = max(options.cutoffs), held.n_items
         lists = best_items(
             predict, candidates, users, length, n_items, predict_rows=predict_rows, progress=progress
         )
@@ -464,11 +486,11 @@ class Evaluator:
 
     def _candidates(self) -> NDArray[np.int64]:
         """Return how many items are ranked for each of the tested users."""
-        train, tested = self.train, self.test.counts > 0
+        held, tested = self.held, self.test.counts > 0
         if self.options.candidates == "test":
             return self.test.counts[tested]
-        allowed = np.ones(train.n_items, dtype=np.bool_) if self._targets is None else self._targets
-        rated = np.bincount(rows_of(train.counts), allowed[train.items], train.n_users)
+        allowed = np.ones(held.n_items, dtype=np.bool_) if self._targets is None else self._targets
+        rated = np.bincount(rows_of(held.counts), allowed[held.items], held.n_users)
         left: NDArray[np.int64] = np.count_nonzero(allowed) - rated[tested].astype(np.int64)
         return left
 
@@ -479,12 +501,12 @@ class Evaluator:
 
     def _ranking(self, predictions: NDArray[np.float64], predict: Predict) -> metrics.RankingAccuracy:
         """Return the accuracy of the lists that users are recommended."""
-        train, test, options = self.train, self.test, self.options
+        held, test, options = self.held, self.test, self.options
         if options.candidates == "test":
-            return metrics.ranking_accuracy(predictions, test, train, options.top_k, options.relevant_from)
+            return metrics.ranking_accuracy(predictions, test, held, options.top_k, options.relevant_from)
         tested = np.flatnonzero(test.counts)
-        lists = recommended(predict, train, tested, options.top_k, self._targets)
-        return metrics.recommendation_accuracy(lists, tested, test, train, options.relevant_from)
+        lists = recommended(predict, held, tested, options.top_k, self._targets)
+        return metrics.recommendation_accuracy(lists, tested, test, held, options.relevant_from)
 
 
 def relative_error(hidden: Predict, truth: NDArray[np.float64]) -> float:

@@ -109,7 +109,7 @@ def _record(
     progress("loading the ratings", 0, 0)
     train, test = load_ratings(config)
     with within("protocol"):
-        check_suits(config.protocol, train)
+        check_suits(config.protocol, train, test)
     directory = RunDirectory.claim(output, config, resume=resume) if output is not None else None
     if directory is not None and directory.finished:
         return directory.read(config, train, test)

@@ -280,6 +280,7 @@ class LearningFromSums(SummedRounds):
     ) -> Iterable[Message]:
         """Charge what the aggregation exchanges before the reports, too; see `SummedRounds`."""
         requests = super().configure_train(server_round, arrays, config, grid)
+        self._account.sealed = self.aggregation.sealed
         further = self.aggregation.further_messages()
         self._account.charge_exchange(np.arange(self.roster.n_users), further.downlink, further.uplink)
         return requests
@@ -299,6 +300,9 @@ class LearningFromSums(SummedRounds):
         layout = self.learner.layout(server_round)
         return self.aggregation.whole(sums.sent, layout, self.multipliers[server_round - 1])
 
+    def _telling(self, sums: Sums) -> Ints:
+        return sums.senders[self.aggregation.costing(sums.payloads)]
+
     def _cost(self, server_round: int) -> Cost:
         return self.costs[server_round - 1]
 
@@ -313,7 +317,8 @@ class LearningFromSums(SummedRounds):
             layout, multiplier = self.learner.layout(server_round), self.multipliers[server_round - 1]
             draws = ReleaseDraws(self.seed, server_round)
             released = self.aggregation.release(total, layout, multiplier, draws)
-            self.learner.learn(server_round, released, layout, multiplier, total.users)
+            deviation = self.aggregation.deviation(layout, multiplier, total.users)
+            self.learner.learn(server_round, released, layout, deviation, total.users)
 
     def summary(self) -> None:
         """Log what is run."""

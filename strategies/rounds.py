@@ -57,6 +57,8 @@ class RoundAccount:
     """Run key."""
     traffic: TrafficLedger
     """Charged in place."""
+    sealed: Callable[[Ints], Ints] = field(default=lambda sizes: sizes)
+    """From the sizes of reports to those with which they leave the devices."""
     _started: float = field(default_factory=time.perf_counter, init=False)
     _before: dict[str, int] = field(init=False)
     _causes: Counter[str] = field(default_factory=Counter, init=False)
@@ -84,7 +86,7 @@ class RoundAccount:
         self._causes["late"] += int((arrivals.arrived & ~arrivals.punctual).sum())
         if arrivals.refused:
             self._causes[arrivals.refused] += arrivals.users.size
-        sizes = report_sizes(self.message_type, self.group, senders, payloads)
+        sizes = report_sizes(self.message_type, self.group, senders, self.sealed(payloads))
         kind, example = self.message_type, arrivals.first_report
         self.traffic.charge_uplink(senders, payloads, sizes, kind=kind, example=example)
 
@@ -391,6 +393,10 @@ class SummedRounds(OwnModelRounds):
         """Return whose report is all that the user contributes, of those who were asked."""
         return np.ones(sums.users.size, dtype=np.bool_)
 
+    def _telling(self, sums: Sums) -> Ints:
+        """Return the users whose report costs them something."""
+        return sums.senders
+
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
@@ -413,7 +419,7 @@ class SummedRounds(OwnModelRounds):
         everybody = np.ones(n_users, dtype=np.bool_)
         for sums in self.roster.read(self.roster.by_partition(replies), everybody, reading):
             self._account.charge_reports(sums)
-            sent[sums.senders] = True
+            sent[self._telling(sums)] = True
             present[sums.users[sums.punctual & self._whole(server_round, sums)]] = True
             total = total + sums.aggregate
         cost = self._cost(server_round)

@@ -16,6 +16,7 @@ PURPOSE_AT = {
     "agreed_key": 2,
     "device_draws": 1,
     "draws_of_rounds": 1,
+    "lasting_words": 1,
     "generator": 1,
 }
 """Place of the purpose among the arguments of what derives words, if it was imported."""

@@ -74,8 +74,8 @@ def error_reply(request: Message, code: RefusalCode) -> Message:
 LOG = logging.getLogger("dprec.device")
 """What the owner of a device reads: a line for each event."""
 
-_LARGEST_HEAD, _LARGEST_PER_ITEM = 1 << 20, 1 << 11
-"""Bytes of a request at most: in any case, and more for each item."""
+_LARGEST_HEAD, _LARGEST_PER_ITEM = 1 << 20, 1 << 12
+"""Bytes of a request at most: in any case, and more for each item, as of a pair of 4,096."""
 
 _ALONE = b"\x80"
 """How a request says that the first of its users is asked, which is all that a device has."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clients.device.profile import append_durably, emptied
+from clients.iterative import turns_of
 from clients.one_shot import held, installed_family, installed_follow_up, installed_on
 from clients.population import Partition
 from dprec import exchange
@@ -250,10 +251,22 @@ def _of_slopes(partition: Partition, record: exchange.Record) -> Price:
     return Price(exchange.SlopesRequest.of(record).round_index, Loss(*paid), most)
 
 
-def _of_statistics(partition: Partition, record: exchange.Record) -> Price:
-    """Return the price of a contribution: without a delta, nothing is protected, whoever adds the noise."""
+def _of_update(partition: Partition, record: exchange.Record) -> Price:
+    """Return the price of an update: without a delta, nothing is protected, whoever adds the noise."""
     paid = Loss(_of_rated(partition, math.inf), math.inf)
     return Price(exchange.GradientRequest.of(record).round_index, paid, Loss(math.inf, math.inf))
+
+
+def _of_contribution(partition: Partition, record: exchange.Record) -> Price:
+    """Return the price of a contribution without a delta: that of a report which is protected by itself."""
+    setup, round_index = (
+        partition.population.installed(exchange.SummedSetup),
+        exchange.GradientRequest.of(record).round_index,
+    )
+    reports = setup.aggregation.reporting(turns_of(partition), round_index)[0]
+    multiplier = setup.multipliers[round_index - 1]
+    loss = setup.aggregation.cost(multiplier, setup.method.farthest).epsilon if reports else 0.0
+    return Price(round_index, Loss(_of_rated(partition, loss), loss), Loss(loss, loss))
 
 
 def _of_replacement(partition: Partition, record: exchange.Record) -> Price:
@@ -282,8 +295,8 @@ PRICES: Mapping[str, PriceOf] = {
     exchange.COUNT: _of_counts,
     exchange.TRAIN: _of_gradient,
     exchange.SLOPES: _of_slopes,
-    exchange.STATISTICS: _of_statistics,
-    UPDATE: _of_statistics,
+    exchange.STATISTICS: _of_contribution,
+    UPDATE: _of_update,
     exchange.REPLACE: _of_replacement,
 }
 """By the type of the message."""

@@ -2,6 +2,7 @@
 
 from dprec.accounting.accountant import *
 from dprec.accounting.events import *
+from dprec.accounting.fakes import *
 from dprec.accounting.pld import *
 from dprec.accounting.shuffling import *
 
@@ -22,6 +23,7 @@ __all__ = [
     "Event",
     "EventMechanism",
     "Guarantee",
+    "HiddenMessages",
     "Loss",
     "MatchedBudget",
     "NoisySum",
@@ -40,8 +42,11 @@ __all__ = [
     "compose",
     "dominating_channel",
     "gaussian_epsilon",
+    "hidden_delta",
+    "hidden_epsilon",
     "largest_mu",
     "least_epsilon",
+    "least_fakes",
     "note_on_delta",
     "skellam_epsilon",
     "skellam_multiplier",

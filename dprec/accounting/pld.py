@@ -36,6 +36,8 @@ class PrivacyLossDistribution:
     """Distance of two points of the grid, above 0, a natural logarithm."""
     masses: Floats
     """The probabilities, for j from -points to points; shape (2 points + 1,)."""
+    infinite: float = 0.0
+    """The probability of an infinite loss, which is not among them."""
 
     @classmethod
     def of(cls, channel: Channel, step: float | None = None) -> Self:
@@ -67,9 +69,29 @@ class PrivacyLossDistribution:
         middle = max(0.0, 1.0 - float(above.sum() + under_other.sum()))
         return cls(step, np.concatenate([under_other[::-1], [middle], above]))
 
+    @classmethod
+    def of_pair(cls, one: Floats, other: Floats, step: float) -> Self:
+        """Return the distribution of log(one / other) under ``one``, for one order of a pair.
+
+        Each loss is divided between its neighbours on the grid such that both distributions keep their sums:
+        this, too, is a polygon with its corners on the curve; see `of`.
+
+        ``one``, ``other``, shape (outcomes,): probabilities of the same outcomes. Those that ``one`` lacks to
+        a sum of 1 count as infinitely easy to tell apart.
+        """
+        shared = (one > 0) & (other > 0)
+        masses, losses = one[shared], np.log(one[shared] / other[shared])
+        points = math.ceil(float(np.abs(losses).max(initial=0.0)) / step) + 1
+        lower = np.floor(losses / step)
+        upper = np.expm1(lower * step - losses) / np.expm1(-step) * masses
+        places = lower.astype(np.int64) + points
+        divided: Floats = np.bincount(places, masses - upper, 2 * points + 1).astype(np.float64)
+        divided += np.bincount(places + 1, upper, 2 * points + 1)
+        return cls(step, divided, max(0.0, 1 - math.fsum(masses)))
+
     @property
     def points(self) -> int:
-        """Largest loss, in steps."""
+        """Largest loss but for infinite ones, in steps."""
         return self.masses.size // 2
 
     @cached_property
@@ -97,8 +119,10 @@ class PrivacyLossDistribution:
 
     def log_moments(self, exponents: Floats) -> Floats:
         """Return log E[exp(t loss)] for every exponent t."""
-        shift = np.abs(exponents) * self.losses[-1]
-        moments = np.exp(np.outer(exponents, self.losses) - shift[:, None]) @ self.masses
+        seen = self.masses > 0
+        powers = np.outer(exponents, self.losses[seen])
+        shift = powers.max(axis=1)
+        moments = np.exp(powers - shift[:, None]) @ self.masses[seen]
         return np.asarray(np.log(moments) + shift)
 
 
@@ -170,24 +194,27 @@ class ComposedLoss:
     masses: Floats
     """Losses, evenly spaced and ascending, and their probabilities; shape (points,)."""
     error: float
-    """Most by which the probability of a range of losses can be too small."""
+    """Most by which the probability of a range of losses, up to infinite ones, can be too small."""
     largest: float
-    """Sum of the epsilons, which the loss cannot exceed."""
+    """Sum of the epsilons, which the loss cannot exceed; infinite if it can be."""
 
     @classmethod
-    def of_transform(cls, masses: Floats, step: float, first: int, count: int, points: int) -> Self:
+    def of_transform(
+        cls, masses: Floats, step: float, first: int, count: int, points: int, infinite: float = 0.0
+    ) -> Self:
         """Return the sum whose distribution was found by a Fourier transform.
 
         ``masses``, shape (length,): as transformed back: of the losses j step, j modulo the length;
         ``first``: the least j; ``count``, ``points``: losses that were added up, and the most that their sum
-        can be, in steps.
+        can be, in steps, unless it is infinite, with a probability of at most ``infinite``.
         """
         length = masses.size
         inside: Floats = np.maximum(0.0, np.roll(masses, -(first % length)))
         # The transform of each draw has relative errors of a few units in the last place, which add up.
         rounding = np.finfo(np.float64).eps * count * math.log2(2 * length) * math.sqrt(length)
-        error = _TAIL + rounding * math.sqrt(float((inside**2).sum()))
-        return cls(step * (first + np.arange(length, dtype=np.float64)), inside, error, step * points)
+        error = _TAIL + rounding * math.sqrt(float((inside**2).sum())) + infinite
+        largest = math.inf if infinite else step * points
+        return cls(step * (first + np.arange(length, dtype=np.float64)), inside, error, largest)
 
     def delta(self, epsilon: float) -> float:
         """Return a delta with which an epsilon holds: E[max(0, 1 - exp(epsilon - loss))]."""
@@ -224,7 +251,8 @@ def compose(draws: Sequence[tuple[PrivacyLossDistribution, int]]) -> ComposedLos
     first, last = _window(draws, points)
     length = next_fast_len(last - first + 1, real=True)
     masses = irfft(_spectrum(draws, length), length)
-    return ComposedLoss.of_transform(masses, step, first, sum(times for _, times in draws), points)
+    infinite = -math.expm1(sum(times * math.log1p(-one.infinite) for one, times in draws))
+    return ComposedLoss.of_transform(masses, step, first, sum(times for _, times in draws), points, infinite)
 
 
 def _spectrum(draws: Sequence[tuple[PrivacyLossDistribution, int]], length: int) -> NDArray[np.complex128]:

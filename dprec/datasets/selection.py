@@ -15,7 +15,7 @@ from dprec.crossdomain import CrossDomainRatings
 from dprec.datasets.base import Dataset, threshold_of
 from dprec.errors import SettingError
 from dprec.randomness import generator
-from dprec.ratings import POSITIVE, Ratings
+from dprec.ratings import POSITIVE, ColdRatings, Ratings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +93,8 @@ def copied(train: Ratings, test: Ratings, users: int, seed: int) -> tuple[Rating
     """Return a population of so many users, made of copies of those that there are.
 
     Everybody is in it equally often, up to once; who is in it once more is drawn. Only the first of a user's
-    copies, the user itself, has test ratings. Of fewer users than there are, a random part remains.
+    copies, the user itself, has test ratings. Of fewer users than there are, a random part remains. Cold
+    users are not copied: those who take part are.
 
     Parameters
     ----------
@@ -106,12 +107,17 @@ def copied(train: Ratings, test: Ratings, users: int, seed: int) -> tuple[Rating
         raise SettingError("copies", "ratings of two domains", "ratings of one")
     whole, more = divmod(users, train.n_users)
     drawn = np.sort(generator(seed, "copies").permutation(train.n_users)[:more])
+    cold = isinstance(test, ColdRatings)
     if not whole:
-        return tuple(part.of_users(drawn, part.user_ids[drawn]) for part in (train, test))  # type: ignore[return-value]
+        fewer = train.of_users(drawn, train.user_ids[drawn])
+        return fewer, test if cold else test.of_users(drawn, test.user_ids[drawn])
     everybody = np.arange(train.n_users)
     chosen = np.concatenate([*[everybody] * whole, drawn])
-    user_ids = np.concatenate([train.user_ids, _further(train.user_ids, users - train.n_users)])
+    known = np.union1d(train.user_ids, test.user_ids)
+    user_ids = np.concatenate([train.user_ids, _further(known, users - train.n_users)])
     copies = train.of_users(chosen, user_ids)
+    if cold:
+        return copies, test
     indptr = np.concatenate([test.indptr, np.full(users - train.n_users, test.count)])
     return copies, replace(test, indptr=indptr, user_ids=user_ids)
 

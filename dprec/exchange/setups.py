@@ -163,6 +163,24 @@ class SummedSetup(Setup):
     def method(self) -> SummedMethod:
         """What is learned from the sums."""
 
+    @property
+    def hides_rated_items(self) -> bool:
+        """Whether each report protects them by itself."""
+        return self.aggregation.by_itself
+
+    def sent_symbols(self, people: Ratings) -> SentSymbols | None:
+        """Return the candidates that devices send; None for reports that do not protect themselves."""
+        if not self.aggregation.by_itself:
+            return None
+        read = self.aggregation.symbols
+        return SentSymbols(lambda number, reports: read(reports, people.n_items), linked=True, once=True)
+
+    def exact_losses(self, people: Ratings) -> Iterator[tuple[str, int, float]]:
+        """Yield the loss of a device's only report."""
+        if self.aggregation.by_itself:
+            loss = self.aggregation.cost(self.multipliers[0], self.method.farthest).epsilon
+            yield "a device's only report, as probabilities", 1, loss
+
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateAlsSetup(SummedSetup):

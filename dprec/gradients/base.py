@@ -32,6 +32,10 @@ class RoundDraws:
     """From 1."""
     public_seed: int
     """Seed of what devices and server draw alike."""
+    lasting: Uint64s | None = None
+    """One secret word of each user, the same in all rounds, whatever it holds and is asked; shape (users,).
+    None where no report depends on it.
+    """
 
     def words(self, index: int) -> Uint64s:
         """Return one random word for each user, shape (users,); every index has words of its own."""

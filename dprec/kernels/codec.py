@@ -7,7 +7,7 @@ Rows that are read may come from an attacker: a byte is read only after a check 
 import numpy as np
 
 from dprec.arrays import Bools, Int32s, Ints, Uint8s, Uint16s
-from dprec.kernels.compilation import Table, Written, compiled
+from dprec.kernels.compilation import Written, compiled
 
 PARAMETER_BITS = 5
 BITMAP = 31
@@ -243,28 +243,34 @@ def refuse_unclean(data: Uint8s, ends: Ints, places: Written[Ints]) -> None:
 
 
 @compiled
-def write_fields(rows: Table[Ints], width: int, bounds: Ints, data: Written[Uint8s]) -> None:
+def write_fields(indptr: Ints, values: Ints, width: int, bounds: Ints, data: Written[Uint8s]) -> None:
     """Write rows of numbers, each in so many bits."""
-    for row in range(rows.shape[0]):
+    for row in range(indptr.size - 1):
         place = 8 * bounds[row]
-        for field in range(rows.shape[1]):
-            place = _put(data, place, rows[row, field], width)
+        for field in range(indptr[row], indptr[row + 1]):
+            place = _put(data, place, values[field], width)
 
 
 @compiled
 def read_fields(
-    data: Uint8s, bounds: Ints, width: int, largest: int, rows: Written[Table[Ints]], valid: Written[Bools]
+    data: Uint8s,
+    bounds: Ints,
+    width: int,
+    largest: int,
+    indptr: Ints,
+    values: Written[Ints],
+    valid: Written[Bools],
 ) -> None:
     """Read rows of numbers; zeros where one has another size, a larger number, or padding other than 0."""
-    for row in range(rows.shape[0]):
+    for row in range(indptr.size - 1):
         place, end = 8 * bounds[row], 8 * bounds[row + 1]
-        valid[row] = 0 <= end - place - width * rows.shape[1] < 8
+        valid[row] = 0 <= end - place - width * (indptr[row + 1] - indptr[row]) < 8
         if not valid[row]:
             continue
-        for field in range(rows.shape[1]):
-            rows[row, field] = _get(data, place, width)
-            valid[row] &= rows[row, field] <= largest
+        for field in range(indptr[row], indptr[row + 1]):
+            values[field] = _get(data, place, width)
+            valid[row] &= values[field] <= largest
             place += width
         valid[row] &= _get(data, place, end - place) == 0
         if not valid[row]:
-            rows[row, :] = 0
+            values[indptr[row] : indptr[row + 1]] = 0

@@ -1,14 +1,15 @@
-"""The random words of devices, and the symbols that channels make of words."""
+"""The random words of devices, and the symbols that channels, and the samples that lines, make of words."""
 
 import numpy as np
 
-from dprec.arrays import Int32s, Ints, Uint8s, Uint16s, Uint64s
+from dprec.arrays import Floats, Int32s, Ints, Uint8s, Uint16s, Uint64s
 from dprec.kernels.compilation import Table, Written, compiled
 
 _PARITY = np.uint64(0x1BD11BDAA9FC1A22)
 _ROTATIONS = tuple(np.uint64(bits) for bits in (16, 42, 12, 31, 16, 32, 24, 21))
 _STEPS = tuple(np.uint64(step) for step in range(6))
-_BITS, _NOTHING = np.uint64(64), np.uint64(0)
+_BITS, _HALF, _NOTHING = np.uint64(64), np.uint64(32), np.uint64(0)
+_LANES, _LANE_OF, _PLACE_OF = np.uint64(0xFFFF), np.uint64(3), np.uint64(4)
 
 
 @compiled
@@ -82,3 +83,79 @@ def invert(
         while cumulative[row, symbol] <= draw:
             symbol += np.uint16(1)
         symbols[cell] = symbol
+
+
+@compiled
+def lane(low: np.uint64, high: np.uint64, cell: np.uint64) -> np.uint64:
+    """Return the 16 bits of a cell, one of eight that share 128 bits."""
+    word = high if cell & _PLACE_OF else low
+    return word >> ((cell & _LANE_OF) << _PLACE_OF) & _LANES
+
+
+@compiled
+def projections(
+    keys: Table[Uint64s],
+    indptr: Ints,
+    cells: Ints,
+    values: Floats,
+    normals: Int32s,
+    result: Written[Table[Floats]],
+) -> None:
+    """Find the products of each user's sparse vector and its candidates, shape (users, candidates)."""
+    for user in range(indptr.size - 1):
+        for candidate in range(result.shape[1]):
+            low = high = previous = _NOTHING
+            total = 0.0
+            for at in range(indptr[user], indptr[user + 1]):
+                cell = np.uint64(cells[at])
+                block = cell >> _LANE_OF
+                if at == indptr[user] or block != previous:
+                    low, high = threefry(keys[0, user], keys[1, user], block, np.uint64(candidate))
+                    previous = block
+                total += values[at] * normals[lane(low, high, cell)]
+            result[user, candidate] = total
+
+
+@compiled
+def add_candidates(keys: Table[Uint64s], chosen: Ints, normals: Int32s, sums: Written[Ints]) -> None:
+    """Add up the candidates that users chose, in integers."""
+    for user in range(chosen.size):
+        low = high = _NOTHING
+        for place in range(sums.size):
+            cell = np.uint64(place)
+            if place % 8 == 0:
+                candidate = np.uint64(chosen[user])
+                low, high = threefry(keys[0, user], keys[1, user], cell >> _LANE_OF, candidate)
+            sums[place] += normals[lane(low, high, cell)]
+
+
+@compiled
+def sample(
+    indptr: Ints,
+    sizes: Ints,
+    orders: Uint64s,
+    distances: Ints,
+    starts: Ints,
+    line: Written[Ints],
+    chosen: Written[Table[Ints]],
+) -> None:
+    """Find the cells at equal distances on each row's line of all of them, each as long as its size.
+
+    A line is in random order (Fisher and Yates), by a word for each row; ``line`` has room for the longest. A
+    cell that is longer than the distance is found once.
+    """
+    for row in range(indptr.size - 1):
+        first, cells = indptr[row], indptr[row + 1] - indptr[row]
+        passed, point, slot = 0, starts[row], 0
+        for place in range(cells):
+            line[place] = first + place
+        for place in range(cells):
+            word, _ = threefry(orders[row], _NOTHING, np.uint64(place), _NOTHING)
+            other = place + np.int64((word >> _HALF) * np.uint64(cells - place) >> _HALF)
+            cell = line[other]
+            line[other] = line[place]
+            passed += sizes[cell]
+            if point < passed:
+                chosen[row, slot] = cell
+                slot += 1
+                point += distances[row] * ((passed - 1 - point) // distances[row] + 1)

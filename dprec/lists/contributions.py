@@ -50,6 +50,11 @@ class SetLayout(Layout):
         return 1
 
     @property
+    def signed(self) -> bool:
+        """No."""
+        return False
+
+    @property
     def scales(self) -> Floats:
         """One: vectors have norm 1 already."""
         return np.ones(1)

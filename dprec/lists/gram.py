@@ -37,6 +37,9 @@ _SMALLEST_TAU = 1e-5
 LARGEST_TAU = 8e-3
 """Noise with which the whole budget is better spent on popularity."""
 
+MOST_ITEMS = 4096
+"""Items of a table at most: more than the rule asks for at the least noise, and what devices take."""
+
 
 @dataclass(frozen=True, eq=False)
 class DenoisedTable:

@@ -48,14 +48,20 @@ def ials(sets: sp.csr_array, options: ImplicitOptions, progress: Progress = sile
 
     ``sets``: shape (users, items); the factors of any user follow from H by `fold_in`.
     """
-    start = generator(options.seed, "ials").standard_normal((sets.shape[1], options.rank))
-    item_factors: Floats = start * (options.deviation / np.sqrt(options.rank))
+    item_factors = first_factors(sets.shape[1], options)
     transposed = sets.T.tocsr()
     for sweep in range(options.sweeps):
         user_factors = fold_in(sets, item_factors, options)
         item_factors = fold_in(transposed, user_factors, options)
         progress("sweeps", sweep + 1, options.sweeps)
     return item_factors
+
+
+def first_factors(n_items: int, options: ImplicitOptions) -> Floats:
+    """Return the item factors that sweeps begin with, shape (items, rank)."""
+    drawn = generator(options.seed, "ials").standard_normal((n_items, options.rank))
+    first: Floats = drawn * (options.deviation / np.sqrt(options.rank))
+    return first
 
 
 def fold_in(sets: sp.csr_array, factors: Floats, options: ImplicitOptions) -> Floats:

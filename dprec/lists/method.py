@@ -17,6 +17,7 @@ from dprec.errors import SettingError
 from dprec.lists.contributions import PairLayout, PopularityLayout, SetContributions, SetLayout
 from dprec.lists.gram import (
     LARGEST_TAU,
+    MOST_ITEMS,
     GramSettings,
     denoised_table,
     popular_items,
@@ -25,7 +26,7 @@ from dprec.lists.gram import (
 )
 from dprec.lists.model import LARGEST, ItemTable, ListModel
 from dprec.randomness import words
-from dprec.ratings import RatingScale
+from dprec.ratings import POSITIVE, RatingScale
 from dprec.sums import Contributions, DeviceHalf, Layout, Learner, Releases, SummedMethod
 from dprec.wire import decode_item_sets, encode_item_sets
 
@@ -41,7 +42,9 @@ class TableOptions(Options):
     `TableOptions.suited`.
     """
 
-    items: int | None = option("Most popular items that take part; by default a public rule.", None, ge=0)
+    items: int | None = option(
+        "Most popular items that take part; by default a public rule.", None, ge=0, le=MOST_ITEMS
+    )
     popularity_share: float | None = option(
         "Share of the squared distance of means that a first round spends to find them; by default a public "
         "rule: 0 where all items take part.",
@@ -65,12 +68,15 @@ class TableOptions(Options):
         first = _UNKNOWN_SHARE if self.popularity_share is None else self.popularity_share
         return (first, 1 - first) if first else (1.0,)
 
-    def suited(self, deviation: float, n_items: int) -> Self:
+    def suited(self, deviation: float, n_items: int, most_pairs: int | None = None) -> Self:
         """Return the options with what follows from public numbers.
 
-        ``deviation``: tau, the noise of a number of one sum that has the whole budget, over the users.
+        ``deviation``: tau, the noise of a number of one sum that has the whole budget, over the users;
+        ``most_pairs``: numbers that a table by rule may have, if not any number.
         """
         ruled = GramSettings.of(deviation, 1, n_items, content=self.content).table_items
+        if most_pairs is not None:
+            ruled = min(ruled, (math.isqrt(8 * most_pairs + 1) - 1) // 2)
         items = min(ruled if self.items is None else self.items, n_items)
         share = self.popularity_share
         if share is None:
@@ -115,7 +121,7 @@ class ListMethod(SummedMethod):
             return ListDevice(self.options, n_items, _NO_ITEMS, ListModel.decode(rest, n_items))
         raise ValueError(f"{len(received)} bytes that are neither items nor a list model")
 
-    def largest_layouts(self, releases: Releases) -> tuple[Layout, ...]:
+    def largest_layouts(self, releases: Releases) -> tuple[SetLayout, ...]:
         """Return the layouts, which depend on public numbers alone; see `SummedMethod.largest_layouts`."""
         n_items = releases.n_items
         size = n_items if self.options.items is None else self.options.items
@@ -131,10 +137,11 @@ class ListMethod(SummedMethod):
 
     def probes(self, seed: int) -> Iterator[tuple[Layout, Contributions[Any]]]:
         """Yield what users contribute who have 1 item, 2 items, and so on."""
-        order = np.argsort(words(seed, "items of users", 0, _USERS * _CATALOGUE).reshape(_USERS, -1), axis=1)
-        counts = 1 + np.arange(_USERS) * _CATALOGUE // _USERS
-        items = np.concatenate([np.sort(row[:count]) for row, count in zip(order, counts, strict=True)])
-        for layout in (PopularityLayout(_CATALOGUE), PairLayout(_CATALOGUE)):
+        for layout in self.largest_layouts(Releases(_USERS, _CATALOGUE, POSITIVE, ())):
+            counts = 1 + np.arange(_USERS) * layout.n_items // _USERS
+            drawn = words(seed, "items of users", 0, _USERS * layout.n_items).reshape(_USERS, -1)
+            order = zip(np.argsort(drawn, axis=1), counts, strict=True)
+            items = np.concatenate([np.sort(row[:count]) for row, count in order])
             yield layout, SetContributions(offsets(counts), items.astype(np.int32))
 
 

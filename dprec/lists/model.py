@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from dprec.arrays import AnyArray, AnyInts, Bools, Floats, Int32s, Ints, Uint8s
 from dprec.catalogue import Catalogue
+from dprec.errors import InputError
 from dprec.lists.gram import DenoisedTable, regularised_inverse, scores
 from dprec.lists.public_kernels import BINS, PublicKernels, popularity_bins
 
@@ -17,6 +18,9 @@ _NUMBER, _SMALL, _COUNT = np.dtype("<f4"), np.dtype("<f2"), np.dtype("<u4")
 
 LARGEST = 200.0
 """Bounds logarithms of what is received, so that no score of a device overflows."""
+
+_MOST_CATEGORIES = 1 << 24
+"""Categories of all items at most, which bounds the memory of a device to eight bytes for each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +98,14 @@ class ListModel:
         return self.scores(sp.csr_array((np.ones(items.size), items, indptr), shape=shape))
 
     def encode(self) -> bytes:
-        """Return the bytes that devices are sent.
+        """Return the bytes that devices are sent; raises InputError for more categories than they take.
 
         The table is its upper triangle in half precision, without the diagonal.
         """
         table = self.table
+        if self.categories.size > _MOST_CATEGORIES:
+            found = "{1:,} categories of {0:,} items, in a model for devices".format(*self.categories.shape)
+            raise InputError("the catalogue", found, f"at most {_MOST_CATEGORIES:,} of all items")
         sizes = np.array([self.categories.shape[1], len(self.bins), table.items.size], dtype=_COUNT)
         upper = table.inverse[np.triu_indices(table.items.size, 1)]
         return b"".join(
@@ -120,6 +127,8 @@ class ListModel:
         n_categories, n_numbers, size = read.numbers(_COUNT, 3).tolist()
         if size > n_items:
             raise ValueError(f"a table of {size} of {n_items} items")
+        if n_categories * n_items > _MOST_CATEGORIES:
+            raise ValueError(f"{n_categories} categories of {n_items} items")
         *popularity, share = read.numbers(_NUMBER, n_items + 1).tolist()
         packed = read.numbers(np.dtype(np.uint8), n_items * -(-n_categories // 8)).reshape(n_items, -1)
         categories = np.unpackbits(packed, axis=1, count=n_categories).astype(np.bool_)

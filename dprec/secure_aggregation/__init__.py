@@ -2,11 +2,19 @@
 
 from dprec.secure_aggregation.encoding import *
 from dprec.secure_aggregation.masking import *
-from dprec.secure_aggregation.noise import DISTANCE, MOST_VARIANCE, honest_shares, noise_rows
+from dprec.secure_aggregation.noise import (
+    DISTANCE,
+    MOST_MEAN,
+    MOST_VARIANCE,
+    honest_shares,
+    noise_rows,
+    poisson_table,
+)
 from dprec.secure_aggregation.secrets import device_keys
 
 __all__ = [
     "DISTANCE",
+    "MOST_MEAN",
     "MOST_VARIANCE",
     "CountSketch",
     "GraphSize",
@@ -23,6 +31,7 @@ __all__ = [
     "noise_rows",
     "pack_vector",
     "padded_size",
+    "poisson_table",
     "reduced",
     "rounded_rows",
     "steps_of_unit",

@@ -1,4 +1,4 @@
-"""The shares of Skellam noise that devices add, drawn from their own random words.
+"""The shares of noise that devices add, Skellam or Poisson, drawn from their own random words.
 
 The difference of two Poisson numbers is a Skellam number; sums of such numbers are again Skellam, so shares
 add up to the noise that the accounting assumes, however many devices there are (Agarwal, Kairouz and Liu
@@ -30,10 +30,12 @@ _LOWEST_BITS = 256
 MOST_VARIANCE = 2.0**29
 """So that a table has at most 2**20 values, each off by less than 2**-128."""
 
+MOST_MEAN = 2.0**20
+
 
 @dataclass(frozen=True, eq=False)
-class SkellamTable:
-    """Skellam numbers of one variance, ready to be drawn."""
+class DrawTable:
+    """Numbers of one distribution, ready to be drawn."""
 
     column_bits: int
     """The table has 2**column_bits columns."""
@@ -47,7 +49,7 @@ class SkellamTable:
     """The value of these draws, and of the others; shape (columns,)."""
 
     def draw(self, random_words: Uint64s, second_words: Callable[[Ints], Uint64s]) -> Int32s:
-        """Map words to Skellam numbers, shape (draws,).
+        """Map words to numbers, shape (draws,).
 
         ``second_words`` gives a further word for the draws, less than one in 2**32, that their first does not
         decide.
@@ -65,18 +67,40 @@ class SkellamTable:
 
 
 @lru_cache(maxsize=4)
-def skellam_table(variance: float) -> SkellamTable:
+def skellam_table(variance: float) -> DrawTable:
     """Return the table of one variance, above 0 and at most 2**29; raises ValueError for another."""
     if not 0 < variance <= MOST_VARIANCE:
         raise ValueError(f"Skellam noise of variance {variance:g}")
     weights = _weights(Fraction(variance))
     furthest = len(weights) - 1
-    values = list(range(-furthest, furthest + 1))
-    weights = weights[:0:-1] + weights
+    return _table(list(range(-furthest, furthest + 1)), weights[:0:-1] + weights)
+
+
+@lru_cache(maxsize=4)
+def poisson_table(mean: float) -> DrawTable:
+    """Return the table of Poisson numbers of one mean, above 0 and at most 2**20; see `skellam_table`."""
+    if not 0 < mean <= MOST_MEAN:
+        raise ValueError(f"Poisson numbers of mean {mean:g}")
+    exact, peak = Fraction(mean), math.floor(mean)
+    first, relative = peak, [1 << _LOWEST_BITS]
+    while first > 0 and relative[0]:
+        relative.insert(0, relative[0] * first * exact.denominator // exact.numerator)
+        first -= 1
+    while relative[-1]:
+        following = (first + len(relative)) * exact.denominator
+        relative.append(relative[-1] * exact.numerator // following)
+    whole = sum(relative)
+    weights = [(weight << TOTAL_BITS) // whole for weight in relative]
+    weights[peak - first] += (1 << TOTAL_BITS) - sum(weights)
+    return _table(list(range(first, first + len(weights))), weights)
+
+
+def _table(values: list[int], weights: list[int]) -> DrawTable:
+    """Return the table of values that so many of 2**128 draws yield."""
     column_bits = max(1, (len(weights) - 1).bit_length())
     own, other, limits = _columns(values, weights, column_bits)
     mask = (1 << _WORD_BITS) - 1
-    return SkellamTable(
+    return DrawTable(
         column_bits,
         np.array([limit >> _WORD_BITS for limit in limits], dtype=np.uint64),
         np.array([limit & mask for limit in limits], dtype=np.uint64),

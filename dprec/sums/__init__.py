@@ -3,11 +3,15 @@
 from dprec.components import Registry
 from dprec.sums.aggregation import Aggregation, Cost, NoisyAggregation, TrustedAggregation
 from dprec.sums.contributions import UNIT, Contributions, Layout, Vectors
+from dprec.sums.local import LocalAggregation
 from dprec.sums.method import DeviceHalf, Learner, Releases, SummedMethod
 from dprec.sums.secure import SecureAggregation
+from dprec.sums.shuffled import ShuffledAggregation
 
 AGGREGATIONS: Registry[Aggregation] = Registry(
-    "aggregation", Aggregation, [TrustedAggregation, SecureAggregation]
+    "aggregation",
+    Aggregation,
+    [TrustedAggregation, SecureAggregation, ShuffledAggregation, LocalAggregation],
 )
 
 __all__ = [
@@ -19,9 +23,11 @@ __all__ = [
     "DeviceHalf",
     "Layout",
     "Learner",
+    "LocalAggregation",
     "NoisyAggregation",
     "Releases",
     "SecureAggregation",
+    "ShuffledAggregation",
     "SummedMethod",
     "TrustedAggregation",
     "Vectors",

@@ -18,7 +18,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from dprec import accounting
-from dprec.arrays import Bools, Floats, Ints
+from dprec.arrays import Bools, Floats, Ints, Uint64s
 from dprec.components import Options
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.randomness import ReleaseDraws
@@ -60,6 +60,8 @@ class Aggregation(Options):
     """Whether the noise of a release is what devices add; else who adds up adds it."""
     deploys: ClassVar[bool] = True
     """Whether devices and server can do it on a deployment."""
+    by_itself: ClassVar[bool] = False
+    """Whether each report is protected by itself, between any two profiles and without a delta."""
 
     def among(self, users: int) -> Self:
         """Return the aggregation as installed on so many devices; raises SettingError for too few."""
@@ -67,6 +69,28 @@ class Aggregation(Options):
 
     def check(self, layout: Layout, multiplier: float) -> None:
         """Raise SettingError for settings that do not suit a release, once they are `among` so many."""
+
+    def divided(self, budget: accounting.PrivacyBudget | None, shares: Sequence[float]) -> Self:
+        """Return the aggregation as installed, for a budget of which each round has a share.
+
+        Raises SettingError for a budget that it cannot keep to.
+        """
+        return self
+
+    def reporting(self, lasting: Uint64s, round_index: int) -> Bools:
+        """Return which users have something to say in a round; see `RoundDraws.lasting`."""
+        return np.ones(lasting.size, dtype=np.bool_)
+
+    def costing(self, sizes: Ints) -> Bools:
+        """Return which reports, of so many bytes each, say something."""
+        return np.ones(sizes.size, dtype=np.bool_)
+
+    def symbols(self, reports: Sequence[bytes], cells: int) -> Ints:
+        """Return what anybody can read in reports about some cells, as classes, shape (reports, cells).
+
+        Nothing in reports that are not protected by themselves.
+        """
+        return np.zeros((len(reports), cells), dtype=np.int64)
 
     def notes(self) -> tuple[str, ...]:
         """Return what else a reader of the figures must know."""
@@ -80,6 +104,10 @@ class Aggregation(Options):
         """Return which reports, of so many bytes each, are whole as far as their size tells."""
         return np.ones(sizes.size, dtype=np.bool_)
 
+    def sealed(self, sizes: Ints) -> Ints:
+        """Return the bytes of reports of so many bytes as they leave the devices."""
+        return sizes
+
     def can_release(self, present: Bools, added_up: int, round_index: int, public_seed: int) -> bool:
         """Return whether a release succeeds; if it fails, its budget is spent all the same.
 
@@ -87,6 +115,10 @@ class Aggregation(Options):
         sum.
         """
         return True
+
+    def affordable(self, multiplier: float) -> int | None:
+        """Return how many numbers a release should have, where a rule picks them; None for any number."""
+        return None
 
     @abstractmethod
     def multipliers(
@@ -104,6 +136,10 @@ class Aggregation(Options):
             How far apart the contributions that are compared can be: 1 for those of a profile and none, more
             for those of two profiles.
         """
+
+    def farthest(self, distance: float) -> float:
+        """Return how far apart contributions are as they are added up, given the most they were before."""
+        return distance
 
     @abstractmethod
     def cost(self, multiplier: float, farthest: float) -> Cost:
@@ -138,8 +174,13 @@ class Aggregation(Options):
     def release(self, aggregate: Aggregate, layout: Layout, multiplier: float, draws: ReleaseDraws) -> Floats:
         """Return the sums with noise in the units of the statistics, shape (items, width).
 
-        The noise of each number has the standard deviation ``multiplier * layout.scales``.
+        The noise of each number has the standard deviation ``multiplier * layout.scales``, or that which
+        `deviation` says instead of the multiplier.
         """
+
+    def deviation(self, layout: Layout, multiplier: float, users: int) -> float:
+        """Return the noise of a release with so many users in it, where contributions have a norm of 1."""
+        return multiplier
 
     @abstractmethod
     def report_bits(self, layout: Layout, ratings: int, multiplier: float) -> int:

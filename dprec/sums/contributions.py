@@ -36,6 +36,11 @@ class Layout(ABC):
         """Numbers of a row."""
 
     @property
+    def signed(self) -> bool:
+        """Whether any number of a contribution can be negative."""
+        return True
+
+    @property
     @abstractmethod
     def scales(self) -> Floats:
         """What each number of a row is divided by before it is summed, shape (width,)."""

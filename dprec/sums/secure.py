@@ -257,6 +257,13 @@ class SecureAggregation(NoisyAggregation):
             raise SettingError("privacy.delta", f"{delta:g}", f"at least {accounting.LEAST_DELTA:g}")
         return accounting.skellam_multiplier(epsilon, self.norm, delta)
 
+    def farthest(self, distance: float) -> float:
+        """Return two, unless contributions are rounded as they are; see `Aggregation.farthest`.
+
+        The signs of a sketch, and rounding after a turn, make contributions opposite that were not.
+        """
+        return distance if self.sketch is None and not self.rotation else 2.0
+
     def epsilon(self, multiplier: float, delta: float) -> float:
         """Return the cost by the Renyi divergences of Skellam noise."""
         return accounting.skellam_epsilon(multiplier, self.norm, delta)

@@ -8,6 +8,7 @@ from dprec.wire.traffic import *
 __all__ = [
     "WITHOUT_RECORD",
     "WITH_RECORD",
+    "Batches",
     "BroadcastOptions",
     "DecodedReports",
     "Exchanged",
@@ -25,6 +26,7 @@ __all__ = [
     "decode_item_sets",
     "encode_broadcast",
     "encode_item_sets",
+    "hidden_batch_bytes",
     "network_bytes",
     "onion_bytes",
     "record_bytes",

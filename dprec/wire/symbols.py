@@ -47,9 +47,9 @@ class FixedFields:
         """Return each row as bytes, from numbers of shape (rows, fields)."""
         from dprec.kernels import codec
 
-        bounds = self.size * np.arange(len(rows) + 1)
+        indptr, bounds = np.multiply.outer([self.fields, self.size], np.arange(len(rows) + 1))
         data = np.zeros(bounds[-1], dtype=np.uint8)
-        codec.write_fields(np.ascontiguousarray(rows), self.width, bounds, data)
+        codec.write_fields(indptr, rows.ravel(), self.width, bounds, data)
         return Pieces(data.tobytes(), bounds)
 
     def decode(self, pieces: Sequence[bytes]) -> tuple[Bools, Ints]:
@@ -58,8 +58,58 @@ class FixedFields:
 
         pieces = Pieces.of(pieces)
         rows, valid = np.zeros((len(pieces), self.fields), dtype=np.int64), np.zeros(len(pieces), np.bool_)
-        codec.read_fields(pieces.buffer, pieces.bounds, self.width, self.largest, rows, valid)
+        indptr = self.fields * np.arange(len(pieces) + 1)
+        codec.read_fields(
+            pieces.buffer, pieces.bounds, self.width, self.largest, indptr, rows.reshape(-1), valid
+        )
         return valid, rows
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Encoder and decoder of batches of messages, each a number from 0 to ``largest``.
+
+    The numbers of a batch are sorted, so that their order says nothing, and have the same width of at least 8
+    bits, so that the bytes of a batch say how many they are.
+    """
+
+    largest: int
+
+    @property
+    def width(self) -> int:
+        """Bits of a message."""
+        return max(8, self.largest.bit_length())
+
+    def sizes(self, counts: Ints) -> Ints:
+        """Return the bytes of batches of so many messages, shape (batches,)."""
+        return -(-counts * self.width // 8)
+
+    def encode(self, counts: Ints, messages: Ints) -> Pieces:
+        """Return each batch as bytes, from all messages, batch by batch; shape (sum of counts,)."""
+        from dprec.kernels import codec
+
+        ordered = messages[np.lexsort((messages, np.repeat(np.arange(counts.size), counts)))]
+        bounds = offsets(self.sizes(counts))
+        data = np.zeros(bounds[-1], dtype=np.uint8)
+        codec.write_fields(offsets(counts), ordered, self.width, bounds, data)
+        return Pieces(data.tobytes(), bounds)
+
+    def decode(self, pieces: Sequence[bytes], fewest: int, most: int) -> tuple[Bools, Ints, Ints]:
+        """Return which batches are valid, shape (batches,); their counts; and all messages, batch by batch.
+
+        A batch that is rejected, one with fewer or more messages than there may be among them, counts none.
+        """
+        from dprec.kernels import codec
+
+        pieces = Pieces.of(pieces)
+        counts = 8 * pieces.sizes // self.width
+        possible = (counts >= fewest) & (counts <= most)
+        counts[~possible] = 0
+        indptr, valid = offsets(counts), np.zeros(len(pieces), np.bool_)
+        messages = np.zeros(indptr[-1], dtype=np.int64)
+        codec.read_fields(pieces.buffer, pieces.bounds, self.width, self.largest, indptr, messages, valid)
+        valid &= possible
+        return valid, np.where(valid, counts, 0), messages[np.repeat(valid, counts)]
 
 
 @dataclass(frozen=True, eq=False)

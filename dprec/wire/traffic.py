@@ -248,8 +248,8 @@ def network_bytes(
     return np.rint(up).astype(np.int64), np.rint(down).astype(np.int64)
 
 
-KEY_BYTES, TAG_BYTES = 32, 16
-"""Of an X25519 public key and of a Poly1305 tag."""
+KEY_BYTES, TAG_BYTES, SEED_BYTES = 32, 16, 16
+"""Of an X25519 public key, of a Poly1305 tag, and of what a share is expanded from."""
 
 
 def record_bytes(n_items: int, symbols: int) -> int:
@@ -261,3 +261,16 @@ def record_bytes(n_items: int, symbols: int) -> int:
 def onion_bytes(content: int, hops: int) -> int:
     """Return the size of a message as it leaves the device, on its way through so many shufflers."""
     return content + (hops + 1) * (KEY_BYTES + TAG_BYTES)
+
+
+def hidden_batch_bytes(payloads: Ints, shufflers: int) -> Ints:
+    """Return the sizes of batches of messages as they leave the devices, for shufflers that mix them jointly.
+
+    A batch is the sum of shares, of which each shuffler is sent one in a layer of its own: one share is as
+    long as the batch, and the others are seeds. Shufflers permute the messages of all batches while they are
+    shares, so that none of them learns a message, nor whose it is, nor what came with it, unless all collude
+    (Chase, Ghosh and Poburinnaya [chase2020], for two of them). What they send each other is not charged.
+
+    ``payloads``, shape (batches,): bytes of all messages of a batch; ``shufflers``: at least 2.
+    """
+    return payloads + (shufflers - 1) * SEED_BYTES + shufflers * (KEY_BYTES + TAG_BYTES)

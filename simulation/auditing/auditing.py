@@ -194,7 +194,10 @@ class _Tests:
         symbols = self._symbols
         drawn = symbols is not None and symbols.drawn
         linked = symbols is not None and symbols.linked
-        suspected = listening.suspicions(*self._same_people(), alike=alike, drawn=drawn, linked=linked)
+        once = symbols is not None and symbols.once
+        suspected = listening.suspicions(
+            *self._same_people(), alike=alike, drawn=drawn, linked=linked, once=once
+        )
         yield from (suspicion.finding(failure) for suspicion in suspected)
         yield from listening.findings_of_questions(self._config, promise, self._people(planned[1], 1))
         self.progress("auditing", runs, runs)
@@ -260,7 +263,7 @@ class _Tests:
         """Run people who all have one profile: with several seeds, another budget, and another rating."""
         config, levels = self._config, self.auditor.scale.levels
         own = (levels, 1) if self._protocol.learns_parameters else (levels, levels, 1)
-        # On a scale of one level, a changed rating is none.
+        # Of implicit data there is one level: an item is there or not.
         profile, changed = own, (*own[:-1], levels if levels > 1 else 0)
         people, others = (
             self._people(Experiment((Profile(each),), ()), max(8, self.auditor.trials // listening.RUNS))

@@ -277,6 +277,7 @@ def suspicions(
     alike: bool,
     drawn: bool = False,
     linked: bool = False,
+    once: bool = False,
 ) -> Iterator[Suspicion]:
     """Yield where noise could be used again.
 
@@ -284,7 +285,8 @@ def suspicions(
     ``variants``: the first run with something else changed than the seed, by what is suspected of it.
     ``alike``: whether a first report has the same distribution in all runs. ``drawn``: whether devices draw
     which items they answer about, so that only answers about both can be compared. ``linked``: whether what
-    is sent in a round depends on the round before for other reasons than noise.
+    is sent in a round depends on the round before for other reasons than noise. ``once``: whether all symbols
+    of a user follow from one draw, in a round that it draws for good.
     """
     heard = [*runs, *variants.values()]
     # By run, then by round: the symbols of the first item, or numbers that stand for whole reports.
@@ -293,14 +295,20 @@ def suspicions(
     yield Suspicion("noise of two users", tuple(_of_users(own, by, alike=alike) for by in _DISTANCES))
     if len(own[0]) > 1 and not linked:
         yield Suspicion("noise of two rounds", tuple(_of_rounds(own, at) for at in range(len(own[0]) - 1)))
-    if runs[0].symbols and runs[0].symbols[0].shape[1] > 1:
+    if runs[0].symbols and runs[0].symbols[0].shape[1] > 1 and not once:
         pairs = _of_items(runs, drawn=drawn)
         if pairs[0][0].size:
             yield Suspicion("noise of two items", (pairs,))
     yield Suspicion("noise of two runs", tuple(_of_runs(own, at) for at in range(len(own[0]))))
     for test, other in zip(variants, columns[RUNS:], strict=True):
-        rounds = zip(own[0], other, strict=True)
+        rounds = (_said(pair) if once else pair for pair in zip(own[0], other, strict=True))
         yield Suspicion(test, tuple(of_one_origin(one, varied) for one, varied in rounds))
+
+
+def _said(pair: Pairs) -> Pairs:
+    """Return what both say something in."""
+    one, other = pair
+    return one[(one > 0) & (other > 0)], other[(one > 0) & (other > 0)]
 
 
 def of_one_origin(one: Column, other: Column) -> tuple[Pairs, Pairs]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -38,9 +38,13 @@ def sum_findings(
 
     Noise of different items is independent, so every item is a trial.
     """
-    loss = released.epsilon(promise.delta, _longest_contribution(released, seed))
+    longest, apart = _extents(released, seed)
+    loss = released.epsilon(promise.delta, longest)
     test = "the longest of some contributions"
     yield Finding(test, "user", promise.epsilon, loss, None, exact=True, power=1.0)
+    between, loss = (released.epsilon(promise.delta, each, "replace-one") for each in (1.0, apart))
+    test = "two contributions that are far apart"
+    yield Finding(test, "user", between, loss, None, exact=True, power=1.0)
     sums = _sums_of(released)
     suspected = list(sums.suspicions(trials, seed))
     failure /= 2 + len(suspected)
@@ -216,21 +220,29 @@ def _tail(numbers: Numbers, multiplier: float, step: float) -> Column:
 _USERS = (64, 128, 256)
 
 
-def _longest_contribution(released: NoisySums, seed: int) -> float:
-    """Return the longest of what some users add to a sum, in units of the longest that is allowed."""
-    aggregation = _for_some(released.aggregation)
-    return max(
-        _longest(aggregation, contributions, layout, seed)
-        for layout, contributions in released.method.probes(seed)
-    )
+def _extents(released: NoisySums, seed: int) -> tuple[float, float]:
+    """Return how long the longest contribution is, and how far two are apart, in what is allowed."""
+    method, aggregation = released.method, _for_some(released.aggregation)
+    found = [
+        _extents_of(aggregation, contributions, layout, seed) for layout, contributions in method.probes(seed)
+    ]
+    longest, apart = np.max(found, axis=0).tolist()
+    return longest, apart / aggregation.farthest(method.farthest)
 
 
-def _longest(aggregation: Aggregation, contributions: Contributions[Any], layout: Any, seed: int) -> float:
+def _extents_of(
+    aggregation: Aggregation, contributions: Contributions[Any], layout: Any, seed: int
+) -> tuple[float, float]:
     keys = words(seed, "devices that contribute", 0, 2 * contributions.n_users)
     draws = RoundDraws(DeviceDraws(keys.reshape(2, contributions.n_users)), 1, 0)
     reports = aggregation.encode(contributions, layout, 0.0, draws)
     sums = [aggregation.decode([report], layout, 0.0)[1] for report in reports]
-    return max(aggregation.length(each, layout, 0.0) for each in sums)
+    differences = [replace(one, total=one.total - other.total) for one, other in combinations(sums, 2)]
+    longest, apart = (
+        max((aggregation.length(each, layout, 0.0) for each in some), default=0.0)
+        for some in (sums, differences)
+    )
+    return longest, apart
 
 
 def _for_some(aggregation: Aggregation) -> Aggregation:

@@ -193,7 +193,8 @@ class Sample:
     def of(cls, train: Ratings, test: Ratings) -> Sample:
         """Take the first users of some ratings."""
         few = min(int(np.searchsorted(train.indptr, _SAMPLE_RATINGS)), train.n_users)
-        return cls(train.n_users, train.n_items, train.count, _first(train, few), _first(test, few))
+        tested = _first(test, min(few, test.n_users))
+        return cls(train.n_users, train.n_items, train.count, _first(train, few), tested)
 
 
 def _first(ratings: Ratings, users: int) -> Ratings:

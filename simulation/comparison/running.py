@@ -375,13 +375,13 @@ def _checked(
     unsuited: dict[str, LeftOut] = {}
     samples: dict[cell_runs.Contender, cell_runs.Sample] = {}
     prepare = lru_cache(maxsize=3)(prepared_ratings)
-    budgets = _at_each_budget(comparison.cells)
+    budgets, listed = _at_each_budget(comparison.cells), {each.name for each in comparison.config.protocols}
     for done, ((name, population), cells) in enumerate(budgets.items()):
         progress("checking protocols and ratings", done, len(budgets))
         try:
             train, test = _suitable_ratings(cells, prepare)
         except _UnsuitedError as error:
-            if not comparison.other_data:
+            if not comparison.other_data and name in listed:
                 raise InputError(error.where, error.found, error.accepted) from None
             unsuited[name] = LeftOut(name, f"{error.found}; accepted: {error.accepted}")
             continue
@@ -421,7 +421,7 @@ def _suitable_ratings(
         train, test = load_ratings(first.config, prepare) if cut else readable
         for cell in cells:
             with within("protocol"):
-                check_suits(cell.config.protocol, train)
+                check_suits(cell.config.protocol, train, test)
     except InputError as error:
         raise _UnsuitedError(f"{cell.where}: {error.where}", error.found, error.accepted) from None
     return train, test

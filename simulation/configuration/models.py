@@ -118,6 +118,10 @@ class SimulationOptions(components.Options):
         return self.users_per_node
 
 
+LONGEST_CUTOFF = 10_000
+"""Length of the longest list from the catalogue that is judged."""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RankingOptions(components.Options):
     """How lists from the catalogue are compared with the relevant test items."""
@@ -128,7 +132,7 @@ class RankingOptions(components.Options):
         "unrated",
     )
     cutoffs: Annotated[
-        tuple[Annotated[int, Field(ge=1, le=10_000)], ...],
+        tuple[Annotated[int, Field(ge=1, le=LONGEST_CUTOFF)], ...],
         Field(min_length=1),
         BeforeValidator(components.as_tuple),
     ] = components.option("Lengths of the lists.", (10, 20))
@@ -152,7 +156,12 @@ class RankingOptions(components.Options):
 class EvaluationOptions(components.Options):
     """How accuracy is measured."""
 
-    top_k: int = components.option("Length of the recommended list.", 10, ge=1, le=1_000_000_000)
+    top_k: int = components.option(
+        "Length of the recommended list; of implicit data, one that is not 10 adds figures of such lists.",
+        10,
+        ge=1,
+        le=1_000_000_000,
+    )
     relevant_from: float | None = components.option(
         "A test rating of at least this is relevant; by default, the user's mean train rating.",
         None,

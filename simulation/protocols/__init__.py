@@ -8,7 +8,7 @@ from simulation.protocols.best import BestProtocol
 from simulation.protocols.federated import FederatedProtocol
 from simulation.protocols.gradient_perturbation import GradientPerturbationProtocol
 from simulation.protocols.iterative import IterativeProtocol
-from simulation.protocols.list_sums import GramProtocol, PopularityProtocol
+from simulation.protocols.list_sums import GramProtocol, PairsInBlanketProtocol, PopularityProtocol
 from simulation.protocols.lists import EaseProtocol, IalsProtocol, RandomListProtocol
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.private_als import PrivateAlsProtocol
@@ -37,6 +37,7 @@ PROTOCOLS: Registry[Protocol] = Registry(
         IalsProtocol,
         GramProtocol,
         RandomizedSetsProtocol,
+        PairsInBlanketProtocol,
         SecretSetProtocol,
     ],
 )

@@ -17,7 +17,15 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 
-from dprec.accounting import DELTA, Guarantee, MatchedBudget, PrivacyAccountant, PrivacyBudget, PrivacyUnit
+from dprec.accounting import (
+    DELTA,
+    Adjacency,
+    Guarantee,
+    MatchedBudget,
+    PrivacyAccountant,
+    PrivacyBudget,
+    PrivacyUnit,
+)
 from dprec.arrays import Floats, Ints
 from dprec.channel import Channel
 from dprec.completion import Observations
@@ -27,7 +35,7 @@ from dprec.errors import InputError, SettingError
 from dprec.exchange import Setup, XMapSetup
 from dprec.mechanisms import Mechanism
 from dprec.personalization import OrdinalProcess
-from dprec.ratings import Ratings, RatingScale
+from dprec.ratings import ColdRatings, Ratings, RatingScale
 from dprec.renamed import first_names
 from dprec.reports import ReportFamily
 from dprec.sums import Aggregation, SummedMethod
@@ -124,9 +132,9 @@ class NoisySums:
     sensitivity: float
     accountant: Callable[[float], PrivacyAccountant]
 
-    def epsilon(self, delta: float, longest: float = 1.0) -> float:
-        """Return what all releases cost a user whose contributions are so long."""
-        return float(self.accountant(longest).get_epsilon(delta)[0])
+    def epsilon(self, delta: float, longest: float = 1.0, adjacency: Adjacency | None = None) -> float:
+        """Return what all releases cost a user whose contributions are so long; by default, as promised."""
+        return float(self.accountant(longest).get_epsilon(delta, adjacency=adjacency)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,6 +249,10 @@ class Protocol(Options):
     without_loss: ClassVar[frozenset[str] | None] = frozenset({"papers", "mechanism_name", "completion_name"})
     predicted: ClassVar[Predicted] = "ratings"
     """What it predicts: ratings, or scores that order lists, from sets of items without ratings."""
+    folds_in: ClassVar[bool] = False
+    """Whether devices that took no part predict from what was learned and their users' profiles: its
+    predictions are for the users of `Task.judged`.
+    """
     learns_parameters: ClassVar[bool] = False
     """Whether devices are asked about parameters that the server learns, other ones in every run."""
     not_deployed: ClassVar[str] = "whose server needs ratings or trust"
@@ -390,8 +402,8 @@ def _kinds_where(base: type[Protocol], holds: Callable[[type[Protocol]], bool]) 
     return [*own, *(kind for each in base.__subclasses__() for kind in _kinds_where(each, holds))]
 
 
-def check_suits(protocol: Protocol, train: Ratings) -> None:
-    """Refuse ratings that a protocol does not predict from, or that its settings do not suit.
+def check_suits(protocol: Protocol, train: Ratings, test: Ratings | None = None) -> None:
+    """Refuse ratings that a protocol does not predict from or for, or that its settings do not suit.
 
     Raises SettingError naming the protocol's key.
     """
@@ -402,7 +414,12 @@ def check_suits(protocol: Protocol, train: Ratings) -> None:
         found = f"{protocol.kind!r}, which predicts ratings, with {train.scale.describe()}"
         kinds = ", ".join(_kinds_where(Protocol, lambda kind: kind.predicted == "lists"))
         raise SettingError("kind", found, f"data with ratings, or a kind that ranks by sets: {kinds}")
-    protocol.suited_to(train).check(train)
+    suited = protocol.suited_to(train)
+    suited.check(train)
+    if isinstance(test, ColdRatings) and not suited.picked.folds_in:
+        found = f"{suited.picked.kind!r}, which predicts for those alone who took part, with cold users"
+        kinds = ", ".join(_kinds_where(Protocol, lambda kind: kind.folds_in))
+        raise SettingError("kind", found, f"another split, or a kind whose devices predict: {kinds}")
 
 
 OutcomeT = TypeVar("OutcomeT", bound=ServerOutcome)

@@ -34,6 +34,7 @@ class NothingSentProtocol(Protocol):
     """Every device predicts for its user the mean of the user's own ratings; nothing is sent."""
 
     kind: Literal["nothing-sent"] = "nothing-sent"
+    folds_in: ClassVar[bool] = True
     private: ClassVar[bool] = False
     completion_name: ClassVar[str] = "own-average"
     prior: float | None = option(
@@ -85,7 +86,7 @@ class NothingSentProtocol(Protocol):
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Predict on every device; the grid is not used, and there is no round."""
         train = task.train
-        averages = self.averages(train)
+        averages = self.averages(task.judged)
         everybody = train.counts >= 0
         accountant = PrivacyAccountant(rated=train.counts > 0)
         accountant.step(0, everybody, 0.0, 0.0)
@@ -113,6 +114,7 @@ class GlobalMeanProtocol(Protocol):
     """
 
     kind: Literal["global-mean"] = "global-mean"
+    folds_in: ClassVar[bool] = True
     mechanism: AnyMechanism = option("What the device applies to its mean.", _MECHANISM)
 
     @property
@@ -161,7 +163,7 @@ class GlobalMeanProtocol(Protocol):
         mean = collected.observations.mean
         if channel is not None:
             mean = _without_bias(mean, channel)
-        everybody = Averages(np.full(task.train.n_users, mean), by_item=False)
+        everybody = Averages(np.full(task.judged.n_users, mean), by_item=False)
         return Outcome(
             predict=everybody.predict,
             predict_rows=everybody.predict_rows,

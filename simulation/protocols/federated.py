@@ -48,6 +48,7 @@ class FederatedProtocol(Protocol):
     """Devices send clipped updates of a model of one's own; the sums have Gaussian noise."""
 
     kind: Literal["federated"] = "federated"
+    folds_in: ClassVar[bool] = True
     learns_parameters: ClassVar[bool] = True
     not_deployed: ClassVar[str] = "whose model is code that devices which stand by themselves do not have"
     mechanism_name: ClassVar[str] = "clipped-updates"
@@ -179,19 +180,19 @@ class FederatedProtocol(Protocol):
 
     def simulated(self, task: Task, held: FederatedRounds) -> Outcome:
         """Add what the devices predict."""
-        return Outcome(predict=self._predictor(task.train, held.broadcast), **self._facts(held, task))
+        return Outcome(predict=self._predictor(task.judged, held.broadcast), **self._facts(held, task))
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Run the rounds, and evaluate each of them."""
 
         def evaluate(parameters: Parameters) -> dict[str, float | None]:
-            return task.metric(self._predictor(task.train, parameters))
+            return task.metric(self._predictor(task.judged, parameters))
 
         with naming(self.model, "a class that computes updates"):
             return self.simulated(task, self.serve(grid, task.for_server(), evaluate))
 
-    def _predictor(self, train: Ratings, parameters: Parameters) -> Predict:
-        profiles = Profiles(train.indptr, train.items, train.values, train.n_items)
+    def _predictor(self, held: Ratings, parameters: Parameters) -> Predict:
+        profiles = Profiles(held.indptr, held.items, held.values, held.n_items)
         return self.model.predictor(parameters, profiles)
 
     def _facts(self, held: FederatedRounds, task: ServerTask) -> dict[str, Any]:

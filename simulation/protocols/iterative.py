@@ -86,6 +86,7 @@ class IterativeProtocol(Protocol):
     kind: Literal["iterative"] = "iterative"
     not_deployed: ClassVar[str] = ""
     papers: ClassVar[tuple[str, ...]] = ("shin2018", "minto2021")
+    folds_in: ClassVar[bool] = True
     learns_parameters: ClassVar[bool] = True
     completion_name: ClassVar[str] = "federated-factorization"
     privacy: accounting.PrivacyBudget | None = option(
@@ -338,11 +339,12 @@ class EvaluatedRounds(BetweenRounds):
 
     def ended(self, state: State) -> None:
         """Evaluate the factors of the last round and keep a checkpoint."""
-        predict, record = self.predictor(state), state.records[-1]
+        record = state.records[-1]
         if self.early_stopping is not None:
+            predict = self._own_factors(self.fit, state)
             self.early_stopping.remember_best(state, predict, self.task.train, self.task.seed)
         if record.round == self.rounds or record.round % self.evaluate_every == 0:
-            state.records[-1] = replace(record, accuracy=self.task.metric(predict))
+            state.records[-1] = replace(record, accuracy=self.task.metric(self.predictor(state)))
         if self.task.checkpoints is not None:
             self.task.checkpoints.save(state)
 
@@ -353,8 +355,12 @@ class EvaluatedRounds(BetweenRounds):
 
     def predictor(self, state: State) -> Predict:
         """Return the predictions that the devices would make with the current factors."""
+        task = self.task
+        return self._own_factors(self.fit if task.judged is task.train else task.judged, state)
+
+    def _own_factors(self, held: Ratings, state: State) -> OwnFactors:
         item_factors = self.downlink.rounded(state.factors).astype(np.float64)
-        return OwnFactors(self.fit, item_factors, self.ridge)
+        return OwnFactors(held, item_factors, self.ridge)
 
 
 @dataclass(frozen=True, eq=False)

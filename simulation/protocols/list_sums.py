@@ -10,7 +10,7 @@ from dprec.components import option
 from dprec.errors import within
 from dprec.exchange import ListSumsSetup
 from dprec.lists import ListMethod, TableOptions
-from dprec.sums import SecureAggregation, TrustedAggregation
+from dprec.sums import SecureAggregation, ShuffledAggregation, TrustedAggregation
 from simulation.protocols.base import Predicted
 from simulation.protocols.components import AnyAggregation
 from simulation.protocols.sums import SummedProtocol
@@ -20,15 +20,13 @@ _COMPARED = "What epsilon compares: a user's profile with none, or with any othe
 
 
 @dataclass(frozen=True, kw_only=True)
-class GramProtocol(SummedProtocol):
-    """Devices contribute their item sets to one noisy table of popular items, and rank by it."""
+class TableProtocol(SummedProtocol):
+    """Base of the protocols in which item sets become one noisy table of popular items."""
 
-    kind: Literal["gram"] = "gram"
     predicted: ClassVar[Predicted] = "lists"
     privacy: PrivacyBudget | None = option("What is promised for both rounds together, per user.", None)
     adjacency: Adjacency = option(_COMPARED, "add-or-remove-one")
     table: TableOptions = option("Which items take part.", TableOptions())
-    aggregation: AnyAggregation = option("Who adds up and adds the noise.", SecureAggregation())
 
     @property
     def completion_name(self) -> str:
@@ -43,7 +41,9 @@ class GramProtocol(SummedProtocol):
     def among(self, users: int, items: int) -> Self:
         """Return the protocol with the items that take part, by a public rule of the sizes and the budget."""
         among = super().among(users, items)
-        return replace(among, table=self.table.suited(among.whole_multiplier / max(users, 1), items))
+        noise = among.whole_multiplier
+        most = among.aggregation.affordable(noise)
+        return replace(among, table=self.table.suited(noise / max(users, 1), items, most))
 
     def check(self, train: Sizes) -> None:
         """Refuse a budget that cannot be kept to, and a table whose items nobody finds."""
@@ -53,7 +53,23 @@ class GramProtocol(SummedProtocol):
 
     def setup(self) -> ListSumsSetup:
         """Return what a device needs to know about the rounds."""
-        return ListSumsSetup(table=self.table, aggregation=self.aggregation, multipliers=self.multipliers)
+        return ListSumsSetup(table=self.table, aggregation=self.installed, multipliers=self.multipliers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GramProtocol(TableProtocol):
+    """Devices contribute their item sets to one noisy table of popular items, and rank by it."""
+
+    kind: Literal["gram"] = "gram"
+    aggregation: AnyAggregation = option("Who adds up and adds the noise.", SecureAggregation())
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairsInBlanketProtocol(TableProtocol):
+    """Devices send a few pairs of their items as anonymous messages among fakes, and rank by the counts."""
+
+    kind: Literal["pairs-in-blanket"] = "pairs-in-blanket"
+    aggregation: AnyAggregation = option("Who counts the messages.", ShuffledAggregation())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,5 +112,5 @@ class PopularityProtocol(SummedProtocol):
     def setup(self) -> ListSumsSetup:
         """Return what a device needs to know about the round."""
         return ListSumsSetup(
-            table=self.method.options, aggregation=self.aggregation, multipliers=self.multipliers
+            table=self.method.options, aggregation=self.installed, multipliers=self.multipliers
         )

@@ -42,6 +42,7 @@ class ListProtocol(Protocol):
     """Base of the protocols without a budget that order all items for users, from sets of items."""
 
     predicted: ClassVar[Predicted] = "lists"
+    folds_in: ClassVar[bool] = True
     private: ClassVar[bool] = False
 
     @property
@@ -134,9 +135,10 @@ class ClearSetsProtocol(ListProtocol):
         collected = ReportCollection(family, task.group).collect(grid, task.roster)
         sets = _sets(collected.observations)
         scores, diagnostics = self.learn(sets, task.catalogue, task)
+        ranked = sets if task.judged is task.train else task.judged.to_sets()
 
         def predict_rows(users: AnyInts, n_items: int) -> Floats:
-            return scores(sets[users])
+            return scores(ranked[users])
 
         accountant = PrivacyAccountant(rated=task.train.counts > 0)
         accountant.step(1, collected.sent, math.inf, math.inf)

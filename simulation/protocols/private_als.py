@@ -55,7 +55,7 @@ class PrivateAlsProtocol(SummedProtocol):
     def setup(self) -> PrivateAlsSetup:
         """Return what a device needs to know about the rounds."""
         return PrivateAlsSetup(
-            factorization=self.factorization, aggregation=self.aggregation, multipliers=self.multipliers
+            factorization=self.factorization, aggregation=self.installed, multipliers=self.multipliers
         )
 
     def notes_on(self, task: Task) -> tuple[str, ...]:
@@ -67,10 +67,10 @@ class PrivateAlsProtocol(SummedProtocol):
             f"{whole} of {train.n_users} users have at most {limit} ratings and contribute all in a round.",
         )
 
-    def predictions_of(self, train: Ratings, learned: DeviceHalf) -> dict[str, Any]:
+    def predictions_of(self, held: Ratings, learned: DeviceHalf) -> dict[str, Any]:
         """Predict cell by cell, with factors that fit each user once."""
         assert isinstance(learned, ItemDevice)
-        return {"predict": OwnFactors(train, learned.item_factors, learned.ridge, learned.base)}
+        return {"predict": OwnFactors(held, learned.item_factors, learned.ridge, learned.base)}
 
     def diagnostics_of(self, learner: Learner) -> dict[str, Any]:
         """Return how many items have factors."""

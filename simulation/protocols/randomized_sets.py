@@ -49,6 +49,7 @@ class RandomizedSetsProtocol(Protocol):
     kind: Literal["randomized-sets"] = "randomized-sets"
     predicted: ClassVar[Predicted] = "lists"
     not_deployed: ClassVar[str] = ""
+    folds_in: ClassVar[bool] = True
     papers: ClassVar[tuple[str, ...]] = ("gao2020",)
     private: ClassVar[bool] = True
     mechanism: ClassVar[Mechanism] = RandomizedSet()
@@ -125,7 +126,7 @@ class RandomizedSetsProtocol(Protocol):
         """Add how the devices rank, from their clean sets."""
 
         def predict_rows(users: AnyInts, n_items: int) -> Floats:
-            own = held_profiles(task.train, users)
+            own = held_profiles(task.judged, users)
             return held.model.scores_of(own.indptr, own.items)
 
         predict = cells_from_rows(predict_rows, task.n_items)

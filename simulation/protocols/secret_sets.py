@@ -53,9 +53,9 @@ class SecretSetProtocol(SummedProtocol):
 
     def setup(self) -> SecretSetSetup:
         """Return what a device needs to know about the rounds."""
-        return SecretSetSetup(sums=self.sums, aggregation=self.aggregation, multipliers=self.multipliers)
+        return SecretSetSetup(sums=self.sums, aggregation=self.installed, multipliers=self.multipliers)
 
-    def predictions_of(self, train: Ratings, learned: DeviceHalf) -> dict[str, Any]:
+    def predictions_of(self, held: Ratings, learned: DeviceHalf) -> dict[str, Any]:
         """Predict cell by cell, each on its user's device."""
         assert isinstance(learned, ProfileDevice)
-        return {"predict": learned.devices(train).predict, "predict_rows": None}
+        return {"predict": learned.devices(held).predict, "predict_rows": None}

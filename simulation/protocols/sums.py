@@ -15,7 +15,7 @@ from dprec.errors import RunError, SettingError, within
 from dprec.predictions import cells_from_rows
 from dprec.ratings import Ratings
 from dprec.sums import Aggregation, Cost, DeviceHalf, Learner, Releases, SummedMethod
-from simulation.protocols.base import Auditor, Example, Finding, NoisySums, Protocol, Sent
+from simulation.protocols.base import Auditor, Example, Finding, NoisySums, Promise, Protocol, Sent
 from simulation.protocols.iterative import held_profiles
 from simulation.protocols.sharing import budget_at, check_unit, notes_on_failures
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
@@ -36,6 +36,7 @@ class SummedProtocol(Protocol):
     """
 
     not_deployed: ClassVar[str] = ""
+    folds_in: ClassVar[bool] = True
     adjacency: Adjacency
     aggregation: Aggregation
 
@@ -46,7 +47,20 @@ class SummedProtocol(Protocol):
 
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; a promise per user holds per rating as well."""
-        return replace(self, privacy=replace(budget_at(self.privacy, budget, "user"), composition="pld"))
+        composes = not self.aggregation.by_itself
+        privacy = budget_at(self.privacy, budget, "user", composes=composes)
+        return replace(self, privacy=replace(privacy, composition="pld") if composes else privacy)
+
+    def promise(self) -> Promise:
+        """Return the promise, which needs no delta where each report is protected by itself."""
+        promised = super().promise()
+        return replace(promised, delta=0.0) if self.aggregation.by_itself else promised
+
+    @property
+    def installed(self) -> Aggregation:
+        """Who adds up, as devices and server know it."""
+        with within("aggregation"):
+            return self.aggregation.divided(self.privacy, self.method.shares)
 
     @property
     def mechanism_name(self) -> str:
@@ -56,7 +70,12 @@ class SummedProtocol(Protocol):
     @property
     def sensitivity(self) -> float:
         """Largest change of a release that a user can cause."""
-        return 1.0 if self.adjacency == "add-or-remove-one" else self.method.farthest
+        return 1.0 if self.adjacency == "add-or-remove-one" else self.farthest
+
+    @property
+    def farthest(self) -> float:
+        """How far apart the contributions of two profiles can be; of one profile and none, 1."""
+        return self.aggregation.farthest(self.method.farthest)
 
     @property
     def whole_multiplier(self) -> float:
@@ -87,7 +106,7 @@ class SummedProtocol(Protocol):
         """Refuse a budget and a rank that cannot be kept to."""
         if self.privacy is not None:
             check_unit(self.privacy, "user", "the rounds protect whole profiles")
-            if self.privacy.composition == "sum":
+            if self.privacy.composition == "sum" and not self.aggregation.by_itself:
                 accepted = "'pld': Gaussian noise keeps to an epsilon with a delta only"
                 raise SettingError("privacy.composition", "'sum'", accepted)
             largest = max(self.multipliers)
@@ -99,8 +118,9 @@ class SummedProtocol(Protocol):
                     "contributes",
                     f"a larger epsilon or delta, or fewer rounds: at most {LARGEST_MULTIPLIER:g} times",
                 )
+        aggregation, releases = self.installed, self.releases(train)
         with within("aggregation"):
-            aggregation, releases = self.aggregation.among(train.n_users), self.releases(train)
+            aggregation = aggregation.among(train.n_users)
             for layout, multiplier in zip(
                 self.method.largest_layouts(releases), self.multipliers, strict=True
             ):
@@ -115,7 +135,9 @@ class SummedProtocol(Protocol):
         return self if self.private else super().audited()
 
     def audit(self, auditor: Auditor) -> Iterator[Finding]:
-        """Compare sums with noise: devices protect nothing by themselves."""
+        """Compare sums with noise, unless devices protect what they send by themselves."""
+        if self.aggregation.by_itself:
+            return super().audit(auditor)
         sums = self.method, self.aggregation, self.multipliers, self.sensitivity
         return auditor.of_sums(NoisySums(*sums, self.accountant))
 
@@ -131,7 +153,7 @@ class SummedProtocol(Protocol):
 
         strategy = LearningFromSums(
             learner=self.method.learner(self.releases(task), task.catalogue, task.server_seed),
-            aggregation=self.aggregation,
+            aggregation=self.installed,
             multipliers=self.multipliers,
             costs=tuple(map(self._cost, self.multipliers)),
             seed=task.server_seed,
@@ -160,13 +182,13 @@ class SummedProtocol(Protocol):
         """Add what the devices predict."""
         facts = self._facts(held, task)
         facts["notes"] = (*self.notes_on(task), *facts["notes"])
-        return Outcome(**self.predictions_of(task.train, self._learned(task, held)), **facts)
+        return Outcome(**self.predictions_of(task.judged, self._learned(task, held)), **facts)
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Run the rounds, and evaluate each of them."""
 
         def evaluate(learned: DeviceHalf) -> dict[str, float | None]:
-            return task.metric(self.predictions_of(task.train, learned)["predict"])
+            return task.metric(self.predictions_of(task.judged, learned)["predict"])
 
         return self.simulated(task, self.serve(grid, task.for_server(), evaluate))
 
@@ -174,13 +196,13 @@ class SummedProtocol(Protocol):
         """Return what a reader must know of how these users contribute."""
         return ()
 
-    def predictions_of(self, train: Ratings, learned: DeviceHalf) -> dict[str, Any]:
+    def predictions_of(self, held: Ratings, learned: DeviceHalf) -> dict[str, Any]:
         """Return the fields of an `Outcome` for devices that have received what was learned."""
 
         def predict_rows(users: AnyInts, n_items: int) -> Floats:
-            return learned.predictions(held_profiles(train, users))
+            return learned.predictions(held_profiles(held, users))
 
-        return {"predict": cells_from_rows(predict_rows, train.n_items), "predict_rows": predict_rows}
+        return {"predict": cells_from_rows(predict_rows, held.n_items), "predict_rows": predict_rows}
 
     def diagnostics_of(self, learner: Learner) -> dict[str, Any]:
         """Return what is told of what was learned."""
@@ -200,16 +222,20 @@ class SummedProtocol(Protocol):
         }
 
     def accountant(self, longest: float = 1.0) -> PrivacyAccountant:
-        """Return the accountant of one user who takes part in all rounds, with contributions up to a norm."""
+        """Return the accountant of one user who takes part in all rounds, with contributions up to a norm.
+
+        In one of them, where a user reports once.
+        """
         alone = np.ones(1, dtype=np.bool_)
         accountant = PrivacyAccountant(rated=alone, adjacency=self.adjacency)
-        for done, multiplier in enumerate(self.multipliers, start=1):
+        releases = self.multipliers[:1] if self.aggregation.by_itself else self.multipliers
+        for done, multiplier in enumerate(releases, start=1):
             cost = self._cost(multiplier / longest)
             accountant.step(done, alone, cost.epsilon, cost.epsilon, cost.mechanism)
         return accountant
 
     def _cost(self, multiplier: float) -> Cost:
-        return self.aggregation.cost(multiplier, self.method.farthest)
+        return self.installed.cost(multiplier, self.farthest)
 
     def sent(self, example: Example) -> Sent:
         """Return the contributions, one in each round."""
@@ -218,11 +244,11 @@ class SummedProtocol(Protocol):
         layouts = method.largest_layouts(Releases(*example.shape, example.scale, multipliers))
         answers = method.most_ratings(example.ratings)
         bits = [
-            suited.aggregation.report_bits(layout, answers, multiplier)
+            suited.installed.report_bits(layout, answers, multiplier)
             for layout, multiplier in zip(layouts, multipliers, strict=True)
         ]
         return Sent(
-            reports=len(layouts),
+            reports=1 if self.aggregation.by_itself else len(layouts),
             symbols=None,
             answers=answers,
             bits=float(np.mean(bits)),
@@ -236,6 +262,14 @@ class SummedProtocol(Protocol):
         if self.privacy is None:
             return Guarantee("none", aggregation.trust, False, "the sums are released without noise.")
         epsilon, delta = self.privacy.epsilon, self.privacy.delta
+        rounds = "one round" if self.method.rounds == 1 else f"{self.method.rounds} rounds"
+        if aggregation.by_itself:
+            promised = (
+                f"Epsilon = {epsilon:g} holds without a delta, and between any two profiles, for everything "
+                f"that all others see of a user in {rounds}, which items it rated included."
+            )
+            notes = promised, *aggregation.notes()
+            return Guarantee("proved", aggregation.trust, True, f"{aggregation.reason}.", notes)
         twice = float(self.accountant().get_epsilon(delta, adjacency="replace-one")[0])
         between = f"it is {twice:.4g}" if np.isfinite(twice) else "none is proved"
         compared = (
@@ -243,7 +277,6 @@ class SummedProtocol(Protocol):
             if self.adjacency == "add-or-remove-one"
             else "Epsilon compares any two profiles of a user."
         )
-        rounds = "one round" if self.method.rounds == 1 else f"{self.method.rounds} rounds"
         promised = (
             f"Epsilon = {epsilon:g} holds with delta = {delta:g} for everything that all others see of a "
             f"user in {rounds}, which items it rated included. {compared}"

@@ -98,6 +98,8 @@ class Task(ServerTask):
 
     train: Ratings
     """The train ratings."""
+    judged: Ratings
+    """What those hold whose predictions are judged: `train`, or what is given to cold users."""
     seed: int
     """Of the experiment: data sets, splits, held-back ratings. Neither devices nor server are given it."""
     metric: Metric

@@ -14,7 +14,7 @@ from pydantic import Field
 from dprec.accounting import PrivacyUnit
 from dprec.catalogue import Catalogue
 from dprec.errors import InputError
-from dprec.ratings import Ratings
+from dprec.ratings import ColdRatings, Ratings
 from simulation.configuration.strict_yaml import flatten, parse_yaml, read_yaml
 from simulation.storage.files import (
     Count,
@@ -160,7 +160,8 @@ def _columns(part: Ratings | Catalogue) -> tuple[NDArray[Any], ...]:
         names = np.array(part.number_names, dtype=np.str_), np.array(part.category_names, dtype=np.str_)
         return part.numbers, part.categories, *names
     exact = part.scale.values if part.exact is None else part.exact
-    return part.user_ids, part.item_ids, part.indptr, part.items, part.levels, exact
+    given = _columns(part.given) if isinstance(part, ColdRatings) else ()
+    return part.user_ids, part.item_ids, part.indptr, part.items, part.levels, exact, *given
 
 
 class _TablesRecord(Document):

@@ -16,7 +16,7 @@ from dprec.accounting import PrivacyAccountant, note_on_delta
 from dprec.binarization import is_binary
 from dprec.components import deviations, kind_of, reference_of, sources_of, user_defined_classes
 from dprec.datasets import Dataset
-from dprec.ratings import Ratings, RatingScale
+from dprec.ratings import ColdRatings, Ratings, RatingScale, held_by_tested
 from dprec.wire import NetworkOptions, TrafficLedger, network_bytes
 from simulation.configuration.models import RunConfig
 from simulation.protocols import Outcome
@@ -58,6 +58,7 @@ def summarise(
         composed,
         (
             *_notes_on_own_ratings(config, train, test),
+            *_note_on_cold_users(test),
             *_notes_on_composition(config, train.n_users),
             *_note_on_signs(config, train),
             *_notes_on_lists(config, train),
@@ -132,7 +133,7 @@ def _dataset(config: RunConfig, train: Ratings, test: Ratings) -> DatasetSummary
         test_ratings=test.count,
         **_of_scale(train.scale),
         scale_read_off=() if train.scale.implicit else config.dataset.read_off(),
-        users_only_in_test=int(((test.counts > 0) & (train.counts == 0)).sum()),
+        users_only_in_test=_users_only_in_test(train, test),
         items_only_in_test=_items_only_in_test(train, test),
     )
 
@@ -143,6 +144,11 @@ def _of_scale(scale: RatingScale) -> dict[str, Any]:
         return {"scale": None, "levels": None, "binarized_above": None}
     levels = tuple(scale.values.tolist())
     return {"scale": (scale.low, scale.high), "levels": levels, "binarized_above": scale.cut}
+
+
+def _users_only_in_test(train: Ratings, test: Ratings) -> int:
+    tested = test.counts > 0
+    return int((tested if isinstance(test, ColdRatings) else tested & (train.counts == 0)).sum())
 
 
 def _items_only_in_test(train: Ratings, test: Ratings) -> int:
@@ -219,6 +225,17 @@ def _notes_on_composition(config: RunConfig, users: int) -> tuple[str, ...]:
     return (holds,) if too_large is None else (holds, too_large)
 
 
+def _note_on_cold_users(test: Ratings) -> tuple[str, ...]:
+    """Note that those who are tested took no part, and at what price they predict."""
+    if not isinstance(test, ColdRatings):
+        return ()
+    return (
+        f"Accuracy is that of {int((test.counts > 0).sum()):,} users who took no part: they sent nothing to "
+        f"learn from, their devices received what was learned, and predict from {test.given.count:,} items "
+        "that are given. Bytes and losses are those of the users who took part.",
+    )
+
+
 def _note_on_signs(config: RunConfig, train: Ratings) -> tuple[str, ...]:
     """Note where ratings were cut into signs, and that the cut itself is not protected."""
     if config.binarization is None:
@@ -237,8 +254,9 @@ def _notes_on_lists(config: RunConfig, train: Ratings) -> tuple[str, ...]:
             "Lists rank all items that a user does not have in training by score; metrics are means over the "
             "users with a test item. An item that is not among the test items counts as not relevant, "
             "although the user may like it.",
+            *_note_on_samples(config),
         )
-    return *_note_on_test_lists(config, train), *_note_on_ranking(config, train)
+    return *_note_on_test_lists(config, train), *_note_on_ranking(config, train), *_note_on_samples(config)
 
 
 def _note_on_test_lists(config: RunConfig, train: Ratings) -> tuple[str, ...]:
@@ -258,16 +276,21 @@ def _note_on_ranking(config: RunConfig, train: Ratings) -> tuple[str, ...]:
         return ()
     mean = "of +1" if is_binary(train.scale) else "of at least the user's mean train rating"
     relevant = mean if bound is None or is_binary(train.scale) else f"of at least {bound:g}"
-    notes = (
+    return (
         f"Rankings: a test rating {relevant} makes an item relevant; an item without a test rating counts as "
         "not relevant. Lists are by predicted rating, which orders what a user would like after choosing it, "
         "not what the user would choose: low figures over a whole catalogue are usual.",
     )
-    if ranking.negatives is None:
-        return notes
-    return *notes, (
+
+
+def _note_on_samples(config: RunConfig) -> tuple[str, ...]:
+    """Note that figures of samples compare with no others."""
+    ranking = config.evaluation.ranking
+    if ranking is None or ranking.negatives is None:
+        return ()
+    return (
         f"Sampled rankings are among {ranking.negatives:,} drawn items a user (seed {ranking.seed}): they "
-        "compare with no other sample and no full ranking, and may order methods differently."
+        "compare with no other sample and no full ranking, and may order methods differently.",
     )
 
 
@@ -389,7 +412,9 @@ def _notes_on_own_ratings(config: RunConfig, train: Ratings, test: Ratings) -> I
         yield from _notes_on_values(config.dataset, train, test)
     chosen = [f"{name} {value}" for name, value in asdict(config.split).items() if name != "kind"]
     split = " ".join([config.split.kind, *chosen])
-    yield f"To test on: {test.count:,} of {train.count + test.count:,} ratings (split: {split})."
+    given = held_by_tested(train, test)
+    every = train.count + test.count + (0 if given is train else given.count)
+    yield f"To test on: {test.count:,} of {every:,} ratings (split: {split})."
 
 
 def of_all_protocols(notes: Sequence[str]) -> list[str]:

@@ -74,7 +74,7 @@ class DatasetSummary(Document):
 
     kind: Annotated[str, IN_FILES] = Field(description="Kind of the data set.")
     users: Annotated[Count, IN_FILES] = Field(
-        description="Users in the train and test ratings, or those of the enrolment."
+        description="Users in the train and test ratings, without cold ones, or those of the enrolment."
     )
     items: Annotated[Count, IN_FILES] = Field(description="Size of the catalogue.")
     train_ratings: Annotated[Count | None, IN_FILES] = Field(
@@ -96,7 +96,9 @@ class DatasetSummary(Document):
     binarized_above: Annotated[float | None, IN_FILES] = Field(
         description="The rating above which a rating counts as +1."
     )
-    users_only_in_test: Annotated[Count | None, IN_FILES] = Field(description="Users without a train rating.")
+    users_only_in_test: Annotated[Count | None, IN_FILES] = Field(
+        description="Users without a train rating, as cold ones are."
+    )
     items_only_in_test: Annotated[Count | None, IN_FILES] = Field(description="Items without a train rating.")
 
 
@@ -121,6 +123,10 @@ class RankingSummary(Document):
     )
     precision_at: Annotated[_ByCutoff, better("Precision at {key}, {of}", HIGHER, brief=False)] = Field(
         description="Share of the list positions with a relevant item."
+    )
+    map_at: Annotated[_ByCutoff, better("MAP at {key}, {of}", HIGHER, brief=False)] = Field(
+        default_factory=dict,
+        description="Precisions at the ranks of relevant items, summed, over the number of all of the user.",
     )
     coverage_at: Annotated[_ByCutoff, better("Coverage at {key}, {of}", HIGHER, brief=False)] = Field(
         description="Share of the catalogue in anybody's list."

@@ -199,7 +199,13 @@ def test_full_ranking_agrees_with_trec_eval(relevant_from: float | None) -> None
         for user in users.tolist()
     }
     cuts = ",".join(map(str, CUTOFFS))
-    names = {"ndcg": "ndcg_cut", "recall": "recall", "precision": "P", "hit_rate": "success"}
+    names = {
+        "ndcg": "ndcg_cut",
+        "recall": "recall",
+        "precision": "P",
+        "hit_rate": "success",
+        "map": "map_cut",
+    }
     judged = pytrec_eval.RelevanceEvaluator(wanted, {f"{name}.{cuts}" for name in names.values()})
     expected = judged.evaluate(run)
     for ours, theirs in names.items():
@@ -254,6 +260,10 @@ def test_lists_of_implicit_data_agree_with_trec_eval() -> None:
     expected = pytrec_eval.RelevanceEvaluator(wanted, asked).evaluate(run)
     for ours, theirs in names.items():
         assert figures[ours] == pytest.approx(np.mean([own[theirs] for own in expected.values()]), abs=1e-9)
+    first = {user: dict(sorted(own.items(), key=lambda each: -each[1])[:10]) for user, own in run.items()}
+    reciprocal = pytrec_eval.RelevanceEvaluator(wanted, {"recip_rank"}).evaluate(first)
+    expected_mrr = np.mean([own["recip_rank"] for own in reciprocal.values()])
+    assert figures["mrr_at_10"] == pytest.approx(expected_mrr, abs=1e-9)
     popular = np.bincount(train.items, minlength=RANKED_ITEMS)
     listed = np.mean([popular[own[:10]].mean() for own in lists])
     profiles = [train.items[train.indptr[user] : train.indptr[user + 1]] for user in users]

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from dprec.datasets import Dataset, Synthetic
 from dprec.errors import InputError
-from dprec.ratings import Ratings, RatingScale
-from dprec.splits import SPLITS, Holdout, KFold, LeaveNPerUser, Predefined
+from dprec.ratings import ColdRatings, Ratings, RatingScale, held_by_tested
+from dprec.splits import SPLITS, ColdUsers, Holdout, KFold, LeaveNPerUser, Predefined, Split, UserHoldout
 from tests.refusals import refused_at
 
 
@@ -106,8 +106,46 @@ def test_a_split_takes_its_share_or_is_refused(
         assert_partition(whole, train, test)
 
 
-@pytest.mark.parametrize("split", [KFold(), Holdout(), LeaveNPerUser(count=3)])
-def test_the_seed_decides(split: KFold | Holdout | LeaveNPerUser) -> None:
+@given(datasets(), SEEDS, st.floats(0.01, 0.99))
+def test_each_user_is_tested_on_a_share_and_keeps_an_item(dataset: Given, seed: int, fraction: float) -> None:
+    whole = dataset.load()
+    if whole.counts.max() < 2:
+        with refused_at("split"):
+            UserHoldout(test_fraction=fraction).split(dataset, seed)
+        return
+    train, test = UserHoldout(test_fraction=fraction).split(dataset, seed)
+    assert_partition(whole, train, test)
+    several = whole.counts > 1
+    share = np.clip(np.rint(fraction * whole.counts), 1, whole.counts - 1)
+    np.testing.assert_array_equal(test.counts, np.where(several, share, 0))
+
+
+@given(datasets(), SEEDS, st.floats(0.01, 0.99), st.floats(0.01, 0.99))
+def test_cold_users_take_no_part(dataset: Given, seed: int, users: float, fraction: float) -> None:
+    whole, split = dataset.load(), ColdUsers(test_users=users, test_fraction=fraction)
+    able, wanted = whole.counts > 1, round(users * whole.n_users)
+    if not 1 <= wanted <= min(able.sum(), np.count_nonzero(whole.counts) - 1):
+        with refused_at("split.test_users"):
+            split.split(dataset, seed)
+        return
+    train, test = split.split(dataset, seed)
+    assert isinstance(test, ColdRatings)
+    assert train.count
+    assert not np.isin(test.user_ids, train.user_ids).any()
+    assert test.n_users == wanted
+    np.testing.assert_array_equal(np.sort(np.append(train.user_ids, test.user_ids)), whole.user_ids)
+    np.testing.assert_array_equal(train.item_ids, whole.item_ids)
+    given_to_devices = held_by_tested(train, test)
+    assert given_to_devices is test.given
+    own = whole.of_users(test.user_ids, test.user_ids)
+    assert_partition(own, test.given, test)
+    assert test.counts.min() >= 1
+    assert test.given.counts.min() >= 1
+    assert train.count + own.count == whole.count
+
+
+@pytest.mark.parametrize("split", [KFold(), Holdout(), LeaveNPerUser(count=3), UserHoldout(), ColdUsers()])
+def test_the_seed_decides(split: Split) -> None:
     dataset = Synthetic(users=60, items=100, ratings=2000)
     one, again, other = (split.split(dataset, seed)[1] for seed in (1, 1, 2))
     np.testing.assert_array_equal(cells(one), cells(again))
@@ -147,7 +185,10 @@ def test_settings_have_bounds() -> None:
             Holdout(test_fraction=fraction)
     with refused_at("count"):
         LeaveNPerUser(count=0)
-    drawn = ["k-fold", "holdout", "leave-n-per-user", "user-holdout"]
+    for share in (0.0, 1.0, float("nan")):
+        with refused_at("test_users"):
+            ColdUsers(test_users=share)
+    drawn = ["k-fold", "holdout", "leave-n-per-user", "leave-last-out", "user-holdout", "cold-users"]
     assert SPLITS.kinds == ["predefined", *drawn, "temporal", "cold-start"]
 
 

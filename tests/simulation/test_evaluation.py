@@ -168,7 +168,7 @@ def test_tables_and_pages_show_the_first_cutoff_and_all_of_them(tiny: dict[str, 
     page = str(section.content[1])
     assert "at 3" in page
     assert "at 5" in page
-    assert page.count("<tr") == 1 + 6
+    assert page.count("<tr") == 1 + 7
     headings = [
         str(column.header).replace("\n", " ") for column in results_table(result.summary).table.columns
     ]

@@ -77,6 +77,29 @@ def test_both_of_the_pair_are_distributions_and_each_is_the_others_mirror_image(
     assert dominating.losses[-1] == pytest.approx(CHANNELS[name].epsilon)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_one_order_of_a_pair_is_not_made_harder_to_tell_apart(seed: int) -> None:
+    one, other = np.random.default_rng(seed).dirichlet(np.full(9, 0.5), size=2)
+    one[0], other[1] = 0.0, 0.0
+    dominating = PrivacyLossDistribution.of_pair(one, other, 0.01)
+    assert dominating.infinite == pytest.approx(1 - one[2:].sum())
+    assert dominating.masses.sum() == pytest.approx(one[2:].sum())
+    assert dominating.masses @ np.exp(-dominating.losses) == pytest.approx(other[2:].sum())
+    losses = np.linspace(-3, 3, 301)
+    under_other = dominating.masses * np.exp(-dominating.losses)
+    bound = divergences(dominating.masses, under_other, losses) + dominating.infinite
+    exact = divergences(one, other, losses) + (1 - one.sum())
+    assert (bound >= exact - 1e-12).all()
+    assert (bound <= exact + dominating.step / 4).all()
+
+
+def test_infinite_losses_compose_as_independent_chances() -> None:
+    surely = PrivacyLossDistribution.of_pair(np.array([0.6, 0.3, 0.1]), np.array([0.3, 0.7, 0.0]), 1e-3)
+    composed = compose([(surely, 3)])
+    assert composed.delta(100.0) == pytest.approx(1 - 0.9**3, abs=1e-9)
+    assert composed.epsilon(0.2) == composed.largest == math.inf
+
+
 def test_losses_that_lie_on_the_grid_are_kept() -> None:
     channel = RandomizedResponse().channel(STARS, 1.0)
     dominating = PrivacyLossDistribution.of(channel)

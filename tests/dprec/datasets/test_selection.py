@@ -1,15 +1,17 @@
 """What is taken of a data set: sets by a threshold, users with enough items, and copies of users."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dprec.datasets import Dataset, MovieLensGenres, copied, selected
 from dprec.errors import InputError
-from dprec.ratings import POSITIVE, Ratings, RatingScale
-from dprec.splits import Holdout, Predefined, UserHoldout
+from dprec.ratings import POSITIVE, ColdRatings, Ratings, RatingScale, held_by_tested
+from dprec.splits import ColdUsers, Holdout, LeaveLastOut, Predefined, Split, Temporal, UserHoldout
 from tests.paths import DATA
 from tests.refusals import refused_at
 
@@ -133,3 +135,77 @@ def test_pairs_come_from_columns_and_repeated_ones_count_once() -> None:
     assert pairs(sets) == [(1, "a"), (2, "b")]
     with pytest.raises(InputError, match="different lengths"):
         Ratings.from_pairs([1, 2], ["a"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn(Dataset):
+    """Ratings with times."""
+
+    kind: Literal["drawn"] = "drawn"
+    rows: tuple[tuple[int, int, int], ...]
+    """User, item and rating."""
+
+    def load(self) -> Ratings:
+        users, items, values = np.array(self.rows).T
+        return Ratings.from_triples(users, items, values, SCALE)
+
+    def load_timed(self) -> Ratings:
+        rated = self.load()
+        return replace(rated, times=np.arange(rated.count) * 7 % 5 + 0.5)
+
+
+@st.composite
+def drawn(draw: st.DrawFn) -> Drawn:
+    cells = draw(
+        st.lists(st.tuples(st.integers(1, 7), st.integers(1, 9)), unique=True, min_size=12, max_size=45)
+    )
+    levels = draw(st.lists(st.integers(1, 5), min_size=len(cells), max_size=len(cells)))
+    return Drawn(rows=tuple((user, item, level) for (user, item), level in zip(cells, levels, strict=True)))
+
+
+SPLITS = [
+    UserHoldout(test_fraction=0.4),
+    LeaveLastOut(),
+    Temporal(),
+    Temporal(of="user", test_fraction=0.5),
+    Holdout(),
+    ColdUsers(test_users=0.3),
+]
+
+
+@given(drawn(), st.sampled_from(SPLITS), st.integers(1, 4), st.sampled_from([None, ">= 3"]), st.data())
+def test_a_split_divides_what_is_selected_and_copies_add_train_profiles(
+    whole: Drawn, split: Split, least: int, rule: str | None, data: st.DataObject
+) -> None:
+    dataset, seed = replace(whole, min_items=least, positive=rule), data.draw(st.integers(0, 99))
+    try:
+        train, test = split.split(selected(dataset), seed)
+    except InputError:
+        return
+    held = held_by_tested(train, test)
+    everything = [*pairs(train), *pairs(test), *([] if held is train else pairs(held))]
+    passing = [(user, item) for user, item, value in whole.rows if rule is None or value >= 3]
+    often = {user: sum(user == other for other, _ in passing) for user, _ in passing}
+    assert sorted(everything) == sorted((user, item) for user, item in passing if often[user] >= least)
+    assert train.item_ids.tolist() == sorted({item for _, item, _ in whole.rows})
+    _check_copies(train, test, data.draw(st.integers(1, 30)), seed)
+
+
+def _check_copies(train: Ratings, test: Ratings, users: int, seed: int) -> None:
+    many, tested = copied(train, test, users, seed)
+    assert many.n_users == users
+    assert (np.diff(many.user_ids) > 0).all()
+    profiles = [own.tolist() for own in np.split(many.items, many.indptr[1:-1])]
+    originals = [own.tolist() for own in np.split(train.items, train.indptr[1:-1])]
+    often = [profiles.count(own) / originals.count(own) for own in originals]
+    assert users < train.n_users or min(often) >= users // train.n_users
+    assert max(often) <= -(-users // train.n_users) * max(map(originals.count, originals))
+    if isinstance(test, ColdRatings):
+        assert tested is test
+        assert not np.isin(many.user_ids, test.user_ids).any()
+        return
+    assert tested.n_users == users
+    assert set(pairs(tested)) <= set(pairs(test))
+    if users >= train.n_users:
+        assert pairs(tested) == pairs(test)
+        assert pairs(many)[: train.count] == pairs(train)

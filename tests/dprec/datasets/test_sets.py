@@ -12,7 +12,7 @@ from dprec.datasets import DelimitedTable, InMemory, LightGCN, MsWeb, holds_pair
 from dprec.datasets.base import Dataset
 from dprec.errors import InputError
 from dprec.ratings import Ratings
-from dprec.splits import LeaveNPerUser, Predefined, Temporal
+from dprec.splits import LeaveLastOut, Predefined, Temporal
 from tests.paths import DATA
 from tests.refusals import refused_at
 
@@ -66,14 +66,14 @@ def test_a_third_column_of_times_is_one_setting(table: Any) -> None:
     assert pairs_of(test) == [(1, 30)]
 
 
-def test_the_latest_items_are_left_out(table: Any) -> None:
+def test_the_last_items_are_left_out(table: Any) -> None:
     text = "1,10,7\n1,30,5\n1,40,6\n2,20,6\n3,10,2\n3,20,1\n"
     dataset = selected(table(text, timestamp_column=3))
-    train, test = LeaveNPerUser(count=1, latest=True).split(dataset, 0)
+    train, test = LeaveLastOut().split(dataset, 0)
     assert pairs_of(test) == [(1, 10), (3, 10)]
     assert pairs_of(train) == [(1, 30), (1, 40), (2, 20), (3, 20)]
     with pytest.raises(InputError, match="pairs without times"):
-        LeaveNPerUser(latest=True).split(table("1,10\n1,20\n"), 0)
+        LeaveLastOut().split(table("1,10\n1,20\n"), 0)
 
 
 def test_three_columns_are_ratings_or_counts_that_a_threshold_cuts(table: Any) -> None:

@@ -84,3 +84,55 @@ def test_a_symbol_is_the_first_whose_draws_are_not_past(
         module.invert(rows, random_words, np.uint64(56), cumulative, guide, np.uint64(shift), symbols)
         expected = np.concatenate([np.repeat(np.arange(row.size), row) for row in (shares, shares[::-1])])
         assert symbols.tolist() == expected.tolist()
+
+
+def sampled(
+    module: ModuleType, rows: list[list[int]], orders: list[int], distance: int, starts: list[int], slots: int
+) -> list[list[int]]:
+    """Return the cells that are found of each row, numbered within it."""
+    indptr = offsets(np.array([len(row) for row in rows], dtype=np.int64))
+    sizes = np.array([size for row in rows for size in row], dtype=np.int64)
+    chosen = np.full((len(rows), slots), -1, dtype=np.int64)
+    line, distances = np.zeros(max(map(len, rows)), dtype=np.int64), np.full(len(rows), distance)
+    keys = np.array(orders, dtype=np.uint64)
+    module.sample(indptr, sizes, keys, distances, np.array(starts), line, chosen)
+    found = zip(chosen.tolist(), indptr[:-1].tolist(), strict=True)
+    return [[cell - first for cell in row if cell >= 0] for row, first in found]
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=7), WORD, st.integers(1, 40), st.floats(0, 0.999))
+def test_cells_at_equal_distances_of_a_line_are_found(
+    sizes: list[int], order: int, distance: int, start: float
+) -> None:
+    # Each cell by itself: so is its place in the line.
+    rows, nothing = [[1] * len(sizes), []], [0, 0]
+    (line, _) = sampled(compiled, rows, [order, 0], 1, nothing, len(sizes))
+    assert sorted(line) == list(range(len(sizes)))
+    first = int(start * distance)
+    points = range(first, sum(sizes), distance)
+    ends = np.cumsum([sizes[cell] for cell in line])
+    places = np.searchsorted(ends, points, side="right").tolist()
+    expected = [line[place] for place in dict.fromkeys(places)]
+    for module in BOTH:
+        slots = max(len(points), 1)
+        found = sampled(module, [sizes, [], sizes], [order, 1, order], distance, [first, 0, first], slots)
+        assert found == [expected, [], expected]
+
+
+@pytest.mark.parametrize("distance", [7, 20, 53, 100])
+def test_over_all_starts_a_cell_is_found_with_its_probability(distance: int) -> None:
+    sizes = [8, 0, 31, 14]
+    rows = sampled(compiled, [sizes] * distance, [3] * distance, distance, list(range(distance)), 8)
+    for cell, size in enumerate(sizes):
+        assert sum(row.count(cell) for row in rows) == min(size, distance)
+    assert max(row.count(cell) for row in rows for cell in range(4)) == 1
+
+
+def test_every_order_of_a_line_is_as_likely() -> None:
+    # Each of 24 orders is 6 deviations off its mean of 1000 with a chance of 2e-9, so 5e-8 for all.
+    users = 24_000
+    keys = np.random.default_rng(2).integers(0, 2**64, users, dtype=np.uint64).tolist()
+    orders = sampled(compiled, [[1] * 4] * users, keys, 1, [0] * users, 4)
+    kinds, counts = np.unique(orders, axis=0, return_counts=True)
+    assert len(kinds) == 24
+    assert np.abs(counts - 1000).max() < 6 * np.sqrt(1000)

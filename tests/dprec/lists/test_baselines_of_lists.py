@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from scipy.stats import kstest
 
 from dprec.lists.ease import co_occurrences, ease, scores
-from dprec.lists.ials import ImplicitOptions, fold_in, ials
+from dprec.lists.ials import ImplicitOptions, first_factors, fold_in, ials
 from dprec.lists.random_order import uniform_order
 
 RANDOM = np.random.default_rng(5)
@@ -51,6 +51,23 @@ def test_every_sweep_of_ials_finds_the_least_loss_given_the_other_side(scaling: 
     assert loss(x, users, items, options) <= least.fun + 1e-6
     before = ials(SETS, ImplicitOptions(rank=3, sweeps=3, ridge=0.2, frequency_scaling=scaling))
     assert loss(x, users, items, options) <= loss(x, fold_in(SETS, before, options), before, options)
+
+
+def test_sweeps_are_those_of_the_package_implicit() -> None:
+    package = pytest.importorskip("implicit.cpu.als", reason="the package implicit is not installed")
+    confidence, ridge = 6.0, 2.0
+    options = ImplicitOptions(
+        rank=3, sweeps=5, unobserved=1 / (confidence - 1), ridge=ridge / confidence, frequency_scaling=0.0
+    )
+    items = ials(SETS, options)
+    larger = confidence / (confidence - 1)
+    settings = {"regularization": ridge, "alpha": confidence, "iterations": 5, "use_cg": False}
+    model = package.AlternatingLeastSquares(3, **settings, dtype=np.float64)
+    model.item_factors = first_factors(12, options) * np.sqrt(larger)
+    model.fit(sp.csr_matrix(SETS), show_progress=False)
+    users = model.recalculate_user(np.arange(40), sp.csr_matrix(SETS))
+    theirs = users @ model.item_factors.T
+    np.testing.assert_allclose(fold_in(SETS, items, options) @ items.T * larger, theirs, atol=1e-12)
 
 
 def test_factors_do_not_depend_on_how_users_are_divided() -> None:

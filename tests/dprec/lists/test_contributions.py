@@ -68,6 +68,16 @@ def test_sums_do_not_depend_on_partitions_and_reject_what_is_no_set(
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
+@given(reports=st.lists(st.binary(max_size=6), max_size=5))
+def test_no_bytes_of_a_device_move_a_sum_by_more_than_one_each(
+    layout: SetLayout, reports: list[bytes]
+) -> None:
+    valid, total = layout.added_up(reports)
+    assert np.linalg.norm(total * UNIT) <= valid.sum()
+    assert (total >= 0).all()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_secure_sum_without_noise_is_near_the_exact_one(layout: SetLayout) -> None:
     from dprec.gradients import RoundDraws
     from dprec.randomness import DeviceDraws

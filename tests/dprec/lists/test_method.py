@@ -14,12 +14,13 @@ from dprec.completion import Profiles
 from dprec.gradients import Aggregate
 from dprec.lists import ListMethod, TableOptions
 from dprec.lists.contributions import DIAGONAL
-from dprec.lists.gram import GramSettings
+from dprec.lists.gram import MOST_ITEMS, GramSettings
 from dprec.lists.method import ListDevice, ListLearner
 from dprec.lists.model import ItemTable, ListModel
 from dprec.randomness import ReleaseDraws
 from dprec.ratings import RatingScale
 from dprec.sums import Releases, TrustedAggregation
+from tests.refusals import refused_at
 
 SCALE = RatingScale.evenly(1, 5, 1)
 USERS, ITEMS = 400, 12
@@ -182,6 +183,20 @@ def test_a_model_is_received_as_it_was_sent() -> None:
     ):
         assert np.array_equal(one, other)
     assert received.table.share == sent.table.share
+
+
+def test_more_categories_than_fit_are_neither_sent_nor_read() -> None:
+    many, items = 1 << 21, 9
+    model = replace(a_model(), categories=np.zeros((items, many), dtype=np.bool_))
+    with refused_at("the catalogue"):
+        model.encode()
+    head = np.array([many, 0, 0], dtype="<u4").tobytes() + bytes(4 * (items + 1))
+    with pytest.raises(ValueError, match="2097152 categories of 9 items"):
+        ListModel.decode(head + bytes(items * many // 8), items)
+
+
+def test_tables_without_noise_are_no_larger_than_devices_take() -> None:
+    assert GramSettings.of(0.0, 10**9, 10**6, content=False).table_items <= MOST_ITEMS
 
 
 @given(data=st.data())

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.linalg import hadamard
 from scipy.special import ive
-from scipy.stats import chisquare, skellam
+from scipy.stats import chisquare, poisson, skellam
 
 from dprec.accounting import skellam_epsilon, skellam_multiplier
 from dprec.auditing import Sent, measured
@@ -30,7 +30,7 @@ from dprec.secure_aggregation import (
     steps_of_unit,
 )
 from dprec.secure_aggregation.encoding import OVERFLOW, skellam_tail
-from dprec.secure_aggregation.noise import TOTAL_BITS, SkellamTable, skellam_table
+from dprec.secure_aggregation.noise import TOTAL_BITS, DrawTable, poisson_table, skellam_table
 from dprec.secure_aggregation.secrets import derived_key
 from tests.refusals import refused_at
 
@@ -84,7 +84,7 @@ def test_no_variance_is_no_noise_and_each_device_draws_alone() -> None:
     )
 
 
-def draws_of_values(table: SkellamTable) -> dict[int, int]:
+def draws_of_values(table: DrawTable) -> dict[int, int]:
     """Return how many of 2**128 draws yield each value."""
     capacity = 1 << (TOTAL_BITS - table.column_bits)
     counts: dict[int, int] = {}
@@ -107,6 +107,24 @@ def test_the_table_holds_the_probabilities_of_bessel_functions(variance: float) 
     np.testing.assert_allclose(drawn[exact > 1e-25], exact[exact > 1e-25], rtol=1e-9)
     spread = sum(Fraction(value**2 * draws, 1 << TOTAL_BITS) for value, draws in counts.items())
     assert float(spread) == pytest.approx(variance, rel=1e-12)
+
+
+@pytest.mark.parametrize("mean", [1e-4, 0.7, 9.5, 2000.0])
+def test_the_table_holds_poisson_numbers(mean: float) -> None:
+    counts = draws_of_values(poisson_table(mean))
+    assert sum(counts.values()) == 1 << TOTAL_BITS
+    values = np.array(sorted(counts))
+    drawn = np.array([float(Fraction(counts[value], 1 << TOTAL_BITS)) for value in values.tolist()])
+    exact = poisson.pmf(values, mean)
+    np.testing.assert_allclose(drawn[exact > 1e-25], exact[exact > 1e-25], rtol=1e-9)
+    found = sum(Fraction(value * draws, 1 << TOTAL_BITS) for value, draws in counts.items())
+    assert float(found) == pytest.approx(mean, rel=1e-12)
+
+
+@pytest.mark.parametrize("mean", [0.0, -1.0, 2e6])
+def test_a_mean_without_a_table_is_refused(mean: float) -> None:
+    with pytest.raises(ValueError, match="mean"):
+        poisson_table(mean)
 
 
 def test_draws_follow_the_table() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dprec.arrays import Pieces, offsets
 from dprec.completion import levels_of, slope_channel
 from dprec.kernels.codec import count_bits
-from dprec.wire import FixedFields, ItemSets, SymbolRows, decode_item_sets, encode_item_sets
+from dprec.wire import Batches, FixedFields, ItemSets, SymbolRows, decode_item_sets, encode_item_sets
 from dprec.wire.symbols import MAX_FIELD_BITS, PrefixCode, read_item_sets, written
 
 pytestmark = pytest.mark.usefixtures("compiled_or_not")
@@ -205,6 +205,31 @@ def test_the_narrowest_rows(fields: int, largest: int) -> None:
     assert read.tolist() == rows.tolist()
     assert codec.encode(rows[:0]) == []
     assert codec.decode([])[1].shape == (0, fields)
+
+
+@given(st.lists(st.lists(st.integers(0, 5050), max_size=6), max_size=5), st.sampled_from([5050, 2**23]))
+def test_batches_say_what_was_sent_and_not_in_which_order(batches: list[list[int]], largest: int) -> None:
+    codec, counts = Batches(largest), np.array([len(batch) for batch in batches], dtype=np.int64)
+    pieces = codec.encode(counts, np.array([message for batch in batches for message in batch], np.int64))
+    assert pieces.sizes.tolist() == codec.sizes(counts).tolist()
+    assert pieces == codec.encode(counts, np.array([m for own in batches for m in own[::-1]], np.int64))
+    valid, found, messages = codec.decode(pieces, 0, 6)
+    assert valid.all()
+    assert found.tolist() == counts.tolist()
+    assert messages.tolist() == [message for batch in batches for message in sorted(batch)]
+
+
+def test_malformed_batches_are_rejected_alone_and_have_no_messages() -> None:
+    codec = Batches(1682)
+    assert (codec.width, Batches(3).width) == (11, 8)
+    good, too_large = (codec.encode(np.array([3]), np.array([0, 5, top]))[0] for top in (1682, 1683))
+    padding = good[:-1] + bytes([good[-1] | 1])
+    too_few, too_many = (codec.encode(np.array([size]), np.arange(size))[0] for size in (2, 5))
+    pieces = [too_large, good, padding, good[:-1], too_few, too_many, bytes(10**6), b""]
+    valid, counts, messages = codec.decode(pieces, 3, 4)
+    assert valid.tolist() == [place == 1 for place in range(8)]
+    assert counts.tolist() == [0, 3, 0, 0, 0, 0, 0, 0]
+    assert messages.tolist() == [0, 5, 1682]
 
 
 def test_malformed_rows_are_rejected_alone() -> None:

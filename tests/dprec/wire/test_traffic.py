@@ -5,6 +5,8 @@ What a network carries is counted from messages, visits and polls.
 The size of an onion is that of layers that are really sealed, and none of it says what is inside.
 """
 
+from hashlib import shake_256
+
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -17,11 +19,12 @@ from dprec.wire import (
     Exchanged,
     NetworkOptions,
     TrafficLedger,
+    hidden_batch_bytes,
     network_bytes,
     onion_bytes,
     record_bytes,
 )
-from dprec.wire.traffic import KEY_BYTES, MEASURED, Contacts
+from dprec.wire.traffic import KEY_BYTES, MEASURED, SEED_BYTES, Contacts
 
 
 def test_each_direction_is_charged_apart() -> None:
@@ -174,6 +177,21 @@ def test_sealed_layers_have_the_size_that_is_charged_and_open_to_the_report(hops
             onion = opened(onion, key)
             assert len(onion) == onion_bytes(size, hops - passed)
         assert onion == record
+
+
+@pytest.mark.parametrize("shufflers", [2, 3])
+def test_the_shares_of_a_batch_have_the_size_that_is_charged_and_add_up_to_it(shufflers: int) -> None:
+    batch = bytes(range(250))
+    seeds = [bytes([number]) * SEED_BYTES for number in range(shufflers - 1)]
+    masks = [np.frombuffer(shake_256(seed).digest(len(batch)), dtype=np.uint8) for seed in seeds]
+    masked = np.bitwise_xor.reduce([np.frombuffer(batch, dtype=np.uint8), *masks]).tobytes()
+    keys = [X25519PrivateKey.generate() for _ in range(shufflers)]
+    shares = [sealed(share, key.public_key()) for share, key in zip([masked, *seeds], keys, strict=True)]
+    charged = hidden_batch_bytes(np.array([len(batch)]), shufflers)
+    assert charged.tolist() == [sum(map(len, shares))] == [250 + 48 * shufflers + 16 * (shufflers - 1)]
+    first, *others = (opened(share, key) for share, key in zip(shares, keys, strict=True))
+    assert others == seeds
+    assert np.bitwise_xor.reduce([np.frombuffer(first, dtype=np.uint8), *masks]).tobytes() == batch
 
 
 def test_a_record_has_room_for_every_item_and_symbol() -> None:

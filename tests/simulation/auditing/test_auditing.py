@@ -13,6 +13,7 @@ from dprec.accounting import PrivacyBudget
 from dprec.channel import Channel
 from dprec.completion import OutputPerturbation
 from dprec.errors import InputError, SettingError
+from dprec.lists import ListMethod, TableOptions
 from dprec.private_als import FactorizationOptions
 from dprec.randomness import DeviceDraws, ReleaseDraws
 from dprec.reports import CellFamily
@@ -24,7 +25,9 @@ from simulation.auditing.sums import sum_findings
 from simulation.console.command_line import main
 from simulation.protocols.base import Finding, NoisySums
 from simulation.protocols.iterative import IterativeProtocol
+from simulation.protocols.list_sums import GramProtocol, PopularityProtocol
 from simulation.protocols.private_als import PrivateAlsProtocol
+from simulation.protocols.sums import SummedProtocol
 from tests.paths import CONFIGS
 from tests.refusals import refused_at
 
@@ -378,19 +381,19 @@ OF_DEVICES = PrivateAlsProtocol(
 )
 OF_SERVER = replace(OF_DEVICES, aggregation=TrustedAggregation())
 FAILURE = 1e-6
-WHOLE, BUT_FOR, LONGEST = 1, 2, 0
+LONGEST, APART, WHOLE, BUT_FOR = range(4)
 
 
-def released(protocol: PrivateAlsProtocol) -> NoisySums:
+def released(protocol: SummedProtocol) -> NoisySums:
     sums = protocol.method, protocol.aggregation, protocol.multipliers
     return NoisySums(*sums, protocol.sensitivity, protocol.accountant)
 
 
-def findings(protocol: PrivateAlsProtocol, trials: int = 40_000) -> list[Finding]:
+def findings(protocol: SummedProtocol, trials: int = 40_000) -> list[Finding]:
     return list(sum_findings(released(protocol), protocol.promise(), trials, 1, FAILURE))
 
 
-def defects(protocol: PrivateAlsProtocol, trials: int = 10_000) -> set[str]:
+def defects(protocol: SummedProtocol, trials: int = 10_000) -> set[str]:
     return {finding.test for finding in findings(protocol, trials) if finding.defect}
 
 
@@ -409,10 +412,11 @@ def test_the_bound_on_sums_is_below_the_promise_and_not_far_below(
 
 def test_what_is_looked_at_where_devices_add_the_noise_and_where_a_server_does() -> None:
     tests = [finding.test for finding in findings(OF_DEVICES, 1000)]
-    assert len(tests) == 3
+    assert len(tests) == 4
     assert "less the noise of 3 colluding devices" in tests[WHOLE]
     assert [finding.test for finding in findings(OF_SERVER, 1000)] == [
         "the longest of some contributions",
+        "two contributions that are far apart",
         "a whole profile, in the sums of all rounds",
         "a whole profile, in the sums of all rounds, but for a probability of 0.01",
         "noise of two rounds",
@@ -420,6 +424,43 @@ def test_what_is_looked_at_where_devices_add_the_noise_and_where_a_server_does()
         "noise of two runs",
         "noise of other sums",
     ]
+
+
+@pytest.mark.parametrize("settings", [{}, {"sketch": 0.2}, {"rotation": True}])
+def test_item_sets_are_as_far_apart_as_is_said(settings: dict[str, Any]) -> None:
+    budget = OF_DEVICES.privacy
+    protocol = GramProtocol(privacy=budget, aggregation=SecureAggregation(colluders=3, **settings))
+    apart = findings(protocol, 1000)[APART]
+    assert apart.defect is None
+    of_plain = GramProtocol(privacy=budget, aggregation=SecureAggregation(colluders=3))
+    between = findings(of_plain, 1000)[APART].promised
+    assert apart.at_least > 0.99 * between
+    # Items share a bucket with another sign, and what is turned is rounded.
+    assert (apart.at_least > between) is bool(settings)
+
+
+def test_a_distance_between_profiles_that_is_understated_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ListMethod, "farthest", 1.0)
+    protocol = GramProtocol(privacy=OF_SERVER.privacy, aggregation=TrustedAggregation())
+    assert defects(protocol, 1000) == {"two contributions that are far apart"}
+
+
+def test_what_counts_without_a_norm_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    protocol = PopularityProtocol(privacy=OF_SERVER.privacy)
+    assert defects(protocol, 1000) == set()
+    monkeypatch.setattr(PopularityProtocol, "method", ListMethod(TableOptions(items=0, normalised=False)))
+    assert "the longest of some contributions" in defects(protocol, 1000)
+
+
+def test_a_table_of_few_items_is_audited() -> None:
+    protocol = GramProtocol(
+        privacy=OF_SERVER.privacy,
+        aggregation=TrustedAggregation(),
+        table=TableOptions(items=5, popularity_share=0.2),
+    )
+    longest = findings(protocol, 1000)[LONGEST]
+    assert longest.defect is None
+    assert longest.at_least > 0.99 * 2.0
 
 
 def test_noise_that_counts_on_too_many_devices_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

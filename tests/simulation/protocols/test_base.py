@@ -195,6 +195,7 @@ def installed(session: Session, config: RunConfig, train: Ratings, **more: Any) 
     )
     return Task(
         train=train,
+        judged=train,
         n_items=train.n_items,
         scale=train.scale,
         catalogue=None,

@@ -31,7 +31,7 @@ WITHOUT_PRIVACY = {
     "popularity-by-content",
     "user-average",
 }
-SHUFFLED = {"shuffled-on-device"}
+SHUFFLED = {"pairs-in-blanket", "shuffled-on-device"}
 TRUSTING = (
     CLAIMED
     | WITHOUT_PRIVACY

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import optimize, stats
 
 import simulation
 from dprec.completion import Profiles
 from dprec.datasets import selected
 from dprec.errors import InputError
+from dprec.lists.contributions import DIAGONAL, PopularityLayout, SetLayout
+from dprec.lists.method import ListLearner
 from dprec.ratings import POSITIVE
 from dprec.sums import UNIT
 from simulation.comparison.planning import load_comparison
@@ -146,6 +149,29 @@ def test_other_cutoffs_are_those_of_the_evaluation() -> None:
     assert accuracy["ranking"]["ndcg_at"]["10"] == accuracy["ndcg_at_10"]
 
 
+def test_another_length_of_lists_has_figures_of_its_own_and_leaves_the_main_ones() -> None:
+    usual = run("ease").summary["accuracy"]
+    for evaluation, cutoffs in (
+        ({"top_k": 5}, {"5"}),
+        ({"top_k": 5, "ranking": {"cutoffs": [20, 5]}}, {"5", "20"}),
+        ({"top_k": 7, "ranking": {"cutoffs": [20]}}, {"7", "20"}),
+    ):
+        accuracy = run("ease", evaluation=evaluation).summary["accuracy"]
+        assert set(accuracy["ranking"]["ndcg_at"]) == set(accuracy["ranking"]["map_at"]) == cutoffs
+        assert accuracy["ndcg_at_10"] == usual["ndcg_at_10"]
+    assert usual.get("ranking") is None
+    with pytest.raises(InputError, match=r"evaluation\.top_k: 20,000; accepted: at most 10,000"):
+        run("ease", evaluation={"top_k": 20_000})
+
+
+def test_sampled_lists_have_their_name_and_a_note() -> None:
+    sampled = {"candidates": "sampled", "negatives": 9, "cutoffs": [5]}
+    summary = run("ease", evaluation={"ranking": sampled}).summary
+    assert summary["accuracy"].get("ranking") is None
+    assert summary["accuracy"]["sampled_ranking"]["negatives"] == 9
+    assert any(note.startswith("Sampled rankings are among 9") for note in summary["privacy"]["notes"])
+
+
 def test_a_comparison_has_the_baselines_of_lists_and_intervals_over_users(tmp_path: Path) -> None:
     entries = {"name": "lists", "dataset": SMALL, "simulation": HERE, "protocols": ["ease"]}
     split = {"kind": "user-holdout", "test_fraction": 0.3}
@@ -233,3 +259,53 @@ def test_a_budget_bounds_what_a_user_adds_to_popularity() -> None:
         numbers = device.contributions(everything, layout, 1, words).vectors(layout).numbers
         lengths.append(float(np.linalg.norm(numbers.astype(np.float64))) * UNIT)
     assert lengths == [pytest.approx(np.sqrt(30)), pytest.approx(1, abs=1e-6)]
+
+
+def mean_distance(epsilon: float, delta: float) -> float:
+    """Return mu of normal noise that is (epsilon, delta)-private, by its definition."""
+
+    def excess(mu: float) -> float:
+        above, below = stats.norm.cdf([mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu])
+        return float(above - np.exp(epsilon) * below - delta)
+
+    return float(optimize.brentq(excess, 1e-3, 10.0, xtol=1e-12))
+
+
+def exact_sum(sets: Any, items: Any, layout: SetLayout) -> Any:
+    """Return what sets contribute, made from the definition."""
+    if isinstance(layout, PopularityLayout):
+        return (sets / np.sqrt(np.maximum(sets.sum(axis=1, keepdims=True), 1))).sum(axis=0)
+    upper, of_itself = np.triu_indices(items.size), np.where(np.eye(items.size), DIAGONAL, 1.0)
+    pairs = np.stack([(np.outer(own, own) * of_itself)[upper] for own in sets[:, items]])
+    return (pairs / np.maximum(np.linalg.norm(pairs, axis=1, keepdims=True), DIAGONAL)).sum(axis=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "copies", "more"),
+    [("gram-central", 150, 1.0), ("gram-secagg", 150, 150 / 130), ("gram-secagg", 400, 400 / 355)],
+)
+def test_a_server_learns_from_sums_with_the_noise_that_epsilon_needs(
+    name: str, copies: int, more: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    learned = []
+
+    def learn(learner: ListLearner, number: int, released: Any, layout: Any, *others: Any) -> None:
+        learned.append((released[:, 0], learner._items, layout))
+        honest(learner, number, released, layout, *others)
+
+    honest = ListLearner.learn
+    monkeypatch.setattr(ListLearner, "learn", learn)
+    dataset = {**SMALL, "users": 150, "ratings": 3000, "copies": copies}
+    found = run(
+        name, dataset=dataset, overrides=["protocol.table.items=40", "protocol.table.popularity_share=0.2"]
+    )
+    sets = load_ratings(found.record.config)[0].to_sets().toarray()
+    assert [layout.n_rows for _, _, layout in learned] == [40, 820]
+    multipliers = found.summary["completion_diagnostics"]["noise"]
+    precision = sum(multiplier**-2 for multiplier in multipliers)
+    # Seeds are fixed. Renyi divergences bound the loss of Skellam noise, which is larger by that.
+    assert 0.85 < precision / mean_distance(1.0, 1e-6) ** 2 <= 1
+    for (released, items, layout), multiplier in zip(learned, multipliers, strict=True):
+        noise = (released - exact_sum(sets, items, layout)) / multiplier
+        # No device drops out here, and none of them colludes: there is more noise than counts.
+        assert (noise**2).mean() == pytest.approx(more, rel=5.5 * np.sqrt(2 / noise.size))

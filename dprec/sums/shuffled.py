@@ -1,0 +1,323 @@
+"""Sums from anonymous messages: what a device says of its contribution, and what counts of messages tell.
+
+A message names a number of a contribution, and its sign if there are negative ones; or nothing: a null
+message. Of its vector v every device sends r messages, no two of them alike, null messages where it says
+less. A number is named with the probability r |v_j| / L, where L bounds the sum of the absolute values of a
+vector: one whose sum is larger counts as if it were scaled down. Those named are at equal distances on a line
+of all numbers in random order (Madow and Madow [madow1944]).
+
+With them go fakes: of every message that there can be a Poisson number, so that those of all honest devices
+hide what one of them sends (`dprec.accounting.HiddenMessages`); of the null message r times as many, as
+several may be one user's. How many messages a device sends says nothing about its vector.
+
+A shuffler passes on how often each message was sent. Less the mean number of fakes, and times L / r, counts
+are without bias the sum of the vectors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+
+from dprec import accounting
+from dprec.arrays import Bools, Floats, Ints, Uint64s, offsets, places_of
+from dprec.components import option
+from dprec.errors import SettingError
+from dprec.gradients import Aggregate, RoundDraws
+from dprec.randomness import Draws, ReleaseDraws, uniforms
+from dprec.secure_aggregation import MOST_MEAN, honest_shares, poisson_table
+from dprec.sums.aggregation import Aggregation, Cost
+from dprec.sums.contributions import UNIT, Contributions, Layout, LayoutT, Vectors
+from dprec.wire import Batches, hidden_batch_bytes
+
+_HALF, _LOW = np.uint64(32), np.uint64(2**32 - 1)
+
+_MOST_KINDS = 1 << 30
+"""Messages that there can be, at most."""
+
+_USERS_AT_ONCE = 256
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """The messages that there can be in one release, and how many of them a device sends."""
+
+    numbers: int
+    """Of a vector."""
+    signed: bool
+    """Whether some of them can be negative."""
+    messages: int
+    """r, what every device sends of its vector, null messages included; at least 1."""
+    share: float
+    """Mean number of a device's fakes of each message; 0 for no fakes."""
+    distance: int
+    """L / r, in units of `UNIT`."""
+
+    @property
+    def null(self) -> int:
+        """The null message, and how many others there are, numbered from 0: positive ones first."""
+        return self.numbers * (2 if self.signed else 1)
+
+    @property
+    def codec(self) -> Batches:
+        """Encoder and decoder of what a device sends."""
+        return Batches(self.null)
+
+    @property
+    def fakes(self) -> float:
+        """Mean number of a device's fakes."""
+        return self.share * (self.null + self.messages)
+
+    @property
+    def most(self) -> int:
+        """Messages of a device at most, fakes included."""
+        return self.messages + (int(poisson_table(self.fakes).own.max()) if self.share else 0)
+
+    def said(self, vectors: Vectors, starts: Floats, orders: Uint64s) -> Ints:
+        """Return what users say of their vectors, shape (users, messages).
+
+        ``starts``: uniform on 0 to 1; ``orders``: random words; shapes (users,).
+        """
+        from dprec.kernels import draws
+
+        width = vectors.numbers.shape[1]
+        numbers = vectors.numbers.ravel()
+        cells = (vectors.rows.astype(np.int64)[:, None] * width + np.arange(width)).ravel()
+        indptr, sizes = width * vectors.indptr, np.abs(numbers)
+        sums = np.diff(offsets(sizes)[indptr])
+        # So long that there are no more points than messages.
+        distances = np.maximum(self.distance, -(-sums // self.messages))
+        first = np.minimum((starts * distances).astype(np.int64), distances - 1)
+        chosen = np.full((indptr.size - 1, self.messages), -1, dtype=np.int64)
+        line = np.empty(int(np.diff(indptr).max(initial=0)), dtype=np.int64)
+        draws.sample(indptr, sizes, orders, distances, first, line, chosen)
+        said = np.full(chosen.shape, self.null, dtype=np.int64)
+        named = chosen >= 0
+        of = chosen[named]
+        said[named] = cells[of] + self.numbers * (numbers[of] < 0)
+        return said
+
+    def faked(self, users: int, draws: Draws, round_index: int) -> tuple[Ints, Ints]:
+        """Return how many fakes users send, shape (users,), and these by user, shape (sum of them,).
+
+        How many is drawn by comparing integers of 128 bits, and which by chance, from 64 bits: of each
+        message the number is a Poisson number by itself, its mean off by less than a part in 10^9.
+        """
+        if not self.share:
+            return np.zeros(users, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        words = draws.asked(b"number of fakes")
+
+        def second_words(places: Ints) -> Uint64s:
+            return words.per_user(1, round_index)[places]
+
+        table = poisson_table(self.fakes)
+        counts = table.draw(words.per_user(0, round_index), second_words).astype(np.int64)
+        chosen = draws.asked(b"fakes").per_cell(counts, places_of(counts), round_index)
+        return counts, np.minimum(_below(self.null + self.messages, chosen), self.null)
+
+    def estimate(self, counts: Ints, users: int) -> Floats:
+        """Return the sum of the vectors of so many users, in units of a contribution, shape (numbers,)."""
+        above = counts[: self.numbers].astype(np.float64)
+        below = counts[self.numbers : -1] if self.signed else users * self.share
+        estimate: Floats = (above - below) * (self.distance * UNIT)
+        return estimate
+
+    def deviation(self, users: int) -> float:
+        """Return the deviation of a number of an estimate, by fakes and, on average at most, by sampling."""
+        counted = users * self.share * (2 if self.signed else 1)
+        sampled = users * self.messages / self.numbers
+        return math.sqrt(counted + sampled) * self.distance * UNIT
+
+
+def _below(limit: int, words: Uint64s) -> Ints:
+    """Return integers uniform on 0 to ``limit`` - 1, up to 2**31, from all bits of their words."""
+    size = np.uint64(limit)
+    low = (words & _LOW) * size >> _HALF
+    return ((words >> _HALF) * size + low >> _HALF).astype(np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShuffledAggregation(Aggregation):
+    """Devices send anonymous messages among fakes, which shufflers count: nobody sees whose they are."""
+
+    kind: Literal["shuffle"] = "shuffle"
+    papers: ClassVar[tuple[str, ...]] = ("ghazi2020", "madow1944")
+    trust: ClassVar[accounting.Trust] = "shuffle"
+    reason: ClassVar[str] = (
+        "all that is released are counts of anonymous messages, each hidden among a Poisson number of fakes, "
+        "and the losses of all of them are added up by their exact distribution"
+    )
+    devices_add_noise: ClassVar[bool] = True
+    deploys: ClassVar[bool] = False
+
+    messages: int = option("Messages of a device in each release, besides fakes.", 10, ge=1, le=4096)
+    norm: float = option(
+        "Sum of a contribution's absolute values from which on it is scaled down to send no more messages; "
+        "one with a smaller sum sends as much fewer.",
+        12.0,
+        ge=1 / 64,
+        le=4096,
+    )
+    fakes: float = option(
+        "Fakes of a device for each of its messages, on average, by which a public rule bounds the numbers "
+        "that are summed where it chooses them.",
+        6.0,
+        gt=0,
+    )
+    dropouts: float = option("Largest share of the devices that may drop out.", 0.1, ge=0, lt=0.5)
+    colluders: int = option("Devices that may tell the server all they know, or send no fakes.", 5, ge=0)
+    shufflers: int = option("Servers that mix messages; one has to be honest.", 2, ge=2, le=16)
+    users: int | None = option("Devices of a release; all of the run if none.", None, ge=2)
+
+    def among(self, users: int) -> Self:
+        """Fix the number of devices, and refuse too few honest ones."""
+        if self.users is not None and self.users != users:
+            raise SettingError("users", str(self.users), f"the {users} users of the run, or none")
+        if honest_shares(users, self.dropouts, self.colluders) < 1:
+            raise SettingError("colluders", f"{self.colluders} of {users} devices", "fewer")
+        return replace(self, users=users)
+
+    def check(self, layout: Layout, multiplier: float) -> None:
+        """Refuse more kinds of messages, or more fakes of a device, than can be drawn."""
+        exchange = self._exchange(layout, multiplier)
+        if exchange.null + self.messages > _MOST_KINDS:
+            found = f"{self.messages}, for {exchange.null:,} kinds of messages"
+            raise SettingError("messages", found, f"{_MOST_KINDS:,} kinds at most")
+        if exchange.fakes > MOST_MEAN:
+            found = f"{self.messages}, for which a device sends {exchange.fakes:,.0f} fakes on average"
+            raise SettingError(
+                "messages", found, f"fewer, or more users or epsilon: at most {MOST_MEAN:,.0f} fakes"
+            )
+
+    def notes(self) -> tuple[str, ...]:
+        """Say against whom epsilon holds, and what is simulated."""
+        return (
+            f"It holds against the server and {self.colluders} devices that collude with it, while at most "
+            f"{self.dropouts:.0%} of all devices drop out; with more, a release fails, and its budget is "
+            f"spent. Of {self.shufflers} shufflers, which are sent shares of messages and see how many each "
+            "device sends, one has to be honest.",
+            "The shufflers' own exchanges are left out: the counts are the same.",
+        )
+
+    def whole(self, sizes: Ints, layout: Layout, multiplier: float) -> Bools:
+        """Return which batches have as many messages as a device can send."""
+        exchange = self._exchange(layout, multiplier)
+        least, most = exchange.codec.sizes(np.array([self.messages, exchange.most])).tolist()
+        whole: Bools = (sizes >= least) & (sizes <= most)
+        return whole
+
+    def can_release(self, present: Bools, added_up: int, round_index: int, public_seed: int) -> bool:
+        """Return whether enough fakes are in the counts; a batch that is rejected took its own along."""
+        return present.size - added_up <= math.floor(self.dropouts * present.size)
+
+    def sealed(self, sizes: Ints) -> Ints:
+        """Return the bytes of batches as shares for each shuffler, in a layer of encryption each."""
+        return hidden_batch_bytes(sizes, self.shufflers)
+
+    def affordable(self, multiplier: float) -> int | None:
+        """Return for how many numbers devices send about `fakes` fakes with each message."""
+        share = self._share(multiplier)
+        return math.floor(self.fakes * self.messages / share) if share else None
+
+    def multipliers(
+        self, budget: accounting.PrivacyBudget, shares: Sequence[float], farthest: float
+    ) -> tuple[float, ...]:
+        """Return the noise of fakes whose means are one over the shares, and just enough together."""
+        adjacency: accounting.Adjacency = "add-or-remove-one" if farthest <= 1 else "replace-one"
+        fakes = accounting.least_fakes(
+            self.messages, budget.epsilon, budget.delta, adjacency, tuple(map(float, shares))
+        )
+        return tuple(math.sqrt(fakes / share) * self._step for share in shares)
+
+    def cost(self, multiplier: float, farthest: float) -> Cost:
+        """Return messages among as many fakes as there are at least."""
+        if not multiplier:
+            return Cost()
+        return Cost(mechanism=accounting.HiddenMessages(self.messages, self._fakes(multiplier)))
+
+    def encode(
+        self, contributions: Contributions[LayoutT], layout: LayoutT, multiplier: float, draws: RoundDraws
+    ) -> Sequence[bytes]:
+        """Say of contributions as much as they allow, and send it among fakes, in no order."""
+        exchange, users = self._exchange(layout, multiplier), contributions.n_users
+        sample = draws.devices.asked(b"sample")
+        starts, orders = (sample.per_user(index, draws.round_index) for index in (0, 1))
+        said = np.empty((users, self.messages), dtype=np.int64)
+        for first in range(0, users, _USERS_AT_ONCE):
+            some = slice(first, min(first + _USERS_AT_ONCE, users))
+            vectors = contributions.of_users(some).vectors(layout)
+            said[some] = exchange.said(vectors, uniforms(starts[some]), orders[some])
+        counts, fakes = exchange.faked(users, draws.devices, draws.round_index)
+        counts = counts + self.messages
+        sent = np.empty(offsets(counts)[-1], dtype=np.int64)
+        own = places_of(counts) < self.messages
+        sent[own], sent[~own] = said.ravel(), fakes
+        return exchange.codec.encode(counts, sent)
+
+    def decode(self, reports: Sequence[bytes], layout: Layout, multiplier: float) -> tuple[Bools, Aggregate]:
+        """Reject what is no batch of messages that there can be, and count the rest."""
+        exchange = self._exchange(layout, multiplier)
+        valid, _, messages = exchange.codec.decode(reports, self.messages, exchange.most)
+        counts = np.bincount(messages, minlength=exchange.null + 1)
+        return valid, Aggregate(counts, None, int(valid.sum()))
+
+    def sum_shape(self, layout: Layout) -> tuple[int, ...]:
+        """Return a count for each message."""
+        return (self._exchange(layout, 0.0).null + 1,)
+
+    def possible(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> bool:
+        """Return whether counts are those of as many messages as so many users can send."""
+        exchange, total = self._exchange(layout, multiplier), int(aggregate.total.sum())
+        least, most = aggregate.users * self.messages, aggregate.users * exchange.most
+        return bool((aggregate.total >= 0).all()) and least <= total <= most
+
+    def length(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> float:
+        """Return by how much there are too many messages of a user, or too many that are alike."""
+        counts = aggregate.total
+        return float(max(counts[:-1].max(initial=0), counts.sum() / self.messages))
+
+    def release(self, aggregate: Aggregate, layout: Layout, multiplier: float, draws: ReleaseDraws) -> Floats:
+        """Return what the counts tell; see `Aggregation.release`."""
+        estimate = self._exchange(layout, multiplier).estimate(aggregate.total, aggregate.users)
+        released: Floats = estimate.reshape(layout.n_rows, layout.width) * layout.scales
+        return released
+
+    def deviation(self, layout: Layout, multiplier: float, users: int) -> float:
+        """Return the noise of all fakes that arrived, and of sampling; see `Aggregation.deviation`."""
+        return self._exchange(layout, multiplier).deviation(users)
+
+    def report_bits(self, layout: Layout, ratings: int, multiplier: float) -> int:
+        """Return the bits of a batch of the mean size, whatever was rated."""
+        exchange = self._exchange(layout, multiplier)
+        return math.ceil((self.messages + exchange.fakes) * exchange.codec.width)
+
+    @property
+    def _n_users(self) -> int:
+        if self.users is None:
+            raise ValueError("an aggregation for no number of users; see `among`")
+        return self.users
+
+    @property
+    def _distance(self) -> int:
+        return math.ceil(self.norm / self.messages / UNIT)
+
+    @property
+    def _step(self) -> float:
+        """What a message counts for."""
+        return self._distance * UNIT
+
+    def _fakes(self, multiplier: float) -> float:
+        """Return how many fakes hide a message at least, on average."""
+        return (multiplier / self._step) ** 2
+
+    def _share(self, multiplier: float) -> float:
+        """Return how many fakes of each message a device sends, on average."""
+        return self._fakes(multiplier) / honest_shares(self._n_users, self.dropouts, self.colluders)
+
+    def _exchange(self, layout: Layout, multiplier: float) -> Exchange:
+        numbers, share = layout.n_rows * layout.width, self._share(multiplier)
+        return Exchange(numbers, layout.signed, self.messages, share, self._distance)
