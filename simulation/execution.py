@@ -183,8 +183,8 @@ def run_in(
 ) -> RunRecord:
     """Run a configuration in a session that is already open; see `run_prepared`."""
     began = time.perf_counter() if started is None else started
-    config = config.model_copy(update={"protocol": config.protocol.suited_to(train)})
     side = side or SideData.of(config.dataset, train)
+    config = config.model_copy(update={"protocol": config.protocol.suited_to(train, side.catalogue)})
     evaluator = Evaluator(train, test, config.evaluation, side.truth)
     task = _task(session, config, evaluator, side.catalogue, directory, progress, ended)
     # Sums in dense linear algebra depend on how many threads share the work, so there is one.

@@ -24,8 +24,8 @@ from dprec.lists.gram import (
 from dprec.lists.model import LARGEST, ItemTable, ListModel
 from dprec.observations import SetReports
 
-MOST_ITEMS = 2048
-"""Items of the largest table: one of so many takes devices 4 MB to receive."""
+_MOST_ITEMS = 2048
+"""Items of a table by rule: one of so many takes devices 4 MB to receive."""
 
 _RIDGE, _SHARE = 3.0, 0.5
 """What two rules of `GramSettings` are multiplied by: sets are not normalised, so few users with many items
@@ -103,7 +103,7 @@ def list_model(reports: SetReports, catalogue: Catalogue | None, table_items: in
     # A table that is asked for is made, however noisy.
     tau = deviation / users if table_items is None else min(deviation / users, LARGEST_TAU)
     settings = GramSettings.of(tau, users, n_items, content=catalogue is not None)
-    wanted = min(settings.table_items, MOST_ITEMS) if table_items is None else table_items
+    wanted = min(settings.table_items, _MOST_ITEMS) if table_items is None else table_items
     items = popular_items(popularity, min(wanted, n_items))
     if items.size < _LEAST_ITEMS:
         return ListModel.of(popularity, catalogue, ItemTable.nothing())

@@ -274,7 +274,7 @@ def _pilot_of(config: RunConfig, options: PilotOptions) -> _Pilot:
     with within("protocol"):
         check_suits(config.protocol, train)
     # What follows from sizes is agreed on and written down: a server sees those who came, later, too.
-    suited = config.protocol.suited_to(train)
+    suited = config.protocol.suited_to(train, config.dataset.catalogue(train.item_ids))
     config = config.model_copy(update={"protocol": suited.picked.suited_to(train)})
     protocol = server_folder.deployable(config)
     with within("protocol"):

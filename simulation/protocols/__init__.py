@@ -5,6 +5,7 @@ from dprec.predictions import Predict
 from simulation.protocols.base import Protocol
 from simulation.protocols.baselines import GlobalMeanProtocol, NothingSentProtocol, TrustedServerProtocol
 from simulation.protocols.best import BestProtocol
+from simulation.protocols.best_list import BestListProtocol
 from simulation.protocols.federated import FederatedProtocol
 from simulation.protocols.gradient_perturbation import GradientPerturbationProtocol
 from simulation.protocols.iterative import IterativeProtocol
@@ -37,6 +38,7 @@ PROTOCOLS: Registry[Protocol] = Registry(
         IalsProtocol,
         GramProtocol,
         RandomizedSetsProtocol,
+        BestListProtocol,
         PairsInBlanketProtocol,
         SecretSetProtocol,
     ],

@@ -27,6 +27,7 @@ from dprec.accounting import (
     PrivacyUnit,
 )
 from dprec.arrays import Floats, Ints
+from dprec.catalogue import Catalogue
 from dprec.channel import Channel
 from dprec.completion import Observations
 from dprec.components import Options, as_values, is_ours, option, reference_of, user_defined_classes
@@ -342,8 +343,11 @@ class Protocol(Options):
         delta = self.privacy.delta if self.privacy.composition == "pld" else 0.0
         return Promise(self.privacy.epsilon, self.privacy.per, self.setup().hides_rated_items, delta)
 
-    def suited_to(self, train: Ratings) -> Self:
-        """Return the protocol for train ratings, of which only the scale and the rated items are read."""
+    def suited_to(self, train: Ratings, catalogue: Catalogue | None = None) -> Self:
+        """Return the protocol for train ratings, of which only the scale and the rated items are read.
+
+        ``catalogue``: public data about the items.
+        """
         return self
 
     def held_ratings(self, train: Ratings, seed: int) -> Ratings:

@@ -11,6 +11,7 @@ from dprec.accounting import ChannelDraws, Guarantee, MatchedBudget, PrivacyBudg
 from dprec.arrays import AnyInts, Floats, Ints
 from dprec.components import option
 from dprec.exchange import RandomizedSetsSetup
+from dprec.lists.gram import MOST_ITEMS
 from dprec.lists.model import ListModel
 from dprec.lists.randomized_sets import list_model
 from dprec.mechanisms import Mechanism, RandomizedSet
@@ -55,7 +56,9 @@ class RandomizedSetsProtocol(Protocol):
     mechanism: ClassVar[Mechanism] = RandomizedSet()
     completion_name: ClassVar[str] = "item-table"
     privacy: PrivacyBudget = option("What is promised, of one item or of whole sets.")
-    items: int | None = option("Most popular items of the table; by default a public rule.", None, ge=0)
+    items: int | None = option(
+        "Most popular items of the table; by default a public rule.", None, ge=0, le=MOST_ITEMS
+    )
     content: bool = option("Whether public categories and numbers of the items are used.", True)
 
     def at_budget(self, budget: MatchedBudget) -> Self:

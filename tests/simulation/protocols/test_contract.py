@@ -39,7 +39,7 @@ TRUSTING = (
 )
 SUMMING = {
     *("best-secret-set", "secagg-als", "secagg-item-effects"),
-    *("gram-secagg", "popularity-secagg", "popularity-by-content-secagg"),
+    *("best-list", "gram-secagg", "popularity-secagg", "popularity-by-content-secagg"),
 }
 
 
