@@ -27,7 +27,7 @@ from clients.memory import Memory
 from clients.population import Partition, Population, draws_of_rounds, lasting_words
 from dprec import exchange
 from dprec.arrays import Bools, Floats, Pieces, Uint64s, offsets
-from dprec.completion import Profiles, predicted_rows, solve_user_factors
+from dprec.completion import Profiles, products_of_rows
 from dprec.errors import SettingError
 from dprec.exchange.setups import FederatedSetup
 from dprec.federated import Parameters, UpdateCode, code_of
@@ -118,7 +118,7 @@ def gradient_reports(
     _hold(broadcast, setup, memory)
     factors = broadcast.astype(np.float64)
     profiles = profiles_of(partition)
-    user_factors = solve_user_factors(profiles, factors, setup.ridge)
+    user_factors = setup.gradient.user_factors(profiles, factors, setup.ridge)
     epsilon = math.inf if setup.epsilon_per_round is None else setup.epsilon_per_round
     devices = draws_of_rounds(partition, "gradient report").asked(broadcast.tobytes())
     draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
@@ -132,8 +132,7 @@ def receive_factors(partition: Partition, final: exchange.FinalFactors, context:
     memory = Memory.of(population, setup.rounds, context)
     factors = _decoded(final.factors, setup, memory, population.n_items)
     _hold(factors, setup, memory)
-    base = np.zeros(population.n_items)
-    population.show(ReceivedFactors(partition, factors.astype(np.float64), setup.ridge, base))
+    population.show(ReceivedFactors(partition, factors.astype(np.float64), setup))
     return factors
 
 
@@ -144,14 +143,13 @@ class ReceivedFactors:
     partition: Partition
     item_factors: Floats
     """Shape (items, rank)."""
-    ridge: float
-    """As for `solve_user_factors`."""
-    base: Floats
-    """What is predicted without factors; shape (items,)."""
+    setup: exchange.IterativeSetup
 
     def predictions(self, process: OrdinalProcess) -> Floats:
         """Predict every item, shape (users, items)."""
-        return predicted_rows(profiles_of(self.partition), self.item_factors, self.ridge, self.base)
+        profiles = profiles_of(self.partition)
+        own = self.setup.gradient.user_factors(profiles, self.item_factors, self.setup.ridge)
+        return products_of_rows(own, self.item_factors)
 
 
 def profiles_of(partition: Partition) -> Profiles:

@@ -241,11 +241,15 @@ class FederatedRounds(SummedRounds):
     def _cost(self, server_round: int) -> Cost:
         return self.cost
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._step = self.model.steps()
+
     def _learn(self, server_round: int, total: Aggregate, present: Bools) -> None:
         if total.users:
             draws = ReleaseDraws(self.seed, server_round)
             update = self.code.released(total.total, self.roster.n_users, self.deviation, draws)
-            self.parameters = self.model.step(self.broadcast, update, server_round)
+            self.parameters = self._step(self.broadcast, update, server_round)
 
     def summary(self) -> None:
         """Log what is run."""

@@ -15,9 +15,11 @@ from dprec.completion.calibrated.embedding import embedded, prior_biases
 from dprec.completion.calibrated.regressions import Regressed
 from dprec.completion.factors import (
     Profiles,
+    confident_user_factors,
     inner_products,
     packed_outer,
     predicted_rows,
+    products_of_rows,
     solve_user_factors,
     unpack,
 )
@@ -99,6 +101,7 @@ __all__ = [
     "VariationalMogMatrixFactorization",
     "check_rank",
     "cold_notes",
+    "confident_user_factors",
     "embedded",
     "initial_item_factors",
     "inner_products",
@@ -109,6 +112,7 @@ __all__ = [
     "packed_outer",
     "predicted_rows",
     "prior_biases",
+    "products_of_rows",
     "slope_channel",
     "solve_user_factors",
     "step_item_factors",

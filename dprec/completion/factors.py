@@ -137,42 +137,63 @@ class Profiles:
         return self.values - inner_products(user_factors, item_factors, self.users, self.items)
 
 
-def solve_user_factors(profiles: Profiles, item_factors: Floats, ridge: float) -> Floats:
+def solve_user_factors(profiles: Profiles, item_factors: Floats, ridge: float | Floats) -> Floats:
     """Return the factors that fit each user's ratings best, shape (users, rank).
 
-    Minimises sum (r_ui - u_u . v_i)^2 + ridge |u_u|^2 for every user (Shin et al. [shin2018], section 3). A
-    user without ratings gets zeros. Each user's result depends only on its own ratings, not on the partition
-    in which it is solved. If the item factors are so large that the ridge is lost in rounding, a user may
-    have no solution; that user gets zeros too, since a failure would reveal what it has rated.
+    Minimises sum (r_ui - u_u . v_i)^2 + ridge |u_u|^2 for every user (Shin et al. [shin2018], section 3); a
+    ridge that is a matrix P, shape (rank, rank), adds u_u . P u_u instead. A user without ratings gets zeros.
+    Each user's result depends only on its own ratings, not on the partition in which it is solved. If the
+    item factors are so large that the ridge is lost in rounding, a user may have no solution; that user gets
+    zeros too, since a failure would reveal what it has rated.
     """
     rank = item_factors.shape[1]
     shape = (profiles.n_users, profiles.n_items)
     pattern = sp.csr_array((np.ones(profiles.items.size), profiles.items, profiles.indptr), shape=shape)
     ratings = sp.csr_array((profiles.values, profiles.items, profiles.indptr), shape=shape)
     products = packed_outer(item_factors)
+    penalty = ridge if isinstance(ridge, np.ndarray) else ridge * np.eye(rank)
     factors = np.empty((profiles.n_users, rank))
 
     def solve(rows: slice) -> None:
-        normal = unpack(pattern[rows] @ products) + ridge * np.eye(rank)
+        normal = unpack(pattern[rows] @ products) + penalty
         factors[rows] = _solutions(normal, ratings[rows] @ item_factors)
 
     map_blocks(solve, profiles.n_users, BLOCK)
     return factors
 
 
-def predicted_rows(profiles: Profiles, item_factors: Floats, ridge: float, base: Floats) -> Floats:
+def confident_user_factors(
+    profiles: Profiles, item_factors: Floats, confidence: float, ridge: float
+) -> Floats:
+    """Return the factors that fit each user's set best, shape (users, rank).
+
+    Minimises the sum over all items of c (p - u . v)^2, and ridge |u|^2, where p is 1 for a user's own items
+    and 0 for all others, and c is 1 + ``confidence`` and 1 (Hu, Koren and Volinsky [hu2008]).
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        penalty = (item_factors.T @ item_factors + ridge * np.eye(item_factors.shape[1])) / confidence
+    sets = replace(profiles, values=np.full(profiles.items.size, 1 + 1 / confidence))
+    return solve_user_factors(sets, item_factors, penalty)
+
+
+def predicted_rows(profiles: Profiles, item_factors: Floats, ridge: float | Floats, base: Floats) -> Floats:
     """Return what devices predict of every item with the factors that fit their users, shape (users, items).
 
     Parameters
     ----------
+    ridge : float or ndarray of float64, shape (rank, rank)
+        As for `solve_user_factors`.
     base : ndarray of float64, shape (items,)
         What is predicted without factors.
     """
     residuals = replace(profiles, values=profiles.values - base[profiles.items])
-    own = solve_user_factors(residuals, item_factors, ridge)
-    users, items = np.indices((len(own), len(item_factors)))
-    predicted = inner_products(own, item_factors, users.ravel(), items.ravel())
-    return predicted.reshape(users.shape) + base
+    return products_of_rows(solve_user_factors(residuals, item_factors, ridge), item_factors) + base
+
+
+def products_of_rows(left: Floats, right: Floats) -> Floats:
+    """Return the inner products of every row with every row, shape (left's rows, right's rows)."""
+    rows, columns = np.indices((len(left), len(right)))
+    return inner_products(left, right, rows.ravel(), columns.ravel()).reshape(rows.shape)
 
 
 def _solutions(matrices: Floats, sides: Floats) -> Floats:

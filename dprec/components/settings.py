@@ -74,7 +74,7 @@ def follow(location: Sequence[str | int], whole: Group) -> Place:
         if isinstance(part, int):
             keys[-1] += f"[{part}]"
             here = _item(here)
-        elif len(chosen) > 1 and part in chosen:
+        elif part in chosen and (len(chosen) > 1 or part not in field_names(chosen[part])):
             here = chosen[part]
         elif inner is not None:
             group = inner

@@ -206,7 +206,9 @@ def locate(path: str, *names: str) -> Path:
             if candidate.exists():
                 return candidate
         folder = "a folder" if not names else f"a folder without {' or '.join(names)}"
-        raise InputError(str(place), folder, f"a file{' or the folder that holds it' if names else ''}")
+        listed = not names and (place / "train.txt").is_file()
+        accepted = f"a file; or --set 'dataset={{kind: lightgcn, path: {place}}}'" if listed else "a file"
+        raise InputError(str(place), folder, f"{accepted}{' or the folder that holds it' if names else ''}")
     if not there:
         accepted = f"the file {' or '.join(names)}, or its folder" if names else "a file"
         start = "" if place.is_absolute() else f", from {Path.cwd()}"

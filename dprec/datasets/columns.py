@@ -85,11 +85,14 @@ _EARLIEST, _LATEST = 1e8, 1e14
 """Seconds or milliseconds since 1970, from 1973 on; no scale of ratings is as large."""
 
 
-def check_layout(rows: Sequence[Sequence[str]], source: str) -> None:
-    """Refuse first lines that are those of a matrix, or whose third column holds times.
+def check_layout(rows: Sequence[Sequence[str]], separator: str, source: str) -> None:
+    """Refuse first lines that are lists or those of a matrix, or whose third column holds times.
 
     Only where no column is configured and none named in a header; a column that is configured is believed.
     """
+    if separator == WHITESPACE and len(set(map(len, rows))) > 1 and _are_integers(rows):
+        kind = f"--set 'dataset={{kind: lightgcn, path: {source}}}', if each is a user and its items"
+        raise InputError(source, "lines of integers, of different lengths", f"{kind}; or columns")
     if _is_matrix(rows):
         found = f"{len(rows[0])} columns of few different numbers, as of a column per item"
         believed = "or, if a line is a rating, --set dataset.user_column=1"
@@ -101,6 +104,10 @@ def check_layout(rows: Sequence[Sequence[str]], source: str) -> None:
         settings = f"--set dataset.rating_column={(ratings or 3) + 1} --set dataset.timestamp_column=3"
         none = "--set dataset.timestamp_column=3, if there are no ratings"
         raise InputError(source, found, none if ratings is None else settings)
+
+
+def _are_integers(rows: Sequence[Sequence[str]]) -> bool:
+    return all(cell.isascii() and cell.isdigit() for row in rows for cell in row)
 
 
 def _is_matrix(rows: Sequence[Sequence[str]]) -> bool:
@@ -157,7 +164,8 @@ _NAMES: dict[Role, tuple[str, ...]] = {
     ),
     "rating": (
         *("rating", "ratings", "score", "stars", "star", "overall", "bookrating", "userrating", "rate"),
-        *("grade", "vote", "value", "r"),
+        *("grade", "vote", "value", "r", "plays", "playcount", "listens", "listencount", "clicks", "views"),
+        *("purchases", "quantity", "count", "counts", "weight"),
     ),
     "timestamp": (
         *("timestamp", "time", "unixtime", "unixreviewtime", "unixtimestamp", "timestampms", "date"),
@@ -187,7 +195,8 @@ def required_columns(asked: Mapping[Role, str | int | None], header: Sequence[st
         matrix = f"; of a column per item, {_reshaped()}" if wide else ""
         holds = " and ".join(f"the {role}s ({role}_column)" for role in unclear)
         found = f"{source}: which of the columns {_listed(map(repr, header))} holds {holds} is not clear"
-        accepted = f"the name of a column, or its position from 1{matrix}"
+        pairs = "; without ratings, a table of the other two alone" if unclear == ["rating"] else ""
+        accepted = f"the name of a column, or its position from 1{matrix}{pairs}"
         raise SettingError(f"{unclear[0]}_column", found, accepted)
     chosen: dict[int, Role] = {}
     for role, place in places.items():
@@ -438,7 +447,8 @@ class RatingColumns(Options):
         if step is None and not self.continuous and (self.continuous is False or not given):
             apart = float(np.diff(distinct).min(initial=high - low))
             found = f"ratings from {low:g} to {high:g} that are as little as {apart:g} apart"
-            raise SettingError("low", f"{source}: {found}", self._with_ends(low, high))
+            plays = "; or positive: '>= 1', if they are counts" if low >= 0 and apart == 1 else ""
+            raise SettingError("low", f"{source}: {found}", f"{self._with_ends(low, high)}{plays}")
         even = (high - low) / _CONTINUOUS_STEPS if step is None else step
         return RatingScale.evenly(low, high, even, continuous=step is None)
 

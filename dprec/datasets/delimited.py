@@ -542,7 +542,11 @@ def read_columns(path: Path, layout: Layout, wanted: Sequence[tuple[str | int, C
             values.append(_read(plain, table, kind, name))
     if not parts[0]:
         raise InputError(str(path), "a header and nothing below it", "one row per line")
-    return [_joined(values, kind) for values, (_, kind) in zip(parts, wanted, strict=True)]
+    joined = [_joined(values, kind) for values, (_, kind) in zip(parts, wanted, strict=True)]
+    for (column, kind), whole in zip(wanted, joined, strict=True):
+        if kind == "identifier":
+            _check_missing(whole, column, layout, str(path))
+    return joined
 
 
 def _read(block: Block, table: Uint8s, kind: Cells, name: str) -> AnyArray:
@@ -551,6 +555,17 @@ def _read(block: Block, table: Uint8s, kind: Cells, name: str) -> AnyArray:
     if kind == "time":
         return _cell_times(block, table, name)
     return words(table) if kind == "text or nothing" else numbers(block, table, name)
+
+
+def _check_missing(ids: AnyArray, column: str | int, layout: Layout, source: str) -> None:
+    """Refuse what stands for a missing number among identifiers that are integers otherwise."""
+    if ids.dtype.kind != "U":
+        return
+    missing = (ids == "nan") | (ids == "NaN")
+    if missing.any() and integers(np.append(ids[~missing], "0")[::-1]).dtype.kind == "i":
+        row, name = int(missing.argmax()), column if isinstance(column, str) else f"column {column}"
+        where = f"{source}, line {row + (2 if layout.header else 1)}"
+        raise InputError(where, f"{str(ids[row])!r} in {name}", "an identifier in every line")
 
 
 def _unseparated(line: str, path: Path, layout: Layout) -> InputError:

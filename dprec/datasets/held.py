@@ -126,9 +126,11 @@ def _table(held: HeldRatings, columns: RatingColumns, source: str) -> _Table:
             raise InputError(source, f"a damaged sparse matrix ({error})", "users x items") from None
         if cells.ndim != 2:
             raise InputError(source, f"a sparse array of {cells.ndim} dimensions", "users x items")
-        # Where entries are true, there is a pair, and no rating.
-        entries = None if cells.data.dtype == np.bool_ and cells.data.all() else cells.data
-        rows = _given(table_rows([*cells.coords, entries], source), columns)
+        # Where an entry is true, there is a pair, and no rating.
+        pairs = cells.data.dtype == np.bool_
+        there = cells.data if pairs else np.ones(cells.data.size, dtype=np.bool_)
+        places = [place[there] for place in cells.coords]
+        rows = _given(table_rows([*places, None if pairs else cells.data], source), columns)
         if max(cells.shape) > _LARGEST_SHAPE:
             found = f"a sparse matrix of {cells.shape[0]} x {cells.shape[1]}"
             raise InputError(source, found, f"at most {_LARGEST_SHAPE} users, and as many items")

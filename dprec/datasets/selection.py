@@ -79,7 +79,11 @@ def positives(ratings: Ratings, rule: str) -> Ratings:
         raise SettingError("positive", f"{rule!r}, of {found}", "nothing, or ratings of one domain")
     kept = passing(ratings.values, threshold, included=included)
     if not kept.any():
-        raise SettingError("positive", f"{rule!r}, which no rating is", ratings.scale.describe())
+        values = ratings.values
+        reach = f"from {values.min():g} to {values.max():g}" if values.size else "none"
+        raise SettingError(
+            "positive", f"{rule!r}, which no rating is", f"a rule for what ratings are: {reach}"
+        )
     pairs = ratings.select(kept)
     return replace(pairs, levels=np.ones_like(pairs.levels), scale=POSITIVE, exact=None)
 
@@ -110,7 +114,10 @@ def copied(train: Ratings, test: Ratings, users: int, seed: int) -> tuple[Rating
     cold = isinstance(test, ColdRatings)
     if not whole:
         fewer = train.of_users(drawn, train.user_ids[drawn])
-        return fewer, test if cold else test.of_users(drawn, test.user_ids[drawn])
+        tested = test if cold else test.of_users(drawn, test.user_ids[drawn])
+        if not (fewer.count and tested.count):
+            raise SettingError("copies", f"{users}, without a train or a test rating", "more users")
+        return fewer, tested
     everybody = np.arange(train.n_users)
     chosen = np.concatenate([*[everybody] * whole, drawn])
     known = np.union1d(train.user_ids, test.user_ids)
@@ -125,5 +132,9 @@ def copied(train: Ratings, test: Ratings, users: int, seed: int) -> tuple[Rating
 def _further(user_ids: AnyArray, count: int) -> AnyArray:
     """Return so many identifiers that come after all of these."""
     if user_ids.dtype.kind in "iu":
+        if int(user_ids[-1]) + count >= 2**63:
+            raise SettingError(
+                "copies", f"beside the identifier {user_ids[-1]}", "identifiers that leave room"
+            )
         return np.asarray(user_ids[-1] + 1 + np.arange(count))
     return np.array([f"{user_ids[-1]}~{number:010}" for number in range(1, count + 1)], dtype=np.str_)

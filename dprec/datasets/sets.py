@@ -76,9 +76,13 @@ def _msweb_lines(file: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _number(cells: list[str], file: Path, place: int) -> int:
-    if not (cells and cells[0].strip().isdigit() and len(cells[0]) < 19):
+    if not (cells and _is_identifier(cells[0].strip())):
         raise InputError(f"{file}, line {place}", repr(",".join(cells)[:40]), "an integer")
     return int(cells[0])
+
+
+def _is_identifier(cell: str) -> bool:
+    return cell.isascii() and cell.isdigit() and len(cell) < 19
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,8 +122,8 @@ def _listed_rows(file: Path) -> RatingRows:
         cells = line.split()
         if not cells:
             continue
-        if not all(cell.isdigit() and len(cell) < 19 for cell in cells):
-            odd = next(cell for cell in cells if not (cell.isdigit() and len(cell) < 19))
+        odd = next((cell for cell in cells if not _is_identifier(cell)), None)
+        if odd is not None:
             raise InputError(f"{file}, line {place}", repr(odd[:40]), "a user and its items, integers")
         user, *own = map(int, cells)
         users.append(user)

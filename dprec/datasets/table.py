@@ -265,7 +265,7 @@ class DelimitedColumns(RatingColumns, FileDataset):
         rows = [split_line(line, separator) for line in lines if line.strip()]
         named = rows and any(find_column(role, rows[0]) is not None for role in ROLES[1:])
         if rows and not named and all(setting is None for setting in given):
-            check_layout(rows, source)
+            check_layout(rows, separator, source)
 
     def _has_header(self, first: Sequence[str]) -> bool:
         """Return whether a first line names the columns rather than holding a rating."""

@@ -29,6 +29,7 @@ __all__ = [
     "GradientPerturbationSetup",
     "GradientRequest",
     "Identity",
+    "ImplicitAlsSetup",
     "IterativeSetup",
     "ListSumsSetup",
     "OneShotSetup",

@@ -22,7 +22,7 @@ from dprec.federated import MODELS, FederatedModel, code_of
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.lists import ListMethod, TableOptions
 from dprec.mechanisms import MECHANISMS, Mechanism
-from dprec.private_als import FactorizationOptions, PrivateAls
+from dprec.private_als import FactorizationOptions, ImplicitAls, ImplicitAlsOptions, PrivateAls
 from dprec.ratings import Ratings, RatingScale
 from dprec.renamed import first_names
 from dprec.reports import ReportFamily
@@ -200,6 +200,23 @@ class PrivateAlsSetup(SummedSetup):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ImplicitAlsSetup(SummedSetup):
+    """Devices contribute to the statistics of the items in their sets, in rounds."""
+
+    kind: Literal["dp-ials"] = "dp-ials"
+    factorization: ImplicitAlsOptions = option("What is learned, and how sets are counted and clipped.")
+    aggregation: _AnyAggregation = option("Who adds up the contributions.")
+    multipliers: Annotated[tuple[float, ...], BeforeValidator(as_tuple)] = option(
+        "Noise of each round, for contributions of a norm of 1: the device answers no other round."
+    )
+
+    @property
+    def method(self) -> ImplicitAls:
+        """The factorization's."""
+        return ImplicitAls(self.factorization)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ListSumsSetup(SummedSetup):
     """Devices contribute their item sets to popularity and to a table, and rank by what is learned."""
 
@@ -311,6 +328,7 @@ else:
         RandomizedSetsSetup,
         IterativeSetup,
         PrivateAlsSetup,
+        ImplicitAlsSetup,
         ListSumsSetup,
         SecretSetSetup,
         FederatedSetup,

@@ -2,7 +2,7 @@
 
 from dprec.components import Registry
 from dprec.gradients.base import Aggregate, FullGradient, GradientReport, RoundDraws
-from dprec.gradients.one_bit import OneBitGradient, ReducedOneBitGradient, SampledSigns
+from dprec.gradients.one_bit import OneBitGradient, ReducedOneBitGradient, SampledSigns, SampledSignsOfSets
 
 GRADIENTS: Registry[GradientReport] = Registry(
     "gradient",
@@ -11,6 +11,7 @@ GRADIENTS: Registry[GradientReport] = Registry(
         OneBitGradient,
         ReducedOneBitGradient,
         SampledSigns,
+        SampledSignsOfSets,
         FullGradient,
     ],
 )
@@ -24,4 +25,5 @@ __all__ = [
     "ReducedOneBitGradient",
     "RoundDraws",
     "SampledSigns",
+    "SampledSignsOfSets",
 ]

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dprec.arrays import Bools, Floats, Ints, Pieces, Uint64s, rows_of
-from dprec.completion import Profiles
+from dprec.completion import Profiles, solve_user_factors
 from dprec.components import Options
 from dprec.randomness import Draws
 from dprec.wire import decode_item_sets, encode_item_sets
@@ -71,12 +71,18 @@ class GradientReport(Options):
     kind: str = ""
     private: ClassVar[bool] = True
     hides_rated_items: ClassVar[bool] = True
+    predicted: ClassVar[Literal["ratings", "lists"]] = "ratings"
+    """What factors that are learned from it predict: ratings, or scores that order lists, from sets."""
     without_loss: ClassVar[frozenset[str] | None] = frozenset(
         {
             *("papers", "notes", "check", "noise_deviation", "report_bits"),
             *("decode", "sum_shape", "possible", "gradient"),  # what the server does
         }
     )
+
+    def user_factors(self, profiles: Profiles, item_factors: Floats, ridge: float) -> Floats:
+        """Return the factors that a device fits to its user, of whose loss it reports the gradient."""
+        return solve_user_factors(profiles, item_factors, ridge)
 
     @property
     def notes(self) -> tuple[str, ...]:

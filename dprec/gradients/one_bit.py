@@ -9,11 +9,12 @@ A report is k coordinates, drawn independently and whatever was rated, each with
 `dprec.gradients.one_bit`. Every bit costs an even share of the report's budget, whatever the others are,
 so that all k cost at most the budget even when they are known to be one user's. The paper forwards them one
 by one through an anonymising proxy, which strips who sent them: that makes users harder to trace and is
-no part of epsilon, which holds against a server that sees whose they are. Feedback is implicit in the paper;
-here the gradient is that of the ratings, as in the other kinds of report.
+no part of epsilon, which holds against a server that sees whose they are. Feedback is implicit in the paper,
+as in `SampledSignsOfSets`; in `SampledSigns` the gradient is that of ratings, as in other kinds of report.
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,7 +23,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dprec.arrays import Bools, Floats, Ints, Uint64s, find
-from dprec.completion import Profiles
+from dprec.completion import Profiles, confident_user_factors
 from dprec.components import option
 from dprec.errors import SettingError
 from dprec.gradients.base import Aggregate, GradientReport, RoundDraws
@@ -196,12 +197,16 @@ def _mean_estimate(aggregate: Aggregate, epsilon: float) -> Floats:
 
 
 def _ratings_of(profiles: Profiles, items: Ints) -> tuple[Floats, Bools]:
-    cells = profiles.users * profiles.n_items + profiles.items
-    wanted = np.arange(profiles.n_users) * profiles.n_items + items
-    places, rated = find(cells, wanted)
+    places, rated = _places_of(profiles, items)
     ratings = np.zeros(items.size)
     ratings[rated] = profiles.values[places[rated]]
     return ratings, rated
+
+
+def _places_of(profiles: Profiles, items: Ints) -> tuple[Ints, Bools]:
+    """Return where each user's rating of an item of its own is, and whether there is one, (users,) each."""
+    cells = profiles.users * profiles.n_items + profiles.items
+    return find(cells, np.arange(profiles.n_users) * profiles.n_items + items)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -289,10 +294,9 @@ _MOST = 256
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampledSigns(GradientReport):
-    """Private signs of a few random coordinates of the gradient (Minto et al. [minto2021])."""
+class SampledCoordinates(GradientReport):
+    """Base of private signs of a few random coordinates of the gradient (Minto et al. [minto2021])."""
 
-    kind: Literal["sampled-signs"] = "sampled-signs"
     papers: ClassVar[tuple[str, ...]] = ("minto2021",)
     coordinates: int = option("Coordinates k of a report, which share its budget evenly.", 4, ge=1, le=_MOST)
     proxy: bool = option(
@@ -326,10 +330,16 @@ class SampledSigns(GradientReport):
         fields = np.empty((profiles.n_users, self.coordinates), dtype=np.int64)
         for place in range(self.coordinates):
             coordinates = uniform_below(item_factors.size, draws.words(2 * place))
-            values = _gradient_at(profiles, user_factors, item_factors, coordinates)
+            values = self._values(profiles, user_factors, item_factors, coordinates)
             bits = randomize(values, self._share(epsilon), draws.words(2 * place + 1))
             fields[:, place] = coordinates << 1 | bits
         return self._codec(item_factors.size).encode(fields)
+
+    @abstractmethod
+    def _values(
+        self, profiles: Profiles, user_factors: Floats, item_factors: Floats, coordinates: Ints
+    ) -> Floats:
+        """Return one coordinate of each user's gradient, shape (users,)."""
 
     def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[Bools, Aggregate]:
         """Validate the reports and count their bits by coordinate."""
@@ -384,3 +394,42 @@ class SampledSigns(GradientReport):
 
     def _codec(self, n_coordinates: int) -> FixedFields:
         return FixedFields(self.coordinates, 2 * n_coordinates - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledSigns(SampledCoordinates):
+    """Private signs of a few random coordinates of the gradient of ratings (Minto et al. [minto2021])."""
+
+    kind: Literal["sampled-signs"] = "sampled-signs"
+
+    def _values(
+        self, profiles: Profiles, user_factors: Floats, item_factors: Floats, coordinates: Ints
+    ) -> Floats:
+        return _gradient_at(profiles, user_factors, item_factors, coordinates)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledSignsOfSets(SampledCoordinates):
+    """Private signs of a few random coordinates of the gradient of implicit data (Minto et al. [minto2021]).
+
+    The loss of a user is the sum over all items of c (p - u . v)^2, where p is 1 for its own items, 0 for all
+    others, and the confidence c is 1 + alpha and 1 (Hu, Koren and Volinsky [hu2008]).
+    """
+
+    kind: Literal["sampled-signs-of-sets"] = "sampled-signs-of-sets"
+    predicted: ClassVar[Literal["ratings", "lists"]] = "lists"
+    confidence: float = option("alpha: what a user's own item counts more than any other.", 1.0, gt=0)
+
+    def user_factors(self, profiles: Profiles, item_factors: Floats, ridge: float) -> Floats:
+        """Return the factors with the least loss; see `GradientReport.user_factors`."""
+        return confident_user_factors(profiles, item_factors, self.confidence, ridge)
+
+    def _values(
+        self, profiles: Profiles, user_factors: Floats, item_factors: Floats, coordinates: Ints
+    ) -> Floats:
+        items, factors = np.divmod(coordinates, item_factors.shape[1])
+        _, own = _places_of(profiles, items)
+        errors = own - np.einsum("uf,uf->u", user_factors, item_factors[items])
+        factor = user_factors[np.arange(profiles.n_users), factors]
+        values: Floats = -2.0 * (1 + self.confidence * own) * errors * factor
+        return values

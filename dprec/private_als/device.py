@@ -57,11 +57,23 @@ class StatisticsLayout(Layout):
     """Most ratings of a user if each has the weight ``1 / sqrt(limit)``; None if the weights of every user
     are scaled so that their squares sum to 1.
     """
+    sends_targets: bool = True
+    """Whether reports hold targets; else every target is the clip."""
 
     @property
     def n_rows(self) -> int:
         """Number of items."""
+        return self.n_items
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
         return self.weights.size
+
+    @property
+    def item_share(self) -> float:
+        """Share of a contribution's squared norm that belongs to the items."""
+        return 1.0
 
     @property
     def columns(self) -> int:
@@ -97,9 +109,15 @@ class StatisticsLayout(Layout):
 
     def report_bits(self, ratings: int) -> int:
         """Return the bits of the item set, the factors and the targets; see `Layout.report_bits`."""
-        items = np.linspace(0, self.n_rows - 1, ratings).astype(np.int64)
-        item_set = encode_item_sets(np.array([0, ratings]), items, self.n_rows)
-        return 8 * (len(item_set.data) + self.rank * _FACTOR.itemsize + ratings * _TARGET.itemsize)
+        size = min(ratings, self.n_items)
+        items = np.linspace(0, self.n_items - 1, size).astype(np.int64)
+        item_set = encode_item_sets(np.array([0, size]), items, self.n_items)
+        return 8 * (len(item_set.data) + self.rank * _FACTOR.itemsize + size * self.target_bytes)
+
+    @property
+    def target_bytes(self) -> int:
+        """Bytes of a target in a report."""
+        return _TARGET.itemsize if self.sends_targets else 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +149,8 @@ class StatisticsContributions(Contributions[StatisticsLayout]):
         if layout.limit is not None:
             return np.full(self.n_users, 1 / np.sqrt(layout.limit))
         squares = np.diff(offsets(layout.weights[self.items] ** 2)[self.indptr])
-        return UNIT_WEIGHT / np.sqrt(np.maximum(squares, 1))
+        weights: Floats = UNIT_WEIGHT * np.sqrt(layout.item_share) / np.sqrt(np.maximum(squares, 1))
+        return weights
 
     def scaled(self, layout: StatisticsLayout) -> tuple[Ints, Ints]:
         """Return every user's part of its numbers, rounded towards 0, which makes no contribution longer."""
@@ -165,7 +184,7 @@ class StatisticsContributions(Contributions[StatisticsLayout]):
 def sum_of_contributions(contributions: StatisticsContributions, layout: StatisticsLayout) -> Ints:
     """Return the sum over the users, in units of `UNIT`, shape (items, width)."""
     matrices, sides = contributions.scaled(layout)
-    shape = (contributions.n_users, layout.n_rows)
+    shape = (contributions.n_users, layout.n_items)
     items, indptr = contributions.items, contributions.indptr
     ones = sp.csr_array((np.ones(items.size, dtype=np.int64), items, indptr), shape=shape)
     targets = sp.csr_array((contributions.targets, items, indptr), shape=shape)
@@ -184,10 +203,11 @@ def encode_contributions(contributions: StatisticsContributions, layout: Statist
     sent.
     """
     indptr = contributions.indptr
-    sets = encode_item_sets(indptr, contributions.items, layout.n_rows)
+    sets = encode_item_sets(indptr, contributions.items, layout.n_items)
     sent = contributions.factors.astype(_FACTOR)[:, : layout.rank]
     factors = Pieces(sent.tobytes(), np.arange(indptr.size) * sent.shape[1] * _FACTOR.itemsize)
-    targets = Pieces(contributions.targets.astype(_TARGET).tobytes(), indptr * _TARGET.itemsize)
+    numbers = contributions.targets.astype(_TARGET).tobytes() if layout.sends_targets else b""
+    targets = Pieces(numbers, indptr * layout.target_bytes)
     parts = zip(sets, factors, targets, strict=True)
     return [own_set + own + target if own_set else b"" for own_set, own, target in parts]
 
@@ -202,19 +222,20 @@ def decode_contributions(
     """
     whole = Pieces.of(reports)
     empty = whole.sizes == 0
-    ok, counts, items, ends = decode_item_sets(whole, layout.n_rows)
+    ok, counts, items, ends = decode_item_sets(whole, layout.n_items)
     factor_bytes = layout.rank * _FACTOR.itemsize
-    ok &= ~empty & (whole.bounds[1:] - ends == factor_bytes + counts * _TARGET.itemsize)
-    ok &= counts <= (layout.limit or layout.n_rows)
+    ok &= ~empty & (whole.bounds[1:] - ends == factor_bytes + counts * layout.target_bytes)
+    ok &= counts <= (layout.limit or layout.n_items)
 
     read = list(zip(ends[ok].tolist(), whole.bounds[1:][ok].tolist(), strict=True))
     factors = np.ones((ok.size, layout.columns), dtype=np.float32)
     if factor_bytes:
         sent = b"".join(whole.data[start : start + factor_bytes] for start, _ in read)
         factors[ok] = np.frombuffer(sent, dtype=_FACTOR).reshape(-1, layout.rank)
-    targets = np.zeros(items.size, dtype=np.int64)
-    sent = b"".join(whole.data[start + factor_bytes : end] for start, end in read)
-    targets[np.repeat(ok, counts)] = np.frombuffer(sent, dtype=_TARGET)
+    targets = np.full(items.size, _LARGEST_TARGET)
+    if layout.sends_targets:
+        sent = b"".join(whole.data[start + factor_bytes : end] for start, end in read)
+        targets[np.repeat(ok, counts)] = np.frombuffer(sent, dtype=_TARGET)
     with np.errstate(invalid="ignore", over="ignore"):
         ok &= np.linalg.norm(factors.astype(np.float64), axis=1) <= layout.norm
     ok &= np.bincount(rows_of(counts)[np.abs(targets) > _LARGEST_TARGET], minlength=ok.size) == 0

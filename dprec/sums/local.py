@@ -58,15 +58,11 @@ class LocalAggregation(Aggregation):
     shares: Annotated[tuple[float, ...] | None, BeforeValidator(as_tuple)] = option(
         "Share of the devices that report in each round; the protocol's if none.", None
     )
-    users: int | None = option("Devices of the run; all of them if none.", None, ge=1)
+    users: int | None = option("Devices at first, by which noise is stated; all if none.", None, ge=1)
 
     def among(self, users: int) -> Self:
-        """Fix the number of devices; one that runs alone is one of those that it was installed for."""
-        if self.users is None:
-            return replace(self, users=users)
-        if users not in (1, self.users):
-            raise SettingError("users", str(self.users), f"the {users} users of the run, or none")
-        return self
+        """Fix the number of devices, by which noise is stated, once: others may come later."""
+        return replace(self, users=users) if self.users is None else self
 
     def divided(self, budget: accounting.PrivacyBudget | None, shares: Sequence[float]) -> Self:
         """Fix what devices need to know of a budget; see `Aggregation.divided`."""
@@ -96,8 +92,8 @@ class LocalAggregation(Aggregation):
         return own_turn
 
     def costing(self, sizes: Ints) -> Bools:
-        """Return who has reported."""
-        return sizes > 0
+        """Return who has reported, whatever became of it; what is shorter than a report says nothing."""
+        return sizes >= self._report.itemsize
 
     def notes(self) -> tuple[str, ...]:
         """Say when devices report."""

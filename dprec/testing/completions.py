@@ -234,7 +234,7 @@ class GradientContract:
     ) -> list[bytes]:
         """Return the reports of a partition; ``first`` is the global index of its first user."""
         factors = self.item_factors()
-        own = solve_user_factors(profiles, factors, 1.0)
+        own = gradient.user_factors(profiles, factors, 1.0)
         draws = self.draws(profiles, first, round_index)
         return list(gradient.encode(profiles, own, factors, epsilon, draws))
 

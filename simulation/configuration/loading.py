@@ -111,6 +111,8 @@ def changed(values: dict[str, Any], overrides: Sequence[str], parts: Mapping[str
         values.setdefault("split", {"kind": "holdout"})
     for override in overrides:
         strict_yaml.apply_override(values, override)
+        if isinstance(file := values.get("dataset"), str):
+            values["dataset"] = _dataset(file, None)
     return [*parts, *(override.partition("=")[0] for override in overrides)]
 
 

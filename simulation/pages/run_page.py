@@ -322,15 +322,29 @@ def example_sections(run: RunFiles) -> list[Section]:
 
 def ranking_sections(run: RunFiles) -> list[Section]:
     """Return the figures of lists from the catalogue, if they were measured."""
+    rated = run.summary.dataset.scale is not None
     rankings = {
-        "Among all items that a user has not rated": run.summary.accuracy.ranking,
-        "Among sampled items": run.summary.accuracy.sampled_ranking,
+        f"Among all items that a user {'has not rated' if rated else 'does not have'}": "ranking",
+        "Among sampled items": "sampled_ranking",
     }
-    words = paragraph("Lists by predicted rating; hits are items with a relevant test rating.")
+    hit = "a relevant test rating" if rated else "a test item"
+    by = (
+        "predicted rating; hits are items with a relevant test rating"
+        if rated
+        else "score; hits are test items"
+    )
+    measured = ((title, getattr(run.summary.accuracy, name)) for title, name in rankings.items())
     return [
-        Section("ranking", "Ranking over the catalogue", (words, _ranking_table(title, measured)))
-        for title, measured in rankings.items()
-        if measured is not None
+        Section(
+            "ranking",
+            "Ranking over the catalogue",
+            (
+                paragraph(f"Lists by {by}."),
+                _ranking_table(f"{title}; means over {each.users:,} users with {hit}", each),
+            ),
+        )
+        for title, each in measured
+        if each is not None
     ]
 
 
@@ -342,8 +356,7 @@ def _ranking_table(title: str, ranking: RankingSummary) -> Markup:
         text_column("metric", lambda line: line[0].removesuffix("_at").replace("_", " ")),
         *(figure_column(f"at {each}", "", partial(_at_cutoff, each), 4) for each in ranking.ndcg_at),
     ]
-    of = f"means over {ranking.users:,} users with a relevant test rating"
-    return table(f"{title}; {of}", columns, [each for each in ranking if each[0].endswith("_at")])
+    return table(title, columns, [each for each in ranking if each[0].endswith("_at") and each[1]])
 
 
 def _at_cutoff(cutoff: int, line: _Cutoffs) -> float | None:

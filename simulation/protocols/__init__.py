@@ -12,7 +12,7 @@ from simulation.protocols.iterative import IterativeProtocol
 from simulation.protocols.list_sums import GramProtocol, PairsInBlanketProtocol, PopularityProtocol
 from simulation.protocols.lists import EaseProtocol, IalsProtocol, RandomListProtocol
 from simulation.protocols.one_shot import OneShotProtocol
-from simulation.protocols.private_als import PrivateAlsProtocol
+from simulation.protocols.private_als import ImplicitAlsProtocol, PrivateAlsProtocol
 from simulation.protocols.randomized_sets import RandomizedSetsProtocol
 from simulation.protocols.secret_sets import SecretSetProtocol
 from simulation.protocols.task import Checkpoints, Metric, Outcome, Task
@@ -25,6 +25,7 @@ PROTOCOLS: Registry[Protocol] = Registry(
         OneShotProtocol,
         IterativeProtocol,
         PrivateAlsProtocol,
+        ImplicitAlsProtocol,
         FederatedProtocol,
         TrustedServerProtocol,
         GradientPerturbationProtocol,

@@ -1,6 +1,6 @@
 """Federated models: over rounds, devices send clipped updates, and Gaussian noise hides each of them.
 
-The model is a class from outside these packages (`dprec.federated.FederatedModel`); all else that is asked of
+The model is one of ours or a class from outside (`dprec.federated.FederatedModel`); all else that is asked of
 a protocol is answered here.
 """
 
@@ -23,8 +23,9 @@ from dprec.predictions import Predict
 from dprec.randomness import ReleaseDraws, generator
 from dprec.ratings import Ratings, RatingScale
 from dprec.sums import Cost
-from simulation.protocols.base import Auditor, Example, Finding, Protocol, Sent
+from simulation.protocols.base import Auditor, Example, Finding, Predicted, Protocol, Sent
 from simulation.protocols.components import AnyModel
+from simulation.protocols.iterative import held_profiles
 from simulation.protocols.sharing import budget_at, check_unit, notes_on_failures
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
 
@@ -45,7 +46,7 @@ Evaluate = Callable[[Parameters], dict[str, float | None]]
 
 @dataclass(frozen=True, kw_only=True)
 class FederatedProtocol(Protocol):
-    """Devices send clipped updates of a model of one's own; the sums have Gaussian noise."""
+    """Devices send clipped updates of a model; the sums have Gaussian noise."""
 
     kind: Literal["federated"] = "federated"
     folds_in: ClassVar[bool] = True
@@ -68,6 +69,11 @@ class FederatedProtocol(Protocol):
         "Where devices add the noise, it is always any other.",
         "add-or-remove-one",
     )
+
+    @property
+    def predicted(self) -> Predicted:  # type: ignore[override]
+        """What the model does."""
+        return self.model.predicted
 
     @property
     def sensitivity(self) -> float:
@@ -110,7 +116,8 @@ class FederatedProtocol(Protocol):
         """Have the model compute an update, take a step and predict, for a device with one rating."""
         parameters = self._start(train.n_items, train.scale, 0)
         items = np.zeros(1, dtype=np.int32)
-        one = Profiles(np.array([0, 1]), items, np.array([train.scale.high]), train.n_items)
+        value = np.nan if train.scale.implicit else train.scale.high
+        one = Profiles(np.array([0, 1]), items, np.array([value]), train.n_items)
         updates = self.model.updates(parameters, one)
         shapes = [each.shape for each in parameters]
         _check_shapes("updates", updates, [(1, *shape) for shape in shapes])
@@ -192,8 +199,7 @@ class FederatedProtocol(Protocol):
             return self.simulated(task, self.serve(grid, task.for_server(), evaluate))
 
     def _predictor(self, held: Ratings, parameters: Parameters) -> Predict:
-        profiles = Profiles(held.indptr, held.items, held.values, held.n_items)
-        return self.model.predictor(parameters, profiles)
+        return self.model.predictor(parameters, held_profiles(held, np.arange(held.n_users)))
 
     def _facts(self, held: FederatedRounds, task: ServerTask) -> dict[str, Any]:
         return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -15,12 +16,13 @@ from dprec.completion import Profiles, StepOptions, check_rank, inner_products, 
 from dprec.components import Options, option
 from dprec.errors import RunError, SettingError, within
 from dprec.exchange import IterativeSetup
+from dprec.gradients import GradientReport
 from dprec.metrics import root_mean_squared_error
 from dprec.predictions import Predict
 from dprec.randomness import uniforms, words
 from dprec.ratings import Ratings
 from dprec.wire import BroadcastOptions
-from simulation.protocols.base import Example, Protocol, Sent
+from simulation.protocols.base import Example, Predicted, Protocol, Sent
 from simulation.protocols.components import AnyGradient
 from simulation.protocols.sharing import budget_at, check_unit, notes_on_failures
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
@@ -104,6 +106,11 @@ class IterativeProtocol(Protocol):
         "When to stop before the last round.", None, published=None, source="shin2018, Algorithm 1"
     )
     max_empty_rounds: int = option("Rounds in a row without a usable report that end the run.", 3, ge=1)
+
+    @property
+    def predicted(self) -> Predicted:  # type: ignore[override]
+        """What factors that are learned from the gradient predict."""
+        return self.gradient.predicted
 
     @property
     def private(self) -> bool:
@@ -212,6 +219,7 @@ class IterativeProtocol(Protocol):
             task=task,
             fit=self.held_ratings(task.train, task.seed),
             downlink=self.downlink,
+            gradient=self.gradient,
             ridge=self.ridge,
             rounds=self.rounds,
             evaluate_every=self.evaluate_every,
@@ -315,6 +323,7 @@ class EvaluatedRounds(BetweenRounds):
     fit: Ratings
     """What the devices learn from."""
     downlink: BroadcastOptions
+    gradient: GradientReport
     ridge: float
     """As for `OwnFactors`."""
     rounds: int
@@ -360,7 +369,7 @@ class EvaluatedRounds(BetweenRounds):
 
     def _own_factors(self, held: Ratings, state: State) -> OwnFactors:
         item_factors = self.downlink.rounded(state.factors).astype(np.float64)
-        return OwnFactors(held, item_factors, self.ridge)
+        return OwnFactors(held, item_factors, self.ridge, solve=self.gradient.user_factors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,6 +384,8 @@ class OwnFactors:
     """As for `solve_user_factors`."""
     base: Floats | None = None
     """What is predicted without factors; 0 by default; shape (items,)."""
+    solve: Callable[[Profiles, Floats, float], Floats] = solve_user_factors
+    """How users' factors are solved for."""
 
     def __call__(self, users: AnyInts, items: AnyInts) -> Floats:
         """Return the predictions of some cells, in any order, shape (cells,)."""
@@ -389,7 +400,7 @@ class OwnFactors:
             profiles = held_profiles(self.ratings, distinct[block])
             if self.base is not None:
                 profiles = replace(profiles, values=profiles.values - self.base[profiles.items])
-            factors = solve_user_factors(profiles, self.item_factors, self.ridge)
+            factors = self.solve(profiles, self.item_factors, self.ridge)
             predictions[cells] = inner_products(factors, self.item_factors, rows, items[cells])
         return predictions if self.base is None else predictions + self.base[items]
 

@@ -7,10 +7,18 @@ from dprec.accounting import Adjacency, PrivacyBudget
 from dprec.completion import check_rank
 from dprec.components import option
 from dprec.errors import within
-from dprec.exchange import PrivateAlsSetup
-from dprec.private_als import FactorizationOptions, ItemDevice, ItemLearner, PrivateAls
+from dprec.exchange import ImplicitAlsSetup, PrivateAlsSetup
+from dprec.private_als import (
+    FactorizationOptions,
+    ImplicitAls,
+    ImplicitAlsOptions,
+    ItemDevice,
+    ItemLearner,
+    PrivateAls,
+)
 from dprec.ratings import Ratings
 from dprec.sums import DeviceHalf, Learner, TrustedAggregation
+from simulation.protocols.base import Predicted
 from simulation.protocols.components import AnyAggregation
 from simulation.protocols.iterative import OwnFactors
 from simulation.protocols.sums import SummedProtocol
@@ -76,3 +84,35 @@ class PrivateAlsProtocol(SummedProtocol):
         """Return how many items have factors."""
         assert isinstance(learner, ItemLearner)
         return {"items_with_factors": int(learner.learned.popular.sum())}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImplicitAlsProtocol(SummedProtocol):
+    """Users contribute their sets to sums with Gaussian noise, from which the server solves for the items."""
+
+    kind: Literal["dp-ials"] = "dp-ials"
+    papers: ClassVar[tuple[str, ...]] = ("chien2021", "krichene2023")
+    predicted: ClassVar[Predicted] = "lists"
+    completion_name: ClassVar[str] = "private-implicit-als"
+    privacy: PrivacyBudget | None = option(
+        "What is promised for all rounds together, per user and by composition.", None
+    )
+    adjacency: Adjacency = option(
+        "What epsilon compares: a user's profile with none, or with any other, which takes twice the noise.",
+        "add-or-remove-one",
+        published="add-or-remove-one",
+        source="chien2021, section 2",
+    )
+    factorization: ImplicitAlsOptions = option("What is learned, and from what.", ImplicitAlsOptions())
+    aggregation: AnyAggregation = option("Who adds up and adds the noise.", TrustedAggregation())
+
+    @property
+    def method(self) -> ImplicitAls:
+        """The factorization's."""
+        return ImplicitAls(self.factorization)
+
+    def setup(self) -> ImplicitAlsSetup:
+        """Return what a device needs to know about the rounds."""
+        return ImplicitAlsSetup(
+            factorization=self.factorization, aggregation=self.installed, multipliers=self.multipliers
+        )

@@ -248,12 +248,13 @@ class SummedProtocol(Protocol):
             suited.installed.report_bits(layout, answers, multiplier)
             for layout, multiplier in zip(layouts, multipliers, strict=True)
         ]
+        alone = self.aggregation.by_itself
         return Sent(
-            reports=1 if self.aggregation.by_itself else len(layouts),
+            reports=1 if alone else len(layouts),
             symbols=None,
             answers=answers,
             bits=float(np.mean(bits)),
-            epsilon=None,
+            epsilon=suited._cost(multipliers[0]).epsilon if alone else None,
             per="user",
         )
 

@@ -163,7 +163,7 @@ def test_a_defect_in_the_work_of_a_device_stays_there(
         raise ValueError(SECRET)
 
     monkeypatch.setattr(LOG, "disabled", True)
-    monkeypatch.setattr(iterative, "solve_user_factors", fails)
+    monkeypatch.setattr(iterative, "profiles_of", fails)
     refused(ask(grid, TRAIN, gradient(1)), RefusalCode.INTERNAL_FAILURE)
     assert SECRET.encode() not in grid.received
 

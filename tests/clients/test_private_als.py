@@ -12,7 +12,7 @@ from clients.app import client_app
 from dprec.datasets import Synthetic
 from dprec.exchange import DELIVER, STATISTICS, PrivateAlsSetup, RefusalCode, Reports, SilentSetup
 from dprec.private_als import FactorizationOptions, ItemModel
-from dprec.sums import SecureAggregation, TrustedAggregation
+from dprec.sums import Aggregation, LocalAggregation, SecureAggregation, TrustedAggregation
 from simulation.engine.grids import LocalGrid
 from tests.builders import populated
 
@@ -28,14 +28,15 @@ MODEL = replace(
 class Server:
     """Asks one node whatever a test wants."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, aggregation: Aggregation | None = None, seed: int = 1) -> None:
+        """``seed``: of what the devices hold."""
         setup = PrivateAlsSetup(
-            factorization=OPTIONS, aggregation=TrustedAggregation(), multipliers=(3.0, 4.0)
+            factorization=OPTIONS, aggregation=aggregation or TrustedAggregation(), multipliers=(3.0, 4.0)
         )
         for key, installed in {"run-a": setup, "run-b": SilentSetup()}.items():
             populated(
                 folder / key,
-                Synthetic(users=USERS, items=ITEMS, ratings=70).load(),
+                Synthetic(users=USERS, items=ITEMS, ratings=70, seed=seed).load(),
                 installed,
                 USERS,
                 individual_reports=True,
@@ -89,6 +90,17 @@ def test_a_round_is_answered_for_one_model_only(server: Server) -> None:
     second = server.reports(2, replace(MODEL, mean=2.0))
     assert isinstance(second, list)
     assert server.reports(1) == RefusalCode.ROUND_ANSWERED
+
+
+def test_a_device_reports_to_nobody_in_particular_once_whatever_it_holds_and_is_asked(tmp_path: Path) -> None:
+    local = LocalAggregation(epsilon=1.0, shares=(0.5, 0.5), users=USERS)
+    for place, (seed, model) in enumerate(((1, MODEL), (2, replace(MODEL, mean=2.0)))):
+        before, after = Server(tmp_path / f"{place}a", local), Server(tmp_path / f"{place}b", local, seed)
+        first, second = before.reports(1), after.reports(2, model)
+        assert isinstance(first, list)
+        assert isinstance(second, list)
+        assert [bool(one) != bool(other) for one, other in zip(first, second, strict=True)] == [True] * USERS
+        assert 0 < sum(map(bool, first)) < USERS
 
 
 def test_no_other_round_is_answered_than_was_agreed_on(server: Server) -> None:

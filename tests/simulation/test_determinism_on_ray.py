@@ -73,7 +73,27 @@ REPORTS: list[dict[str, Any]] = [
     {"gradient": {"kind": "one-bit-reduced", "dimensions": 7}, "privacy": {"epsilon": 3.0, "per": "user"}},
     {"gradient": {"kind": "full"}},
 ]
+BUDGET = {"epsilon": 3.0, "per": "user", "composition": "pld"}
+ON_SETS: dict[str, dict[str, Any]] = {
+    "dp-ials": {"kind": "dp-ials", "privacy": BUDGET, "factorization": {"rank": 3, "item_share": 0.5}},
+    "fcf": {"kind": "federated", "model": {"kind": "fcf"}, "rounds": 3, "privacy": BUDGET},
+    "fmf-ldp-sets": {
+        "kind": "iterative",
+        "gradient": {"kind": "sampled-signs-of-sets"},
+        "privacy": {"epsilon": 3.0, "per": "user"},
+        "rounds": 3,
+        "rank": 2,
+    },
+}
 SEVERAL_ROUNDS: dict[str, dict[str, Any]] = {
+    **{
+        name: {
+            "dataset": {"kind": "synthetic", "users": 40, "items": 30, "ratings": 400, "positive": ">= 4"},
+            "split": {"kind": "user-holdout"},
+            "protocol": protocol,
+        }
+        for name, protocol in ON_SETS.items()
+    },
     **{
         report["gradient"]["kind"]: {
             "protocol": {

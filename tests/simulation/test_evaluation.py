@@ -169,11 +169,30 @@ def test_tables_and_pages_show_the_first_cutoff_and_all_of_them(tiny: dict[str, 
     assert "at 3" in page
     assert "at 5" in page
     assert page.count("<tr") == 1 + 7
+    assert "with a relevant test rating" in page
     headings = [
         str(column.header).replace("\n", " ") for column in results_table(result.summary).table.columns
     ]
     assert {"NDCG at 3, catalogue", "Recall at 3, catalogue"} <= set(headings)
     assert not any("at 5" in heading for heading in headings)
+
+
+def test_a_page_of_lists_says_nothing_of_ratings_or_of_what_was_not_measured() -> None:
+    dataset = {"kind": "synthetic", "users": 30, "items": 20, "ratings": 300, "positive": ">= 4"}
+    here = {"backend": "local"}
+    files = RunFiles.of(
+        run("ease", dataset=dataset, simulation=here, evaluation={"top_k": 5}, page=False).record
+    )
+    ranking = files.summary.accuracy.ranking
+    assert ranking is not None
+    earlier = ranking.model_copy(update={"map_at": {}})
+    accuracy = files.summary.accuracy.model_copy(update={"ranking": earlier})
+    files = replace(files, summary=files.summary.model_copy(update={"accuracy": accuracy}))
+    (section,) = ranking_sections(files)
+    page = " ".join(map(str, section.content))
+    assert "rating" not in page
+    assert "Lists by score; hits are test items." in page
+    assert page.count("<tr") == 1 + 6
 
 
 @pytest.mark.parametrize(

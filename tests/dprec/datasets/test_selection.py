@@ -121,6 +121,27 @@ def test_a_part_of_the_users_is_drawn_where_fewer_are_wanted() -> None:
     assert set(pairs(some)) <= set(pairs(train))
 
 
+def test_a_population_without_a_rating_to_test_on_is_refused() -> None:
+    pairs = Ratings.from_pairs([1, 1, 2, 3, 4], [1, 2, 1, 1, 1])
+    train, test = pairs.select(np.arange(5) != 1), pairs.select(np.arange(5) == 1)
+    refused = 0
+    for seed in range(20):
+        try:
+            _, tested = copied(train, test, 1, seed)
+        except InputError as error:
+            refused += error.where == "copies"
+        else:
+            assert tested.count == 1
+    assert 0 < refused < 20
+
+
+def test_identifiers_of_copies_fit_into_64_bits() -> None:
+    pairs = Ratings.from_pairs([1, 2**63 - 2], [1, 1])
+    assert copied(pairs, pairs, 3, seed=0)[0].user_ids[-1] == 2**63 - 1
+    with refused_at("copies"):
+        copied(pairs, pairs, 4, seed=0)
+
+
 def test_every_user_keeps_an_item_and_is_tested_on_one() -> None:
     sets = selected(Few(positive=">= 4")).load()
     train, test = UserHoldout(test_fraction=0.1).split(selected(Few(positive=">= 4")), 3)
@@ -188,11 +209,18 @@ def test_a_split_divides_what_is_selected_and_copies_add_train_profiles(
     often = {user: sum(user == other for other, _ in passing) for user, _ in passing}
     assert sorted(everything) == sorted((user, item) for user, item in passing if often[user] >= least)
     assert train.item_ids.tolist() == sorted({item for _, item, _ in whole.rows})
-    _check_copies(train, test, data.draw(st.integers(1, 30)), seed)
+    users = data.draw(st.integers(1, 30))
+    try:
+        copies, tested = copied(train, test, users, seed)
+    except InputError as refused:
+        assert refused.where == "copies"  # noqa: PT017
+        assert users < train.n_users
+        return
+    _check_copies((train, test), (copies, tested), users)
 
 
-def _check_copies(train: Ratings, test: Ratings, users: int, seed: int) -> None:
-    many, tested = copied(train, test, users, seed)
+def _check_copies(original: tuple[Ratings, Ratings], made: tuple[Ratings, Ratings], users: int) -> None:
+    (train, test), (many, tested) = original, made
     assert many.n_users == users
     assert (np.diff(many.user_ids) > 0).all()
     profiles = [own.tolist() for own in np.split(many.items, many.indptr[1:-1])]

@@ -193,3 +193,61 @@ def test_the_visits_to_microsoft_com() -> None:
     assert (sets.n_users, sets.n_items, sets.count) == (32_711, 285, 98_654)
     active = selected(MsWeb(path=str(MSWEB), min_items=3)).load()
     assert (active.n_users, active.n_items) == (14_283, 285)
+
+
+@pytest.mark.parametrize(
+    ("text", "settings"),
+    [
+        ("user,item,plays\n1,10,99\n1,20,3\n2,20,5000\n", {}),
+        ("user_id,artist_id,play_count\n1,10,99\n1,20,3\n2,20,5000\n", {}),
+        ("customer;product;quantity\n1;10;99\n1;20;3\n2;20;5000\n", {}),
+        ("1\t10\t99\n1\t20\t3\n2\t20\t5000\n", {}),
+        ("user,item,heard\n1,10,99\n1,20,3\n2,20,5000\n", {"rating_column": "heard"}),
+    ],
+)
+def test_counts_take_a_threshold_and_no_other_setting(
+    text: str, settings: dict[str, Any], table: Any
+) -> None:
+    assert pairs(table(text, positive="> 3", **settings)) == [(1, 10), (2, 20)]
+    with pytest.raises(InputError, match="positive: '>= 1', if they are counts"):
+        table(text.replace("99", "4").replace("5000", "5001"), **settings).load()
+
+
+def test_a_column_that_may_be_no_rating_is_asked_for(table: Any) -> None:
+    with pytest.raises(InputError, match=r"rating_column.*without ratings, a table of the other two alone"):
+        table("user,item,colour\n1,10,3\n").load()
+
+
+def test_lists_of_items_are_named(tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text("0 1 2 3\n1 2\n2\n")
+    for path in (tmp_path / "train.txt", tmp_path):
+        with pytest.raises(InputError, match=r"dataset=\{kind: lightgcn, path: .*\}"):
+            DelimitedTable(path=str(path)).load()
+        assert pairs(LightGCN(path=str(path))) == [(0, 1), (0, 2), (0, 3), (1, 2)]
+
+
+@pytest.mark.parametrize("cell", ["a", "nan", "-1", "1.5", "\u00b2", "\u0663", "9" * 19])
+def test_what_is_no_identifier_of_a_list_is_refused_with_its_line(cell: str, tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text(f"0 1\n1 2 {cell}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"train\.txt, line 2: .*; accepted: a user and its items, integers"):
+        LightGCN(path=str(tmp_path)).load()
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [("1,10\n2,nan\n", 2), ("user,item\n1,10\nNaN,20\n", 3), ("1,10\n,20\n", 2)]
+)
+def test_a_missing_identifier_is_refused_with_its_line(text: str, line: int, table: Any) -> None:
+    with pytest.raises(InputError, match=rf"pairs\.csv, line {line}: "):
+        table(text).load()
+
+
+def test_somebody_may_be_called_nan(table: Any) -> None:
+    assert pairs(table("ann,x\nnan,x\n")) == [("ann", "x"), ("nan", "x")]
+
+
+def test_entries_that_are_false_are_no_pairs() -> None:
+    stored = sp.csr_array((np.array([True, False, True]), ([0, 0, 1], [0, 1, 1])), shape=(2, 3))
+    dataset = InMemory.of(stored)
+    assert pairs(dataset) == [(0, 0), (1, 1)]
+    with pytest.raises(InputError, match="no pairs"):
+        InMemory.of(sp.csr_array((2, 3), dtype=np.bool_))

@@ -148,6 +148,7 @@ def test_the_loss_is_that_of_the_report_whatever_the_round() -> None:
 def test_settings_that_do_not_suit_are_refused() -> None:
     with refused_at("kind"):
         LOCAL.divided(None, SHARES)
-    with refused_at("users"):
-        LOCAL.among(USERS + 1)
-    assert LOCAL.among(1) == LOCAL
+
+
+def test_devices_that_come_later_change_no_setting() -> None:
+    assert LOCAL.among(1) == LOCAL.among(USERS + 1) == LOCAL

@@ -175,3 +175,12 @@ def test_a_comparison_holds_instances(own: dict[str, Any], tmp_path: Path) -> No
     written = parse_yaml(comparison.to_yaml({}), "it")
     assert written["protocols"][1]["set"] == {"protocol.mechanism": {"kind": REFERENCE, "share": 0.125}}
     assert written["protocols"][0]["protocol"]["mechanism"] == {"kind": REFERENCE, "share": 0.25}
+
+
+def test_a_file_stands_for_a_data_set(tmp_path: Path) -> None:
+    (tmp_path / "plays.csv").write_text("1,10,3\n1,20,1\n2,20,5\n")
+    loaded = load("ease", overrides=[f"dataset={tmp_path / 'plays.csv'}", "dataset.positive='>= 2'"])
+    assert (loaded.dataset.kind, loaded.dataset.positive) == ("csv", ">= 2")
+    assert loaded.split.kind == "user-holdout"
+    with pytest.raises(InputError, match=r"dataset\.kind"):
+        load("ease", overrides=["dataset={path: plays.csv}"])

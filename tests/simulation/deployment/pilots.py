@@ -49,6 +49,17 @@ GRAM: dict[str, Any] = {
     "protocol": {"kind": "gram", "table": {"items": 12}, "aggregation": {"kind": "trusted"}},
 }
 
+GRAM_LOCAL: dict[str, Any] = {
+    **GRAM,
+    "name": "gram-local",
+    "protocol": {
+        "kind": "gram",
+        "privacy": {"epsilon": 2.0, "per": "user"},
+        "table": {"items": 12},
+        "aggregation": {"kind": "local"},
+    },
+}
+
 SECRET_SET: dict[str, Any] = {
     **BLP,
     "name": "best-secret-set",

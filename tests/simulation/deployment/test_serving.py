@@ -30,6 +30,7 @@ from tests.refusals import refused_at
 from tests.simulation.deployment.pilots import (
     BLP,
     GRAM,
+    GRAM_LOCAL,
     PG,
     RANDOMIZED_SETS,
     SECRET_SET,
@@ -42,7 +43,9 @@ BYTES = [f"{way}link_{what}_bytes" for way in ("up", "down") for what in ("paylo
 
 
 @pytest.mark.parametrize(
-    "values", [BLP, PG, GRAM, SECRET_SET, RANDOMIZED_SETS], ids=lambda values: values["name"]
+    "values",
+    [BLP, PG, GRAM, GRAM_LOCAL, SECRET_SET, RANDOMIZED_SETS],
+    ids=lambda values: values["name"],
 )
 def test_the_run_directory_is_that_of_the_simulation(tmp_path: Path, values: dict[str, Any]) -> None:
     config, server = pilot(values, tmp_path / "pilot")
@@ -59,8 +62,9 @@ def test_the_run_directory_is_that_of_the_simulation(tmp_path: Path, values: dic
     assert (tmp_path / "out" / "config.yaml").read_text() == simulated.record.config.to_yaml()
 
 
-def test_devices_write_the_lists_of_the_simulation(tmp_path: Path) -> None:
-    config, server = pilot(GRAM, tmp_path / "pilot")
+@pytest.mark.parametrize("values", [GRAM, GRAM_LOCAL], ids=lambda values: values["name"])
+def test_devices_write_the_lists_of_the_simulation(tmp_path: Path, values: dict[str, Any]) -> None:
+    config, server = pilot(values, tmp_path / "pilot")
     serve(grid_of(server), server, tmp_path / "out")
     simulated = run(config, page=False)
     columns = (simulated.predictions[name].tolist() for name in ("user", "item", "rank"))
@@ -79,15 +83,20 @@ def test_devices_write_the_lists_of_the_simulation(tmp_path: Path) -> None:
     assert "Deployed: 5 people are enrolled" in report(tmp_path / "out").read_text()
 
 
-def test_what_follows_from_sizes_is_agreed_on(tmp_path: Path) -> None:
-    _, server = pilot(GRAM, tmp_path / "pilot")
-    folders = sorted((tmp_path / "pilot" / "devices").iterdir())
-    setup = DeviceFolder(folders[0]).agreement.setup
+@pytest.mark.parametrize("values", [GRAM, GRAM_LOCAL], ids=lambda values: values["name"])
+def test_what_follows_from_sizes_is_agreed_on_and_others_may_come(
+    tmp_path: Path, values: dict[str, Any]
+) -> None:
+    _, server = pilot(values, tmp_path / "pilot")
+    setup = DeviceFolder(tmp_path / "pilot" / "devices" / "000000").agreement.setup
     assert isinstance(setup, ListSumsSetup)
     assert setup.table.items == 12
     assert setup.table.popularity_share
+    grid = grid_of(server)
     write_enrolment(server.enrolment_file, [*server.enrolled(), Enrolled("later", None)])
     assert server.protocol().setup() == setup
+    serve(grid, server, tmp_path / "out")
+    assert [record.causes for record in read_run(tmp_path / "out").rounds] == [{"absent": 1}] * 2
 
 
 def test_what_a_server_cannot_know_is_null(tmp_path: Path) -> None:

@@ -14,15 +14,20 @@ from dprec.errors import InputError
 from dprec.ratings import ColdRatings, Ratings
 from dprec.splits import UserHoldout
 from simulation.configuration.loading import load
+from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings, run_prepared
 from simulation.storage.run_files import read_run
-from tests.simulation.protocols.test_lists import LISTS, SMALL, run
+from tests.simulation.conftest import presets
+from tests.simulation.protocols.test_lists import SMALL, run
 
 COLD = {"kind": "cold-users", "test_users": 0.25, "test_fraction": 0.4}
-LEARNED_FROM_OTHERS = (*LISTS, "popularity-by-content", "popularity-secagg", "gram-secagg", "gram-central")
+LISTS = [
+    name for name, values in sorted(presets().items()) if parse_config(values).protocol.predicted == "lists"
+]
+RATED = {key: value for key, value in SMALL.items() if key != "positive"}
 
 
-@pytest.mark.parametrize("name", LEARNED_FROM_OTHERS)
+@pytest.mark.parametrize("name", LISTS)
 def test_cold_users_take_no_part_and_rank_by_what_is_given(name: str, tmp_path: Path) -> None:
     summary = run(name, tmp_path / "run", split=COLD).summary
     assert summary["dataset"]["users"] == summary["traffic"]["users"] == 45
@@ -50,16 +55,25 @@ def notes_of(summary: Any) -> list[str]:
     return list(summary["privacy"]["notes"])
 
 
-@pytest.mark.parametrize("name", ["popularity", "ease", "ials", "gram-central"])
+@pytest.mark.parametrize(
+    "name", ["popularity", "ease", "ials", "gram-central", "dp-ials", "fcf", "fmf-ldp-sets"]
+)
 def test_cold_users_are_ranked_for_as_those_who_took_part(name: str) -> None:
-    """Users who hold what cold ones are given are predicted the same, by what the same others taught."""
+    """Users who hold what others hold are predicted the same, by what the same ones taught."""
     config = load(name, overrides=[f"dataset={json.dumps(SMALL)}", "simulation.backend=local"])
     train, test = UserHoldout().split(selected(config.dataset), 0)
-    own = {each.name: getattr(test, each.name) for each in fields(Ratings)}
-    cold = ColdRatings(**own, given=train)
-    known, unknown = (run_prepared(config, train, each, None).predictions for each in (test, cold))
-    np.testing.assert_allclose(known["prediction"], unknown["prediction"], rtol=1e-12)
-    np.testing.assert_array_equal(known["rank"], unknown["rank"])
+    backwards, strangers = np.arange(60)[::-1], np.arange(1000, 1060)
+    given, tested = (part.of_users(backwards, strangers) for part in (train, test))
+    own = {each.name: getattr(tested, each.name) for each in fields(Ratings)}
+    known, unknown = (
+        run_prepared(config, train, each, None).predictions
+        for each in (test, ColdRatings(**own, given=given))
+    )
+    twins = dict(zip(strangers.tolist(), train.user_ids[backwards].tolist(), strict=True))
+    expected = dict(zip(zip(known["user"], known["item"], strict=True), known["prediction"], strict=True))
+    pairs = zip(unknown["user"].tolist(), unknown["item"].tolist(), strict=True)
+    of_twins = [expected[twins[user], item] for user, item in pairs]
+    np.testing.assert_allclose(unknown["prediction"], of_twins, rtol=1e-9)
 
 
 def test_what_is_given_changes_the_lists_and_nothing_else() -> None:
@@ -79,29 +93,26 @@ def test_copies_are_of_those_who_take_part() -> None:
 
 @pytest.mark.parametrize("name", ["nothing-sent", "global-mean", "best-secret-set", "dp-als", "fmf-ldp"])
 def test_devices_predict_ratings_for_cold_users(name: str) -> None:
-    rated = {key: value for key, value in SMALL.items() if key != "positive"}
-    summary = run(name, dataset=rated, split=COLD).summary
+    summary = run(name, dataset=RATED, split=COLD).summary
     assert 0 < summary["accuracy"]["rmse"] < 3
     assert summary["dataset"]["users_only_in_test"] == 15
 
 
 def test_cold_users_are_refused_by_what_predicts_for_those_who_reported() -> None:
-    rated = {key: value for key, value in SMALL.items() if key != "positive"}
     for name in ("blp-mf", "item-average", "optimal-on-device"):
         with pytest.raises(
             InputError, match=r"protocol\.kind: .* with cold users; .*best-secret-set"
         ) as refused:
-            run(name, dataset=rated, split=COLD)
+            run(name, dataset=RATED, split=COLD)
         assert "\n" not in str(refused.value)
     with pytest.raises(InputError, match="binarization: signs, with cold users"):
-        run("one-bit-clear", dataset=rated, split=COLD)
+        run("one-bit-clear", dataset=RATED, split=COLD)
 
 
 def test_a_comparison_on_cold_users_leaves_out_the_baselines_that_cannot_predict(tmp_path: Path) -> None:
-    rated = {key: value for key, value in SMALL.items() if key != "positive"}
     entries = {
         "name": "cold",
-        "dataset": rated,
+        "dataset": RATED,
         "simulation": {"backend": "local"},
         "protocols": ["best-secret-set"],
     }

@@ -35,7 +35,8 @@ SHUFFLED = {"pairs-in-blanket", "shuffled-on-device"}
 TRUSTING = (
     CLAIMED
     | WITHOUT_PRIVACY
-    | {"one-bit-objective", "one-bit-objective-effects", "dp-als", "dp-item-effects", "gram-central"}
+    | {"one-bit-objective", "one-bit-objective-effects", "dp-als", "dp-item-effects"}
+    | {"dp-ials", "fcf", "gram-central"}
 )
 SUMMING = {
     *("best-secret-set", "secagg-als", "secagg-item-effects"),

@@ -214,6 +214,25 @@ def test_lists_from_sums_keep_their_budget_whatever_the_nodes(kind: str, table: 
     assert traffic["rounds"] == (2 if table else 1)
 
 
+def test_who_reports_to_nobody_in_particular_is_charged_once_and_others_nothing() -> None:
+    population = {**SMALL, "copies": 300}
+    faults = {"dropout": 0.1, "straggle": 0.1, "corrupt": 0.1}
+    overrides = ["protocol.privacy.epsilon=2", "protocol.table.items=12"]
+    simulated = {**HERE, "faults": faults, "users_per_node": 70}
+    found = run("gram-local", dataset=population, overrides=overrides, simulation=simulated)
+    whole = run("gram-local", dataset=population, overrides=overrides, simulation={**HERE, "faults": faults})
+    np.testing.assert_array_equal(found.predictions["prediction"], whole.predictions["prediction"])
+    traffic, privacy = found.traffic, found.summary["privacy"]
+    assert found.summary["traffic"]["rounds"] == 2
+    assert privacy["trust"] == "local"
+    # A report is five bytes; of a silent device, nothing or a stray byte may arrive.
+    charged = traffic["uplink_payload_bytes"] >= 5
+    assert 0.85 < charged.mean() < 0.95
+    assert np.array_equal(traffic["epsilon_per_user"] > 0, charged)
+    assert 2 * (1 - 1e-9) < privacy["epsilon_composed"]["max"] <= 2
+    assert (traffic["epsilon_composed"] == traffic["epsilon_per_user"]).all()
+
+
 def test_between_any_two_sets_the_distance_is_the_root_of_two() -> None:
     notes = run("gram-central", dataset={**SMALL, "copies": 300}).summary["privacy"]["notes"]
     expected = 1.458  # of Gaussian DP of mu(1, 1e-6) times the root of 2, at the same delta

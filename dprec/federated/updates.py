@@ -8,15 +8,16 @@ and noise are done here, whatever a model computes, so that the loss follows fro
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.special import ndtri
 
 from dprec.arrays import Bools, Floats, Ints
 from dprec.completion import Profiles
-from dprec.components import Options, Registry
+from dprec.components import Options
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.predictions import Predict
 from dprec.randomness import ReleaseDraws
@@ -49,6 +50,8 @@ class FederatedModel(Options):
     """
 
     kind: str = ""
+    predicted: ClassVar[Literal["ratings", "lists"]] = "ratings"
+    """What predictions are: of ratings, or scores that order lists, from sets of items."""
 
     @abstractmethod
     def start(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> Parameters:
@@ -62,12 +65,13 @@ class FederatedModel(Options):
     def step(self, parameters: Parameters, update: Parameters, round_index: int) -> Parameters:
         """Return the parameters after a round, given the noisy mean of clipped updates."""
 
+    def steps(self) -> Callable[[Parameters, Parameters, int], Parameters]:
+        """Return what takes the steps of one run: by default `step`, which remembers nothing."""
+        return self.step
+
     @abstractmethod
     def predictor(self, parameters: Parameters, profiles: Profiles) -> Predict:
         """Return what predicts for some users, from arrays of users and items to ratings."""
-
-
-MODELS: Registry[FederatedModel] = Registry("model", FederatedModel, [])
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,17 @@
+"""Models that are learned in rounds from clipped updates of single users, with Gaussian noise."""
+
+from dprec.components import Registry
+from dprec.federated.collaborative_filtering import CollaborativeFiltering
+from dprec.federated.updates import STEPS, FederatedModel, Parameters, UpdateCode, code_of
+
+MODELS: Registry[FederatedModel] = Registry("model", FederatedModel, [CollaborativeFiltering])
+
+__all__ = [
+    "MODELS",
+    "STEPS",
+    "CollaborativeFiltering",
+    "FederatedModel",
+    "Parameters",
+    "UpdateCode",
+    "code_of",
+]

@@ -1,0 +1,93 @@
+"""Federated collaborative filtering: the devices' factors, the gradient they send, and Adam's steps."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dprec.arrays import Floats
+from dprec.completion import Profiles
+from dprec.federated import CollaborativeFiltering, code_of
+from dprec.lists import ials
+from dprec.ratings import POSITIVE
+
+USERS, ITEMS = 9, 7
+MODEL = CollaborativeFiltering(rank=3, confidence=4.0, ridge=0.5, step_size=0.2, item_ridge=0.1)
+
+
+def some_sets(seed: int = 0) -> sp.csr_array:
+    return sp.csr_array((np.random.default_rng(seed).random((USERS, ITEMS)) < 0.4).astype(np.float64))
+
+
+def profiles_of(sets: sp.csr_array) -> Profiles:
+    values = np.full(sets.nnz, np.nan)
+    return Profiles(sets.indptr.astype(np.int64), sets.indices.astype(np.int32), values, ITEMS)
+
+
+def some_factors(seed: int = 1) -> Floats:
+    return np.random.default_rng(seed).standard_normal((ITEMS, 3))
+
+
+def loss(sets: Floats, own: Floats, factors: Floats) -> float:
+    """Return sum of c (p - x . y)^2, with c = 5 where p = 1."""
+    return float(((1 + MODEL.confidence * sets) * (sets - own @ factors.T) ** 2).sum())
+
+
+def test_a_users_factors_are_those_of_ials_but_for_the_scale() -> None:
+    sets, factors = some_sets(), some_factors()
+    own = MODEL.user_factors(factors, profiles_of(sets))
+    # The paper's loss is alpha times that of `dprec.lists.ials`, but for targets of 1 + 1 / alpha.
+    options = ials.ImplicitOptions(
+        rank=3, unobserved=1 / MODEL.confidence, ridge=MODEL.ridge / MODEL.confidence, frequency_scaling=0.0
+    )
+    np.testing.assert_allclose(own, (1 + 1 / MODEL.confidence) * ials.fold_in(sets, factors, options))
+
+
+def test_what_devices_send_is_minus_half_the_gradient_of_their_loss() -> None:
+    sets, factors = some_sets(), some_factors()
+    profiles = profiles_of(sets)
+    own, (sent,) = MODEL.user_factors(factors, profiles), MODEL.updates((factors,), profiles)
+    dense, small = sets.toarray(), 1e-6
+    for item in range(ITEMS):
+        for place in range(3):
+            moved = np.zeros((2, ITEMS, 3))
+            moved[0, item, place], moved[1, item, place] = small, -small
+            above, below = (loss(dense, own, factors + change) for change in moved)
+            slope = (above - below) / (2 * small)
+            assert sent[:, item, place].sum() == pytest.approx(-slope / 2, abs=1e-5)
+
+
+def test_a_users_update_depends_on_its_own_set_alone() -> None:
+    sets, factors = some_sets(), some_factors()
+    (everybody,) = MODEL.updates((factors,), profiles_of(sets))
+    for user in range(USERS):
+        (alone,) = MODEL.updates((factors,), profiles_of(sets[user : user + 1]))
+        assert np.array_equal(alone[0], everybody[user])
+
+
+def test_adam_takes_a_full_step_at_first_and_remembers_what_came_before() -> None:
+    factors, ones = some_factors(), np.ones((ITEMS, 3))
+    model = CollaborativeFiltering(rank=3, step_size=0.2, first_moment=0.5, second_moment=0.75)
+    step = model.steps()
+    (first,) = step((factors,), (3 * ones,), 1)
+    np.testing.assert_allclose(first, factors + 0.2, atol=1e-7)
+    # The means of 3 and -1, weighted 1 to 2 and 3 to 4: 1/3 and 31/7.
+    (second,) = step((first,), (-ones,), 2)
+    np.testing.assert_allclose(second, first + 0.2 * (1 / 3) / np.sqrt(31 / 7), atol=1e-7)
+    (again,) = model.steps()((factors,), (3 * ones,), 1)
+    assert np.array_equal(again, first)
+
+
+def test_factors_beyond_all_bounds_make_updates_that_are_sent_as_nothing() -> None:
+    code = code_of(MODEL, ITEMS, POSITIVE, 0.1, 0.0)
+    factors = np.full((ITEMS, 3), float(np.finfo(np.float32).max))
+    updates = MODEL.updates((factors,), profiles_of(some_sets()))
+    valid, _ = code.decode(code.encode(updates, None))  # type: ignore[arg-type]
+    assert valid.all()
+
+
+def test_scores_are_products_of_factors() -> None:
+    sets, factors = some_sets(), some_factors()
+    predict = MODEL.predictor((factors,), profiles_of(sets))
+    users, items = np.indices((USERS, ITEMS))
+    own = MODEL.user_factors(factors, profiles_of(sets))
+    np.testing.assert_allclose(predict(users.ravel(), items.ravel()).reshape(users.shape), own @ factors.T)
