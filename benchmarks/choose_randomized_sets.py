@@ -21,7 +21,7 @@ from dprec.lists import randomized_sets
 from dprec.observations import SetReports
 
 BUDGETS = (0.5, 1.0, 2.0)
-CONSTANTS = ("_RIDGE", "_SHARE")
+CONSTANTS = ("_RIDGE", "_BESIDE_CONTENT")
 FACTORS = (0.4, 1.0, 2.5)
 
 

@@ -27,10 +27,13 @@ from dprec.observations import SetReports
 _MOST_ITEMS = 2048
 """Items of a table by rule: one of so many takes devices 4 MB to receive."""
 
-_RIDGE, _SHARE = 3.0, 0.5
-"""What two rules of `GramSettings` are multiplied by: sets are not normalised, so few users with many items
-tell most of what the table says. benchmarks/choose_randomized_sets.py judges both.
+_RIDGE = 3.0
+"""What the rule of the ridge is multiplied by: sets are not normalised, so few users with many items tell
+most of what the table says. benchmarks/choose_randomized_sets.py judges it, and `_BESIDE_CONTENT`.
 """
+
+_BESIDE_CONTENT = 0.5
+"""What that of the weights' share is multiplied by, where there is public data about the items."""
 
 _LEAST_VARIANCE = 1e-12
 """Where nothing is randomised."""
@@ -111,6 +114,6 @@ def list_model(reports: SetReports, catalogue: Catalogue | None, table_items: in
     pairs[np.diag_indices(items.size)] = DIAGONAL * popularity[items]
     noisy = unit * pairs[np.triu_indices(items.size)]
     table = denoised_table(noisy, deviation, None, settings.coherent_share)
-    share = min(_SHARE * settings.share_of_weights, LARGEST)
-    sent = ItemTable.of(items.astype(np.int32), table, _RIDGE * settings.ridge, share)
+    share = settings.share_of_weights * (1.0 if catalogue is None else _BESIDE_CONTENT)
+    sent = ItemTable.of(items.astype(np.int32), table, _RIDGE * settings.ridge, min(share, LARGEST))
     return ListModel.of(popularity, catalogue, sent)
