@@ -184,7 +184,8 @@ def run_in(
     """Run a configuration in a session that is already open; see `run_prepared`."""
     began = time.perf_counter() if started is None else started
     side = side or SideData.of(config.dataset, train)
-    config = config.model_copy(update={"protocol": config.protocol.suited_to(train, side.catalogue)})
+    protocol = config.protocol.knowing_items(content=side.catalogue is not None).suited_to(train)
+    config = config.model_copy(update={"protocol": protocol})
     evaluator = Evaluator(train, test, config.evaluation, side.truth)
     task = _task(session, config, evaluator, side.catalogue, directory, progress, ended)
     # Sums in dense linear algebra depend on how many threads share the work, so there is one.

@@ -38,6 +38,9 @@ _DEVIATIONS, _MORE = 9, 40
 
 _TAIL = 1e-16
 
+_NEARLY_CERTAIN = 0.5
+"""Probability of an infinite loss from which on a delta of 1 is near enough."""
+
 _PRECISION = 1e-5
 """Relative precision of a number of fakes, which is rounded up."""
 
@@ -62,14 +65,23 @@ class HiddenMessages(EventMechanism):
 
 def hidden_delta(hidden: Sequence[HiddenMessages], epsilon: float, adjacency: Adjacency) -> float:
     """Return a delta with which an epsilon, at least 0, holds for messages of some exchanges together."""
+    if _certain(hidden) > _NEARLY_CERTAIN:
+        return 1.0
     return max((loss.delta(epsilon) for loss in _composed(tuple(hidden), adjacency)), default=0.0)
 
 
 def hidden_epsilon(hidden: Sequence[HiddenMessages], delta: float, adjacency: Adjacency) -> float:
     """Return an epsilon that holds with a delta above 0; infinite if fakes are too few for any."""
-    if any(one.fakes <= 0 for one in hidden):
+    if _certain(hidden) > min(delta, _NEARLY_CERTAIN):
         return math.inf
     return max((loss.epsilon(delta) for loss in _composed(tuple(hidden), adjacency)), default=0.0)
+
+
+def _certain(hidden: Sequence[HiddenMessages]) -> float:
+    """Return how probable it is that one of the counts is 0, which cannot be with the messages."""
+    if any(one.fakes <= 0 for one in hidden):
+        return 1.0
+    return -math.expm1(math.fsum(one.messages * math.log(-math.expm1(-one.fakes)) for one in hidden))
 
 
 @lru_cache(maxsize=256)

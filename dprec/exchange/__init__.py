@@ -35,6 +35,7 @@ __all__ = [
     "OneShotSetup",
     "Personalization",
     "PrivateAlsSetup",
+    "PublicStartSetup",
     "RandomizedSetsSetup",
     "Recommendations",
     "Record",

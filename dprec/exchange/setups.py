@@ -217,20 +217,38 @@ class ImplicitAlsSetup(SummedSetup):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListSumsSetup(SummedSetup):
-    """Devices contribute their item sets to popularity and to a table, and rank by what is learned."""
+class TableSetup(SummedSetup):
+    """Base of the setups of devices that contribute their item sets to popularity and to a table."""
 
-    kind: Literal["list-sums"] = "list-sums"
     table: TableOptions = option("Which items take part, suited to the population.")
     aggregation: _AnyAggregation = option("Who adds up the contributions.")
     multipliers: Annotated[tuple[float, ...], BeforeValidator(as_tuple)] = option(
         "Noise of each round, for contributions of a norm of 1: the device answers no other round."
     )
 
+
+@dataclass(frozen=True, kw_only=True)
+class ListSumsSetup(TableSetup):
+    """Devices contribute to popularity and to pairs of items, and rank by what is learned."""
+
+    kind: Literal["list-sums"] = "list-sums"
+
     @property
     def method(self) -> ListMethod:
         """The table's."""
         return ListMethod(self.table)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicStartSetup(TableSetup):
+    """Devices contribute to popularity and to products with public features, and rank by what is learned."""
+
+    kind: Literal["public-start"] = "public-start"
+
+    @property
+    def method(self) -> ListMethod:
+        """The products'."""
+        return ListMethod(self.table, of_features=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -330,6 +348,7 @@ else:
         PrivateAlsSetup,
         ImplicitAlsSetup,
         ListSumsSetup,
+        PublicStartSetup,
         SecretSetSetup,
         FederatedSetup,
         GradientPerturbationSetup,

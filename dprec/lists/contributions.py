@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from dprec.arrays import (
     AnyInts,
@@ -21,6 +22,7 @@ from dprec.arrays import (
     Ints,
     Pieces,
     blocks,
+    find,
     offsets,
     places_of,
     rows_of,
@@ -179,3 +181,47 @@ class PairLayout(SetLayout):
     def sizes(self, counts: Ints) -> Ints:
         """Return the pairs; see `SetLayout.sizes`."""
         return counts * (counts + 1) // 2
+
+
+_BELOW_ONE = 1 - 2.0**-40
+"""So that rounding makes no contribution longer than 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class ProductLayout(SetLayout):
+    """A number for each item that takes part and each public feature, by item.
+
+    Of its n items that take part, a user adds to each the features of all its other items, divided by their
+    norm and by the root of n.
+    """
+
+    taking_part: Int32s
+    """Items of the table, ascending; shape (table's items,)."""
+    features: Floats
+    """Public features, none negative; shape (n_items, features)."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of items of the table times that of features."""
+        return int(self.taking_part.size * self.features.shape[1])
+
+    def cells(self, indptr: Ints, items: AnyInts) -> tuple[Ints, AnyInts, Floats]:
+        """Return the features of every set's other items; see `SetLayout.cells`."""
+        n_users, columns = indptr.size - 1, self.features.shape[1]
+        owners = rows_of(np.diff(indptr))
+        places, present = find(self.taking_part, items)
+        owners, places, own = owners[present], places[present], self.features[items[present]]
+        counts = np.bincount(owners, minlength=n_users)
+        sets = sp.csr_array((np.ones(items.size), items, indptr), shape=(n_users, self.n_items))
+        others = (sets @ self.features)[owners] - own
+        squares = (others**2).sum(axis=1)
+        # What is smaller is rounding alone.
+        lengths = np.where(squares > 1e-12, np.sqrt(squares * counts[owners]), np.inf)
+        numbers = np.maximum(others, 0.0) * (_BELOW_ONE / lengths)[:, None]
+        rows = places[:, None] * columns + np.arange(columns)
+        return offsets(counts * columns), rows.ravel(), numbers.ravel()
+
+    def sizes(self, counts: Ints) -> Ints:
+        """Return the numbers, if all items take part; see `SetLayout.sizes`."""
+        numbers: Ints = counts * self.features.shape[1]
+        return numbers

@@ -1,8 +1,8 @@
 """Lists from one noisy table of which items occur together.
 
 Devices contribute popularity first, then the co-occurrence of the popular items
-(`dprec.lists.contributions`). Of the noisy table the server removes what noise alone explains, in steps that
-need the table and the noise's deviation only:
+(`dprec.lists.contributions`), which tells of their popularity too. Of the noisy table the server removes what
+noise alone explains, in steps that need the table and the noise's deviation only:
 
 1. cells are expected to be in proportion to the product of their items' popularities;
 2. each cell is the mean of what it may be, given that expectation and the noisy cell
@@ -27,6 +27,9 @@ from dprec.lists.shrinkage import posterior_means
 
 _LEAST = 0.1
 """Least part of what popularity alone would make of a cell."""
+
+_FACTOR_STEPS = 20
+"""Of the fit of popularity to pairs."""
 
 _NOISY_TAU = 6e-4
 """Noise above which few cells stand out by themselves."""
@@ -81,24 +84,66 @@ class GramSettings:
         if tau > LARGEST_TAU:
             return cls(1.0, 0, 0.0, 0.0)
         table_items = min(math.ceil(120 * (1e-3 / tau) ** 0.75), items)
-        share = 0.0 if table_items == items else popularity_share(tau)
+        share = 0.0 if table_items == items else popularity_share(tau, content=content)
         ridge = users * (0.006 + 12 * tau / math.sqrt(1 - share))
-        weight = 0.35 * (1.4e-3 / tau) ** 0.45 if content else (2.5e-3 / tau) ** 1.5
+        weight = 0.25 * (1.4e-3 / tau) ** 0.45 if content else (3.5e-3 / tau) ** 1.5
         return cls(share, table_items, ridge, weight, 0.5 if tau > _NOISY_TAU else 0.0)
 
 
-def popularity_share(tau: float) -> float:
+def popularity_share(tau: float, *, content: bool) -> float:
     """Return the share that finding the popular items spends, where not all take part; see `GramSettings`.
 
-    It is the share at the nearest noise with which there is a table, and above 0.
+    It is the share at the nearest noise with which there is a table, and above 0. With content popularity is
+    worth more: weighed by it, it is nearly as good as a table where noise is large.
     """
-    return 0.5 * math.sqrt(min(max(tau, _SMALLEST_TAU), LARGEST_TAU) / 5e-3)
+    tau = min(max(tau, _SMALLEST_TAU), LARGEST_TAU)
+    share = 0.5 * math.sqrt(tau / 5e-3)
+    return max(share, min(tau / 5.5e-3, 0.9)) if content else share
 
 
 def popularity_estimate(noisy: Floats, deviation: float) -> Floats:
     """Return the popularity of items from the noisy sum of contributions, above 0, shape (items,)."""
     base = np.full(noisy.size, max(float(noisy.mean()), deviation / np.sqrt(noisy.size)))
     return np.maximum(posterior_means(noisy, deviation, base), base * 1e-3)
+
+
+def joined_popularity(known: Floats, known_deviation: float, noisy: Floats, deviation: float) -> Floats:
+    """Return the popularity of a table's items from its pairs too, above 0, shape (items,).
+
+    If items went together by popularity alone, a cell would be the product of two numbers; those that fit
+    the cells best are joined with what is known.
+
+    Parameters
+    ----------
+    known : ndarray, shape (items,)
+        Of a round before, above 0.
+    known_deviation : float
+        Standard deviation of its noise, above 0; infinite where nothing is known.
+    noisy : ndarray, shape (cells,)
+        As for `denoised_table`.
+    deviation : float
+        Standard deviation of a cell's noise.
+    """
+    rows, columns = np.triu_indices(known.size)
+    table = _symmetric(noisy[rows != columns], known.size)
+    factor = known * math.sqrt(max(float(known @ table @ known), 1e-12)) / float(known @ known)
+    for _ in range(_FACTOR_STEPS):
+        others = factor @ factor - factor**2
+        fitted = table @ factor / np.maximum(others, 1e-12)
+        factor = np.maximum((factor + fitted) / 2, _LEAST * factor.mean())
+    unit = known.sum() / factor.sum()
+    return joined(known, known_deviation, factor * unit, (deviation * unit) ** 2 / np.maximum(others, 1e-12))
+
+
+def joined(known: Floats, known_deviation: float, other: Floats, variances: Floats) -> Floats:
+    """Return the mean of two estimates by their precision, of which the second may be biased besides.
+
+    How far it is off, noise aside, is read off the differences of both.
+    """
+    unexplained = (other - known) ** 2 - variances - known_deviation**2
+    variances = variances + max(float(unexplained.sum()) / float(other @ other), 0.0) * other**2
+    result: Floats = known + (other - known) / (1 + variances / known_deviation**2)
+    return result
 
 
 def popular_items(popularity: Floats, count: int) -> Ints:
@@ -174,7 +219,7 @@ def _symmetric(cells: Floats, items: int) -> Floats:
     return table + table.T
 
 
-def _standardised(scores: Floats) -> Floats:
+def standardised(scores: Floats) -> Floats:
     """Return each row with mean 0 and standard deviation 1, or of zeros where all are equal."""
     centred = scores - scores.mean(axis=1, keepdims=True)
     deviations = np.sqrt((centred**2).mean(axis=1, keepdims=True))
@@ -198,5 +243,5 @@ def scores(sets: sparse.csr_array, items: AnyInts, weights: Floats, expected: Fl
         What a standard deviation of the weights' scores counts for.
     """
     result: Floats = np.tile(expected, (sets.shape[0], 1)) if expected.ndim == 1 else expected.copy()
-    result[:, items] += share * _standardised(sets[:, items] @ weights)
+    result[:, items] += share * standardised(sets[:, items] @ weights)
     return result

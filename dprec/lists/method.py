@@ -8,27 +8,39 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from dprec.arrays import Floats, Int32s, Pieces, Uint64s, find, offsets
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
 from dprec.components import Options, option
 from dprec.errors import SettingError
-from dprec.lists.contributions import PairLayout, PopularityLayout, SetContributions, SetLayout
+from dprec.lists.contributions import (
+    PairLayout,
+    PopularityLayout,
+    ProductLayout,
+    SetContributions,
+    SetLayout,
+)
 from dprec.lists.gram import (
     LARGEST_TAU,
     MOST_ITEMS,
     GramSettings,
     denoised_table,
+    joined_popularity,
     popular_items,
     popularity_estimate,
     popularity_share,
 )
 from dprec.lists.model import LARGEST, ItemTable, ListModel
+from dprec.lists.products import COLUMNS, TasteModel, popularity_of_products, share_of_tastes, taste_weights
+from dprec.lists.public_kernels import popularity_bins
 from dprec.randomness import words
 from dprec.ratings import POSITIVE, RatingScale
 from dprec.sums import Contributions, DeviceHalf, Layout, Learner, Releases, SummedMethod
 from dprec.wire import decode_item_sets, encode_item_sets
+
+_SAMPLED_COHERENT_SHARE = 0.5
 
 _UNKNOWN_SHARE = 0.1
 """Any share will do where the sizes of a population are not known: all compose to the same."""
@@ -56,6 +68,12 @@ class TableOptions(Options):
         "Whether every profile has norm 1, as a budget requires, or counts 1 for each item.", True
     )
     content: bool = option("Whether public categories and numbers of the items are used.", True)
+    coherent_share: float | None = option(
+        "What an estimate of the table without a look at single cells counts for; by default a public rule.",
+        None,
+        ge=0,
+        le=1,
+    )
 
     @property
     def shares(self) -> tuple[float, ...]:
@@ -72,16 +90,20 @@ class TableOptions(Options):
         """Return the options with what follows from public numbers.
 
         ``deviation``: tau, the noise of a number of one sum that has the whole budget, over the users;
-        ``most_pairs``: numbers that a table by rule may have, if not any number.
+        ``most_pairs``: numbers that a table by rule may have where these are sampled, which is noise beside,
+        and more of it on what is popular.
         """
         ruled = GramSettings.of(deviation, 1, n_items, content=self.content).table_items
         if most_pairs is not None:
             ruled = min(ruled, (math.isqrt(8 * most_pairs + 1) - 1) // 2)
+        coherent = self.coherent_share
+        if most_pairs is not None and coherent is None:
+            coherent = _SAMPLED_COHERENT_SHARE
         items = min(ruled if self.items is None else self.items, n_items)
         share = self.popularity_share
         if share is None:
-            share = 0.0 if items == n_items else popularity_share(deviation)
-        return replace(self, items=items, popularity_share=share)
+            share = 0.0 if items == n_items else popularity_share(deviation, content=self.content)
+        return replace(self, items=items, popularity_share=share, coherent_share=coherent)
 
     def check(self, n_items: int) -> None:
         """Raise SettingError for a table of some items without a round in which they are found."""
@@ -99,6 +121,8 @@ class ListMethod(SummedMethod):
     """Popularity in one round, and a table of the popular items in another."""
 
     options: TableOptions
+    of_features: bool = False
+    """Whether the table is of these items and public features, not of their pairs."""
 
     @property
     def shares(self) -> tuple[float, ...]:
@@ -113,6 +137,13 @@ class ListMethod(SummedMethod):
     def device(self, received: bytes, n_items: int, scale: RatingScale) -> ListDevice:
         """Read what was sent, a table's items or all that was learned; see `SummedMethod.device`."""
         kind, rest = received[:1], received[1:]
+        if self.of_features:
+            if kind != _TASTES:
+                raise ValueError(f"{len(received)} bytes that are no model of tastes")
+            tastes = TasteModel.decode(rest, n_items)
+            if tastes.items.size != self.options.first_items(n_items).size:
+                raise ValueError(f"a table of {tastes.items.size} items, not of {self.options.items}")
+            return ListDevice(self.options, n_items, tastes.items, tastes)
         if kind == _NOTHING and not rest:
             return ListDevice(self.options, n_items, self.options.first_items(n_items), None)
         if kind == _ITEMS:
@@ -125,15 +156,20 @@ class ListMethod(SummedMethod):
         """Return the layouts, which depend on public numbers alone; see `SummedMethod.largest_layouts`."""
         n_items = releases.n_items
         size = n_items if self.options.items is None else self.options.items
-        popularity, pairs = PopularityLayout(n_items, self.options.normalised), PairLayout(min(size, n_items))
+        popularity = PopularityLayout(n_items, self.options.normalised)
+        table: SetLayout = PairLayout(min(size, n_items))
+        if self.of_features:
+            items = np.arange(min(size, n_items), dtype=np.int32)
+            table = ProductLayout(n_items, items, np.ones((n_items, COLUMNS)))
         return tuple(
-            pairs if _asks_pairs(self.options, round_index) else popularity
+            table if _asks_table(self.options, round_index) else popularity
             for round_index in range(1, self.rounds + 1)
         )
 
     def learner(self, releases: Releases, catalogue: Catalogue | None, seed: int) -> ListLearner:
         """Return the server's half; see `SummedMethod.learner`."""
-        return ListLearner(self.options, releases, catalogue if self.options.content else None)
+        known = catalogue if self.options.content else None
+        return (TasteLearner if self.of_features else ListLearner)(self.options, releases, known)
 
     def probes(self, seed: int) -> Iterator[tuple[Layout, Contributions[Any]]]:
         """Yield what users contribute who have 1 item, 2 items, and so on."""
@@ -145,13 +181,13 @@ class ListMethod(SummedMethod):
             yield layout, SetContributions(offsets(counts), items.astype(np.int32))
 
 
-_NOTHING, _ITEMS, _LEARNED = b"\0", b"\1", b"\2"
+_NOTHING, _ITEMS, _LEARNED, _TASTES = b"\0", b"\1", b"\2", b"\3"
 _NO_ITEMS = np.zeros(0, dtype=np.int32)
 _USERS, _CATALOGUE = 48, 64
 """Of whom an audit sees how long their contributions are."""
 
 
-def _asks_pairs(options: TableOptions, round_index: int) -> bool:
+def _asks_table(options: TableOptions, round_index: int) -> bool:
     return options.items != 0 and round_index == len(options.shares)
 
 
@@ -170,20 +206,22 @@ class ListDevice(DeviceHalf):
     n_items: int
     items: Int32s
     """Those of the table, ascending, as far as they are known; shape (table's items,)."""
-    model: ListModel | None
-    """None before the end."""
+    model: ListModel | TasteModel | None
+    """None before the end where tables are of pairs."""
 
     def layout(self, round_index: int) -> SetLayout:
-        """Return popularity or pairs; see `DeviceHalf.layout`."""
-        if not _asks_pairs(self.options, round_index):
+        """Return popularity or a table; see `DeviceHalf.layout`."""
+        if not _asks_table(self.options, round_index):
             return PopularityLayout(self.n_items, self.options.normalised)
+        if isinstance(self.model, TasteModel):
+            return ProductLayout(self.n_items, self.items, self.model.features)
         return PairLayout(self.items.size)
 
     def contributions(
         self, profiles: Profiles, layout: SetLayout, round_index: int, random_words: Uint64s
     ) -> Contributions[Any]:
         """Return the sets, of the table's items where pairs are asked for; see `DeviceHalf.contributions`."""
-        if not _asks_pairs(self.options, round_index):
+        if not isinstance(layout, PairLayout):
             return SetContributions(profiles.indptr, profiles.items)
         places, taking_part = find(self.items, profiles.items)
         counts = np.bincount(profiles.users[taking_part], minlength=profiles.n_users)
@@ -193,7 +231,9 @@ class ListDevice(DeviceHalf):
         """Return the scores of all items; see `DeviceHalf.predictions`."""
         if self.model is None:
             raise ValueError("devices that have not received what was learned")
-        return self.model.scores_of(profiles.indptr, profiles.items)
+        ones = np.ones(profiles.items.size)
+        shape = (profiles.n_users, self.n_items)
+        return self.model.scores(sp.csr_array((ones, profiles.items, profiles.indptr), shape=shape))
 
 
 _LEAST_DEVIATION = 1e-6
@@ -209,17 +249,19 @@ class ListLearner(Learner):
     catalogue: Catalogue | None
     _popularity: Floats = field(init=False)
     """Of every item, in the units of a sum; shape (items,)."""
+    _noise: float = field(init=False)
+    """The deviation of popularity's."""
     _items: Int32s = field(init=False)
     _table: ItemTable = field(init=False)
 
     def __post_init__(self) -> None:
         n_items = self.releases.n_items
-        self._popularity, self._table = np.ones(n_items), ItemTable.nothing()
+        self._popularity, self._noise, self._table = np.ones(n_items), math.inf, ItemTable.nothing()
         self._items = self.options.first_items(n_items)
 
     def layout(self, round_index: int) -> Layout:
         """Return popularity or pairs; see `Learner.layout`."""
-        if _asks_pairs(self.options, round_index):
+        if _asks_table(self.options, round_index):
             return PairLayout(self._items.size)
         return PopularityLayout(self.releases.n_items, self.options.normalised)
 
@@ -228,16 +270,25 @@ class ListLearner(Learner):
     ) -> None:
         """Estimate popularity, or how items go together; see `Learner.learn`."""
         sums, deviation = released[:, 0], max(multiplier, _LEAST_DEVIATION)
-        if not _asks_pairs(self.options, round_index):
-            self._popularity = popularity_estimate(sums, deviation)
-            self._items = popular_items(self._popularity, self.options.items or 0).astype(np.int32)
+        if _asks_table(self.options, round_index):
+            tau = min(multiplier * math.sqrt(self.options.shares[-1]) / users, LARGEST_TAU)
+            self._learn_table(sums, deviation, tau, users)
             return
-        everything = round_index == 1
-        tau = min(multiplier * math.sqrt(self.options.shares[-1]) / users, LARGEST_TAU)
+        self._popularity, self._noise = popularity_estimate(sums, deviation), deviation
+        self._items = popular_items(self._popularity, self.options.items or 0).astype(np.int32)
+
+    def _learn_table(self, sums: Floats, deviation: float, tau: float, users: int) -> None:
+        everything = len(self.options.shares) == 1
         n_items, content = self.releases.n_items, self.catalogue is not None
         settings = GramSettings.of(tau, users, n_items, content=content)
-        known = None if everything else self._popularity[self._items]
-        table = denoised_table(sums, deviation, known, settings.coherent_share)
+        known = None
+        if not everything:
+            known = joined_popularity(self._popularity[self._items], self._noise, sums, deviation)
+            self._popularity[self._items] = known
+        coherent = self.options.coherent_share
+        if coherent is None:
+            coherent = settings.coherent_share
+        table = denoised_table(sums, deviation, known, coherent)
         if everything:
             self._popularity = table.popularity
         share = min(settings.share_of_weights, LARGEST)
@@ -252,4 +303,60 @@ class ListLearner(Learner):
 
     def learned_bytes(self) -> bytes:
         """Return what devices rank by; see `Learner.learned_bytes`."""
-        return _LEARNED + ListModel.of(self._popularity, self.catalogue, self._table).encode()
+        return _LEARNED + self._model(self._popularity).encode()
+
+    def _model(self, popularity: Floats) -> ListModel:
+        """Return what devices rank by, with the parts of numbers that suit some popularity."""
+        categories = np.zeros((self.releases.n_items, 0), dtype=np.bool_)
+        numbers = np.zeros((self.releases.n_items, 0))
+        if self.catalogue is not None:
+            categories, numbers = self.catalogue.categories, self.catalogue.numbers
+        bins = popularity_bins(numbers, popularity)
+        return ListModel(np.log(self._popularity), categories, bins, self._table)
+
+
+@dataclass(eq=False)
+class TasteLearner(ListLearner):
+    """What the server learns of the items' users, from products with public features."""
+
+    _first: Floats = field(init=False)
+    """Popularity after its round, by which numbers are parted; shape (items,)."""
+    _weights: Floats = field(init=False)
+    _share: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._first, self._weights = self._popularity, np.zeros((self._items.size, 0))
+
+    def _tastes(self) -> TasteModel:
+        return TasteModel(self._model(self._first), self._items, self._weights, self._share)
+
+    def layout(self, round_index: int) -> Layout:
+        """Return popularity or products; see `Learner.layout`."""
+        if _asks_table(self.options, round_index):
+            return ProductLayout(self.releases.n_items, self._items, self._tastes().features)
+        return super().layout(round_index)
+
+    def learn(
+        self, round_index: int, released: Floats, layout: Layout, multiplier: float, users: int
+    ) -> None:
+        """Estimate popularity, or what the users of items like; see `Learner.learn`."""
+        super().learn(round_index, released, layout, multiplier, users)
+        if not _asks_table(self.options, round_index):
+            self._first = self._popularity.copy()
+
+    def _learn_table(self, sums: Floats, deviation: float, tau: float, users: int) -> None:
+        noisy, features = sums.reshape(self._items.size, -1), self._tastes().features
+        known = popularity_of_products(self._popularity[self._items], self._noise, noisy, deviation)
+        self._popularity[self._items] = known
+        shares = self._popularity / self._popularity.sum()
+        self._weights = taste_weights(noisy, deviation, known, features, shares)
+        self._share = share_of_tastes(tau)
+
+    def model_bytes(self) -> bytes:
+        """Return what is public, and which items are in the table; see `Learner.model_bytes`."""
+        return self.learned_bytes()
+
+    def learned_bytes(self) -> bytes:
+        """Return what devices rank by; see `Learner.learned_bytes`."""
+        return _TASTES + self._tastes().encode()

@@ -90,7 +90,9 @@ class ListModel:
             kernels = PublicKernels.among(self.categories, self.bins, np.exp(self.popularity))
             expected += kernels.scores(sets)
         table = self.table
-        return scores(sets, table.items, table.weights, expected, table.share) if table.share else expected
+        if not table.items.size:
+            return expected
+        return scores(sets, table.items, table.weights, expected, table.share)
 
     def scores_of(self, indptr: Ints, items: AnyInts) -> Floats:
         """Return the scores for sets of items, given as in `Ratings`, shape (users, items)."""
@@ -123,7 +125,7 @@ class ListModel:
     @classmethod
     def decode(cls, data: bytes, n_items: int) -> Self:
         """Read what `encode` returned; raises ValueError, as devices do not trust the server."""
-        read = _Reader(data)
+        read = Reader(data)
         n_categories, n_numbers, size = read.numbers(_COUNT, 3).tolist()
         if size > n_items:
             raise ValueError(f"a table of {size} of {n_items} items")
@@ -152,7 +154,7 @@ class ListModel:
         return cls(np.array(popularity), categories, bins, table)
 
 
-class _Reader:
+class Reader:
     """Numbers one after another in bytes."""
 
     def __init__(self, data: bytes) -> None:
@@ -166,6 +168,10 @@ class _Reader:
         numbers = np.frombuffer(self._data[self._place : end], dtype=kind)
         self._place = end
         return numbers
+
+    def rest(self) -> bytes:
+        """Return what was not read yet."""
+        return self._data[self._place :]
 
     def end(self) -> None:
         """Raise ValueError where there is more."""

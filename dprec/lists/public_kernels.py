@@ -1,4 +1,10 @@
-"""How alike items are by public data, and what a set tells by it: computed on the device, at no cost."""
+"""How alike items are by public data, and what a set tells by it: computed on the device, at no cost.
+
+A user is taken to choose items in proportion to popularity times exp(f), where f is a Gaussian process of the
+items: items of the same categories, and of near numbers, have similar f. A device knows its set of n items,
+and ranks by the mean of f that one step of Newton's method from 0 gives, f = K (I + n W K)^-1 (x - n p), for
+the kernel K, the set x, the shares p of all popularity and W = diag(p) - p p^T.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +16,8 @@ from scipy import sparse
 
 from dprec.arrays import Bools, Floats, Uint8s
 
-_CATEGORIES = 5.0
-_NUMBERS = 4.0
-"""What a likeness of 1 beyond that of an average set adds to a score."""
-
-_PRIOR = 10.0
-"""How many items of an average set are added to the own set."""
+CATEGORIES, NUMBERS = 0.5, 0.3
+"""Variances of f by categories and by numbers; `benchmarks/list_settings.py` judges them."""
 
 _REACH = 0.3
 """Share of all popularity that lies between two values of a number whose likeness is 1 / e."""
@@ -28,38 +30,46 @@ BINS = 64
 class PublicKernels:
     """Likeness of items, by shared categories and by near values of numbers."""
 
-    categories: Floats
-    """Categories of each item with norm 1, or 0 for an item in none; shape (items, categories)."""
-    bins: Uint8s
-    """The part of all popularity that each number falls into; shape (numbers, items)."""
-    average: Floats
-    """Likeness of each item to an average set, summed over kernels; shape (items,)."""
+    features: Floats
+    """Features whose products are the kernel, uncorrelated among items chosen by popularity alone, of which
+    they have a mean of 0; shape (items, features).
+    """
+    variances: Floats
+    """Of each feature among such items; shape (features,)."""
 
     @classmethod
-    def among(cls, categories: Bools, bins: Uint8s, popularity: Floats) -> Self:
+    def among(
+        cls, categories: Bools, bins: Uint8s, popularity: Floats, spread: tuple[float, float] | None = None
+    ) -> Self:
         """Return the kernels of items, given their popularity, above 0, shape (items,).
 
-        ``categories``, shape (items, categories); ``bins``, shape (numbers, items): see `popularity_bins`.
+        ``categories``, shape (items, categories); ``bins``, shape (numbers, items): see `popularity_bins`;
+        ``spread``: variances of f, `CATEGORIES` and `NUMBERS`.
         """
-        norms = np.sqrt(categories.sum(axis=1, keepdims=True))
-        kernels = cls(categories / np.maximum(norms, 1.0), bins, np.zeros(len(popularity)))
-        average = kernels._likeness(popularity[None, :] / popularity.sum())[0]
-        return cls(kernels.categories, bins, average)
+        by_categories, by_numbers = (CATEGORIES, NUMBERS) if spread is None else spread
+        norms = np.sqrt(np.maximum(categories.sum(axis=1, keepdims=True), 1.0))
+        parts = [np.sqrt(by_categories) * categories / norms]
+        if len(bins):
+            parts.extend(np.sqrt(by_numbers / len(bins)) * _near()[own] for own in bins)
+        features, shares = np.hstack(parts), popularity / popularity.sum()
+        centred = features - shares @ features
+        _, roots, axes = np.linalg.svd(np.sqrt(shares)[:, None] * centred, full_matrices=False)
+        return cls(centred @ axes.T, roots**2)
 
     def scores(self, sets: sparse.csr_array) -> Floats:
-        """Return how much more alike items are to each set than to an average one, shape (users, items)."""
+        """Return f of all items for each set, shape (users, items)."""
         sizes = np.diff(sets.indptr)[:, None]
-        scores: Floats = (self._likeness(sets) - sizes * self.average) / (sizes + _PRIOR)
+        scores: Floats = ((sets @ self.features) / (1 + sizes * self.variances)) @ self.features.T
         return scores
 
-    def _likeness(self, sets: sparse.csr_array | Floats) -> Floats:
-        result: Floats = _CATEGORIES * ((sets @ self.categories) @ self.categories.T)
-        near = np.exp(-np.abs(np.subtract.outer(np.arange(BINS), np.arange(BINS))) / (_REACH * BINS))
-        for bins in self.bins:
-            items = np.arange(bins.size)
-            members = sparse.csr_array((np.ones(bins.size), (items, bins)), shape=(bins.size, BINS))
-            result += _NUMBERS / len(self.bins) * ((sets @ members) @ near)[:, bins]
-        return result
+
+def _near() -> Floats:
+    """Return features of the bins whose products are their likeness, shape (bins, features)."""
+    places = np.arange(BINS)
+    values, vectors = np.linalg.eigh(np.exp(-np.abs(np.subtract.outer(places, places)) / (_REACH * BINS)))
+    kept = values > 1e-2 * values[-1]
+    features: Floats = vectors[:, kept] * np.sqrt(values[kept])
+    return features
 
 
 def popularity_bins(numbers: Floats, popularity: Floats) -> Uint8s:

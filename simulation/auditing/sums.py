@@ -6,18 +6,18 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, pairwise
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from dprec import private_als
-from dprec.arrays import Floats, Uint64s
+from dprec import accounting, private_als
+from dprec.arrays import Floats, Ints, Uint64s
 from dprec.auditing import Sent, measured
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.randomness import DeviceDraws, ReleaseDraws, words
 from dprec.secure_aggregation import honest_shares
-from dprec.sums import UNIT, Aggregation, Contributions, SecureAggregation
+from dprec.sums import UNIT, Aggregation, Contributions, SecureAggregation, ShuffledAggregation
 from simulation.auditing.listening import Column, Suspicion, of_neighbors, of_one_origin
 from simulation.protocols.base import Finding, NoisySums, Promise
 
@@ -25,10 +25,14 @@ _BINS = 40
 _LARGER_DELTA = 0.01
 """A probability at which fewer trials show more."""
 
+_MESSAGES_AT_ONCE = 1 << 12
+
 _FROM_HERE_A_TAIL, _TO_HERE = 2.5, 6.0
 """Deviations of the noise between which its tails are looked at closely."""
 
 Numbers = Floats
+
+_OfDevicesT = TypeVar("_OfDevicesT", SecureAggregation, ShuffledAggregation)
 
 
 def sum_findings(
@@ -45,16 +49,14 @@ def sum_findings(
     between, loss = (released.epsilon(promise.delta, each, "replace-one") for each in (1.0, apart))
     test = "two contributions that are far apart"
     yield Finding(test, "user", between, loss, None, exact=True, power=1.0)
-    sums = _sums_of(released)
+    sums = _sums_of(released, promise.delta)
     suspected = list(sums.suspicions(trials, seed))
     failure /= 2 + len(suspected)
-    moved = released.sensitivity * sums.contribution
-    sides = [sums.releases(trials, seed + side) for side in (0, 1)]
-    pair = sums.seen([numbers + moved for numbers in sides[0]]), sums.seen(sides[1])
+    pair = sums.sides(trials, seed, released.sensitivity)
     also = f"{sums.test}, but for a probability of {_LARGER_DELTA:g}"
     for test, delta, promised in (
         (sums.test, promise.delta, promise.epsilon),
-        (also, _LARGER_DELTA, released.epsilon(_LARGER_DELTA)),
+        (also, _LARGER_DELTA, sums.epsilon(released, _LARGER_DELTA)),
     ):
         result = measured([pair], failure, delta)
         power = result.power(promised)
@@ -64,7 +66,7 @@ def sum_findings(
 
 @dataclass(frozen=True, eq=False)
 class _Sums(ABC):
-    """Sums of a protocol, released for as many items as there are trials."""
+    """What a protocol releases, for as many items as there are trials."""
 
     aggregation: Aggregation
     multipliers: tuple[float, ...]
@@ -75,13 +77,30 @@ class _Sums(ABC):
     def test(self) -> str:
         """What is compared, in words."""
 
+    def epsilon(self, released: NoisySums, delta: float) -> float:
+        """Return what is promised of what is compared."""
+        return released.epsilon(delta)
+
     @abstractmethod
-    def releases(self, items: int, seed: int, total: int = 0) -> list[Numbers]:
-        """Return the noise of each release, in units of a contribution, shape (items, width)."""
+    def sides(self, trials: int, seed: int, sensitivity: float) -> tuple[Sent, Sent]:
+        """Return what is seen with a user and without, or with another, many times."""
 
     def suspicions(self, trials: int, seed: int) -> Iterator[Suspicion]:
         """Yield where noise could be used again."""
         return iter(())
+
+
+class _Noise(_Sums):
+    """Sums with noise."""
+
+    def sides(self, trials: int, seed: int, sensitivity: float) -> tuple[Sent, Sent]:
+        moved = sensitivity * self.contribution
+        sides = [self.releases(trials, seed + side) for side in (0, 1)]
+        return self.seen([numbers + moved for numbers in sides[0]]), self.seen(sides[1])
+
+    @abstractmethod
+    def releases(self, items: int, seed: int, total: int = 0) -> list[Numbers]:
+        """Return the noise of each release, in units of a contribution, shape (items, width)."""
 
     @cached_property
     def contribution(self) -> Numbers:
@@ -120,7 +139,7 @@ class _Sums(ABC):
         return released / layout.scales
 
 
-class _OfDevices(_Sums):
+class _OfDevices(_Noise):
     """Sums to which the devices add the noise; the server takes off that of those who collude with it.
 
     As many devices have dropped out as are tolerated. One release stands for all: it has the noise that
@@ -138,17 +157,59 @@ class _OfDevices(_Sums):
         aggregation = self.aggregation
         assert aggregation.users is not None
         left = honest_shares(aggregation.users, aggregation.dropouts, aggregation.colluders)
-        nothing = (
-            np.zeros(left + 1, dtype=np.int64),
-            np.zeros(0, dtype=np.int32),
-            np.zeros(0, dtype=np.int64),
-        )
-        contributions = private_als.StatisticsContributions(*nothing, np.ones((left, 1), dtype=np.float32))
-        keys = words(seed, "devices of a total", 0, 2 * left).reshape(2, left)
-        return [self._released(contributions, items, each, keys) for each in self.multipliers]
+        devices = _without_ratings(left), items
+        return [self._released(*devices, each, _keys(seed, left)) for each in self.multipliers]
 
 
-class _OfServer(_Sums):
+class _OfCounts(_Sums):
+    """Counts of messages among the fakes of as few honest devices as are tolerated.
+
+    One message of one release stands for all of them: it has the fakes that theirs amount to.
+    """
+
+    aggregation: ShuffledAggregation
+
+    @property
+    def test(self) -> str:
+        return "a message, in the counts of all, among the fakes of honest devices"
+
+    def epsilon(self, released: NoisySums, delta: float) -> float:
+        mechanism = self.aggregation.cost(self.multipliers[0], released.sensitivity).mechanism
+        assert mechanism is not None
+        adjacency: accounting.Adjacency = "add-or-remove-one" if released.sensitivity == 1 else "replace-one"
+        return float(mechanism.composed([(mechanism, np.ones(1, np.bool_))], delta, adjacency)[0])
+
+    def sides(self, trials: int, seed: int, sensitivity: float) -> tuple[Sent, Sent]:
+        (own, other), (without, instead) = (self._counts(trials, seed + side) for side in (0, 1))
+        if sensitivity == 1:
+            return Sent.of_rounds([own + 1]), Sent.of_rounds([without])
+        return Sent.of_rounds([own + 1, other]), Sent.of_rounds([without, instead + 1])
+
+    def _counts(self, messages: int, seed: int) -> tuple[Ints, Ints]:
+        """Return how often each of so many messages is a fake, and each of as many others."""
+        aggregation, (multiplier,), layout = self.aggregation, self.multipliers, _layout(_MESSAGES_AT_ONCE)
+        assert aggregation.users is not None
+        left = honest_shares(aggregation.users, aggregation.dropouts, aggregation.colluders)
+        devices, counts = DeviceDraws(_keys(seed, left)), []
+        for number in range(1, 1 + -(-2 * messages // (_MESSAGES_AT_ONCE * layout.width))):
+            draws = RoundDraws(devices, number, 0)
+            reports = aggregation.encode(_without_ratings(left), layout, multiplier, draws)
+            total = aggregation.decode(reports, layout, multiplier)[1].total
+            counts.append(total[: _MESSAGES_AT_ONCE * layout.width])
+        own, other = np.concatenate(counts)[: 2 * messages].reshape(2, messages)
+        return own, other
+
+
+def _without_ratings(users: int) -> private_als.StatisticsContributions:
+    indptr, items, targets = np.zeros(users + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int64)
+    return private_als.StatisticsContributions(indptr, items, targets, np.ones((users, 1), np.float32))
+
+
+def _keys(seed: int, users: int) -> Uint64s:
+    return words(seed, "devices of a total", 0, 2 * users).reshape(2, users)
+
+
+class _OfServer(_Noise):
     """Sums to which a trusted server adds the noise, in all rounds."""
 
     @property
@@ -187,22 +248,27 @@ class _OfServer(_Sums):
         ]
 
 
-def _sums_of(released: NoisySums) -> _Sums:
+def _sums_of(released: NoisySums, delta: float) -> _Sums:
     aggregation, multipliers = released.aggregation, released.multipliers
+    if aggregation.trust == "shuffle":
+        single = replace(cast(ShuffledAggregation, aggregation), messages=1)
+        epsilon = released.epsilon(delta)
+        spent = accounting.PrivacyBudget(epsilon=epsilon, per="user", composition="pld", delta=delta)
+        return _OfCounts(_for_fewest(single), single.multipliers(spent, (1.0,), released.sensitivity))
     if aggregation.devices_add_noise:
         composed = float(sum(each**-2 for each in multipliers) ** -0.5)
-        return _OfDevices(_for_fewest(cast(SecureAggregation, aggregation)), (composed,))
+        # Noise is added after both, and is the same.
+        plain = replace(cast(SecureAggregation, aggregation), sketch=None, rotation=False)
+        return _OfDevices(_for_fewest(plain), (composed,))
     return _OfServer(aggregation, multipliers)
 
 
-def _for_fewest(aggregation: SecureAggregation) -> SecureAggregation:
+def _for_fewest(aggregation: _OfDevicesT) -> _OfDevicesT:
     """Return the aggregation for about as few devices as it accepts, so that totals are quickly made."""
-    # Noise is added after both, and is the same.
-    plain = replace(aggregation, sketch=None, rotation=False)
     for users in (8, 16, 32, 64, 128, 256):
         with suppress(SettingError):
-            return plain.among(users)
-    return plain.among(4 * plain.colluders)
+            return aggregation.among(users)
+    return aggregation.among(4 * aggregation.colluders)
 
 
 def _layout(items: int) -> private_als.StatisticsLayout:

@@ -9,7 +9,12 @@ from simulation.protocols.best_list import BestListProtocol
 from simulation.protocols.federated import FederatedProtocol
 from simulation.protocols.gradient_perturbation import GradientPerturbationProtocol
 from simulation.protocols.iterative import IterativeProtocol
-from simulation.protocols.list_sums import GramProtocol, PairsInBlanketProtocol, PopularityProtocol
+from simulation.protocols.list_sums import (
+    GramProtocol,
+    PairsInBlanketProtocol,
+    PopularityProtocol,
+    PublicStartProtocol,
+)
 from simulation.protocols.lists import EaseProtocol, IalsProtocol, RandomListProtocol
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.private_als import ImplicitAlsProtocol, PrivateAlsProtocol
@@ -41,6 +46,7 @@ PROTOCOLS: Registry[Protocol] = Registry(
         RandomizedSetsProtocol,
         BestListProtocol,
         PairsInBlanketProtocol,
+        PublicStartProtocol,
         SecretSetProtocol,
     ],
 )

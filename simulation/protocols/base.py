@@ -27,7 +27,6 @@ from dprec.accounting import (
     PrivacyUnit,
 )
 from dprec.arrays import Floats, Ints
-from dprec.catalogue import Catalogue
 from dprec.channel import Channel
 from dprec.completion import Observations
 from dprec.components import Options, as_values, is_ours, option, reference_of, user_defined_classes
@@ -135,6 +134,8 @@ class NoisySums:
 
     def epsilon(self, delta: float, longest: float = 1.0, adjacency: Adjacency | None = None) -> float:
         """Return what all releases cost a user whose contributions are so long; by default, as promised."""
+        if longest == 0:
+            return 0.0
         return float(self.accountant(longest).get_epsilon(delta, adjacency=adjacency)[0])
 
 
@@ -343,11 +344,12 @@ class Protocol(Options):
         delta = self.privacy.delta if self.privacy.composition == "pld" else 0.0
         return Promise(self.privacy.epsilon, self.privacy.per, self.setup().hides_rated_items, delta)
 
-    def suited_to(self, train: Ratings, catalogue: Catalogue | None = None) -> Self:
-        """Return the protocol for train ratings, of which only the scale and the rated items are read.
+    def knowing_items(self, *, content: bool) -> Self:
+        """Return the protocol for items of which something is public, or nothing; before `suited_to`."""
+        return self
 
-        ``catalogue``: public data about the items.
-        """
+    def suited_to(self, train: Ratings) -> Self:
+        """Return the protocol for train ratings, of which only the scale and the rated items are read."""
         return self
 
     def held_ratings(self, train: Ratings, seed: int) -> Ratings:

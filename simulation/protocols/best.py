@@ -14,7 +14,6 @@ import numpy as np
 from dprec import mechanisms
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyBudget
 from dprec.arrays import AnyInts, Floats
-from dprec.catalogue import Catalogue
 from dprec.completion import Calibrated
 from dprec.components import option
 from dprec.errors import SettingError
@@ -147,7 +146,7 @@ class BestProtocol(Protocol):
         "What devices that predict are sent of everybody's item sets.", EmbeddingRelease()
     )
 
-    def suited_to(self, train: Ratings, catalogue: Catalogue | None = None) -> Self:
+    def suited_to(self, train: Ratings) -> Self:
         """Return the protocol that picks by the scale of train ratings and by how many of them items have."""
         suited = replace(self)
         object.__setattr__(suited, "_sizes", Sizes.of(train))  # no setting: it follows from the ratings

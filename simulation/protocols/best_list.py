@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
 from dprec.accounting import Adjacency, Guarantee, MatchedBudget, PrivacyBudget, PrivacyUnit, Trust
-from dprec.catalogue import Catalogue
 from dprec.components import option
 from dprec.exchange import Setup
 from dprec.ratings import Ratings
@@ -53,6 +52,7 @@ class Known:
 
     users: int
     items: int
+    """0 before they are known."""
     content: bool
     """Whether categories or numbers of the items are public."""
 
@@ -66,7 +66,7 @@ class BestListProtocol(Protocol):
     not_deployed: ClassVar[str] = ""
     folds_in: ClassVar[bool] = True
     private: ClassVar[bool] = True
-    _known: ClassVar[Known | None] = None
+    _known: ClassVar[Known] = Known(0, 0, False)
     privacy: PrivacyBudget = option("What is promised, of whole sets or of single items.")
     trust: Trust = option(
         "Whom users trust. What is promised of single items takes no trust, whatever stands here.",
@@ -74,19 +74,21 @@ class BestListProtocol(Protocol):
     )
     adjacency: Adjacency = option(COMPARED, "add-or-remove-one")
 
-    def suited_to(self, train: Ratings, catalogue: Catalogue | None = None) -> Self:
-        """Return the protocol that picks by the sizes of train ratings, and by what is public of items."""
-        content = catalogue is not None and bool(catalogue.categories.size or catalogue.numbers.size)
-        return self._among(Known(train.n_users, train.n_items, content))
+    def knowing_items(self, *, content: bool) -> Self:
+        """Return the protocol that picks by whether anything is public about the items."""
+        return self._knowing(Known(0, 0, content))
 
-    def _among(self, known: Known) -> Self:
+    def suited_to(self, train: Ratings) -> Self:
+        """Return the protocol that picks by the sizes of train ratings."""
+        return self._among((train.n_users, train.n_items))
+
+    def _among(self, shape: tuple[int, int]) -> Self:
+        return self._knowing(Known(*shape, self._known.content))
+
+    def _knowing(self, known: Known) -> Self:
         suited = replace(self)
         object.__setattr__(suited, "_known", known)  # no setting: it follows from the data
         return suited
-
-    def _among_sizes(self, shape: tuple[int, int]) -> Self:
-        content = self._known is not None and self._known.content
-        return self._among(Known(*shape, content))
 
     @property
     def _table(self) -> TableProtocol:
@@ -95,12 +97,13 @@ class BestListProtocol(Protocol):
         kind = PairsInBlanketProtocol if self.trust == "shuffle" else GramProtocol
         privacy = replace(self.privacy, composition="sum" if aggregation.by_itself else "pld")
         table = kind(privacy=privacy, adjacency=self.adjacency, aggregation=aggregation)
-        return table if self._known is None else table.among(self._known.users, self._known.items)
+        table = table.knowing_items(content=self._known.content)
+        return table.among(self._known.users, self._known.items) if self._known.users else table
 
     @property
     def noise(self) -> float:
         """The noise of a number of a sum that has the whole budget, over the users, once these are known."""
-        return 0.0 if self._known is None else self._table.whole_multiplier / self._known.users
+        return self._table.whole_multiplier / self._known.users if self._known.users else 0.0
 
     @property
     def picked(self) -> Protocol:
@@ -108,7 +111,7 @@ class BestListProtocol(Protocol):
         if self.privacy.per != "user":
             return RandomizedSetsProtocol(privacy=self.privacy)
         table = self._table
-        if self._known is None or self.noise <= MOST_NOISE[self._known.content]:
+        if self.noise <= MOST_NOISE[self._known.content]:
             return table
         return PopularityProtocol(
             privacy=table.privacy, adjacency=self.adjacency, content=True, aggregation=table.aggregation
@@ -129,7 +132,6 @@ class BestListProtocol(Protocol):
         """What is picked, and why, in a sentence."""
         if self.privacy.per != "user":
             return "Best picked randomized-sets: what is promised of single items takes no trust."
-        assert self._known is not None, "a reason before the sizes are known"
         kind, content = self.picked.kind, self._known.content
         public = "something is" if content else "nothing is"
         return (
@@ -145,7 +147,7 @@ class BestListProtocol(Protocol):
 
     def check(self, train: Sizes) -> None:
         """Refuse what the picked protocol refuses."""
-        self._among_sizes((train.n_users, train.n_items)).picked.check(train)
+        self._among((train.n_users, train.n_items)).picked.check(train)
 
     def check_deployed(self) -> None:
         """Refuse what the picked protocol refuses."""
@@ -161,13 +163,13 @@ class BestListProtocol(Protocol):
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise what the picked protocol does."""
-        suited = self._among_sizes(shape)
+        suited = self._among(shape)
         guarantee = suited.picked.guarantee(shape)
         return replace(guarantee, notes=(*guarantee.notes, suited.reason))
 
     def sent(self, example: Example) -> Sent | None:
         """Return what the picked protocol sends."""
-        return self._among_sizes(example.shape).picked.sent(example)
+        return self._among(example.shape).picked.sent(example)
 
     def setup(self) -> Setup:
         """Return what is installed for the picked protocol."""

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, Self
 from dprec.accounting import Adjacency, PrivacyBudget
 from dprec.components import option
 from dprec.errors import within
-from dprec.exchange import ListSumsSetup
+from dprec.exchange import ListSumsSetup, PublicStartSetup
 from dprec.lists import ListMethod, TableOptions
 from dprec.sums import SecureAggregation, ShuffledAggregation, TrustedAggregation
 from simulation.protocols.base import Predicted
@@ -17,6 +17,10 @@ from simulation.protocols.sums import SummedProtocol
 from simulation.protocols.task import Sizes, Task
 
 COMPARED = "What epsilon compares: a user's profile with none, or with any other, which takes more noise."
+
+_NOTHING_PUBLIC = (
+    "Nothing is public about the items, so they are ordered by popularity alone (dataset.items)."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +42,10 @@ class TableProtocol(SummedProtocol):
         """The table's."""
         return ListMethod(self.table)
 
+    def knowing_items(self, *, content: bool) -> Self:
+        """Return the protocol without content where there is none: rules of the noise differ with it."""
+        return replace(self, table=replace(self.table, content=self.table.content and content))
+
     def among(self, users: int, items: int) -> Self:
         """Return the protocol with the items that take part, by a public rule of the sizes and the budget."""
         among = super().among(users, items)
@@ -51,7 +59,7 @@ class TableProtocol(SummedProtocol):
             self.table.check(train.n_items)
         super().check(train)
 
-    def setup(self) -> ListSumsSetup:
+    def setup(self) -> ListSumsSetup | PublicStartSetup:
         """Return what a device needs to know about the rounds."""
         return ListSumsSetup(table=self.table, aggregation=self.installed, multipliers=self.multipliers)
 
@@ -70,6 +78,34 @@ class PairsInBlanketProtocol(TableProtocol):
 
     kind: Literal["pairs-in-blanket"] = "pairs-in-blanket"
     aggregation: AnyAggregation = option("Who counts the messages.", ShuffledAggregation())
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicStartProtocol(TableProtocol):
+    """Devices contribute the public features of their sets, item by item, and rank by what these teach."""
+
+    kind: Literal["public-start"] = "public-start"
+    aggregation: AnyAggregation = option("Who adds up and adds the noise.", SecureAggregation())
+
+    @property
+    def completion_name(self) -> str:
+        """What is learned."""
+        return "tastes-by-item"
+
+    @property
+    def method(self) -> ListMethod:
+        """The products'."""
+        return ListMethod(self.table, of_features=True)
+
+    def notes_on(self, task: Task) -> tuple[str, ...]:
+        """Say where there is nothing to learn from."""
+        if self.table.content and task.catalogue is not None:
+            return ()
+        return (_NOTHING_PUBLIC,)
+
+    def setup(self) -> PublicStartSetup:
+        """Return what a device needs to know about the rounds."""
+        return PublicStartSetup(table=self.table, aggregation=self.installed, multipliers=self.multipliers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,9 +141,7 @@ class PopularityProtocol(SummedProtocol):
         """Say where content counts for nothing."""
         if not self.content or task.catalogue is not None:
             return ()
-        return (
-            "Nothing is public about the items, so they are ordered by popularity alone (dataset.items).",
-        )
+        return (_NOTHING_PUBLIC,)
 
     def setup(self) -> ListSumsSetup:
         """Return what a device needs to know about the round."""

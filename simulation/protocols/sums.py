@@ -11,7 +11,6 @@ import numpy as np
 
 from dprec.accounting import Adjacency, Guarantee, MatchedBudget, PrivacyAccountant
 from dprec.arrays import AnyInts, Floats
-from dprec.catalogue import Catalogue
 from dprec.errors import RunError, SettingError, within
 from dprec.predictions import cells_from_rows
 from dprec.ratings import Ratings
@@ -99,7 +98,7 @@ class SummedProtocol(Protocol):
             suited: dict[str, Any] = {"aggregation": self.aggregation.among(users)}
         return replace(self, **suited)
 
-    def suited_to(self, train: Ratings, catalogue: Catalogue | None = None) -> Self:
+    def suited_to(self, train: Ratings) -> Self:
         """Return the protocol for the sizes of some ratings; see `among`."""
         return self.among(train.n_users, train.n_items)
 

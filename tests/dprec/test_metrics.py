@@ -6,6 +6,7 @@ Intervals over users against what they must be when there is a formula.
 """
 
 import math
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ from dprec.metrics import (
 )
 from dprec.predictions import NO_ITEM, Unrated, best_items
 from dprec.randomness import generator
-from dprec.ratings import Ratings, RatingScale
+from dprec.ratings import ColdRatings, Ratings, RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)
 USERS, ITEMS = 4, 6
@@ -294,6 +295,21 @@ def test_the_tail_is_all_but_the_most_popular_fifth() -> None:
     nobody = RankedHits.of(np.array([[0, 1]]), np.array([3]), of_head)
     wider = Ratings.from_pairs([0, 3], [0, 1], user_ids=np.arange(4), item_ids=np.arange(5))
     assert accuracy_of_lists(nobody, np.array([3]), of_head, wider)["tail_recall_at_20"] is None
+
+
+def test_of_cold_users_popularity_is_that_among_others() -> None:
+    train = Ratings.from_pairs([0, 1, 2, 0], [0, 0, 0, 1], user_ids=np.arange(3), item_ids=np.arange(5))
+    held, tested = (
+        Ratings.from_pairs([7], [item], user_ids=np.array([7]), item_ids=np.arange(5)) for item in (1, 2)
+    )
+    own = {each.name: getattr(tested, each.name) for each in fields(Ratings)}
+    test = ColdRatings(**own, given=held)
+    lists = best_items(lambda users, items: -items.astype(float), Unrated(held), np.array([0]), 2, 5)
+    assert lists.tolist() == [[0, 2]]
+    figures = accuracy_of_lists(RankedHits.of(lists, np.array([0]), test), np.array([0]), test, train)
+    assert figures["popularity_lift"] == pytest.approx((3 + 0) / 2 / 1 - 1)
+    assert figures["tail_recall_at_20"] == 1
+    assert figures["mrr_at_10"] == 1 / 2
 
 
 def test_without_users_there_are_no_figures() -> None:

@@ -148,7 +148,10 @@ def test_a_message_is_never_certain_more_often_than_delta() -> None:
         assert messages * math.exp(-fakes) <= DELTA
     too_few = HiddenMessages(100, math.log(99 / DELTA))
     assert hidden_epsilon([too_few], DELTA, "add-or-remove-one") == math.inf
-    assert hidden_epsilon([HiddenMessages(1, 0.0)], DELTA, "add-or-remove-one") == math.inf
+    for fakes in (0.0, 1e-9, 0.01, 2.0):
+        few = [HiddenMessages(10, fakes)]
+        assert hidden_epsilon(few, DELTA, "add-or-remove-one") == math.inf
+        assert hidden_delta(few, 1.0, "replace-one") >= 1 - (1 - math.exp(-fakes)) ** 10
 
 
 @pytest.mark.parametrize("adjacency", ["add-or-remove-one", "replace-one"])

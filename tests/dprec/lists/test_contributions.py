@@ -5,12 +5,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.lists.contributions import DIAGONAL, PairLayout, PopularityLayout, SetContributions, SetLayout
+from dprec.lists.contributions import (
+    DIAGONAL,
+    PairLayout,
+    PopularityLayout,
+    ProductLayout,
+    SetContributions,
+    SetLayout,
+)
 from dprec.sums import UNIT, SecureAggregation, TrustedAggregation
 
 ITEMS = 7
 SETS = st.lists(st.sets(st.integers(0, ITEMS - 1)), min_size=1, max_size=6)
-LAYOUTS = [PopularityLayout(ITEMS), PairLayout(ITEMS)]
+FEATURES = np.array([[1, 0, 0.5], [0, 1, 0], [1, 1, 0], [0, 0, 0], [0.3, 0, 2], [0, 1, 1], [0, 0, 1]])
+PRODUCTS = ProductLayout(ITEMS, np.array([0, 1, 3, 5, 6], dtype=np.int32), FEATURES)
+LAYOUTS = [PopularityLayout(ITEMS), PairLayout(ITEMS), PRODUCTS]
 
 
 def flat(sets: list[set[int]]) -> tuple[np.ndarray, np.ndarray]:
@@ -25,6 +34,14 @@ def dense(layout: SetLayout, own: set[int]) -> np.ndarray:
     x[list(own)] = 1
     if isinstance(layout, PopularityLayout):
         return x / max(1.0, float(np.sqrt(len(own))))
+    if isinstance(layout, ProductLayout):
+        table = np.zeros((5, 3))
+        taking_part = own & {0, 1, 3, 5, 6}
+        for row, item in enumerate([0, 1, 3, 5, 6]):
+            others = FEATURES[list(own - {item})].sum(axis=0)
+            if item in own and others.any():
+                table[row] = others / np.linalg.norm(others) / np.sqrt(len(taking_part))
+        return table.ravel()
     pairs = (np.outer(x, x) * np.where(np.eye(ITEMS), DIAGONAL, 1))[np.triu_indices(ITEMS)]
     return pairs / max(float(np.linalg.norm(pairs)), DIAGONAL)
 

@@ -85,6 +85,26 @@ def test_popularity_is_positive_and_near_the_truth() -> None:
     assert ((estimate - truth) ** 2).mean() < 0.6 * 64
 
 
+def test_pairs_tell_popularity_more_precisely_than_a_noisy_round() -> None:
+    sets, deviation = planted(), 60.0
+    noisy, _ = noisy_table(sets, 20.0)
+    truth = np.asarray((sets / np.sqrt(np.maximum(sets.sum(axis=1), 1))[:, None]).sum(axis=0))
+    known = np.maximum(truth + deviation * np.random.default_rng(5).standard_normal(truth.size), 1.0)
+    joined = gram.joined_popularity(known, deviation, noisy, 20.0)
+    assert np.abs(joined - truth).mean() < 0.7 * np.abs(known - truth).mean()
+    np.testing.assert_allclose(gram.joined_popularity(truth, 1e-6, noisy, 20.0), truth, rtol=1e-6)
+    of_pairs_alone = gram.joined_popularity(np.ones(40), np.inf, noisy, 20.0)
+    assert np.corrcoef(of_pairs_alone, truth)[0, 1] > 0.95
+
+
+def test_popularity_stays_positive_whatever_noise_leaves_of_pairs() -> None:
+    for cells in (np.zeros(10), np.full(10, -1e9), np.random.default_rng(6).standard_normal(10) * 1e6):
+        joined = gram.joined_popularity(np.arange(1.0, 5.0), 2.0, cells, 1e6)
+        assert (joined > 0).all()
+        assert np.isfinite(joined).all()
+    assert gram.joined_popularity(np.ones(1), 2.0, np.ones(1), 1.0) == pytest.approx([1])
+
+
 def test_the_popular_items_are_in_order_and_the_first_of_equals() -> None:
     assert gram.popular_items(np.array([1.0, 3, 2, 3, 2]), 3).tolist() == [1, 2, 3]
 
@@ -118,6 +138,13 @@ def test_the_whole_budget_goes_where_it_is_of_use() -> None:
     assert settings(1e-2) == GramSettings(1.0, 0, 0.0, 0.0)
     assert settings(1e-4, items=300).popularity_share == 0
     assert settings(1e-4, items=300).table_items == 300
+
+
+def test_with_content_popularity_has_more_of_the_budget_where_noise_is_large() -> None:
+    for tau in (1e-4, 1e-3):
+        assert gram.popularity_share(tau, content=True) == gram.popularity_share(tau, content=False)
+    assert gram.popularity_share(4e-3, content=True) > 1.5 * gram.popularity_share(4e-3, content=False)
+    assert gram.popularity_share(1.0, content=True) < 1
 
 
 def test_content_counts_for_more_beside_weights() -> None:

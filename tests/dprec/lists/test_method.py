@@ -39,10 +39,14 @@ def profiles_of(sets: sp.csr_array) -> Profiles:
 
 
 def learned(
-    sets: sp.csr_array, options: TableOptions, multiplier: float, catalogue: Catalogue | None = None
+    sets: sp.csr_array,
+    options: TableOptions,
+    multiplier: float,
+    catalogue: Catalogue | None = None,
+    of_features: bool = False,
 ) -> tuple[ListMethod, ListLearner, ListDevice]:
     """Run the rounds without messages, and return what devices hold at the end."""
-    method, profiles = ListMethod(options), profiles_of(sets)
+    method, profiles = ListMethod(options, of_features), profiles_of(sets)
     multipliers = tuple(multiplier / np.sqrt(share) for share in method.shares)
     learner = method.learner(Releases(USERS, ITEMS, SCALE, multipliers), catalogue, 0)
     for number, noise in enumerate(multipliers, start=1):

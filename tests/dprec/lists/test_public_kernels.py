@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dprec.lists.public_kernels import PublicKernels, popularity_bins
+from dprec.lists.public_kernels import BINS, CATEGORIES, PublicKernels, _near, popularity_bins
 
 YEARS = np.array([[-1.5], [-1.4], [0.0], [1.4], [1.5]])
 GENRES = np.array([[1, 0], [0, 1], [0, 0], [1, 1], [1, 0]], dtype=bool)
@@ -29,10 +29,25 @@ def test_items_of_the_own_years_and_genres_score_more() -> None:
     assert genres_alone[4] == genres_alone[0] > genres_alone[3] > genres_alone[1]
 
 
-def test_an_average_set_and_an_empty_one_say_nothing() -> None:
-    scores = kernels().scores(sets_of([], [0, 1, 2, 3, 4]))
-    assert scores[0].tolist() == [0] * 5
-    np.testing.assert_allclose(kernels()._likeness(POPULARITY[None] / 9)[0], kernels().average)
+def test_f_is_the_step_of_newton_s_method_from_zero() -> None:
+    shares, sets = POPULARITY / POPULARITY.sum(), sets_of([], [0], [0, 3, 4])
+    norms = np.sqrt(np.maximum(GENRES.sum(axis=1), 1))
+    likeness = (GENRES.astype(float) @ GENRES.T) / np.outer(norms, norms)
+    kernel = CATEGORIES * likeness
+    spread = np.diag(shares) - np.outer(shares, shares)
+    scores = kernels(years=np.zeros((5, 0))).scores(sets)
+    for found, own in zip(scores, sets.toarray(), strict=True):
+        size = own.sum()
+        expected = kernel @ np.linalg.solve(np.eye(5) + size * spread @ kernel, own - size * shares)
+        # What is the same for all items orders nothing.
+        assert found - shares @ found == pytest.approx(expected - shares @ expected)
+
+
+def test_bins_that_are_near_are_alike() -> None:
+    likeness = _near() @ _near().T
+    places = np.arange(BINS)
+    assert np.abs(likeness - np.exp(-np.abs(places[:, None] - places) / (0.3 * BINS))).max() < 0.15
+    assert (np.diff(likeness[0]) < 0).mean() > 0.9
 
 
 def test_the_scale_of_a_number_does_not_matter() -> None:

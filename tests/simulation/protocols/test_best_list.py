@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import simulation
-from dprec.catalogue import Catalogue
 from dprec.datasets import Synthetic
 from dprec.ratings import Ratings
 from simulation.configuration.loading import load
@@ -15,10 +14,6 @@ from simulation.protocols.best_list import MOST_NOISE, BestListProtocol
 
 SMALL = {"kind": "synthetic", "users": 60, "items": 40, "ratings": 900, "positive": ">= 4"}
 TRAIN = Synthetic(users=60, items=40, ratings=900, positive=">= 4").load()
-GENRES = np.eye(40, 3) > 0
-PUBLIC = Catalogue(
-    numbers=np.zeros((40, 0)), categories=GENRES, number_names=(), category_names=("a", "b", "c")
-)
 
 
 def best(*overrides: str) -> BestListProtocol:
@@ -60,12 +55,12 @@ def test_a_table_is_picked_from_so_many_users_on(trust: Any, users: int, picked:
 
 def test_public_data_about_the_items_are_preferred_to_a_noisy_table() -> None:
     protocol, users = best(), copies(1200)
-    without, with_public = protocol.suited_to(users), protocol.suited_to(users, PUBLIC)
+    without, with_public = (
+        protocol.knowing_items(content=content).suited_to(users) for content in (False, True)
+    )
     assert MOST_NOISE[True] < without.noise == with_public.noise < MOST_NOISE[False]
     assert (without.picked.kind, with_public.picked.kind) == ("gram", "popularity")
     assert with_public.picked.content  # type: ignore[attr-defined]
-    nothing = replace(PUBLIC, categories=np.zeros((40, 0), dtype=np.bool_), category_names=())
-    assert protocol.suited_to(users, nothing).picked.kind == "gram"
 
 
 def test_more_budget_takes_fewer_users() -> None:

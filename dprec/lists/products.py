@@ -1,0 +1,151 @@
+"""Lists from one noisy table of items and public features: what tastes the users of an item have.
+
+A device contributes, for each of its items that take part, the public features of its other items. The
+server removes from the table what popularity and an average user explain, and what noise alone explains. What
+is left, over the covariance of features among items, says how an item's scores follow the features of a set:
+fewer numbers than pairs of items have, and by what is public of them, of items that are in few sets too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from dprec.arrays import Bools, Floats, Int32s, Uint8s
+from dprec.lists.gram import joined, standardised
+from dprec.lists.model import LARGEST, ListModel, Reader
+from dprec.lists.public_kernels import BINS
+
+COLUMNS = 28
+"""Public features: parts of numbers after categories, one upon another where there are more."""
+
+_PARTS = 8
+"""Of equal popularity that a number's values are told apart by."""
+
+_RIDGE = 0.03
+"""Of the covariance of features, in its mean variance."""
+
+_STEPS = 10
+
+_COUNT, _NUMBER, _SMALL = np.dtype("<u4"), np.dtype("<f4"), np.dtype("<f2")
+
+
+def public_features(categories: Bools, bins: Uint8s) -> Floats:
+    """Return features of items, none negative, shape (items, COLUMNS); for arguments see `PublicKernels`."""
+    norms = np.sqrt(np.maximum(categories.sum(axis=1, keepdims=True), 1.0))
+    parts = [categories / norms, *(np.eye(_PARTS)[own // (BINS // _PARTS)] for own in bins)]
+    every = np.hstack(parts)
+    features = np.zeros((len(every), COLUMNS))
+    for column, values in enumerate(every.T):
+        features[:, column % COLUMNS] += values
+    return features
+
+
+def popularity_of_products(known: Floats, known_deviation: float, noisy: Floats, deviation: float) -> Floats:
+    """Return the popularity of the items of noisy products too, above 0, shape (items,).
+
+    The users of all items are taken to be of the same features, on average; see `joined_popularity`.
+    """
+    factor = known
+    for _ in range(_STEPS):
+        average = factor @ noisy
+        fitted = noisy @ average * (float(factor @ factor) / max(float(average @ average), 1e-300))
+        factor = np.maximum(fitted, 0.05 * known.mean())
+    unit = known.sum() / factor.sum()
+    length = float(np.linalg.norm(factor @ noisy)) / float(factor @ factor)
+    variance = (unit * deviation / max(length, 1e-100)) ** 2
+    return joined(known, known_deviation, unit * factor, np.full(known.size, variance))
+
+
+def taste_weights(noisy: Floats, deviation: float, own: Floats, features: Floats, shares: Floats) -> Floats:
+    """Return by how much items' scores follow features, in a unit of their own, shape (items, COLUMNS).
+
+    Parameters
+    ----------
+    noisy : ndarray, shape (items, COLUMNS)
+        The noisy sum of `ProductLayout`.
+    deviation : float
+        Standard deviation of its noise, above 0.
+    own : ndarray, shape (items,)
+        Popularity of the items of the table, above 0.
+    features : ndarray, shape (all items, COLUMNS)
+    shares : ndarray, shape (all items,)
+        Of all popularity.
+    """
+    left = noisy - np.outer(own, own @ noisy / (own @ own))
+    axes, values, others = np.linalg.svd(left, full_matrices=False)
+    # The best for a squared error when only the table is known (Gavish and Donoho [gavish2017]).
+    rows, columns = (size * deviation**2 for size in left.shape)
+    squares = np.maximum((values**2 - rows - columns) ** 2 - 4 * rows * columns, 0.0)
+    stand_out = values > np.sqrt(rows) + np.sqrt(columns)
+    kept = np.where(stand_out, np.sqrt(squares) / np.maximum(values, 1e-300), 0.0)
+    centred = features - shares @ features
+    covariance = (centred * shares[:, None]).T @ centred
+    covariance += np.eye(COLUMNS) * max(_RIDGE * float(np.trace(covariance)) / COLUMNS, 1e-12)
+    weights: Floats = np.linalg.solve(covariance, ((axes * kept) @ others / own[:, None]).T).T
+    return weights / max(float(np.abs(weights).max(initial=0.0)), 1e-300)
+
+
+def share_of_tastes(tau: float) -> float:
+    """Return what a standard deviation of the scores by features counts for; see `GramSettings`."""
+    return 0.2 if tau < _LARGEST_TAU else 0.1
+
+
+_LARGEST_TAU = 2e-3
+
+
+@dataclass(frozen=True, eq=False)
+class TasteModel:
+    """What devices rank by: what they know without the table, and how scores follow features."""
+
+    public: ListModel
+    """Popularity, and what is public of the items."""
+    items: Int32s
+    """Those of the table, ascending; shape (table's items,)."""
+    weights: Floats
+    """Shape (table's items, COLUMNS), from -1 to 1; without columns before they are known."""
+    share: float
+    """What a standard deviation of the scores by features counts for."""
+
+    @property
+    def features(self) -> Floats:
+        """Shape (items, COLUMNS)."""
+        return public_features(self.public.categories, self.public.bins)
+
+    def scores(self, sets: sp.csr_array) -> Floats:
+        """Return by what devices rank all items, from their users' sets, shape (users, items)."""
+        result = self.public.scores(sets)
+        if self.weights.size:
+            popularity, features = np.exp(self.public.popularity), self.features
+            average = popularity / popularity.sum() @ features
+            own = sets @ features - np.diff(sets.indptr)[:, None] * average
+            result[:, self.items] += self.share * standardised(own @ self.weights.T)
+        return result
+
+    def encode(self) -> bytes:
+        """Return the bytes that devices are sent, the weights in half precision."""
+        sizes = np.array(self.weights.shape, dtype=_COUNT)
+        numbers = (np.array([self.share], dtype=_NUMBER), self.weights.astype(_SMALL))
+        parts = (sizes, self.items.astype(_COUNT), *numbers)
+        return b"".join(part.tobytes() for part in parts) + self.public.encode()
+
+    @classmethod
+    def decode(cls, data: bytes, n_items: int) -> Self:
+        """Read what `encode` returned; raises ValueError, as devices do not trust the server."""
+        read = Reader(data)
+        size, columns = read.numbers(_COUNT, 2).tolist()
+        if size > n_items or columns not in (0, COLUMNS):
+            raise ValueError(f"a table of {size} items and {columns} features")
+        items = read.numbers(_COUNT, size).astype(np.int64)
+        share = float(read.numbers(_NUMBER, 1)[0])
+        weights = read.numbers(_SMALL, size * columns).astype(np.float64).reshape(size, columns)
+        if not ((items < n_items).all() and (np.diff(items) > 0).all()):
+            raise ValueError("a table of items that are not in order")
+        # Not a number is in no range.
+        if not ((np.abs(weights) <= 1).all() and math.fabs(share) <= LARGEST):
+            raise ValueError("a model of tastes with numbers out of range")
+        return cls(ListModel.decode(read.rest(), n_items), items.astype(np.int32), weights, share)
