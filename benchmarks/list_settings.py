@@ -81,6 +81,17 @@ def draws(dataset: Dataset, test_fraction: float, *, content: bool) -> list[Draw
     return found
 
 
+def validation_draws(folder: str) -> dict[str, Callable[[], list[Draw]]]:
+    """Return what loads the draws of each data set, given the folder of MovieLens 100K."""
+    movies = MovieLens100K(path=folder, items=True, positive=">= 4", min_items=5)
+    visits = MsWeb(path=str(Path(folder).with_name("msweb")), min_items=3)
+    return {
+        "MSWeb": partial(draws, visits, 0.3, content=False),
+        "MovieLens": partial(draws, movies, 0.2, content=False),
+        "MovieLens with content": partial(draws, movies, 0.2, content=True),
+    }
+
+
 def pairs_sum(sets: sparse.csr_array) -> Floats:
     """Return the sum of all contributions of pairs, shape (cells,)."""
     sizes = np.diff(sets.indptr)
@@ -106,13 +117,15 @@ def ndcg(draw: Draw, ranked: Floats) -> float:
     return float(Hits.at(ranks, own, 10).ndcg(10).mean())
 
 
-def judged(draw: Draw, tau: float, factors: Mapping[str, float]) -> float:
-    """Return the NDCG@10 with settings of the rule times some factors."""
+def judged(draw: Draw, tau: float, factors: Mapping[str, float], *, table: bool = True) -> float:
+    """Return the NDCG@10 with settings of the rule times some factors, or of popularity alone."""
     users, n_items = draw.sets.shape
     random = np.random.default_rng(draw.seed)
     settings = changed(
         GramSettings.of(tau, users, n_items, content=draw.catalogue is not None), factors, n_items
     )
+    if not table:
+        settings = replace(settings, popularity_share=1.0)
     items, known = np.arange(n_items), None
     if settings.popularity_share:
         deviation = tau * users / math.sqrt(settings.popularity_share)
@@ -122,14 +135,15 @@ def judged(draw: Draw, tau: float, factors: Mapping[str, float]) -> float:
         items = popular_items(popularity, settings.table_items)
         known = popularity[items]
         noise = deviation
-    deviation = tau * users / math.sqrt(1 - settings.popularity_share)
-    total = pairs_sum(sparse.csr_array(draw.sets[:, items]))
-    noisy = total + deviation * random.standard_normal(total.size)
-    if known is not None:
-        known = popularity[items] = joined_popularity(known, noise, noisy, deviation)
-    table = denoised_table(noisy, deviation, known, settings.coherent_share)
-    if known is None:
-        popularity = table.popularity
+    found = None
+    if table:
+        deviation = tau * users / math.sqrt(1 - settings.popularity_share)
+        total = pairs_sum(sparse.csr_array(draw.sets[:, items]))
+        noisy = total + deviation * random.standard_normal(total.size)
+        if known is not None:
+            known = popularity[items] = joined_popularity(known, noise, noisy, deviation)
+        found = denoised_table(noisy, deviation, known, settings.coherent_share)
+        popularity = found.popularity if known is None else popularity
     expected = np.log(popularity)
     if draw.catalogue is not None:
         bins = popularity_bins(draw.catalogue.numbers, popularity)
@@ -137,7 +151,9 @@ def judged(draw: Draw, tau: float, factors: Mapping[str, float]) -> float:
         spread = (CATEGORIES * factor, NUMBERS * factor)
         kernels = PublicKernels.among(draw.catalogue.categories, bins, popularity, spread)
         expected = expected + kernels.scores(draw.sets)
-    sent = ItemTable.of(items.astype(np.int32), table, settings.ridge, settings.share_of_weights)
+    if found is None:
+        return ndcg(draw, np.broadcast_to(expected, draw.sets.shape).copy())
+    sent = ItemTable.of(items.astype(np.int32), found, settings.ridge, settings.share_of_weights)
     return ndcg(draw, scores(draw.sets, items, sent.weights, expected, sent.share))
 
 
@@ -189,15 +205,8 @@ def changed(settings: GramSettings, factors: Mapping[str, float], n_items: int) 
 def main() -> int:
     """Print every figure; return 1 if the rule does not stand."""
     folder, names = arguments(__doc__, [*OF_TABLE, *OF_CONTENT])
-    movies = MovieLens100K(path=folder, items=True, positive=">= 4", min_items=5)
-    visits = MsWeb(path=str(Path(folder).with_name("msweb")), min_items=3)
-    data: dict[str, Callable[[], list[Draw]]] = {
-        "MovieLens with content": partial(draws, movies, 0.2, content=True),
-        "MovieLens": partial(draws, movies, 0.2, content=False),
-        "MSWeb": partial(draws, visits, 0.3, content=False),
-    }
     agree = True
-    for title, drawn in data.items():
+    for title, drawn in validation_draws(folder).items():
         every = tuple(drawn())
         for tau, name in itertools.product(TAUS, names):
             if name in OF_CONTENT and every[0].catalogue is None:

@@ -30,6 +30,7 @@ Contribute = Callable[[Partition, exchange.GradientRequest, Context], tuple[Sequ
 _RECEIVERS: Mapping[type[exchange.Setup], Callable[[Partition, exchange.FinalFactors, Context], object]] = {
     exchange.SummedSetup: iterative.receive_learned,
     FederatedSetup: iterative.receive_parameters,
+    exchange.RandomizedSetsSetup: delivery.receive_list_model,
 }
 """What takes the final parameters, by what is installed; others take factors, or refuse."""
 

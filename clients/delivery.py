@@ -26,6 +26,7 @@ from dprec.exchange import (
     XMapSetup,
     refusing_malformed,
 )
+from dprec.lists.model import ListModel
 from dprec.personalization import Devices, OrdinalProcess
 from dprec.predictions import NO_ITEM
 from dprec.ratings import Ratings
@@ -108,6 +109,26 @@ class ReceivedTable:
         users, items = np.indices(shape)
         devices = Devices(process, self.table, self.priors, ratings)
         return devices.predict(users.ravel(), items.ravel()).reshape(shape)
+
+
+def receive_list_model(partition: Partition, final: exchange.FinalFactors, context: Context) -> ListModel:
+    """Take what devices rank by; raises Refusal when it is malformed."""
+    with exchange.refusing_malformed():
+        model = ListModel.decode(final.factors, partition.population.n_items)
+    partition.population.show(ReceivedListModel(partition, model))
+    return model
+
+
+@dataclass(frozen=True, eq=False)
+class ReceivedListModel:
+    """What each device ranks by from its user's clean set; see `Received`."""
+
+    partition: Partition
+    model: ListModel
+
+    def predictions(self, process: OrdinalProcess) -> Floats:
+        """Score every item, shape (users, items)."""
+        return self.model.scores_of(offsets(self.partition.counts), self.partition.items)
 
 
 def alter_ego_reports(partition: Partition, request: ReplacementRequest, context: Context) -> Pieces:

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dprec.accounting import NoisySum, gaussian_epsilon, largest_mu
-from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, offsets, rows_of
+from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, Uint8s, offsets, rows_of
 from dprec.catalogue import Catalogue
 from dprec.components import Options, option
 from dprec.ratings import RatingScale
@@ -165,6 +165,25 @@ class ProfileReports(Evidence):
     rated: float
     """Share of answers that name a side of an item that everybody has rated so."""
     has_values: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, eq=False)
+class SetReports(Evidence):
+    """Randomised item sets: an answer about every item of the catalogue from each user."""
+
+    bits: Uint8s
+    """Whether each user is said to have each item, packed by eight; shape (reports, bytes)."""
+    n_items: int
+    had: float
+    """Probability of a yes about an item that the user has."""
+    not_had: float
+    """Probability of a yes about any other; below `had`."""
+    has_values: ClassVar[bool] = False
+
+    @property
+    def variance(self) -> float:
+        """Variance of an answer that is read without bias: (answer - not_had) / (had - not_had)."""
+        return self.not_had * (1 - self.not_had) / (self.had - self.not_had) ** 2
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,8 +43,11 @@ class SentSymbols:
     def worst_levels(self, levels: int, entries: int) -> tuple[int, int]:
         """Return the two levels of a rating that are separated most in a profile of so many entries.
 
-        If there is no matrix, or it has other inputs than the levels of the scale, these are extremes.
+        If there is no matrix, or it has other inputs than the levels of the scale, these are extremes; on a
+        scale of one level, that and "not rated".
         """
+        if levels == 1:
+            return 0, 1
         if self.channel is None:
             return 1, levels
         channel = self.channel(entries)

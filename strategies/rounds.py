@@ -140,6 +140,17 @@ class RoundAccount:
         return message_size(request_message(self.message_type, content, self.group))
 
 
+def broadcast_parameters(
+    grid: Grid, roster: Roster, group: str, payload: bytes, traffic: TrafficLedger
+) -> dict[str, int]:
+    """Send everybody what was learned; return the bytes charged, as `RoundAccount.spent` does."""
+    content = request_content(FinalFactors(payload))
+    account = RoundAccount(DELIVER, group, traffic)
+    account.charge_request(slice(None), content, len(payload))
+    account.deliver(grid, roster, dict.fromkeys(range(len(roster.node_ids)), content))
+    return account.spent()
+
+
 FURTHER = "further"
 """Kind of the messages that `RoundAccount.charge_exchange` charges."""
 
@@ -285,11 +296,8 @@ class TrainingRounds(Strategy):
 
         The bytes are charged to the last round: its accuracy depends on them.
         """
-        content = request_content(FinalFactors(payload))
-        account = RoundAccount(DELIVER, self.group, traffic)
-        account.charge_request(slice(None), content, len(payload))
-        account.deliver(grid, self.roster, dict.fromkeys(range(len(self.roster.node_ids)), content))
-        self.records[-1] = self.records[-1].with_traffic(account.spent())
+        spent = broadcast_parameters(grid, self.roster, self.group, payload, traffic)
+        self.records[-1] = self.records[-1].with_traffic(spent)
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid

@@ -36,6 +36,7 @@ __all__ = [
     "Personalization",
     "PrivateAlsSetup",
     "PublicStartSetup",
+    "RandomizedSetsSetup",
     "Recommendations",
     "Record",
     "Refusal",

@@ -120,6 +120,13 @@ class OneShotSetup(ReportSetup):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RandomizedSetsSetup(ReportSetup):
+    """Devices send their randomised item set once, and rank by what is learned of the items."""
+
+    kind: Literal["randomized-sets"] = "randomized-sets"
+
+
+@dataclass(frozen=True, kw_only=True)
 class IterativeSetup(Setup):
     """Devices solve for their users' factors and report on the gradient, in rounds."""
 
@@ -336,6 +343,7 @@ if TYPE_CHECKING:
 else:
     _SETUPS = (
         OneShotSetup,
+        RandomizedSetsSetup,
         IterativeSetup,
         PrivateAlsSetup,
         ImplicitAlsSetup,

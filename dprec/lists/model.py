@@ -8,10 +8,11 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from dprec.arrays import AnyArray, Bools, Floats, Int32s, Uint8s
+from dprec.arrays import AnyArray, AnyInts, Bools, Floats, Int32s, Ints, Uint8s
+from dprec.catalogue import Catalogue
 from dprec.errors import InputError
 from dprec.lists.gram import DenoisedTable, regularised_inverse, scores
-from dprec.lists.public_kernels import BINS, PublicKernels
+from dprec.lists.public_kernels import BINS, PublicKernels, popularity_bins
 
 _NUMBER, _SMALL, _COUNT = np.dtype("<f4"), np.dtype("<f2"), np.dtype("<u4")
 
@@ -72,6 +73,16 @@ class ListModel:
     """Which part of all popularity each public number of an item falls into; shape (numbers, items)."""
     table: ItemTable
 
+    @classmethod
+    def of(cls, popularity: Floats, catalogue: Catalogue | None, table: ItemTable) -> Self:
+        """Return what devices are sent, given popularity in any unit, above 0, shape (items,)."""
+        if catalogue is None:
+            categories = np.zeros((popularity.size, 0), dtype=np.bool_)
+            bins = np.zeros((0, popularity.size), dtype=np.uint8)
+        else:
+            categories, bins = catalogue.categories, popularity_bins(catalogue.numbers, popularity)
+        return cls(np.log(popularity), categories, bins, table)
+
     def scores(self, sets: sp.csr_array) -> Floats:
         """Return by what devices rank all items, from their users' sets, shape (users, items)."""
         expected = np.tile(self.popularity, (sets.shape[0], 1))
@@ -82,6 +93,11 @@ class ListModel:
         if not table.items.size:
             return expected
         return scores(sets, table.items, table.weights, expected, table.share)
+
+    def scores_of(self, indptr: Ints, items: AnyInts) -> Floats:
+        """Return the scores for sets of items, given as in `Ratings`, shape (users, items)."""
+        shape = indptr.size - 1, self.popularity.size
+        return self.scores(sp.csr_array((np.ones(items.size), items, indptr), shape=shape))
 
     def encode(self) -> bytes:
         """Return the bytes that devices are sent; raises InputError for more categories than they take.

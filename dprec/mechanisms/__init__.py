@@ -11,7 +11,13 @@ from dprec.mechanisms.laplace import (
     ZhengLaplace,
     ZhengRandomizedResponse,
 )
-from dprec.mechanisms.randomized_response import BinaryFlip, RandomizedResponse, Raw, SetOnly
+from dprec.mechanisms.randomized_response import (
+    BinaryFlip,
+    RandomizedResponse,
+    RandomizedSet,
+    Raw,
+    SetOnly,
+)
 from dprec.mechanisms.steps import Duchi, Hybrid, Piecewise, SquareWave, Staircase
 from dprec.mechanisms.thresholds import (
     BitsAndCounts,
@@ -45,6 +51,7 @@ MECHANISMS: Registry[Mechanism] = Registry(
         UserLevelBit,
         BitsAndCounts,
         SetOnly,
+        RandomizedSet,
     ],
 )
 
@@ -63,6 +70,7 @@ __all__ = [
     "Mechanism",
     "Piecewise",
     "RandomizedResponse",
+    "RandomizedSet",
     "Raw",
     "ResidualBits",
     "SetOnly",

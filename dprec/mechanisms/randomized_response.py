@@ -12,6 +12,7 @@ from dprec.components import option
 from dprec.errors import SettingError
 from dprec.mechanisms.base import Mechanism
 from dprec.ratings import RatingScale
+from dprec.reports import ReportFamily, SetFamily
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +27,31 @@ class RandomizedResponse(Mechanism):
         # Scaled by e^-epsilon, so that a large budget does not overflow.
         weights = np.where(np.eye(scale.levels) > 0, 1.0, np.exp(-epsilon))
         return Channel.from_probabilities(weights, scale.values, scale.values, epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomizedSet(Mechanism):
+    """Whether the user has an item, for every item, by randomised response (Warner [warner1965]).
+
+    Gao et al. [gao2020] report item sets so. No channel of two symbols tells more about an item that
+    few users have.
+    """
+
+    kind: Literal["randomized-set"] = "randomized-set"
+    papers: ClassVar[tuple[str, ...]] = ("gao2020", "warner1965")
+    report_family: ClassVar[type[ReportFamily]] = SetFamily
+
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        """Return the channel of the answer, whose yes reads as the middle of the scale.
+
+        Of implicit data the yes reads as the number 0, which stands for nothing.
+        """
+        levels = np.zeros(1) if scale.implicit else scale.values
+        inputs, middle = np.concatenate([[np.nan], levels]), (levels[0] + levels[-1]) / 2
+        had = np.arange(inputs.size) > 0
+        # Scaled by e^-epsilon, so that a large budget does not overflow.
+        weights = np.where(had[:, None] == np.array([False, True]), 1.0, np.exp(-epsilon))
+        return Channel.from_probabilities(weights, inputs, [np.nan, middle], epsilon)
 
 
 def flips_keep(p1: float, p2: float, epsilon: float) -> bool:

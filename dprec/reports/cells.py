@@ -230,7 +230,7 @@ class CellFamily(IndependentDraws):
             symbols[which] = channel.sample(levels[which], random_words[which])
         return symbols
 
-    def reader(self, n_users: int, wanted: Wanted) -> CellReader:
+    def reader(self, n_users: int, wanted: Wanted) -> Reader:
         """Return what reads the reports of so many users."""
         return CellReader(self, n_users, wanted)
 

@@ -23,8 +23,17 @@ from dprec.errors import SettingError
 from dprec.observations import NoisyCounts, Observations
 from dprec.randomness import DRAWS, integer_weights, loss_of_draws
 from dprec.ratings import RatingScale
-from dprec.reports.base import FOLLOW_UP_ROUND, Asking, DrawsFor, FollowUp, HasChannel, Profiles, Wanted
-from dprec.reports.cells import CellFamily, CellReader
+from dprec.reports.base import (
+    FOLLOW_UP_ROUND,
+    Asking,
+    DrawsFor,
+    FollowUp,
+    HasChannel,
+    Profiles,
+    Reader,
+    Wanted,
+)
+from dprec.reports.cells import CellFamily
 from dprec.wire import FixedFields
 
 LEAST_EPSILON = 1e-5
@@ -159,7 +168,7 @@ class CountFamily(CellFamily):
         """The counts."""
         return Counts(self)
 
-    def reader(self, n_users: int, wanted: Wanted) -> CellReader:
+    def reader(self, n_users: int, wanted: Wanted) -> Reader:
         """Return what reads the reports; the symbols say which ratings are left."""
         return super().reader(n_users, replace(wanted, symbols=True))
 

@@ -18,8 +18,8 @@ from dprec.channel import Channel
 from dprec.observations import Evidence, ResidualReports
 from dprec.randomness import shuffled_within
 from dprec.ratings import RatingScale
-from dprec.reports.base import REPORT_ROUND, DrawsFor, HasChannel, Profiles, ReportSize, Wanted
-from dprec.reports.cells import CellFamily, CellReader
+from dprec.reports.base import REPORT_ROUND, DrawsFor, HasChannel, Profiles, Reader, ReportSize, Wanted
+from dprec.reports.cells import CellFamily
 from dprec.wire import ReportCodec
 
 _ANSWERED = 1 / 16
@@ -97,7 +97,7 @@ class ResidualBitFamily(CellFamily):
         symbols[drawn] = self.perturb(self.cells(counts), sides[drawn], noise[drawn])
         return symbols
 
-    def reader(self, n_users: int, wanted: Wanted) -> CellReader:
+    def reader(self, n_users: int, wanted: Wanted) -> Reader:
         """Return what reads the reports; the answers are kept, as there is no likelihood of a level."""
         return super().reader(n_users, replace(wanted, likelihood=False, symbols=True))
 

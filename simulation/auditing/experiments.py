@@ -73,7 +73,7 @@ def of_one_rating(levels: int, worst: tuple[int, int], *, hides: bool) -> Experi
     spread = np.linspace(1, levels, min(levels, _MOST_LEVELS)).round().astype(int).tolist()
     rated = sorted({*spread, *(level for level in worst if level)})
     pairs = tuple(combinations(range(len(rated)), 2))
-    questions = [Question("value of one rating", 1, pairs)]
+    questions = [Question("value of one rating", 1, pairs)] if pairs else []
     if hides:
         with_none = tuple((place, len(rated)) for place in range(len(rated)))
         questions.append(Question("one item rated or not", 1, with_none))

@@ -5,6 +5,7 @@ from dprec.predictions import Predict
 from simulation.protocols.base import Protocol
 from simulation.protocols.baselines import GlobalMeanProtocol, NothingSentProtocol, TrustedServerProtocol
 from simulation.protocols.best import BestProtocol
+from simulation.protocols.best_list import BestListProtocol
 from simulation.protocols.federated import FederatedProtocol
 from simulation.protocols.gradient_perturbation import GradientPerturbationProtocol
 from simulation.protocols.iterative import IterativeProtocol
@@ -17,6 +18,7 @@ from simulation.protocols.list_sums import (
 from simulation.protocols.lists import EaseProtocol, IalsProtocol, RandomListProtocol
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.private_als import ImplicitAlsProtocol, PrivateAlsProtocol
+from simulation.protocols.randomized_sets import RandomizedSetsProtocol
 from simulation.protocols.secret_sets import SecretSetProtocol
 from simulation.protocols.task import Checkpoints, Metric, Outcome, Task
 from simulation.protocols.x_map import XMapProtocol
@@ -41,6 +43,8 @@ PROTOCOLS: Registry[Protocol] = Registry(
         EaseProtocol,
         IalsProtocol,
         GramProtocol,
+        RandomizedSetsProtocol,
+        BestListProtocol,
         PairsInBlanketProtocol,
         PublicStartProtocol,
         SecretSetProtocol,

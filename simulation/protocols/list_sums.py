@@ -16,7 +16,7 @@ from simulation.protocols.components import AnyAggregation
 from simulation.protocols.sums import SummedProtocol
 from simulation.protocols.task import Sizes, Task
 
-_COMPARED = "What epsilon compares: a user's profile with none, or with any other, which takes more noise."
+COMPARED = "What epsilon compares: a user's profile with none, or with any other, which takes more noise."
 
 _NOTHING_PUBLIC = (
     "Nothing is public about the items, so they are ordered by popularity alone (dataset.items)."
@@ -29,7 +29,7 @@ class TableProtocol(SummedProtocol):
 
     predicted: ClassVar[Predicted] = "lists"
     privacy: PrivacyBudget | None = option("What is promised for both rounds together, per user.", None)
-    adjacency: Adjacency = option(_COMPARED, "add-or-remove-one")
+    adjacency: Adjacency = option(COMPARED, "add-or-remove-one")
     table: TableOptions = option("Which items take part.", TableOptions())
 
     @property
@@ -115,7 +115,7 @@ class PopularityProtocol(SummedProtocol):
     kind: Literal["popularity"] = "popularity"
     predicted: ClassVar[Predicted] = "lists"
     privacy: PrivacyBudget | None = option("What is promised, per user; left out, nothing.", None)
-    adjacency: Adjacency = option(_COMPARED, "add-or-remove-one")
+    adjacency: Adjacency = option(COMPARED, "add-or-remove-one")
     content: bool = option(
         "Whether a device weighs what is popular by public data that its user's items share.", False
     )

@@ -66,6 +66,12 @@ SECRET_SET: dict[str, Any] = {
     "protocol": {"kind": "best-secret-set", "aggregation": {"kind": "trusted"}},
 }
 
+RANDOMIZED_SETS: dict[str, Any] = {
+    **GRAM,
+    "name": "randomized-sets",
+    "protocol": {"kind": "randomized-sets", "privacy": {"epsilon": 2.0, "per": "cell"}, "items": 12},
+}
+
 
 def pilot(values: dict[str, Any], folder: Path, **options: Any) -> tuple[RunConfig, ServerFolder]:
     """Prepare a pilot of seeded devices."""

@@ -27,12 +27,26 @@ from simulation.deployment.server_folder import (
 from simulation.pages import report
 from simulation.storage.run_files import read_run
 from tests.refusals import refused_at
-from tests.simulation.deployment.pilots import BLP, GRAM, GRAM_LOCAL, PG, SECRET_SET, USERS, grid_of, pilot
+from tests.simulation.deployment.pilots import (
+    BLP,
+    GRAM,
+    GRAM_LOCAL,
+    PG,
+    RANDOMIZED_SETS,
+    SECRET_SET,
+    USERS,
+    grid_of,
+    pilot,
+)
 
 BYTES = [f"{way}link_{what}_bytes" for way in ("up", "down") for what in ("payload", "message")]
 
 
-@pytest.mark.parametrize("values", [BLP, PG, GRAM, GRAM_LOCAL, SECRET_SET], ids=lambda values: values["name"])
+@pytest.mark.parametrize(
+    "values",
+    [BLP, PG, GRAM, GRAM_LOCAL, SECRET_SET, RANDOMIZED_SETS],
+    ids=lambda values: values["name"],
+)
 def test_the_run_directory_is_that_of_the_simulation(tmp_path: Path, values: dict[str, Any]) -> None:
     config, server = pilot(values, tmp_path / "pilot")
     serve(grid_of(server), server, tmp_path / "out")

@@ -40,7 +40,7 @@ TRUSTING = (
 )
 SUMMING = {
     *("best-secret-set", "secagg-als", "secagg-item-effects"),
-    *("gram-secagg", "public-start", "popularity-secagg", "popularity-by-content-secagg"),
+    *("best-list", "gram-secagg", "public-start", "popularity-secagg", "popularity-by-content-secagg"),
 }
 
 

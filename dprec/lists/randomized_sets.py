@@ -1,0 +1,119 @@
+"""Lists from randomised item sets: how often items and pairs of items are had, estimated without bias.
+
+A report answers about every item, so all cells of a table have about the same noise, and no round finds the
+popular items first. Item-item weights from randomised sets, applied on the device, are the form of Gao et
+al. [gao2020]; the table is denoised as that of `dprec.lists.gram`, which is ours.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dprec.arrays import Floats, Ints
+from dprec.catalogue import Catalogue
+from dprec.lists.contributions import DIAGONAL
+from dprec.lists.gram import (
+    LARGEST_TAU,
+    GramSettings,
+    denoised_table,
+    popular_items,
+    popularity_estimate,
+)
+from dprec.lists.model import LARGEST, ItemTable, ListModel
+from dprec.observations import SetReports
+
+_MOST_ITEMS = 2048
+"""Items of a table by rule: one of so many takes devices 4 MB to receive."""
+
+_RIDGE = 3.0
+"""What the rule of the ridge is multiplied by: sets are not normalised, so few users with many items tell
+most of what the table says. benchmarks/choose_randomized_sets.py judges it, and `_BESIDE_CONTENT`.
+"""
+
+_BESIDE_CONTENT = 0.5
+"""What that of the weights' share is multiplied by, where there is public data about the items."""
+
+_LEAST_VARIANCE = 1e-12
+"""Where nothing is randomised."""
+
+_LEAST_ITEMS = 2
+"""Of a table."""
+
+_USERS_AT_ONCE = 1 << 12
+"""Whose answers are unpacked together: sums of so many are exact in single precision."""
+
+
+def counted(reports: SetReports, items: Ints) -> Floats:
+    """Return how many reports say yes about both items of each pair, shape (items, items).
+
+    An item with itself counts the reports that say yes about it. All numbers are integers, which no order of
+    the reports changes.
+    """
+    total = np.zeros((items.size, items.size))
+    for start in range(0, len(reports.bits), _USERS_AT_ONCE):
+        answers = np.unpackbits(reports.bits[start : start + _USERS_AT_ONCE], axis=1, count=reports.n_items)
+        own = answers[:, items].astype(np.float32)
+        total += own.T @ own
+    return total
+
+
+def answers_per_item(reports: SetReports) -> Ints:
+    """Return how many reports say yes about each item, shape (items,)."""
+    total = np.zeros(reports.n_items, dtype=np.int64)
+    for start in range(0, len(reports.bits), _USERS_AT_ONCE):
+        own = reports.bits[start : start + _USERS_AT_ONCE]
+        total += np.unpackbits(own, axis=1, count=reports.n_items).sum(axis=0, dtype=np.int64)
+    return total
+
+
+def unbiased_counts(reports: SetReports, said: Ints) -> Floats:
+    """Return how many users have items, given how many reports say so: unbiased, shape (items,).
+
+    The noise of each has the variance N v, for N reports and the variance v of one answer.
+    """
+    return (said.astype(np.float64) - len(reports.bits) * reports.not_had) / (reports.had - reports.not_had)
+
+
+def unbiased_pairs(reports: SetReports, said: Floats) -> Floats:
+    """Return how many users have both items of each pair; that of an item with itself means nothing.
+
+    Answers about two items are independent given the user, so the mean of the product of two answers that
+    are read without bias is 1 for a user who has both, and 0 for any other. Its variance, summed over users,
+    is N v^2 + v (c_i + c_j), for N reports, the variance v of an answer and the counts c of the two items.
+
+    Parameters
+    ----------
+    said : ndarray, shape (items, items)
+        As `counted` returns it.
+    """
+    users, base = len(reports.bits), reports.not_had
+    own = np.diag(said)
+    pairs: Floats = (said - base * np.add.outer(own, own) + users * base**2) / (reports.had - base) ** 2
+    return pairs
+
+
+def list_model(reports: SetReports, catalogue: Catalogue | None, table_items: int | None) -> ListModel:
+    """Return what devices rank by, given at least one report; ``table_items``: by default a public rule."""
+    users, n_items, variance = len(reports.bits), reports.n_items, max(reports.variance, _LEAST_VARIANCE)
+    counts = unbiased_counts(reports, answers_per_item(reports))
+    popularity = popularity_estimate(counts, math.sqrt(users * variance))
+    # As if every set were as large as they are in the mean, and had norm 1.
+    size = max(float(counts.sum()) / users, 1.0)
+    unit = 1 / math.sqrt(DIAGONAL**2 * size + size * (size - 1) / 2)
+    deviation = unit * variance * math.sqrt(users)
+    # A table that is asked for is made, however noisy.
+    tau = deviation / users if table_items is None else min(deviation / users, LARGEST_TAU)
+    settings = GramSettings.of(tau, users, n_items, content=catalogue is not None)
+    wanted = min(settings.table_items, _MOST_ITEMS) if table_items is None else table_items
+    items = popular_items(popularity, min(wanted, n_items))
+    if items.size < _LEAST_ITEMS:
+        return ListModel.of(popularity, catalogue, ItemTable.nothing())
+    pairs = unbiased_pairs(reports, counted(reports, items))
+    pairs[np.diag_indices(items.size)] = DIAGONAL * popularity[items]
+    noisy = unit * pairs[np.triu_indices(items.size)]
+    table = denoised_table(noisy, deviation, None, settings.coherent_share)
+    share = settings.share_of_weights * (1.0 if catalogue is None else _BESIDE_CONTENT)
+    sent = ItemTable.of(items.astype(np.int32), table, _RIDGE * settings.ridge, min(share, LARGEST))
+    return ListModel.of(popularity, catalogue, sent)

@@ -1,0 +1,182 @@
+"""The best of this project's protocols of lists, by numbers that are public before anything is sent.
+
+What a table of pairs is worth follows from the noise of a number of its sums, over the users, whoever adds
+up: with little it is best at any budget, and with much the whole budget is better spent on popularity, which
+a device weighs by what is public about its items. benchmarks/choose_best_list.py chose where they change
+places.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Self
+
+from dprec.accounting import Adjacency, Guarantee, MatchedBudget, PrivacyBudget, PrivacyUnit, Trust
+from dprec.components import option
+from dprec.exchange import Setup
+from dprec.ratings import Ratings
+from dprec.sums import (
+    Aggregation,
+    LocalAggregation,
+    SecureAggregation,
+    ShuffledAggregation,
+    TrustedAggregation,
+)
+from simulation.protocols.base import Example, Predicted, Promise, Protocol, Sent
+from simulation.protocols.list_sums import (
+    COMPARED,
+    GramProtocol,
+    PairsInBlanketProtocol,
+    PopularityProtocol,
+    TableProtocol,
+)
+from simulation.protocols.randomized_sets import RandomizedSetsProtocol
+from simulation.protocols.sharing import budget_at
+from simulation.protocols.task import Grid, Outcome, Sizes, Task
+
+MOST_NOISE = {True: 2.5e-3, False: 6.5e-3}
+"""Noise of a number and of a user up to which a table is best, where anything is public about the items, and
+where nothing is."""
+
+_AGGREGATIONS: dict[Trust, Aggregation] = {
+    "local": LocalAggregation(),
+    "shuffle": ShuffledAggregation(),
+    "secure-aggregation": SecureAggregation(),
+    "central": TrustedAggregation(),
+}
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is public before anything is sent."""
+
+    users: int
+    items: int
+    """0 before they are known."""
+    content: bool
+    """Whether categories or numbers of the items are public."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BestListProtocol(Protocol):
+    """The protocol of lists that is best at a budget for whom users trust; it says which, and why."""
+
+    kind: Literal["best-list"] = "best-list"
+    predicted: ClassVar[Predicted] = "lists"
+    not_deployed: ClassVar[str] = ""
+    folds_in: ClassVar[bool] = True
+    private: ClassVar[bool] = True
+    _known: ClassVar[Known] = Known(0, 0, False)
+    privacy: PrivacyBudget = option("What is promised, of whole sets or of single items.")
+    trust: Trust = option(
+        "Whom users trust. What is promised of single items takes no trust, whatever stands here.",
+        "secure-aggregation",
+    )
+    adjacency: Adjacency = option(COMPARED, "add-or-remove-one")
+
+    def knowing_items(self, *, content: bool) -> Self:
+        """Return the protocol that picks by whether anything is public about the items."""
+        return self._knowing(Known(0, 0, content))
+
+    def suited_to(self, train: Ratings) -> Self:
+        """Return the protocol that picks by the sizes of train ratings."""
+        return self._among((train.n_users, train.n_items))
+
+    def _among(self, shape: tuple[int, int]) -> Self:
+        return self._knowing(Known(*shape, self._known.content))
+
+    def _knowing(self, known: Known) -> Self:
+        suited = replace(self)
+        object.__setattr__(suited, "_known", known)  # no setting: it follows from the data
+        return suited
+
+    @property
+    def _table(self) -> TableProtocol:
+        """The table under the trust, suited to the sizes if these are known."""
+        aggregation = _AGGREGATIONS[self.trust]
+        kind = PairsInBlanketProtocol if self.trust == "shuffle" else GramProtocol
+        privacy = replace(self.privacy, composition="sum" if aggregation.by_itself else "pld")
+        table = kind(privacy=privacy, adjacency=self.adjacency, aggregation=aggregation)
+        table = table.knowing_items(content=self._known.content)
+        return table.among(self._known.users, self._known.items) if self._known.users else table
+
+    @property
+    def noise(self) -> float:
+        """The noise of a number of a sum that has the whole budget, over the users, once these are known."""
+        return self._table.whole_multiplier / self._known.users if self._known.users else 0.0
+
+    @property
+    def picked(self) -> Protocol:
+        """The protocol that is picked."""
+        if self.privacy.per != "user":
+            return RandomizedSetsProtocol(privacy=self.privacy)
+        table = self._table
+        if self.noise <= MOST_NOISE[self._known.content]:
+            return table
+        return PopularityProtocol(
+            privacy=table.privacy, adjacency=self.adjacency, content=True, aggregation=table.aggregation
+        )
+
+    @property
+    def mechanism_name(self) -> str:
+        """What protects the users."""
+        return self.picked.mechanism_name
+
+    @property
+    def completion_name(self) -> str:
+        """What is learned."""
+        return self.picked.completion_name
+
+    @property
+    def reason(self) -> str:
+        """What is picked, and why, in a sentence."""
+        if self.privacy.per != "user":
+            return "Best picked randomized-sets: what is promised of single items takes no trust."
+        kind, content = self.picked.kind, self._known.content
+        public = "something is" if content else "nothing is"
+        return (
+            f"Best picked {kind} under {self.trust}: the noise of a sum, over {self._known.users:,} users, "
+            f"is {self.noise:.2g}, and a table is best up to {MOST_NOISE[content]:g} where {public} public "
+            "about the items."
+        )
+
+    def at_budget(self, budget: MatchedBudget) -> Self:
+        """Return the protocol at a budget; per rating means per cell."""
+        per: PrivacyUnit = "user" if budget.unit == "user" else "cell"
+        return replace(self, privacy=budget_at(self.privacy, budget, per))
+
+    def check(self, train: Sizes) -> None:
+        """Refuse what the picked protocol refuses."""
+        self._among((train.n_users, train.n_items)).picked.check(train)
+
+    def check_deployed(self) -> None:
+        """Refuse what the picked protocol refuses."""
+        self.picked.check_deployed()
+
+    def audited(self) -> Protocol:
+        """Return the picked protocol for an audit."""
+        return self.picked.audited()
+
+    def promise(self) -> Promise:
+        """Return the promise of the picked protocol."""
+        return self.picked.promise()
+
+    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
+        """Promise what the picked protocol does."""
+        suited = self._among(shape)
+        guarantee = suited.picked.guarantee(shape)
+        return replace(guarantee, notes=(*guarantee.notes, suited.reason))
+
+    def sent(self, example: Example) -> Sent | None:
+        """Return what the picked protocol sends."""
+        return self._among(example.shape).picked.sent(example)
+
+    def setup(self) -> Setup:
+        """Return what is installed for the picked protocol."""
+        return self.picked.setup()
+
+    def run(self, grid: Grid, task: Task) -> Outcome:
+        """Run the picked protocol."""
+        outcome = self.picked.run(grid, task)
+        notes = (*outcome.guarantee.notes, self.reason)
+        return replace(outcome, guarantee=replace(outcome.guarantee, notes=notes))
