@@ -274,7 +274,8 @@ def _pilot_of(config: RunConfig, options: PilotOptions) -> _Pilot:
     with within("protocol"):
         check_suits(config.protocol, train)
     # What follows from sizes is agreed on and written down: a server sees those who came, later, too.
-    suited = config.protocol.suited_to(train)
+    content = config.dataset.catalogue(train.item_ids) is not None
+    suited = config.protocol.knowing_items(content=content).suited_to(train)
     config = config.model_copy(update={"protocol": suited.picked.suited_to(train)})
     protocol = server_folder.deployable(config)
     with within("protocol"):

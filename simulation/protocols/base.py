@@ -344,6 +344,10 @@ class Protocol(Options):
         delta = self.privacy.delta if self.privacy.composition == "pld" else 0.0
         return Promise(self.privacy.epsilon, self.privacy.per, self.setup().hides_rated_items, delta)
 
+    def knowing_items(self, *, content: bool) -> Self:
+        """Return the protocol for items of which something is public, or nothing; before `suited_to`."""
+        return self
+
     def suited_to(self, train: Ratings) -> Self:
         """Return the protocol for train ratings, of which only the scale and the rated items are read."""
         return self

@@ -42,6 +42,10 @@ class TableProtocol(SummedProtocol):
         """The table's."""
         return ListMethod(self.table)
 
+    def knowing_items(self, *, content: bool) -> Self:
+        """Return the protocol without content where there is none: rules of the noise differ with it."""
+        return replace(self, table=replace(self.table, content=self.table.content and content))
+
     def among(self, users: int, items: int) -> Self:
         """Return the protocol with the items that take part, by a public rule of the sizes and the budget."""
         among = super().among(users, items)

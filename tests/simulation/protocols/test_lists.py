@@ -264,6 +264,7 @@ def test_who_reports_to_nobody_in_particular_is_charged_once_and_others_nothing(
     assert np.array_equal(traffic["epsilon_per_user"] > 0, charged)
     assert 2 * (1 - 1e-9) < privacy["epsilon_composed"]["max"] <= 2
     assert (traffic["epsilon_composed"] == traffic["epsilon_per_user"]).all()
+    assert found.record.config.protocol.table.content is False  # Nothing is public of these items.
 
 
 def test_between_any_two_sets_the_distance_is_the_root_of_two() -> None:

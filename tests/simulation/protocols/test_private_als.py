@@ -13,8 +13,8 @@ from dprec.errors import RunError, SettingError
 from dprec.private_als import FactorizationOptions, ItemModel
 from dprec.secure_aggregation import MessageSizes, graph_size
 from dprec.sums import SecureAggregation
-from simulation import run
-from simulation.protocols.private_als import PrivateAlsProtocol
+from simulation import load, run
+from simulation.protocols.private_als import ImplicitAlsProtocol, PrivateAlsProtocol
 from simulation.result import RunResult
 from tests.refusals import refused_at
 from tests.simulation.divisions import bits, compare, divided
@@ -198,3 +198,45 @@ def test_where_no_epsilon_between_two_profiles_is_proved_it_is_said() -> None:
     at_twenty = replace(protocol(), privacy=replace(SECURE_BUDGET, epsilon=20.0, delta=1e-6))
     assert "between any two profiles none is proved" in at_twenty.guarantee((943, ITEMS)).statements[1]
     assert "between any two profiles it is " in protocol().guarantee((943, ITEMS)).statements[1]
+
+
+SETS = {"kind": "synthetic", "users": 60, "items": 30, "ratings": 700, "positive": ">= 4"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "trust"),
+    [
+        ("trusted", "central"),
+        ("secure", "secure-aggregation"),
+        ("local", "local"),
+        ("shuffle", "shuffle"),
+    ],
+)
+def test_factors_of_sets_are_learned_whoever_adds_up(kind: str, trust: str) -> None:
+    privacy: dict[str, Any] = {"epsilon": 2.0, "per": "user"}
+    protocol = {
+        "kind": "dp-ials",
+        "privacy": privacy if kind == "local" else {**privacy, "composition": "pld", "delta": 1e-6},
+        "factorization": {"rank": 2, "rounds": 2, "item_share": 0.4},
+        "aggregation": {"kind": kind},
+    }
+    config = {
+        "name": "sets",
+        "seed": 1,
+        "dataset": SETS,
+        "split": {"kind": "user-holdout"},
+        "protocol": protocol,
+        "simulation": {"backend": "local"},
+    }
+    privacy = run(config, page=False).summary["privacy"]
+    assert (privacy["status"], privacy["trust"], privacy["hides_rated_items"]) == ("proved", trust, True)
+    spent = privacy["epsilon_per_user" if kind == "local" else "epsilon_composed"]["max"]
+    assert 1.9 < spent <= 2.0
+
+
+@pytest.mark.parametrize(("adjacency", "times"), [("add-or-remove-one", 1.0), ("replace-one", 2.0)])
+def test_the_noise_of_sets_keeps_epsilon_under_both_adjacencies(adjacency: str, times: float) -> None:
+    protocol = load("dp-ials", [f"protocol.adjacency={adjacency}"]).protocol
+    assert isinstance(protocol, ImplicitAlsProtocol)
+    composed = 1 / np.sqrt((1 / np.array(protocol.multipliers) ** 2).sum())
+    assert gaussian_epsilon(times / composed, 1e-6) == pytest.approx(1.0, abs=1e-6)
