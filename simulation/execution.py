@@ -184,8 +184,7 @@ def run_in(
     """Run a configuration in a session that is already open; see `run_prepared`."""
     began = time.perf_counter() if started is None else started
     side = side or SideData.of(config.dataset, train)
-    protocol = _suited(config, train, content=side.catalogue is not None)
-    config = config.model_copy(update={"protocol": protocol})
+    config = config.model_copy(update={"protocol": _suited(config, train, side.catalogue)})
     evaluator = Evaluator(train, test, config.evaluation, side.truth, side.catalogue)
     task = _task(session, config, evaluator, side.catalogue, directory, progress, ended)
     # Sums in dense linear algebra depend on how many threads share the work, so there is one.
@@ -221,9 +220,9 @@ def run_in(
     )
 
 
-def _suited(config: RunConfig, train: Ratings, *, content: bool) -> Protocol:
+def _suited(config: RunConfig, train: Ratings, catalogue: Catalogue | None) -> Protocol:
     """Return the protocol for the train ratings, whose users may represent a population."""
-    protocol = config.protocol.knowing_items(content=content)
+    protocol = config.protocol.knowing_items(content=catalogue is not None)
     population = config.dataset.represented(train.n_users)
     if population is None:
         return protocol.suited_to(train)
