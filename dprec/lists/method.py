@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -96,11 +96,12 @@ class TableOptions(Options):
         return np.arange(min(self.items or 0, n_items), dtype=np.int32)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ListMethod(SummedMethod):
     """Popularity in one round, and a table of the popular items in another."""
 
-    options: TableOptions
+    kind: Literal["lists"] = "lists"
+    options: TableOptions = option("Which items take part, suited to the population.")
 
     @property
     def shares(self) -> tuple[float, ...]:

@@ -8,7 +8,6 @@ from typing import ClassVar, Literal, Self
 from dprec.accounting import Adjacency, PrivacyBudget
 from dprec.components import option
 from dprec.errors import within
-from dprec.exchange import ListSumsSetup
 from dprec.lists import ListMethod, TableOptions
 from dprec.sums import SecureAggregation, ShuffledAggregation, TrustedAggregation
 from simulation.protocols.base import Predicted
@@ -36,7 +35,7 @@ class TableProtocol(SummedProtocol):
     @property
     def method(self) -> ListMethod:
         """The table's."""
-        return ListMethod(self.table)
+        return ListMethod(options=self.table)
 
     def among(self, users: int, items: int) -> Self:
         """Return the protocol with the items that take part, by a public rule of the sizes and the budget."""
@@ -50,10 +49,6 @@ class TableProtocol(SummedProtocol):
         with within("table"):
             self.table.check(train.n_items)
         super().check(train)
-
-    def setup(self) -> ListSumsSetup:
-        """Return what a device needs to know about the rounds."""
-        return ListSumsSetup(table=self.table, aggregation=self.installed, multipliers=self.multipliers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +94,7 @@ class PopularityProtocol(SummedProtocol):
     def method(self) -> ListMethod:
         """One of no table."""
         bounded = self.private or self.aggregation.devices_add_noise
-        return ListMethod(TableOptions(items=0, normalised=bounded, content=self.content))
+        return ListMethod(options=TableOptions(items=0, normalised=bounded, content=self.content))
 
     def notes_on(self, task: Task) -> tuple[str, ...]:
         """Say where content counts for nothing."""
@@ -107,10 +102,4 @@ class PopularityProtocol(SummedProtocol):
             return ()
         return (
             "Nothing is public about the items, so they are ordered by popularity alone (dataset.items).",
-        )
-
-    def setup(self) -> ListSumsSetup:
-        """Return what a device needs to know about the round."""
-        return ListSumsSetup(
-            table=self.method.options, aggregation=self.installed, multipliers=self.multipliers
         )

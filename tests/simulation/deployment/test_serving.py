@@ -13,7 +13,8 @@ from flwr.superlink.grid import http_grid
 
 from clients.device import DeviceFolder
 from dprec.errors import InputError
-from dprec.exchange import ListSumsSetup
+from dprec.exchange import SummedSetup
+from dprec.lists import ListMethod
 from simulation import run
 from simulation.deployment.server_folder import (
     Enrolled,
@@ -72,9 +73,10 @@ def test_what_follows_from_sizes_is_agreed_on(tmp_path: Path) -> None:
     _, server = pilot(GRAM, tmp_path / "pilot")
     folders = sorted((tmp_path / "pilot" / "devices").iterdir())
     setup = DeviceFolder(folders[0]).agreement.setup
-    assert isinstance(setup, ListSumsSetup)
-    assert setup.table.items == 12
-    assert setup.table.popularity_share
+    assert isinstance(setup, SummedSetup)
+    assert isinstance(setup.method, ListMethod)
+    assert setup.method.options.items == 12
+    assert setup.method.options.popularity_share
     write_enrolment(server.enrolment_file, [*server.enrolled(), Enrolled("later", None)])
     assert server.protocol().setup() == setup
 
