@@ -12,7 +12,7 @@ import numpy as np
 from dprec.accounting import Adjacency, Guarantee, MatchedBudget, PrivacyAccountant
 from dprec.arrays import AnyInts, Floats
 from dprec.errors import RunError, SettingError, within
-from dprec.exchange import Setup
+from dprec.exchange import Setup, SummedSetup
 from dprec.predictions import cells_from_rows
 from dprec.ratings import Ratings
 from dprec.sums import Aggregation, Cost, DeviceHalf, Learner, Releases, SummedMethod, TrustedAggregation
@@ -163,6 +163,10 @@ class SummedProtocol(Protocol):
                 self.method.largest_layouts(releases), self.multipliers, strict=True
             ):
                 aggregation.check(layout, multiplier)
+
+    def setup(self) -> SummedSetup:
+        """Return what a device needs to know about the rounds."""
+        return SummedSetup(method=self.method, aggregation=self.installed, multipliers=self.multipliers)
 
     def releases(self, sizes: Sizes) -> Releases:
         """Return what is public of the releases among so many users and items."""

@@ -123,7 +123,7 @@ def test_the_sums_of_who_represents_others_have_as_much_noise_per_user() -> None
     assert setup.aggregation.kind == "trusted"
     assert real.aggregation.kind == "secure"
     assert np.divide(real.multipliers, setup.multipliers) == pytest.approx([10.0] * len(real.multipliers))
-    assert real.table == setup.table == config.protocol.among(10 * train.n_users, train.n_items).table
+    assert real.method == setup.method == config.protocol.among(10 * train.n_users, train.n_items).method
 
 
 def test_only_sums_represent_others() -> None:
