@@ -6,8 +6,8 @@ so its guarantee holds against any server. A setup is stored as JSON and checked
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeVar
 
 import numpy as np
 from pydantic import BeforeValidator
@@ -27,7 +27,7 @@ from dprec.renamed import first_names
 from dprec.reports import ReportFamily
 from dprec.secret_sets import SecretSets
 from dprec.sent_symbols import SentSymbols, symbols_of_slopes
-from dprec.sums import AGGREGATIONS, Aggregation, SummedMethod
+from dprec.sums import AGGREGATIONS, Aggregation, SummedMethod, TrustedAggregation
 from dprec.wire import BroadcastOptions
 
 if TYPE_CHECKING:
@@ -59,6 +59,10 @@ class Setup(Options):
     def sends_values(self) -> bool:
         """Whether anything that devices send depends on how an item was rated."""
         return True
+
+    def represented(self) -> Self:
+        """Return the setup of devices that represent others besides."""
+        return self
 
     def family(self, scale: RatingScale, n_items: int) -> ReportFamily | None:
         """Return the family of the reports that devices send once; None if they send others."""
@@ -161,6 +165,10 @@ class SummedSetup(Setup):
     multipliers: Annotated[tuple[float, ...], BeforeValidator(as_tuple)] = option(
         "Noise of each round, for contributions of a norm of 1: the device answers no other round."
     )
+
+    def represented(self) -> Self:
+        """Return the setup for a trusted sum; see `dprec.sums.RepresentedAggregation`."""
+        return replace(self, aggregation=TrustedAggregation())
 
     @property
     def hides_rated_items(self) -> bool:
