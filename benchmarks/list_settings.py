@@ -160,7 +160,7 @@ def judged(draw: Draw, tau: float, factors: Mapping[str, float], *, table: bool 
 def judged_tastes(draw: Draw, tau: float, factor: float) -> float:
     """Return the NDCG@10 of products with features, their share of scores times a factor."""
     users, n_items = draw.sets.shape
-    method = ListMethod(TableOptions().suited(tau, n_items), of_features=True)
+    method = ListMethod(options=TableOptions().suited(tau, n_items), of_features=True)
     multipliers = tuple(tau * users / math.sqrt(share) for share in method.shares)
     learner = method.learner(Releases(users, n_items, POSITIVE, multipliers), draw.catalogue, draw.seed)
     random = np.random.default_rng(draw.seed)

@@ -243,12 +243,13 @@ def _task(
     train = evaluator.train
     keys = RunKeys.derive(config.seed, config.protocol.identity, _entropy(config, directory))
     users_per_node = config.simulation.partition_size(train.n_users)
+    setup, represents = config.protocol.setup(), config.dataset.represented(train.n_users)
     group = session.install(
         config.protocol.held_ratings(train, config.seed),
         users_per_node=users_per_node,
         keys=keys.installed,
         faults=config.simulation.faults,
-        setup=config.protocol.simulated_setup(),
+        setup=setup if represents is None else setup.represented(),
     )
     checkpoints = None if directory is None else directory.checkpoints(config, train, evaluator.test)
     return Task(
@@ -267,6 +268,7 @@ def _task(
         checkpoints=checkpoints,
         restore=partial(session.restore, group),
         ended=ended,
+        represents=represents,
     )
 
 

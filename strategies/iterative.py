@@ -273,16 +273,8 @@ class LearningFromSums(SummedRounds):
     """What each round costs a user."""
     public_seed: int
     """Of what everybody knows."""
-    stands_for: tuple[Aggregation, tuple[float, ...]] | None = None
-    """Whose messages are charged, and its noise of each round, where another one stands for it."""
-    represented: float = 1.0
-    """Users of a population for each of the run, of whom sums are then as many times as large."""
     failed: int = field(default=0, init=False)
     """Releases that failed because too many devices dropped out; their budget is spent."""
-
-    @property
-    def _charged(self) -> Aggregation:
-        return self.aggregation if self.stands_for is None else self.stands_for[0]
 
     def _model_bytes(self) -> bytes:
         return self.learner.model_bytes()
@@ -292,8 +284,8 @@ class LearningFromSums(SummedRounds):
     ) -> Iterable[Message]:
         """Charge what the aggregation exchanges before the reports, too; see `SummedRounds`."""
         requests = super().configure_train(server_round, arrays, config, grid)
-        self._account.sealed = self._charged.sealed
-        further = self._charged.further_messages()
+        self._account.sealed = self.aggregation.sealed
+        further = self.aggregation.further_messages()
         self._account.charge_exchange(np.arange(self.roster.n_users), further.downlink, further.uplink)
         return requests
 
@@ -309,23 +301,15 @@ class LearningFromSums(SummedRounds):
         )
 
     def _as_charged(self, server_round: int, sums: Sums) -> Sums:
-        """Return reports as large as those of the aggregation that another one stands for.
-
-        Devices that report once all do so at the end.
-        """
-        if self.stands_for is None:
-            return sums
-        (aggregation, multipliers), layout = self.stands_for, self.learner.layout(server_round)
-        silent = aggregation.by_itself and server_round < len(multipliers)
-        bits = 0 if silent else aggregation.report_bits(layout, 0, multipliers[server_round - 1])
-        return replace(sums, sent=np.full(sums.sent.size, -(-bits // 8)))
+        layout, multiplier = self.learner.layout(server_round), self.multipliers[server_round - 1]
+        return replace(sums, sent=self.aggregation.sizes(sums.sent, layout, multiplier, server_round))
 
     def _whole(self, server_round: int, sums: Sums) -> Bools:
         layout = self.learner.layout(server_round)
         return self.aggregation.whole(sums.sent, layout, self.multipliers[server_round - 1])
 
     def _telling(self, sums: Sums) -> Ints:
-        return sums.senders[self._charged.costing(sums.payloads)]
+        return sums.senders[self.aggregation.costing(sums.payloads)]
 
     def _cost(self, server_round: int) -> Cost:
         return self.costs[server_round - 1]
@@ -335,14 +319,14 @@ class LearningFromSums(SummedRounds):
         if not self.aggregation.can_release(present, total.users, server_round, self.public_seed):
             self.failed += 1
         elif total.users:
-            further = self._charged.further_messages()
+            further = self.aggregation.further_messages()
             here = np.flatnonzero(present)
             self._account.charge_exchange(here, further.downlink_after, further.uplink_after)
             layout, multiplier = self.learner.layout(server_round), self.multipliers[server_round - 1]
             draws = ReleaseDraws(self.seed, server_round)
-            times, users = self.represented, round(self.represented * total.users)
-            released = times * self.aggregation.release(total, layout, multiplier, draws)
-            deviation = times * self.aggregation.deviation(layout, multiplier, total.users)
+            released = self.aggregation.release(total, layout, multiplier, draws)
+            deviation = self.aggregation.deviation(layout, multiplier, total.users)
+            users = self.aggregation.counted(total.users)
             self.learner.learn(server_round, released, layout, deviation, users)
 
     def summary(self) -> None:

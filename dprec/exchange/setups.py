@@ -5,10 +5,9 @@ so its guarantee holds against any server. A setup is stored as JSON and checked
 """
 
 import json
-from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeVar
 
 import numpy as np
 from pydantic import BeforeValidator
@@ -20,15 +19,15 @@ from dprec.components import Options, as_tuple, as_values, one_of, one_of_classe
 from dprec.errors import InputError, SettingError
 from dprec.federated import MODELS, FederatedModel, code_of
 from dprec.gradients import GRADIENTS, GradientReport
-from dprec.lists import ListMethod, TableOptions
+from dprec.lists import ListMethod
 from dprec.mechanisms import MECHANISMS, Mechanism
-from dprec.private_als import FactorizationOptions, ImplicitAls, ImplicitAlsOptions, PrivateAls
+from dprec.private_als import ImplicitAls, PrivateAls
 from dprec.ratings import Ratings, RatingScale
 from dprec.renamed import first_names
 from dprec.reports import ReportFamily
-from dprec.secret_sets import SecretSetOptions, SecretSets
+from dprec.secret_sets import SecretSets
 from dprec.sent_symbols import SentSymbols, symbols_of_slopes
-from dprec.sums import AGGREGATIONS, Aggregation, SummedMethod
+from dprec.sums import AGGREGATIONS, Aggregation, SummedMethod, TrustedAggregation
 from dprec.wire import BroadcastOptions
 
 if TYPE_CHECKING:
@@ -36,11 +35,13 @@ if TYPE_CHECKING:
     _AnyGradient = GradientReport
     _AnyAggregation = Aggregation
     _AnyModel = FederatedModel
+    _AnyMethod = SummedMethod
 else:
     _AnyMechanism = one_of(MECHANISMS)
     _AnyGradient = one_of(GRADIENTS)
     _AnyAggregation = one_of(AGGREGATIONS)
     _AnyModel = one_of(MODELS)
+    _AnyMethod = one_of_classes((PrivateAls, ImplicitAls, ListMethod, SecretSets), SummedMethod)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +59,10 @@ class Setup(Options):
     def sends_values(self) -> bool:
         """Whether anything that devices send depends on how an item was rated."""
         return True
+
+    def represented(self) -> Self:
+        """Return the setup of devices that represent others besides."""
+        return self
 
     def family(self, scale: RatingScale, n_items: int) -> ReportFamily | None:
         """Return the family of the reports that devices send once; None if they send others."""
@@ -150,18 +155,20 @@ class IterativeSetup(Setup):
             yield "answers of all rounds, as probabilities", 1, loss
 
 
+@dataclass(frozen=True, kw_only=True)
 class SummedSetup(Setup):
-    """Base of the setups of devices that contribute to sums, in rounds."""
+    """Devices contribute to sums, in rounds, and predict from what is learned."""
 
-    aggregation: Aggregation
-    """Who adds up the contributions."""
-    multipliers: tuple[float, ...]
-    """Noise of each round, for contributions of a norm of 1: the device answers no other round."""
+    kind: Literal["sums"] = "sums"
+    method: _AnyMethod = option("What is learned from the sums.")
+    aggregation: _AnyAggregation = option("Who adds up the contributions.")
+    multipliers: Annotated[tuple[float, ...], BeforeValidator(as_tuple)] = option(
+        "Noise of each round, for contributions of a norm of 1: the device answers no other round."
+    )
 
-    @property
-    @abstractmethod
-    def method(self) -> SummedMethod:
-        """What is learned from the sums."""
+    def represented(self) -> Self:
+        """Return the setup for a trusted sum; see `dprec.sums.RepresentedAggregation`."""
+        return replace(self, aggregation=TrustedAggregation())
 
     @property
     def hides_rated_items(self) -> bool:
@@ -180,92 +187,6 @@ class SummedSetup(Setup):
         if self.aggregation.by_itself:
             loss = self.aggregation.cost(self.multipliers[0], self.method.farthest).epsilon
             yield "a device's only report, as probabilities", 1, loss
-
-
-@dataclass(frozen=True, kw_only=True)
-class PrivateAlsSetup(SummedSetup):
-    """Devices contribute to the statistics of the items, in rounds."""
-
-    kind: Literal["dp-als"] = "dp-als"
-    factorization: FactorizationOptions = option("What is learned, and how ratings are chosen and clipped.")
-    aggregation: _AnyAggregation = option("Who adds up the contributions.")
-    multipliers: Annotated[tuple[float, ...], BeforeValidator(as_tuple)] = option(
-        "Noise of each round, for contributions of a norm of 1: the device answers no other round."
-    )
-
-    @property
-    def method(self) -> PrivateAls:
-        """The factorization's."""
-        return PrivateAls(self.factorization)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ImplicitAlsSetup(SummedSetup):
-    """Devices contribute to the statistics of the items in their sets, in rounds."""
-
-    kind: Literal["dp-ials"] = "dp-ials"
-    factorization: ImplicitAlsOptions = option("What is learned, and how sets are counted and clipped.")
-    aggregation: _AnyAggregation = option("Who adds up the contributions.")
-    multipliers: Annotated[tuple[float, ...], BeforeValidator(as_tuple)] = option(
-        "Noise of each round, for contributions of a norm of 1: the device answers no other round."
-    )
-
-    @property
-    def method(self) -> ImplicitAls:
-        """The factorization's."""
-        return ImplicitAls(self.factorization)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableSetup(SummedSetup):
-    """Base of the setups of devices that contribute their item sets to popularity and to a table."""
-
-    table: TableOptions = option("Which items take part, suited to the population.")
-    aggregation: _AnyAggregation = option("Who adds up the contributions.")
-    multipliers: Annotated[tuple[float, ...], BeforeValidator(as_tuple)] = option(
-        "Noise of each round, for contributions of a norm of 1: the device answers no other round."
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ListSumsSetup(TableSetup):
-    """Devices contribute to popularity and to pairs of items, and rank by what is learned."""
-
-    kind: Literal["list-sums"] = "list-sums"
-
-    @property
-    def method(self) -> ListMethod:
-        """The table's."""
-        return ListMethod(self.table)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PublicStartSetup(TableSetup):
-    """Devices contribute to popularity and to products with public features, and rank by what is learned."""
-
-    kind: Literal["public-start"] = "public-start"
-
-    @property
-    def method(self) -> ListMethod:
-        """The products'."""
-        return ListMethod(self.table, of_features=True)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SecretSetSetup(SummedSetup):
-    """Devices contribute their normalised profiles, and predict from what is learned."""
-
-    kind: Literal["best-secret-set"] = "best-secret-set"
-    sums: SecretSetOptions = option("What is summed, suited to the population.")
-    aggregation: _AnyAggregation = option("Who adds up the contributions.")
-    multipliers: Annotated[tuple[float, ...], BeforeValidator(as_tuple)] = option(
-        "Noise of each round, for contributions of a norm of 1: the device answers no other round."
-    )
-
-    @property
-    def method(self) -> SecretSets:
-        """The sums'."""
-        return SecretSets(self.sums)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -345,11 +266,7 @@ else:
         OneShotSetup,
         RandomizedSetsSetup,
         IterativeSetup,
-        PrivateAlsSetup,
-        ImplicitAlsSetup,
-        ListSumsSetup,
-        PublicStartSetup,
-        SecretSetSetup,
+        SummedSetup,
         FederatedSetup,
         GradientPerturbationSetup,
         XMapSetup,

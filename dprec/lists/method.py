@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -116,13 +116,15 @@ class TableOptions(Options):
         return np.arange(min(self.items or 0, n_items), dtype=np.int32)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ListMethod(SummedMethod):
     """Popularity in one round, and a table of the popular items in another."""
 
-    options: TableOptions
-    of_features: bool = False
-    """Whether the table is of these items and public features, not of their pairs."""
+    kind: Literal["lists"] = "lists"
+    options: TableOptions = option("Which items take part, suited to the population.")
+    of_features: bool = option(
+        "Whether the table is of these items and public features, not of their pairs.", False
+    )
 
     @property
     def shares(self) -> tuple[float, ...]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
@@ -313,11 +313,12 @@ def _semidefinite(matrices: Floats) -> Floats:
     return projected
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ImplicitAls(SummedMethod):
     """Factors of items that are learned in alternation with those of the users, from sets."""
 
-    options: ImplicitAlsOptions
+    kind: Literal["implicit-als"] = "implicit-als"
+    options: ImplicitAlsOptions = option("What is learned, and how sets are counted and clipped.")
 
     @property
     def shares(self) -> tuple[float, ...]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
 from dprec.arrays import Floats, Uint64s, offsets
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles, predicted_rows
+from dprec.components import option
 from dprec.private_als.device import (
     TARGET_BITS,
     UNIT_WEIGHT,
@@ -65,11 +67,12 @@ class ItemDevice(DeviceHalf):
         return predicted_rows(profiles, self.item_factors, self.ridge, self.base)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PrivateAls(SummedMethod):
     """Item biases and factors, learned in alternation with those of the users."""
 
-    options: FactorizationOptions
+    kind: Literal["private-als"] = "private-als"
+    options: FactorizationOptions = option("What is learned, and how ratings are chosen and clipped.")
 
     @property
     def shares(self) -> tuple[float, ...]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from pydantic import BeforeValidator, Field
@@ -133,11 +133,12 @@ def table_before(cuts: Floats, n_items: int, features: int) -> ItemTable:
     return replace(table, embeddings=np.zeros((n_items, features)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SecretSets(SummedMethod):
     """A table for devices that predict, learned from sums of normalised profiles."""
 
-    options: SecretSetOptions
+    kind: Literal["secret-sets"] = "secret-sets"
+    options: SecretSetOptions = option("What is summed, suited to the population.")
 
     @property
     def shares(self) -> tuple[float, ...]:

@@ -5,6 +5,7 @@ from dprec.sums.aggregation import Aggregation, Cost, NoisyAggregation, TrustedA
 from dprec.sums.contributions import UNIT, Contributions, Layout, Vectors
 from dprec.sums.local import LocalAggregation
 from dprec.sums.method import DeviceHalf, Learner, Releases, SummedMethod
+from dprec.sums.represented import RepresentedAggregation
 from dprec.sums.secure import SecureAggregation
 from dprec.sums.shuffled import ShuffledAggregation
 
@@ -26,6 +27,7 @@ __all__ = [
     "LocalAggregation",
     "NoisyAggregation",
     "Releases",
+    "RepresentedAggregation",
     "SecureAggregation",
     "ShuffledAggregation",
     "SummedMethod",

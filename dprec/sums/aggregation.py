@@ -108,6 +108,14 @@ class Aggregation(Options):
         """Return the bytes of reports of so many bytes as they leave the devices."""
         return sizes
 
+    def sizes(self, sent: Ints, layout: Layout, multiplier: float, round_index: int) -> Ints:
+        """Return the bytes that are charged for reports that arrived with so many bytes."""
+        return sent
+
+    def counted(self, users: int) -> int:
+        """Return how many users a release is about, given how many reports are in its sum."""
+        return users
+
     def can_release(self, present: Bools, added_up: int, round_index: int, public_seed: int) -> bool:
         """Return whether a release succeeds; if it fails, its budget is spent all the same.
 

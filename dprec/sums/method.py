@@ -12,6 +12,7 @@ from typing import Any
 from dprec.arrays import Floats, Uint64s
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
+from dprec.components import Options
 from dprec.ratings import RatingScale
 from dprec.sums.contributions import Contributions, Layout
 
@@ -83,8 +84,11 @@ class Releases:
     """Noise of each round, for contributions of a norm of 1."""
 
 
-class SummedMethod(ABC):
+@dataclass(frozen=True, kw_only=True)
+class SummedMethod(Options):
     """What is learned from sums; its settings are public, and installed on the devices."""
+
+    kind: str = ""
 
     @property
     @abstractmethod

@@ -362,10 +362,6 @@ class Protocol(Options):
             raise SettingError("kind", found, "a protocol of sums, or no dataset.simulated_up_to")
         return self.suited_to(train)
 
-    def simulated_setup(self) -> Setup:
-        """Return what is installed on simulated devices: what real ones get, if they represent no others."""
-        return self.setup()
-
     def held_ratings(self, train: Ratings, seed: int) -> Ratings:
         """Return the ratings that are installed on the devices."""
         return train

@@ -104,7 +104,7 @@ class NothingSentProtocol(Protocol):
         """Return what predicts on every device, given what is public about the items."""
         if catalogue is None or is_binary(train.scale):
             return self.averages(train)
-        method = SecretSets(SecretSetOptions(histogram=self.histogram, process=self.process))
+        method = SecretSets(options=SecretSetOptions(histogram=self.histogram, process=self.process))
         releases = Releases(train.n_users, train.n_items, train.scale, ())
         untaught = method.learner(releases, catalogue, 0).learned_bytes()
         return method.device(untaught, train.n_items, train.scale).devices(train)

@@ -8,7 +8,6 @@ from typing import ClassVar, Literal, Self
 from dprec.accounting import Adjacency, PrivacyBudget
 from dprec.components import option
 from dprec.errors import within
-from dprec.exchange import ListSumsSetup, PublicStartSetup
 from dprec.lists import ListMethod, TableOptions
 from dprec.sums import SecureAggregation, ShuffledAggregation, TrustedAggregation
 from simulation.protocols.base import Predicted
@@ -40,7 +39,7 @@ class TableProtocol(SummedProtocol):
     @property
     def method(self) -> ListMethod:
         """The table's."""
-        return ListMethod(self.table)
+        return ListMethod(options=self.table)
 
     def knowing_items(self, *, content: bool) -> Self:
         """Return the protocol without content where there is none: rules of the noise differ with it."""
@@ -58,10 +57,6 @@ class TableProtocol(SummedProtocol):
         with within("table"):
             self.table.check(train.n_items)
         super().check(train)
-
-    def setup(self) -> ListSumsSetup | PublicStartSetup:
-        """Return what a device needs to know about the rounds."""
-        return ListSumsSetup(table=self.table, aggregation=self.installed, multipliers=self.multipliers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,17 +90,13 @@ class PublicStartProtocol(TableProtocol):
     @property
     def method(self) -> ListMethod:
         """The products'."""
-        return ListMethod(self.table, of_features=True)
+        return ListMethod(options=self.table, of_features=True)
 
     def notes_on(self, task: Task) -> tuple[str, ...]:
         """Say where there is nothing to learn from."""
         if self.table.content and task.catalogue is not None:
             return ()
         return (_NOTHING_PUBLIC,)
-
-    def setup(self) -> PublicStartSetup:
-        """Return what a device needs to know about the rounds."""
-        return PublicStartSetup(table=self.table, aggregation=self.installed, multipliers=self.multipliers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,16 +126,10 @@ class PopularityProtocol(SummedProtocol):
     def method(self) -> ListMethod:
         """One of no table."""
         bounded = self.private or self.aggregation.devices_add_noise
-        return ListMethod(TableOptions(items=0, normalised=bounded, content=self.content))
+        return ListMethod(options=TableOptions(items=0, normalised=bounded, content=self.content))
 
     def notes_on(self, task: Task) -> tuple[str, ...]:
         """Say where content counts for nothing."""
         if not self.content or task.catalogue is not None:
             return ()
         return (_NOTHING_PUBLIC,)
-
-    def setup(self) -> ListSumsSetup:
-        """Return what a device needs to know about the round."""
-        return ListSumsSetup(
-            table=self.method.options, aggregation=self.installed, multipliers=self.multipliers
-        )

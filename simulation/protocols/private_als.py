@@ -7,7 +7,6 @@ from dprec.accounting import Adjacency, PrivacyBudget
 from dprec.completion import check_rank
 from dprec.components import option
 from dprec.errors import within
-from dprec.exchange import ImplicitAlsSetup, PrivateAlsSetup
 from dprec.private_als import (
     FactorizationOptions,
     ImplicitAls,
@@ -51,7 +50,7 @@ class PrivateAlsProtocol(SummedProtocol):
     @property
     def method(self) -> PrivateAls:
         """The factorization's."""
-        return PrivateAls(self.factorization)
+        return PrivateAls(options=self.factorization)
 
     def check(self, train: Sizes) -> None:
         """Refuse a budget and a rank that cannot be kept to."""
@@ -59,12 +58,6 @@ class PrivateAlsProtocol(SummedProtocol):
         with within("factorization"):
             if self.factorization.rank:
                 check_rank(self.factorization.rank, (train.n_users, train.n_items))
-
-    def setup(self) -> PrivateAlsSetup:
-        """Return what a device needs to know about the rounds."""
-        return PrivateAlsSetup(
-            factorization=self.factorization, aggregation=self.installed, multipliers=self.multipliers
-        )
 
     def notes_on(self, task: Task) -> tuple[str, ...]:
         """Say how many contribute everything."""
@@ -109,10 +102,4 @@ class ImplicitAlsProtocol(SummedProtocol):
     @property
     def method(self) -> ImplicitAls:
         """The factorization's."""
-        return ImplicitAls(self.factorization)
-
-    def setup(self) -> ImplicitAlsSetup:
-        """Return what a device needs to know about the rounds."""
-        return ImplicitAlsSetup(
-            factorization=self.factorization, aggregation=self.installed, multipliers=self.multipliers
-        )
+        return ImplicitAls(options=self.factorization)

@@ -8,7 +8,6 @@ from typing import Any, Literal, Self
 from dprec.accounting import Adjacency, PrivacyBudget
 from dprec.components import option
 from dprec.errors import within
-from dprec.exchange import SecretSetSetup
 from dprec.ratings import Ratings
 from dprec.secret_sets import ProfileDevice, SecretSetOptions, SecretSets
 from dprec.sums import DeviceHalf, SecureAggregation
@@ -38,7 +37,7 @@ class SecretSetProtocol(SummedProtocol):
     @property
     def method(self) -> SecretSets:
         """The sums'."""
-        return SecretSets(self.sums)
+        return SecretSets(options=self.sums)
 
     def among(self, users: int, items: int) -> Self:
         """Return the protocol with the sums that a public rule of users and budget picks."""
@@ -52,10 +51,6 @@ class SecretSetProtocol(SummedProtocol):
         with within("sums"):
             self.sums.check(train.scale)
         super().check(train)
-
-    def setup(self) -> SecretSetSetup:
-        """Return what a device needs to know about the rounds."""
-        return SecretSetSetup(sums=self.sums, aggregation=self.installed, multipliers=self.multipliers)
 
     def predictions_of(self, held: Ratings, learned: DeviceHalf) -> dict[str, Any]:
         """Predict cell by cell, each on its user's device."""

@@ -12,10 +12,18 @@ import numpy as np
 from dprec.accounting import Adjacency, Guarantee, MatchedBudget, PrivacyAccountant
 from dprec.arrays import AnyInts, Floats
 from dprec.errors import RunError, SettingError, within
-from dprec.exchange import Setup
+from dprec.exchange import SummedSetup
 from dprec.predictions import cells_from_rows
 from dprec.ratings import Ratings
-from dprec.sums import Aggregation, Cost, DeviceHalf, Learner, Releases, SummedMethod, TrustedAggregation
+from dprec.sums import (
+    Aggregation,
+    Cost,
+    DeviceHalf,
+    Learner,
+    Releases,
+    RepresentedAggregation,
+    SummedMethod,
+)
 from simulation.protocols.base import Auditor, Example, Finding, NoisySums, Promise, Protocol, Sent
 from simulation.protocols.iterative import held_profiles
 from simulation.protocols.sharing import budget_at, check_unit, notes_on_failures
@@ -38,8 +46,6 @@ class SummedProtocol(Protocol):
 
     not_deployed: ClassVar[str] = ""
     folds_in: ClassVar[bool] = True
-    _represented: ClassVar[tuple[int, int, tuple[float, ...]] | None] = None
-    """How many users represent how large a population, and the noise of its releases."""
     adjacency: Adjacency
     aggregation: Aggregation
 
@@ -106,39 +112,8 @@ class SummedProtocol(Protocol):
         return self.among(train.n_users, train.n_items)
 
     def representing(self, population: int, train: Ratings) -> Self:
-        """Return the protocol of a population; fewer users add up, with less noise; see `Protocol`.
-
-        The sum of a population of copies is that of the few times a number. So is the noise per user of both
-        the same if that of the few is as much smaller as they are fewer.
-        """
-        suited = replace(self.among(population, train.n_items))
-        # No setting: it follows from the data set.
-        noise = suited._deviations(train, population)
-        object.__setattr__(suited, "_represented", (train.n_users, population, noise))
-        return suited
-
-    def simulated_setup(self) -> Setup:
-        """Return the setup; of devices that represent others, for whom somebody else adds scaled noise."""
-        if self._represented is None:
-            return self.setup()
-        drawn: dict[str, Any] = {"aggregation": TrustedAggregation(), "multipliers": self._drawn}
-        return replace(self.setup(), **drawn)
-
-    @property
-    def _drawn(self) -> tuple[float, ...]:
-        """Noise of each round as it is drawn."""
-        if self._represented is None:
-            return self.multipliers
-        users, population, deviations = self._represented
-        return tuple(deviation * users / population for deviation in deviations)
-
-    def _deviations(self, sizes: Sizes, users: int) -> tuple[float, ...]:
-        """Return the noise of each round's release of so many users, that of sampling included."""
-        layouts = self.method.largest_layouts(replace(self.releases(sizes), n_users=users))
-        return tuple(
-            self.aggregation.deviation(layout, multiplier, users)
-            for layout, multiplier in zip(layouts, self.multipliers, strict=True)
-        )
+        """Return the protocol for the size of a population; see `RepresentedAggregation`."""
+        return self.among(population, train.n_items)
 
     def check(self, train: Sizes) -> None:
         """Refuse a budget and a rank that cannot be kept to."""
@@ -163,6 +138,10 @@ class SummedProtocol(Protocol):
                 self.method.largest_layouts(releases), self.multipliers, strict=True
             ):
                 aggregation.check(layout, multiplier)
+
+    def setup(self) -> SummedSetup:
+        """Return what a device needs to know about the rounds."""
+        return SummedSetup(method=self.method, aggregation=self.installed, multipliers=self.multipliers)
 
     def releases(self, sizes: Sizes) -> Releases:
         """Return what is public of the releases among so many users and items."""
@@ -189,16 +168,19 @@ class SummedProtocol(Protocol):
         """Run the rounds and deliver the result; ``evaluate`` knows the accuracy in a simulation."""
         from strategies.iterative import LearningFromSums
 
-        trusted, represented = TrustedAggregation(), self._represented is not None
-        stands_for = (self.installed, self.multipliers) if represented else None
-        population = self._population(task)
-        releases = replace(self.releases(task), n_users=population)
+        aggregation = self.installed
+        if task.represents is not None:
+            aggregation = RepresentedAggregation(
+                of=aggregation,
+                users=task.n_users,
+                population=task.represents,
+                rounds=self.method.rounds,
+            )
+        releases = replace(self.releases(task), n_users=task.population)
         strategy = LearningFromSums(
             learner=self.method.learner(releases, task.catalogue, task.server_seed),
-            aggregation=trusted if represented else self.installed,
-            stands_for=None if self.aggregation == trusted else stands_for,
-            represented=population / task.n_users,
-            multipliers=self._drawn,
+            aggregation=aggregation,
+            multipliers=self.multipliers,
             costs=tuple(map(self._cost, self.multipliers)),
             seed=task.server_seed,
             public_seed=task.public_seed,
@@ -259,10 +241,10 @@ class SummedProtocol(Protocol):
         return {
             "traffic": held.traffic,
             "accountant": replace(held.accountant, adjacency=self.adjacency),
-            "guarantee": self.guarantee((self._population(task), task.n_items)),
+            "guarantee": self.guarantee((task.population, task.n_items)),
             "rounds": tuple(held.records),
             "notes": (
-                *self._notes_on_population(),
+                *_notes_on_population(task),
                 *notes_on_failures(held.records),
                 *_notes_on_releases(held.failed, len(held.records)),
             ),
@@ -273,23 +255,11 @@ class SummedProtocol(Protocol):
             },
         }
 
-    def _tau(self, sizes: Sizes) -> float:
+    def _tau(self, task: ServerTask) -> float:
         """Return the noise per user of the last release, as if it had the whole budget."""
-        users = self._population(sizes)
-        return self._deviations(sizes, users)[-1] * float(np.sqrt(self.method.shares[-1])) / users
-
-    def _population(self, sizes: Sizes) -> int:
-        return self._represented[1] if self._represented else sizes.n_users
-
-    def _notes_on_population(self) -> tuple[str, ...]:
-        if self._represented is None:
-            return ()
-        users, population, _ = self._represented
-        return (
-            f"By tau: {users:,} simulated users represent a population of {population:,} copies. Sums are "
-            "theirs, with as much noise per user as sums of all have, drawn by a trusted server; epsilon and "
-            "bytes are those of all.",
-        )
+        layout = self.method.largest_layouts(replace(self.releases(task), n_users=task.population))[-1]
+        deviation = self.aggregation.deviation(layout, self.multipliers[-1], task.population)
+        return deviation * float(np.sqrt(self.method.shares[-1])) / task.population
 
     def accountant(self, longest: float = 1.0) -> PrivacyAccountant:
         """Return the accountant of one user who takes part in all rounds, with contributions up to a norm.
@@ -360,3 +330,13 @@ def _notes_on_releases(failed: int, rounds: int) -> tuple[str, ...]:
     if not failed:
         return ()
     return (f"Of {rounds} releases {failed} failed, as too many devices dropped out; they taught nothing.",)
+
+
+def _notes_on_population(task: ServerTask) -> tuple[str, ...]:
+    if task.represents is None:
+        return ()
+    return (
+        f"By tau: {task.n_users:,} simulated users represent a population of {task.represents:,} copies. "
+        "Sums are theirs, with as much noise per user as sums of all have, drawn by a trusted server; "
+        "epsilon and bytes are those of all.",
+    )

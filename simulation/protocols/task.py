@@ -86,10 +86,18 @@ class ServerTask:
     are in the outcome.
     """
 
+    represents: int | None = None
+    """How large a population the users represent; None where all are there."""
+
     @property
     def n_users(self) -> int:
         """Number of users."""
         return self.roster.n_users
+
+    @property
+    def population(self) -> int:
+        """Number of users whom the figures are about."""
+        return self.represents or self.n_users
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

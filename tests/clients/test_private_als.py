@@ -10,8 +10,8 @@ from flwr.app import ConfigRecord, Message, RecordDict
 
 from clients.app import client_app
 from dprec.datasets import Synthetic
-from dprec.exchange import DELIVER, STATISTICS, PrivateAlsSetup, RefusalCode, Reports, SilentSetup
-from dprec.private_als import FactorizationOptions, ItemModel
+from dprec.exchange import DELIVER, STATISTICS, RefusalCode, Reports, SilentSetup, SummedSetup
+from dprec.private_als import FactorizationOptions, ItemModel, PrivateAls
 from dprec.sums import Aggregation, LocalAggregation, SecureAggregation, TrustedAggregation
 from simulation.engine.grids import LocalGrid
 from tests.builders import populated
@@ -30,9 +30,8 @@ class Server:
 
     def __init__(self, folder: Path, aggregation: Aggregation | None = None, seed: int = 1) -> None:
         """``seed``: of what the devices hold."""
-        setup = PrivateAlsSetup(
-            factorization=OPTIONS, aggregation=aggregation or TrustedAggregation(), multipliers=(3.0, 4.0)
-        )
+        method, aggregation = PrivateAls(options=OPTIONS), aggregation or TrustedAggregation()
+        setup = SummedSetup(method=method, aggregation=aggregation, multipliers=(3.0, 4.0))
         for key, installed in {"run-a": setup, "run-b": SilentSetup()}.items():
             populated(
                 folder / key,
@@ -61,7 +60,9 @@ class Server:
 
 
 def test_a_device_alone_sends_nothing_for_a_sum_with_others(tmp_path: Path) -> None:
-    setup = PrivateAlsSetup(factorization=OPTIONS, aggregation=SecureAggregation(), multipliers=(3.0, 4.0))
+    setup = SummedSetup(
+        method=PrivateAls(options=OPTIONS), aggregation=SecureAggregation(), multipliers=(3.0, 4.0)
+    )
     populated(
         tmp_path / "run-a",
         Synthetic(users=1, items=ITEMS, ratings=7).load(),

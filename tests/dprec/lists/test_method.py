@@ -46,7 +46,7 @@ def learned(
     of_features: bool = False,
 ) -> tuple[ListMethod, ListLearner, ListDevice]:
     """Run the rounds without messages, and return what devices hold at the end."""
-    method, profiles = ListMethod(options, of_features), profiles_of(sets)
+    method, profiles = ListMethod(options=options, of_features=of_features), profiles_of(sets)
     multipliers = tuple(multiplier / np.sqrt(share) for share in method.shares)
     learner = method.learner(Releases(USERS, ITEMS, SCALE, multipliers), catalogue, 0)
     for number, noise in enumerate(multipliers, start=1):
@@ -152,11 +152,11 @@ def test_a_table_of_some_items_has_a_round_that_finds_them(tau: float) -> None:
         suited = options.suited(tau, n_items)
         assert suited.items is not None
         assert suited.items < n_items
-        assert ListMethod(suited).rounds == 2
+        assert ListMethod(options=suited).rounds == 2
 
 
 def test_a_table_whose_items_nobody_found_is_no_larger() -> None:
-    method = ListMethod(TableOptions(items=5, popularity_share=0.2))
+    method = ListMethod(options=TableOptions(items=5, popularity_share=0.2))
     releases = Releases(USERS, ITEMS, SCALE, (1.0, 1.0))
     learner = method.learner(releases, None, 0)
     asked = method.device(learner.model_bytes(), ITEMS, SCALE).layout(2)
@@ -205,7 +205,7 @@ def test_tables_without_noise_are_no_larger_than_devices_take() -> None:
 
 @given(data=st.data())
 def test_no_bytes_of_a_server_harm_a_device(data: st.DataObject) -> None:
-    method = ListMethod(TableOptions(items=3, popularity_share=0.1))
+    method = ListMethod(options=TableOptions(items=3, popularity_share=0.1))
     good = bytearray(b"\2" + a_model().encode())
     place = data.draw(st.integers(0, len(good) - 1))
     good[place] = data.draw(st.integers(0, 255))

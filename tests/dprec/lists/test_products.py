@@ -93,7 +93,7 @@ def test_a_model_is_received_as_it_was_sent() -> None:
 
 @given(data=st.data())
 def test_no_bytes_of_a_server_harm_a_device(data: st.DataObject) -> None:
-    method = ListMethod(TableOptions(items=3, popularity_share=0.1), of_features=True)
+    method = ListMethod(options=TableOptions(items=3, popularity_share=0.1), of_features=True)
     good = bytearray(b"\3" + a_model().encode())
     place = data.draw(st.integers(0, len(good) - 1))
     good[place] = data.draw(st.integers(0, 255))

@@ -50,7 +50,7 @@ def a_round(learner: ImplicitLearner, device: ImplicitDevice, sets: sp.csr_array
 
 def learned(sets: sp.csr_array, options: ImplicitAlsOptions) -> tuple[Floats, ImplicitDevice]:
     """Return the first factors of the items, and what devices hold at the end."""
-    method = ImplicitAls(options)
+    method = ImplicitAls(options=options)
     learner = method.learner(Releases(USERS, ITEMS, POSITIVE, (0.0,) * method.rounds), None, 5)
     start = np.zeros(0)
     for index in range(1, method.rounds + 1):
@@ -85,7 +85,7 @@ def test_of_the_items_only_the_most_popular_take_part_and_rare_ones_weigh_more()
 
 def test_a_user_counts_for_so_many_pairs_at_most_and_for_a_clipped_norm() -> None:
     sets = some_sets(own=OWN + 3)
-    method = ImplicitAls(replace(OPTIONS, clip=0.01))
+    method = ImplicitAls(options=replace(OPTIONS, clip=0.01))
     device = method.device(b"", ITEMS, POSITIVE)
     words = np.random.default_rng(1).integers(0, 2**63, sets.nnz).astype(np.uint64)
     counted = device.contributions(profiles_of(sets), device.layout(1), 1, words)
@@ -102,7 +102,7 @@ def test_a_user_counts_for_so_many_pairs_at_most_and_for_a_clipped_norm() -> Non
 def test_no_user_contributes_more_than_one_and_some_contribute_almost_that(scale: float) -> None:
     random = np.random.default_rng(3)
     model = ImplicitModel(random.integers(1, 257, ITEMS), scale * random.standard_normal((ITEMS, 3)))
-    method = ImplicitAls(replace(OPTIONS, clip=0.05))
+    method = ImplicitAls(options=replace(OPTIONS, clip=0.05))
     device, sets = method.device(model.encode(), ITEMS, POSITIVE), some_sets()
     layout = device.layout(2)
     words = np.zeros(sets.nnz, dtype=np.uint64)
@@ -128,7 +128,7 @@ def test_vectors_and_reports_have_the_same_sum_and_who_has_nothing_adds_nothing(
     sets[3] = 0.0
     sets = sp.csr_array(sets)
     sets.eliminate_zeros()
-    device = ImplicitAls(OPTIONS).device(a_model(seed=4).encode(), ITEMS, POSITIVE)
+    device = ImplicitAls(options=OPTIONS).device(a_model(seed=4).encode(), ITEMS, POSITIVE)
     for index in (1, 2):
         layout = device.layout(index)
         words = np.zeros(sets.nnz, dtype=np.uint64)
@@ -148,7 +148,7 @@ def a_model(seed: int) -> ImplicitModel:
 
 def test_the_noise_of_all_statistics_is_the_same_in_the_papers_units() -> None:
     options = ImplicitAlsOptions()
-    layout = ImplicitAls(options).largest_layouts(Releases(9, 50, POSITIVE, (1.0,) * 4))[1]
+    layout = ImplicitAls(options=options).largest_layouts(Releases(9, 50, POSITIVE, (1.0,) * 4))[1]
     assert isinstance(layout, ImplicitLayout)
     assert layout.n_rows == 6
     weight = np.sqrt(options.pairs / layout.item_share)
@@ -161,7 +161,7 @@ def test_the_noise_of_all_statistics_is_the_same_in_the_papers_units() -> None:
 
 @given(st.binary(max_size=80))
 def test_devices_read_no_model_that_no_server_sends(data: bytes) -> None:
-    method = ImplicitAls(OPTIONS)
+    method = ImplicitAls(options=OPTIONS)
     try:
         device = method.device(data, ITEMS, POSITIVE)
     except ValueError:
@@ -172,7 +172,7 @@ def test_devices_read_no_model_that_no_server_sends(data: bytes) -> None:
 
 @given(st.lists(st.binary(max_size=40), max_size=4))
 def test_the_server_adds_up_nothing_beyond_the_bounds(reports: list[bytes]) -> None:
-    device = ImplicitAls(OPTIONS).device(a_model(seed=6).encode(), ITEMS, POSITIVE)
+    device = ImplicitAls(options=OPTIONS).device(a_model(seed=6).encode(), ITEMS, POSITIVE)
     for index in (1, 2):
         valid, total = device.layout(index).added_up(reports)
         assert valid.shape == (len(reports),)
@@ -182,7 +182,7 @@ def test_the_server_adds_up_nothing_beyond_the_bounds(reports: list[bytes]) -> N
 def test_factors_beyond_all_bounds_leave_a_device_with_nothing_to_say() -> None:
     largest = float(np.finfo(np.float32).max)
     model = ImplicitModel(np.full(ITEMS, 5), np.full((ITEMS, 3), largest))
-    device = ImplicitAls(OPTIONS).device(model.encode(), ITEMS, POSITIVE)
+    device = ImplicitAls(options=OPTIONS).device(model.encode(), ITEMS, POSITIVE)
     sets = some_sets()
     layout = device.layout(2)
     own = device.contributions(profiles_of(sets), layout, 2, np.zeros(sets.nnz, dtype=np.uint64))

@@ -15,7 +15,7 @@ from dprec.wire import ItemTable
 
 SCALE = RatingScale.evenly(1, 5, 1)
 ITEMS = 9
-METHOD = SecretSets(SecretSetOptions(features=4, split=(0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1)))
+METHOD = SecretSets(options=SecretSetOptions(features=4, split=(0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1)))
 PROFILES = Profiles(
     np.array([0, 3, 3, 4]), np.array([0, 3, 8, 2], dtype=np.int32), np.array([1.0, 5.0, 4.0, 3.0]), ITEMS
 )

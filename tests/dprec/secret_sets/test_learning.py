@@ -50,7 +50,7 @@ def learned(
     multiplier: float, *, failed: tuple[int, ...] = (), catalogue: Catalogue | None = None
 ) -> tuple[TableLearner, ProfileDevice]:
     """Run the rounds without messages, and return what the server and the devices hold at the end."""
-    method, profiles = SecretSets(OPTIONS), population()
+    method, profiles = SecretSets(options=OPTIONS), population()
     multipliers = tuple(multiplier / np.sqrt(share) for share in method.shares)
     learner = method.learner(Releases(USERS, ITEMS, SCALE, multipliers), catalogue, 0)
     for number, noise in enumerate(multipliers, start=1):

@@ -452,7 +452,9 @@ def test_a_distance_between_profiles_that_is_understated_is_noticed(monkeypatch:
 def test_what_counts_without_a_norm_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     protocol = PopularityProtocol(privacy=OF_SERVER.privacy)
     assert defects(protocol, 1000) == set()
-    monkeypatch.setattr(PopularityProtocol, "method", ListMethod(TableOptions(items=0, normalised=False)))
+    monkeypatch.setattr(
+        PopularityProtocol, "method", ListMethod(options=TableOptions(items=0, normalised=False))
+    )
     assert "the longest of some contributions" in defects(protocol, 1000)
 
 

@@ -13,7 +13,8 @@ from flwr.superlink.grid import http_grid
 
 from clients.device import DeviceFolder
 from dprec.errors import InputError
-from dprec.exchange import ListSumsSetup
+from dprec.exchange import SummedSetup
+from dprec.lists import ListMethod
 from simulation import run
 from simulation.deployment.server_folder import (
     Enrolled,
@@ -89,9 +90,10 @@ def test_what_follows_from_sizes_is_agreed_on_and_others_may_come(
 ) -> None:
     _, server = pilot(values, tmp_path / "pilot")
     setup = DeviceFolder(tmp_path / "pilot" / "devices" / "000000").agreement.setup
-    assert isinstance(setup, ListSumsSetup)
-    assert setup.table.items == 12
-    assert setup.table.popularity_share
+    assert isinstance(setup, SummedSetup)
+    assert isinstance(setup.method, ListMethod)
+    assert setup.method.options.items == 12
+    assert setup.method.options.popularity_share
     grid = grid_of(server)
     write_enrolment(server.enrolment_file, [*server.enrolled(), Enrolled("later", None)])
     assert server.protocol().setup() == setup

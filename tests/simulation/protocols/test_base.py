@@ -253,7 +253,7 @@ def test_early_stopping_is_refused_in_a_deployment() -> None:
 def test_what_can_be_deployed() -> None:
     kinds = {kind for kind in PROTOCOLS.kinds if not PROTOCOLS[kind].not_deployed}
     sums = {"dp-als", "dp-ials", "gram", "pairs-in-blanket", "public-start", "popularity", "best-secret-set"}
-    assert kinds == {"one-shot", "iterative", "best"} | sums
+    assert kinds == {"one-shot", "iterative", "best", "best-list", "randomized-sets"} | sums
 
 
 def test_other_mechanisms_have_none(tiny: dict[str, Any]) -> None:

@@ -81,7 +81,7 @@ def test_between_any_two_profiles_epsilon_is_that_of_twice_the_distance() -> Non
 def test_sums_follow_from_users_and_budget_on_devices_and_at_the_server() -> None:
     suited = PROTOCOL.suited_to(TRAIN)
     tau = PROTOCOL.whole_multiplier / TRAIN.n_users
-    assert suited.sums.split == suited.setup().sums.split == split_at(tau)
+    assert suited.sums.split == suited.method.options.split == split_at(tau)
     assert suited.multipliers == suited.setup().multipliers
     given = replace(PROTOCOL, sums=SecretSetOptions(split=(0.5, 0.1, 0.4, 0.0, 0.0, 0.0, 0.0, 0.0)))
     assert given.suited_to(TRAIN) == given
