@@ -167,7 +167,7 @@ def confident_user_factors(
 ) -> Floats:
     """Return the factors that fit each user's set best, shape (users, rank).
 
-    Minimises the sum over all items of c (p - u . v)^2, and ridge |u|^2, where p is 1 for a user's own items
+    Minimises the sum over all items of c (p - u . v)^2, and ridge u . u, where p is 1 for a user's own items
     and 0 for all others, and c is 1 + ``confidence`` and 1 (Hu, Koren and Volinsky [hu2008]).
     """
     with np.errstate(over="ignore", invalid="ignore"):

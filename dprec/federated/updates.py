@@ -59,7 +59,7 @@ class FederatedModel(Options):
 
     @abstractmethod
     def updates(self, parameters: Parameters, profiles: Profiles) -> Parameters:
-        """Return every user's update, such as a gradient: for each parameter, shape (users, *its shape)."""
+        """Return every user's update, such as a gradient: for each parameter, its shape, by users first."""
 
     @abstractmethod
     def step(self, parameters: Parameters, update: Parameters, round_index: int) -> Parameters:
