@@ -257,6 +257,39 @@ def test_lists_from_sums_keep_their_budget_whatever_the_nodes(kind: str, table: 
     assert traffic["rounds"] == (2 if table else 1)
 
 
+@pytest.mark.parametrize(
+    ("kind", "trust", "epsilon"),
+    [("trusted", "central", 1), ("local", "local", 8), ("shuffle", "shuffle", 4)],
+)
+def test_tastes_are_learned_and_sets_hidden_whoever_adds_up(
+    kind: str, trust: str, epsilon: float, tmp_path: Path
+) -> None:
+    items = np.arange(40)
+    kinds = ["item,kind", *(f"{item},{'ab'[item % 2]}" for item in items)]
+    (tmp_path / "items.csv").write_text("\n".join(kinds))
+    draws = np.random.default_rng(5)
+    sets = [draws.permutation(items[items % 2 == user % 2])[:12] for user in range(300)]
+    pairs = ["user,item", *(f"{user},{item}" for user, own in enumerate(sets) for item in own)]
+    (tmp_path / "pairs.csv").write_text("\n".join(pairs))
+    public = {"path": str(tmp_path / "items.csv"), "categories": ["kind"]}
+    composition = "sum" if kind == "local" else "pld"
+    found = run(
+        "public-start",
+        dataset={"kind": "csv", "path": str(tmp_path / "pairs.csv"), "items": public},
+        overrides=[
+            f"protocol.aggregation={{kind: {kind}}}",
+            f"protocol.privacy={{epsilon: {epsilon}, per: user, composition: {composition}, delta: 1.0e-6}}",
+            "protocol.table={items: 40, popularity_share: 0.2}",
+        ],
+    ).summary
+    privacy = found["privacy"]
+    assert (privacy["status"], privacy["trust"], privacy["hides_rated_items"]) == ("proved", trust, True)
+    assert 0.9 * epsilon < privacy["epsilon_composed"]["max"] <= epsilon * (1 + 1e-6)
+    assert found["traffic"]["rounds"] == 2
+    # Half of the items are of a user's kind: by chance, a list of 20 from 30 finds two thirds of them.
+    assert found["accuracy"]["recall_at_20"] > 0.9
+
+
 def test_who_reports_to_nobody_in_particular_is_charged_once_and_others_nothing() -> None:
     population = {**SMALL, "copies": 300}
     faults = {"dropout": 0.1, "straggle": 0.1, "corrupt": 0.1}
