@@ -245,7 +245,8 @@ def contributions(
     devices = draws_of_rounds(partition, "contribution").asked(request.factors)
     words = devices.per_cell(np.asarray(partition.counts), partition.items, request.round_index)
     chosen = half.contributions(profiles_of(partition), layout, request.round_index, words)
-    draws = RoundDraws(devices, request.round_index, population.keys.public_seed, turns_of(partition))
+    lasting = turns_of(partition) if aggregation.by_itself else None
+    draws = RoundDraws(devices, request.round_index, population.keys.public_seed, lasting)
     multiplier = setup.multipliers[request.round_index - 1]
     reports = aggregation.encode(chosen, layout, multiplier, draws)
     return reports, partial(aggregation.decode, layout=layout, multiplier=multiplier)

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dprec.arrays import AnyInts, Bools, Floats, Ints, segments
+from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint64s, segments
 from dprec.errors import InputError
 from dprec.progress import Progress, silent
-from dprec.randomness import threefry
+from dprec.randomness import public_words
 from dprec.ratings import Ratings
 
 PredictT = TypeVar("PredictT", bound=Callable[..., Any])
@@ -114,10 +114,7 @@ class Sampled:
         drawable = self.unrated(users)
         drawable[cells_of(self.tested, users)] = False
         n_items = drawable.shape[1]
-        keys = np.zeros((2, drawable.size), dtype=np.uint64)
-        keys[0] = self.seed
-        high, low = np.repeat(users, n_items), np.tile(np.arange(n_items), users.size)
-        words = threefry(keys, low, high)[0].reshape(drawable.shape)
+        words = _words_of_rows(self.seed, users, n_items)
         draws = np.where(drawable, words >> np.uint64(1), _LAST)
         last = min(self.negatives, n_items) - 1
         chosen: Bools = draws <= np.partition(draws, last, axis=1)[:, last : last + 1]
@@ -145,6 +142,15 @@ def cells_from_rows(predict_rows: PredictRows, n_items: int) -> Predict:
 
 _LAST = np.uint64((1 << 64) - 1)
 """Comes after every draw of 63 bits."""
+
+_TIES = 1 << 64
+"""Seed of the order of equal predictions, which is no seed of a sample."""
+
+
+def _words_of_rows(seed: int, users: AnyInts, n_items: int) -> Uint64s:
+    """Return public words of all items of some users, shape (users, items)."""
+    cells = np.repeat(users, n_items), np.tile(np.arange(n_items), users.size)
+    return public_words(seed, *cells).reshape(users.size, n_items)
 
 
 def cells_of(ratings: Ratings, users: AnyInts) -> tuple[Ints, AnyInts]:
@@ -174,9 +180,10 @@ def best_items(
 ) -> Ints:
     """Return each user's best candidates, the best first, shape (users, min(n, items)).
 
-    Of equal predictions, the first items; `NO_ITEM` after the last item of a short list. Memory does not grow
-    with the number of users, and with the number of items only by a row per user. ``predict_rows`` predicts
-    all items of users at once, where that costs less than cell by cell.
+    Equal predictions are in an order of the user's own, which is fixed and public and says nothing of the
+    items; so no place in the catalogue is an advantage. `NO_ITEM` is after the last item of a short list.
+    Memory does not grow with the number of users, and with the number of items only by a row per user.
+    ``predict_rows`` predicts all items of users at once, where that costs less than cell by cell.
     """
     lists = np.empty((users.size, min(n, n_items)), dtype=np.int64)
     step = max(1, _CELLS // max(1, n_items))
@@ -187,7 +194,7 @@ def best_items(
             scores = _scores(predict, asked, wanted)
         else:
             scores = np.where(wanted, predict_rows(asked, n_items), -np.inf)
-        best = _largest(scores, lists.shape[1])
+        best = _largest(scores, asked, lists.shape[1])
         listed = np.take_along_axis(wanted, best, axis=1)
         lists[start : start + step] = np.where(listed, best, NO_ITEM)
         progress("ranking", start + asked.size, users.size)
@@ -203,16 +210,22 @@ def _scores(predict: Predict, users: Ints, wanted: Bools) -> Floats:
     return scores
 
 
-def _largest(scores: Floats, n: int) -> Ints:
-    """Return the places of each row's n largest scores, the largest first, of equal ones the first."""
+def _largest(scores: Floats, users: AnyInts, n: int) -> Ints:
+    """Return the places of each user's n largest scores, the largest first, of equal ones in random order."""
     rows, columns = scores.shape
     if n == 0:
         return np.empty((rows, 0), dtype=np.int64)
-    chosen = scores >= np.partition(scores, columns - n, axis=1)[:, columns - n, None]
-    # A row with as many as wanted has no tie at the end of its list, so that it need not be sorted whole.
+    least = np.partition(scores, columns - n, axis=1)[:, columns - n, None]
+    chosen = scores >= least
+    # A row with as many as wanted has no tie at the end of its list.
     clear = np.count_nonzero(chosen, axis=1) == n
     places = np.empty((rows, n), dtype=np.int64)
     places[clear] = np.nonzero(chosen[clear])[1].reshape(-1, n)
-    places[~clear] = np.argsort(-scores[~clear], axis=1, kind="stable")[:, :n]
-    order = np.argsort(-np.take_along_axis(scores, places, axis=1), axis=1, kind="stable")
+    if not clear.all():
+        draws = 1 + (_words_of_rows(_TIES, users[~clear], columns) >> np.uint64(1))
+        draws[scores[~clear] > least[~clear]] = 0
+        draws[~chosen[~clear]] = _LAST
+        places[~clear] = np.argpartition(draws, n - 1, axis=1)[:, :n]
+    words = public_words(_TIES, np.repeat(users, n), places.ravel()).reshape(places.shape)
+    order = np.lexsort((words, -np.take_along_axis(scores, places, axis=1)))
     return np.take_along_axis(places, order, axis=1)

@@ -81,7 +81,7 @@ def run(
     from simulation.result import RunResult
 
     check_population(population)
-    loaded = load(config, overrides, checked_parts(parts, "protocol.privacy.epsilon"))
+    loaded = load(config, overrides, checked_parts(parts, "protocol.privacy.epsilon", overrides))
     record = _record(loaded, output, resume, progress, track)
     if output is not None and page:
         _draw(Path(output), population, progress, png)
@@ -218,7 +218,7 @@ def _loaded_comparison(
     from simulation.comparison.planning import load_comparison
     from simulation.configuration.loading import checked_parts
 
-    return load_comparison(config, overrides, checked_parts(parts, "epsilons"))
+    return load_comparison(config, overrides, checked_parts(parts, "epsilons", overrides))
 
 
 @contextmanager

@@ -24,6 +24,9 @@ from tests.paths import ROOT
 _PACKAGES = ("dprec", "clients", "strategies", "simulation.protocols")
 """What draws when a protocol is run."""
 
+_PURPOSES = {PURPOSE_OF_SUMS, b"report", b"sample", b"number of fakes", b"fakes"}
+"""What devices ask themselves: no question of a server's, but the purposes of further words."""
+
 Site = str
 """Where in the project words are drawn: path, function and place in its code."""
 
@@ -81,8 +84,7 @@ def _unbind(patched: pytest.MonkeyPatch) -> None:
     asked, seed_for = DeviceDraws.asked, run_keys.seed_for
 
     def asked_alike(self: DeviceDraws, question: bytes) -> DeviceDraws:
-        # What is no question of a server's names a purpose.
-        return asked(self, question if question == PURPOSE_OF_SUMS else b"")
+        return asked(self, question if question in _PURPOSES else b"")
 
     patched.setattr(DeviceDraws, "asked", asked_alike)
     patched.setattr(DeviceDraws, "given", lambda self, *_: self)

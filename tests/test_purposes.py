@@ -26,9 +26,6 @@ SOURCES = {
     "philox": {"dprec/kernels/discrete_laplace.py", "dprec/randomness/counters.py"},
     "threefry": {
         "dprec/kernels/draws.py",
-        "dprec/lists/random_order.py",
-        "dprec/predictions.py",
-        "dprec/randomness/__init__.py",
         "dprec/randomness/keys.py",
     },
     "Cipher": {"dprec/secure_aggregation/secrets.py"},

@@ -263,9 +263,9 @@ def _of_contribution(partition: Partition, record: exchange.Record) -> Price:
         partition.population.installed(exchange.SummedSetup),
         exchange.GradientRequest.of(record).round_index,
     )
-    reports = setup.aggregation.reporting(turns_of(partition), round_index)[0]
-    multiplier = setup.multipliers[round_index - 1]
-    loss = setup.aggregation.cost(multiplier, setup.method.farthest).epsilon if reports else 0.0
+    aggregation, multiplier = setup.aggregation, setup.multipliers[round_index - 1]
+    silent = aggregation.by_itself and not aggregation.reporting(turns_of(partition), round_index)[0]
+    loss = 0.0 if silent else aggregation.cost(multiplier, setup.method.farthest).epsilon
     return Price(round_index, Loss(_of_rated(partition, loss), loss), Loss(loss, loss))
 
 

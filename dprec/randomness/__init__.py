@@ -29,8 +29,8 @@ from dprec.randomness.keys import (
     ReleaseDraws,
     RunKeys,
     SecretDraws,
+    public_words,
     seed_for,
-    threefry,
 )
 
 __all__ = [
@@ -55,10 +55,10 @@ __all__ = [
     "integer_weights",
     "loss_of_draws",
     "most_draws",
+    "public_words",
     "seed_for",
     "shuffled_within",
     "subset",
-    "threefry",
     "uniform_below",
     "uniforms",
     "words",

@@ -111,6 +111,18 @@ def threefry(keys: Pairs, low: AnyInts | int, high: AnyInts | int) -> Pairs:
     return result
 
 
+def public_words(seed: int, users: AnyInts, items: AnyInts) -> Uint64s:
+    """Return a word for each of some cells, the same for all who know the seed, shape (cells,).
+
+    ``seed``: up to 128 bits; draws for different ends need different ones.
+    """
+    keys = np.zeros((2, items.size), dtype=np.uint64)
+    keys[0], keys[1] = seed & _LOW, seed >> 64
+    words: Uint64s = threefry(keys, items, users)[0]
+    return words
+
+
+_LOW = (1 << 64) - 1
 _DIGEST = b"digest"
 
 

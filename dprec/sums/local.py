@@ -115,8 +115,10 @@ class LocalAggregation(Aggregation):
         """Send the seed and the number of a candidate; nothing where it is the turn of another round."""
         assert draws.lasting is not None
         own_turn = self.reporting(draws.lasting, draws.round_index)
-        seeds = draws.words(_SEED) >> np.uint64(64 - _SEED_BITS)
-        choices = draws.words(_CHOICE)
+        # Ratings are chosen by words of their items, which are numbers as these are.
+        own = draws.devices.asked(b"report")
+        seeds, choices = (own.per_user(index, draws.round_index) for index in (_SEED, _CHOICE))
+        seeds = seeds >> np.uint64(64 - _SEED_BITS)
 
         def preferred(block: slice) -> Ints:
             chosen = np.flatnonzero(own_turn[block])

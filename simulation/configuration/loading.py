@@ -45,12 +45,13 @@ class GivenParts(TypedDict, total=False):
     evaluation: EvaluationOptions | Mapping[str, Any] | None
 
 
-def checked_parts(given: GivenParts, epsilon: str) -> dict[str, Any]:
+def checked_parts(given: GivenParts, epsilon: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
     """Return what a caller gives, by the keys of a configuration.
 
-    ``epsilon``: the configuration's key of the budget, for who takes it for a part. Hold the result until the
-    configuration is checked: what is in memory is present only as long. Raises InputError when the ratings
-    cannot be used, or a part is no mapping. Raises TypeError when there is no such part.
+    ``epsilon``: the configuration's key of the budget, for who takes it for a part. ``overrides``: those of
+    `load`, among which a rule of what counts as positive says how numbers in memory are read. Hold the result
+    until the configuration is checked: what is in memory is present only as long. Raises InputError when the
+    ratings cannot be used, or a part is no mapping. Raises TypeError when there is no such part.
     """
     if unknown := given.keys() - GivenParts.__annotations__.keys():
         raise TypeError(_unknown(sorted(unknown)[0], dict(given), epsilon))
@@ -60,7 +61,7 @@ def checked_parts(given: GivenParts, epsilon: str) -> dict[str, Any]:
         if not isinstance(part, Mapping | Options):
             raise InputError(name, f"a value of type {type(part).__name__}", "a mapping, as in a file")
     if dataset is not None:
-        parts["dataset"] = _dataset(dataset, test)
+        parts["dataset"] = _dataset(dataset, test, _positive(overrides))
     elif test is not None:
         raise InputError("test", "a test part without a train part", "dataset, the train part, too")
     return parts
@@ -76,8 +77,20 @@ def _unknown(name: str, given: Mapping[str, Any], epsilon: str) -> str:
     return f'{found}; settings of the configuration by overrides=["{key}={value}"]'
 
 
+def _positive(overrides: Sequence[str]) -> str | None:
+    """Return the rule of what counts as positive, if there is one among the overrides."""
+    values: dict[str, Any] = {}
+    for override in overrides:
+        if override.startswith("dataset.positive="):
+            strict_yaml.apply_override(values, override)
+    rule = strict_yaml.at(values, "dataset", "positive")
+    return rule if isinstance(rule, str) else None
+
+
 def _dataset(
-    dataset: HeldRatings | Dataset | Mapping[str, Any] | str | Path, test: HeldRatings | str | Path | None
+    dataset: HeldRatings | Dataset | Mapping[str, Any] | str | Path,
+    test: HeldRatings | str | Path | None,
+    positive: str | None,
 ) -> Dataset | Mapping[str, Any]:
     """Return the data set that a caller gives, with its test part if there is one."""
     if isinstance(dataset, str | Path) and (test is None or isinstance(test, str | Path)):
@@ -88,12 +101,12 @@ def _dataset(
         raise InputError("test", "a test part, beside a data set of another form", accepted)
     if isinstance(dataset, Mapping | Dataset):
         return dataset
-    return _in_memory(dataset, test)
+    return _in_memory(dataset, test, positive)
 
 
-def _in_memory(ratings: HeldRatings, test: HeldRatings | None) -> InMemory:
+def _in_memory(ratings: HeldRatings, test: HeldRatings | None, positive: str | None) -> InMemory:
     try:
-        return InMemory.of(ratings, test)
+        return InMemory.of(ratings, test, positive=positive)
     except SettingError as error:
         accepted = f"{error.accepted}, as dataset=InMemory.of(..., {error.key}=...) of dprec.datasets"
         raise InputError(error.key, error.found, accepted) from None
@@ -112,7 +125,7 @@ def changed(values: dict[str, Any], overrides: Sequence[str], parts: Mapping[str
     for override in overrides:
         strict_yaml.apply_override(values, override)
         if isinstance(file := values.get("dataset"), str):
-            values["dataset"] = _dataset(file, None)
+            values["dataset"] = _dataset(file, None, None)
     return [*parts, *(override.partition("=")[0] for override in overrides)]
 
 

@@ -17,10 +17,10 @@ from dprec.components import option
 from dprec.errors import SettingError
 from dprec.exchange import OneShotSetup, SilentSetup
 from dprec.lists import ease, ials
-from dprec.lists.random_order import uniform_order
 from dprec.mechanisms import SetOnly
 from dprec.observations import Observations
 from dprec.predictions import cells_from_rows
+from dprec.randomness import public_words, uniforms
 from dprec.reports import ReportFamily
 from dprec.wire import TrafficLedger
 from simulation.protocols import sharing
@@ -92,8 +92,9 @@ class RandomListProtocol(ListProtocol):
         """Draw the orders; the grid is not used, and there is no round."""
         accountant = PrivacyAccountant(rated=task.train.counts > 0)
         accountant.step(0, task.train.counts >= 0, 0.0, 0.0)
+        seed = task.public_seed % (1 << 64)
         return Outcome(
-            predict=lambda users, items: uniform_order(task.public_seed, users, items),
+            predict=lambda users, items: uniforms(public_words(seed, users, items)),
             traffic=TrafficLedger(task.n_users),
             accountant=accountant,
             guarantee=self.guarantee((task.n_users, task.n_items)),

@@ -22,6 +22,7 @@ from dprec.predictions import (
     checked_rows,
     recommended,
 )
+from dprec.randomness import public_words
 from dprec.ratings import Ratings, RatingScale
 
 USERS, ITEMS = np.array([0, 0, 1]), np.array([2, 3, 4])
@@ -74,9 +75,12 @@ def predict(users: np.ndarray, items: np.ndarray) -> np.ndarray:
     return PREDICTED[users, items]
 
 
+TIES = public_words(1 << 64, *map(np.ravel, np.indices(PREDICTED.shape))).reshape(PREDICTED.shape)
+
+
 def by_hand(user: int, n: int, allowed: np.ndarray) -> list[int]:
     open_items = [item for item in range(LIST_ITEMS) if allowed[item] and not IS_RATED[user, item]]
-    ranked = sorted(open_items, key=lambda item: (-PREDICTED[user, item], item))[:n]
+    ranked = sorted(open_items, key=lambda item: (-PREDICTED[user, item], TIES[user, item]))[:n]
     return ranked + [NO_ITEM] * (min(n, LIST_ITEMS) - len(ranked))
 
 
@@ -95,6 +99,18 @@ def test_lists_are_the_best_unrated_items(
     some = np.arange(LIST_ITEMS) % 3 > 0
     expected = [by_hand(user, n, some) for user in users]
     assert recommended(predict, RATED, users, n, some).tolist() == expected
+
+
+def test_no_place_in_the_catalogue_is_an_advantage() -> None:
+    users, items, length = np.arange(6000), 50, 10
+    nobody = Ratings.from_pairs([], [], user_ids=users, item_ids=np.arange(items))
+    alike = recommended(lambda some, of: np.floor(of / 25), nobody, users, length)
+    # The better half; each of its items is on a list with probability 10/25, and first on it with 1/25.
+    assert alike.min() == 25
+    listed, first = (np.bincount(part.ravel(), minlength=items)[25:] for part in (alike, alike[:, 0]))
+    # Six standard deviations of 50 numbers: false alarms in 1e-7.
+    for counts, share in ((listed, 0.4), (first, 0.04)):
+        assert np.abs(counts / users.size - share).max() < 6 * np.sqrt(share * (1 - share) / users.size)
 
 
 def test_nobody_is_recommended_nothing() -> None:

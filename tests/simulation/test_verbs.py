@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import coo_array
 
 import simulation
 from dprec.datasets import Synthetic
@@ -37,6 +38,25 @@ def test_a_data_frame_runs_as_the_same_ratings_do_in_a_file(tmp_path: Path) -> N
     assert held.config.simulation.workers == 2
     assert "Scale: one of 1, 2, 3, 4, 5" in notes(held.summary)
     assert "To test on: 80 of 400 ratings (split: holdout test_fraction 0.2)" in notes(held.summary)
+
+
+drawn = np.random.default_rng(2)
+COUNTS = drawn.geometric(0.01, (12, 9)) * (drawn.random((12, 9)) < 0.8)
+HAVING, HAD = COUNTS.nonzero()
+
+
+@pytest.mark.parametrize(
+    "held",
+    [coo_array(COUNTS), pd.DataFrame({"user": HAVING, "item": HAD, "rating": COUNTS[HAVING, HAD]})],
+)
+def test_counts_become_pairs_by_an_override(held: Any) -> None:
+    summary = run(
+        "popularity", dataset=held, overrides=["dataset.positive='>= 40'"], simulation=LOCAL
+    ).summary
+    pairs = summary["dataset"]["train_ratings"] + summary["dataset"]["test_ratings"]
+    assert pairs == np.count_nonzero(COUNTS >= 40)
+    with pytest.raises(InputError, match="positive: '>= 1', if they are counts"):
+        run("popularity", dataset=held)
 
 
 def test_a_train_and_a_test_part_are_kept_apart(tmp_path: Path) -> None:

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
-from scipy.stats import kstest
 
 from dprec.lists.ease import co_occurrences, ease, scores
 from dprec.lists.ials import ImplicitOptions, first_factors, fold_in, ials
-from dprec.lists.random_order import uniform_order
 
 RANDOM = np.random.default_rng(5)
 SETS = sp.csr_array((RANDOM.random((40, 12)) < RANDOM.random(12) * 0.6).astype(np.float64))
@@ -76,12 +74,3 @@ def test_factors_do_not_depend_on_how_users_are_divided() -> None:
     whole = fold_in(SETS, items, options)
     parts = [fold_in(SETS[start : start + 13], items, options) for start in range(0, 40, 13)]
     np.testing.assert_allclose(np.concatenate(parts), whole, rtol=1e-12)
-
-
-def test_random_orders_are_uniform_and_the_users_own() -> None:
-    users, items = np.divmod(np.arange(20_000), 200)
-    numbers = uniform_order(7, users, items)
-    np.testing.assert_array_equal(uniform_order(7, users[500:], items[500:]), numbers[500:])
-    assert kstest(numbers, "uniform").pvalue > 1e-6  # false alarms: one in a million
-    assert np.unique(numbers).size == numbers.size
-    assert not np.array_equal(uniform_order(8, users, items), numbers)

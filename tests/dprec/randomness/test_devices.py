@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.stats import kstest
 
 from dprec.arrays import offsets
 from dprec.datasets import Synthetic
-from dprec.randomness import SECRET_BYTES, DeviceDraws, SecretDraws, threefry
+from dprec.randomness import SECRET_BYTES, DeviceDraws, SecretDraws, public_words, uniforms
+from dprec.randomness.keys import threefry
 from dprec.ratings import Ratings
 
 MASTER = bytes(range(16))
@@ -196,3 +198,13 @@ def test_every_bit_is_fair() -> None:
     ones = np.array([int(((draws >> np.uint64(bit)) & np.uint64(1)).sum()) for bit in range(64)])
     # 64 bits, each of 40,000 draws and off by more than 6 standard deviations with probability 2e-9: 1.3e-7.
     assert np.all(np.abs(ones - 20_000) <= 6 * np.sqrt(10_000))
+
+
+def test_public_words_are_uniform_and_the_users_own() -> None:
+    users, items = np.divmod(np.arange(20_000), 200)
+    numbers = public_words(7, users, items)
+    np.testing.assert_array_equal(public_words(7, users[500:], items[500:]), numbers[500:])
+    assert kstest(uniforms(numbers), "uniform").pvalue > 1e-6  # false alarms: one in a million
+    assert np.unique(numbers).size == numbers.size
+    for other in (8, 7 + (1 << 64)):
+        assert not np.isin(public_words(other, users, items), numbers).any()

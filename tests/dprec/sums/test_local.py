@@ -54,6 +54,17 @@ def test_releases_are_unbiased_and_as_noisy_as_the_multipliers_say() -> None:
         assert 8 < (error**2).sum() < 115
 
 
+def test_reports_share_no_word_with_the_choice_of_ratings() -> None:
+    asked = draws(USERS, 1)
+    reports = LOCAL.encode(sets(), LAYOUT, 1.0, asked)
+    _, seeds, _ = LOCAL._read(reports)
+    ones = np.ones(USERS, dtype=np.int64)
+    for item in range(ITEMS):
+        words = asked.devices.per_cell(ones, item * ones, 1) >> np.uint64(32)
+        # Some of the 32 bits of some users are alike by chance.
+        assert np.isin(seeds, words).mean() < 0.01
+
+
 def test_every_device_reports_once_and_in_proportion_to_the_shares() -> None:
     sent = [
         np.array([len(report) for report in LOCAL.encode(sets(), LAYOUT, 1.0, draws(USERS, at))])
