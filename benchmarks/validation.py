@@ -90,10 +90,12 @@ def best_of(
     current: Mapping[str, Any],
     *,
     largest: bool = False,
+    least: float = 0.0,
 ) -> bool:
     """Print the figures of every combination; return whether the current one stands.
 
-    It stands unless the best one is better by more than chance explains: a paired t test at 97.5 %.
+    It stands unless the best one is better by more than ``least``, and by more than chance explains: a paired
+    t test at 97.5 %.
 
     Parameters
     ----------
@@ -106,6 +108,8 @@ def best_of(
         The values that dprec has.
     largest : bool
         Whether larger figures are better.
+    least : float
+        A difference that is too small to matter.
     """
     figures: list[tuple[dict[str, Any], NDArray[np.float64]]] = []
     for combination in grid(options):
@@ -117,7 +121,8 @@ def best_of(
     ours = next(own for combination, own in figures if combination == dict(current))
     differences = (lead - ours) * (1 if largest else -1)
     error = differences.std(ddof=1) / np.sqrt(differences.size)
-    stands = bool(differences.mean() <= student.ppf(0.975, differences.size - 1) * error)
+    chance = student.ppf(0.975, differences.size - 1) * error
+    stands = bool(differences.mean() <= max(chance, least))
     behind = f"{differences.mean():.4f} +- {error:.4f} behind"
     verdict = "stands" if stands else "does not stand"
     print(f"{title}: best {best}; current {dict(current)}, {behind}, {verdict}", flush=True)

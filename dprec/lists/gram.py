@@ -66,15 +66,13 @@ class GramSettings:
     """
     table_items: int
     """How many of the most popular items take part in the table."""
-    ridge: float
-    """Of the regression of items on items, in the table's unit."""
     share_of_weights: float
     """What a standard deviation of the scores by weights counts for, beside logarithms of popularity."""
     coherent_share: float = 0.0
     """What an estimate without a look at single cells counts for in the table; see `denoised_table`."""
 
     @classmethod
-    def of(cls, tau: float, users: int, items: int, *, content: bool) -> GramSettings:
+    def of(cls, tau: float, items: int, *, content: bool) -> GramSettings:
         """Return the settings by a rule that `benchmarks/list_settings.py` judges on validation items.
 
         ``tau``: standard deviation of the noise, per cell and per user, of a sum of unit contributions with
@@ -82,12 +80,11 @@ class GramSettings:
         """
         tau = max(tau, _SMALLEST_TAU)
         if tau > LARGEST_TAU:
-            return cls(1.0, 0, 0.0, 0.0)
+            return cls(1.0, 0, 0.0)
         table_items = min(math.ceil(120 * (1e-3 / tau) ** 0.75), items)
         share = 0.0 if table_items == items else popularity_share(tau, content=content)
-        ridge = users * (0.006 + 12 * tau / math.sqrt(1 - share))
         weight = 0.25 * (1.4e-3 / tau) ** 0.45 if content else (3.5e-3 / tau) ** 1.5
-        return cls(share, table_items, ridge, weight, 0.5 if tau > _NOISY_TAU else 0.0)
+        return cls(share, table_items, weight, 0.5 if tau > _NOISY_TAU else 0.0)
 
 
 def popularity_share(tau: float, *, content: bool) -> float:
@@ -97,8 +94,9 @@ def popularity_share(tau: float, *, content: bool) -> float:
     worth more: weighed by it, it is nearly as good as a table where noise is large.
     """
     tau = min(max(tau, _SMALLEST_TAU), LARGEST_TAU)
-    share = 0.5 * math.sqrt(tau / 5e-3)
-    return max(share, min(tau / 5.5e-3, 0.9)) if content else share
+    if content:
+        return max(0.5 * math.sqrt(tau / 5e-3), min(tau / 5.5e-3, 0.9))
+    return min(0.1 + 0.4 * (tau / 5e-3) ** 2, 0.9)
 
 
 def popularity_estimate(noisy: Floats, deviation: float) -> Floats:
@@ -200,6 +198,15 @@ def above_noise(table: Floats, deviation: float) -> Floats:
     kept = shrunk != 0
     result: Floats = (vectors[:, kept] * shrunk[kept]) @ vectors[:, kept].T
     return result
+
+
+def ridge_of(noisy: Floats, deviation: float, users: int) -> float:
+    """Return the ridge of the regression of items on items, in the table's unit.
+
+    It grows with the noise, and with the root of what a user adds to the table: more where sets are large.
+    `benchmarks/list_settings.py` judges it; for the arguments see `denoised_table`.
+    """
+    return 0.0045 * math.sqrt(users * max(float(noisy.sum()), users)) + 6 * deviation
 
 
 def regularised_inverse(table: DenoisedTable, ridge: float) -> Floats:

@@ -31,6 +31,7 @@ from dprec.lists.gram import (
     popular_items,
     popularity_estimate,
     popularity_share,
+    ridge_of,
 )
 from dprec.lists.model import LARGEST, ItemTable, ListModel
 from dprec.lists.products import COLUMNS, TasteModel, popularity_of_products, share_of_tastes, taste_weights
@@ -93,7 +94,7 @@ class TableOptions(Options):
         ``most_pairs``: numbers that a table by rule may have where these are sampled, which is noise beside,
         and more of it on what is popular.
         """
-        ruled = GramSettings.of(deviation, 1, n_items, content=self.content).table_items
+        ruled = GramSettings.of(deviation, n_items, content=self.content).table_items
         if most_pairs is not None:
             ruled = min(ruled, (math.isqrt(8 * most_pairs + 1) - 1) // 2)
         coherent = self.coherent_share
@@ -282,7 +283,7 @@ class ListLearner(Learner):
     def _learn_table(self, sums: Floats, deviation: float, tau: float, users: int) -> None:
         everything = len(self.options.shares) == 1
         n_items, content = self.releases.n_items, self.catalogue is not None
-        settings = GramSettings.of(tau, users, n_items, content=content)
+        settings = GramSettings.of(tau, n_items, content=content)
         known = None
         if not everything:
             known = joined_popularity(self._popularity[self._items], self._noise, sums, deviation)
@@ -294,7 +295,7 @@ class ListLearner(Learner):
         if everything:
             self._popularity = table.popularity
         share = min(settings.share_of_weights, LARGEST)
-        self._table = ItemTable.of(self._items, table, settings.ridge, share)
+        self._table = ItemTable.of(self._items, table, ridge_of(sums, deviation, users), share)
 
     def model_bytes(self) -> bytes:
         """Return which items are in the table, once these are known; see `Learner.model_bytes`."""

@@ -27,9 +27,10 @@ from dprec.observations import SetReports
 _MOST_ITEMS = 2048
 """Items of a table by rule: one of so many takes devices 4 MB to receive."""
 
-_RIDGE = 3.0
-"""What the rule of the ridge is multiplied by: sets are not normalised, so few users with many items tell
-most of what the table says. benchmarks/choose_randomized_sets.py judges it, and `_BESIDE_CONTENT`.
+_RIDGE = 1.0
+"""What a ridge is multiplied by that is larger than `ridge_of`: sets are not normalised, so few users with
+many items tell most of what the table says. benchmarks/choose_randomized_sets.py judges it, and
+`_BESIDE_CONTENT`.
 """
 
 _BESIDE_CONTENT = 0.5
@@ -105,7 +106,7 @@ def list_model(reports: SetReports, catalogue: Catalogue | None, table_items: in
     deviation = unit * variance * math.sqrt(users)
     # A table that is asked for is made, however noisy.
     tau = deviation / users if table_items is None else min(deviation / users, LARGEST_TAU)
-    settings = GramSettings.of(tau, users, n_items, content=catalogue is not None)
+    settings = GramSettings.of(tau, n_items, content=catalogue is not None)
     wanted = min(settings.table_items, _MOST_ITEMS) if table_items is None else table_items
     items = popular_items(popularity, min(wanted, n_items))
     if items.size < _LEAST_ITEMS:
@@ -115,5 +116,6 @@ def list_model(reports: SetReports, catalogue: Catalogue | None, table_items: in
     noisy = unit * pairs[np.triu_indices(items.size)]
     table = denoised_table(noisy, deviation, None, settings.coherent_share)
     share = settings.share_of_weights * (1.0 if catalogue is None else _BESIDE_CONTENT)
-    sent = ItemTable.of(items.astype(np.int32), table, _RIDGE * settings.ridge, min(share, LARGEST))
+    ridge = users * (0.018 + 36 * tau / math.sqrt(1 - settings.popularity_share))
+    sent = ItemTable.of(items.astype(np.int32), table, _RIDGE * ridge, min(share, LARGEST))
     return ListModel.of(popularity, catalogue, sent)

@@ -133,6 +133,14 @@ class Exchange:
         return math.sqrt(counted + sampled) * self.distance * UNIT
 
 
+def norm_among(users: int) -> float:
+    """Return the norm of `ShuffledAggregation`: more is noise that only many users can bear.
+
+    `benchmarks/choose_shuffled.py` chose it on validation items, for contributions of lists.
+    """
+    return 4 * math.sqrt(max(users / 20_000, 1.0))
+
+
 def _below(limit: int, words: Uint64s) -> Ints:
     """Return integers uniform on 0 to ``limit`` - 1, up to 2**31, from all bits of their words."""
     size = np.uint64(limit)
@@ -155,10 +163,10 @@ class ShuffledAggregation(Aggregation):
     deploys: ClassVar[bool] = False
 
     messages: int = option("Messages of a device in each release, besides fakes.", 10, ge=1, le=4096)
-    norm: float = option(
+    norm: float | None = option(
         "Sum of a contribution's absolute values from which on it is scaled down to send no more messages; "
-        "one with a smaller sum sends as much fewer.",
-        20.0,
+        "one with a smaller sum sends as much fewer. By default a public rule of the users.",
+        None,
         ge=1 / 64,
         le=4096,
     )
@@ -179,7 +187,7 @@ class ShuffledAggregation(Aggregation):
             raise SettingError("users", str(self.users), f"the {users} users of the run, or none")
         if honest_shares(users, self.dropouts, self.colluders) < 1:
             raise SettingError("colluders", f"{self.colluders} of {users} devices", "fewer")
-        return replace(self, users=users)
+        return replace(self, users=users, norm=norm_among(users) if self.norm is None else self.norm)
 
     def check(self, layout: Layout, multiplier: float) -> None:
         """Refuse more kinds of messages, or more fakes of a device, than can be drawn."""
@@ -307,6 +315,8 @@ class ShuffledAggregation(Aggregation):
 
     @property
     def _distance(self) -> int:
+        if self.norm is None:
+            raise ValueError("an aggregation without a norm; see `among`")
         return math.ceil(self.norm / self.messages / UNIT)
 
     @property

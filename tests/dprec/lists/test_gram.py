@@ -1,3 +1,4 @@
+import math
 from itertools import pairwise
 
 import numpy as np
@@ -122,29 +123,33 @@ def test_scores_rank_by_weights_among_the_items_and_by_what_is_expected_elsewher
     )
 
 
-def settings(tau: float, users: int = 10_000, items: int = 1_000, content: bool = False) -> GramSettings:
-    return GramSettings.of(tau, users, items, content=content)
+def settings(tau: float, items: int = 1_000, content: bool = False) -> GramSettings:
+    return GramSettings.of(tau, items, content=content)
 
 
 def test_with_more_noise_fewer_items_take_part_and_popularity_has_more_of_the_budget() -> None:
     rising = [settings(tau) for tau in np.geomspace(7e-5, 8e-3, 10)]
     assert all(later.table_items < earlier.table_items for earlier, later in pairwise(rising))
     assert all(later.popularity_share > earlier.popularity_share for earlier, later in pairwise(rising))
-    assert all(later.ridge > earlier.ridge for earlier, later in pairwise(rising))
     assert all(later.share_of_weights < earlier.share_of_weights for earlier, later in pairwise(rising))
 
 
 def test_the_whole_budget_goes_where_it_is_of_use() -> None:
-    assert settings(1e-2) == GramSettings(1.0, 0, 0.0, 0.0)
+    assert settings(1e-2) == GramSettings(1.0, 0, 0.0)
     assert settings(1e-4, items=300).popularity_share == 0
     assert settings(1e-4, items=300).table_items == 300
 
 
 def test_with_content_popularity_has_more_of_the_budget_where_noise_is_large() -> None:
-    for tau in (1e-4, 1e-3):
-        assert gram.popularity_share(tau, content=True) == gram.popularity_share(tau, content=False)
     assert gram.popularity_share(4e-3, content=True) > 1.5 * gram.popularity_share(4e-3, content=False)
     assert gram.popularity_share(1.0, content=True) < 1
+
+
+def test_the_ridge_grows_with_noise_and_with_what_users_add() -> None:
+    cells = np.full(30, 1.0)
+    assert gram.ridge_of(cells, 2.0, 10) == pytest.approx(0.0045 * math.sqrt(300) + 12)
+    assert gram.ridge_of(4 * cells, 0.0, 10) == pytest.approx(2 * gram.ridge_of(cells, 0.0, 10))
+    assert gram.ridge_of(-cells, 0.0, 10) == pytest.approx(0.045)
 
 
 def test_content_counts_for_more_beside_weights() -> None:

@@ -13,13 +13,13 @@ from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
 from dprec.gradients import Aggregate
 from dprec.lists import ListMethod, TableOptions
-from dprec.lists.contributions import DIAGONAL
-from dprec.lists.gram import MOST_ITEMS, GramSettings
+from dprec.lists.contributions import DIAGONAL, PairLayout, SetContributions
+from dprec.lists.gram import MOST_ITEMS, GramSettings, ridge_of
 from dprec.lists.method import ListDevice, ListLearner
 from dprec.lists.model import ItemTable, ListModel
 from dprec.randomness import ReleaseDraws
 from dprec.ratings import RatingScale
-from dprec.sums import Releases, TrustedAggregation
+from dprec.sums import UNIT, Releases, TrustedAggregation
 from tests.refusals import refused_at
 
 SCALE = RatingScale.evenly(1, 5, 1)
@@ -79,8 +79,9 @@ def test_without_noise_the_weights_are_those_of_the_regression() -> None:
     _, learner, device = learned(sets, TableOptions(items=ITEMS, popularity_share=0.0), 0.0)
     assert device.model is not None
     table = device.model.table
-    ridge = GramSettings.of(0.0, USERS, ITEMS, content=False).ridge
-    expected = weights_of_exact_sums(sets, ridge)
+    pairs = SetContributions(sets.indptr.astype(np.int64), sets.indices.astype(np.int32))
+    sums = pairs.vectors(PairLayout(ITEMS)).numbers * UNIT
+    expected = weights_of_exact_sums(sets, ridge_of(sums, 0.0, USERS))
     assert np.allclose(table.weights, expected, atol=0.01)
     np.testing.assert_allclose(table.roots, learner._table.roots, rtol=1e-6)
 
@@ -200,7 +201,7 @@ def test_more_categories_than_fit_are_neither_sent_nor_read() -> None:
 
 
 def test_tables_without_noise_are_no_larger_than_devices_take() -> None:
-    assert GramSettings.of(0.0, 10**9, 10**6, content=False).table_items <= MOST_ITEMS
+    assert GramSettings.of(0.0, 10**6, content=False).table_items <= MOST_ITEMS
 
 
 @given(data=st.data())
