@@ -3,7 +3,7 @@
     python benchmarks/choose_best_list.py [--path ../shared/data/ml-100k]
 
 A table of pairs, and popularity alone with the whole budget, are judged as in benchmarks/list_settings.py, on
-validation items. Figures are NDCG@10 of four draws. Fails if the rule picks what is worse by more than three
+validation items. Figures are NDCG@10 of six draws. Fails if the rule picks what is worse by more than three
 standard errors.
 """
 

@@ -21,7 +21,10 @@ from dprec.lists.model import LARGEST, ListModel, Reader
 from dprec.lists.public_kernels import BINS
 
 COLUMNS = 28
-"""Public features: parts of numbers after categories, one upon another where there are more."""
+"""Public features: parts of numbers after categories, one upon another where there are more.
+
+`benchmarks/list_settings.py` judges it, `_PARTS`, `_RIDGE` and `share_of_tastes` on validation items.
+"""
 
 _PARTS = 8
 """Of equal popularity that a number's values are told apart by."""
