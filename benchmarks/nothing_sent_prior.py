@@ -48,8 +48,8 @@ def errors_with_content(ratings: Ratings, catalogue: Catalogue, seed: int) -> li
     errors = []
     for number, category in TRIED_OF_CONTENT:
         process = OrdinalProcess(number=number, category=category)
-        alone = NothingSentProtocol(process=process).predictor(learned, catalogue)
-        predicted = np.clip(alone.predict(validation.users, validation.items), 1, 5)
+        alone = NothingSentProtocol(process=process).predictions_of(learned, catalogue)
+        predicted = np.clip(alone["predict"](validation.users, validation.items), 1, 5)
         errors.append(root_mean_squared_error(predicted, validation.values))
     return errors
 

@@ -180,8 +180,7 @@ def best_items(
 ) -> Ints:
     """Return each user's best candidates, the best first, shape (users, min(n, items)).
 
-    Equal predictions are in an order of the user's own, which is fixed and public and says nothing of the
-    items; so no place in the catalogue is an advantage. `NO_ITEM` is after the last item of a short list.
+    Equal predictions are in the order of `words_of_ties`. `NO_ITEM` is after the last item of a short list.
     Memory does not grow with the number of users, and with the number of items only by a row per user.
     ``predict_rows`` predicts all items of users at once, where that costs less than cell by cell.
     """
@@ -194,7 +193,7 @@ def best_items(
             scores = _scores(predict, asked, wanted)
         else:
             scores = np.where(wanted, predict_rows(asked, n_items), -np.inf)
-        best = _largest(scores, asked, lists.shape[1])
+        best = _largest(scores, lists.shape[1])
         listed = np.take_along_axis(wanted, best, axis=1)
         lists[start : start + step] = np.where(listed, best, NO_ITEM)
         progress("ranking", start + asked.size, users.size)
@@ -210,8 +209,17 @@ def _scores(predict: Predict, users: Ints, wanted: Bools) -> Floats:
     return scores
 
 
-def _largest(scores: Floats, users: AnyInts, n: int) -> Ints:
-    """Return the places of each user's n largest scores, the largest first, of equal ones in random order."""
+def words_of_ties(n_items: int) -> Uint64s:
+    """Return words by which items of equal predictions are ordered, the same for all users, shape (items,).
+
+    They are fixed and say nothing of the items, so no place in the catalogue is an advantage.
+    """
+    items = np.arange(n_items)
+    return public_words(_TIES, np.zeros_like(items), items)
+
+
+def _largest(scores: Floats, n: int) -> Ints:
+    """Return the places of each row's n largest scores, the largest first; see `words_of_ties`."""
     rows, columns = scores.shape
     if n == 0:
         return np.empty((rows, 0), dtype=np.int64)
@@ -221,11 +229,11 @@ def _largest(scores: Floats, users: AnyInts, n: int) -> Ints:
     clear = np.count_nonzero(chosen, axis=1) == n
     places = np.empty((rows, n), dtype=np.int64)
     places[clear] = np.nonzero(chosen[clear])[1].reshape(-1, n)
+    words = words_of_ties(columns)
     if not clear.all():
-        draws = 1 + (_words_of_rows(_TIES, users[~clear], columns) >> np.uint64(1))
+        draws = np.tile(1 + (words >> np.uint64(1)), (int((~clear).sum()), 1))
         draws[scores[~clear] > least[~clear]] = 0
         draws[~chosen[~clear]] = _LAST
         places[~clear] = np.argpartition(draws, n - 1, axis=1)[:, :n]
-    words = public_words(_TIES, np.repeat(users, n), places.ravel()).reshape(places.shape)
-    order = np.lexsort((words, -np.take_along_axis(scores, places, axis=1)))
+    order = np.lexsort((words[places], -np.take_along_axis(scores, places, axis=1)))
     return np.take_along_axis(places, order, axis=1)

@@ -420,7 +420,8 @@ class Evaluator:
         """Return the main metric of devices that predict alone, as the preset nothing-sent; none of lists."""
         if self.test.scale.implicit:
             return None
-        predictions = self.predictions(NothingSentProtocol().predictor(self.held, self.catalogue).predict)
+        alone = NothingSentProtocol().predictions_of(self.held, self.catalogue)
+        predictions = self.predictions(alone["predict"])
         metric = metrics.sign_accuracy if is_binary(self.test.scale) else metrics.root_mean_squared_error
         return metric(predictions, self.test.values)
 

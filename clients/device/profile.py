@@ -30,6 +30,7 @@ from clients.population import Partition
 from clients.shards import StoredProfiles
 from dprec.arrays import AnyInts, Floats, Int32s
 from dprec.errors import InputError
+from dprec.predictions import words_of_ties
 from dprec.ratings import RatingScale
 
 OWNER_ONLY = 0o600
@@ -265,7 +266,7 @@ def _rating(text: str, scale: RatingScale, where: str) -> float:
 def write_predictions(path: Path, item_ids: Sequence[str], predicted: Floats, rated: AnyInts) -> None:
     """Write predictions of unrated items, as a whole, but NaN; if it raises OSError, the old file remains."""
     shown = np.setdiff1d(np.flatnonzero(~np.isnan(predicted)), rated)
-    best_first = shown[np.argsort(-predicted[shown], kind="stable")]
+    best_first = shown[np.lexsort((words_of_ties(predicted.size)[shown], -predicted[shown]))]
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["item", "prediction"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -100,10 +100,15 @@ class NothingSentProtocol(Protocol):
         middle = (train.scale.low + train.scale.high) / 2
         return own_averages(train, middle if self.prior is None else self.prior, self.prior_ratings)
 
-    def predictor(self, train: Ratings, catalogue: Catalogue | None) -> Averages | Devices:
-        """Return what predicts on every device, given what is public about the items."""
-        if catalogue is None or is_binary(train.scale):
-            return self.averages(train)
+    def predictions_of(self, held: Ratings, catalogue: Catalogue | None) -> dict[str, Any]:
+        """Return the fields of an `Outcome` for every device, given what is public about the items."""
+        if catalogue is not None and not is_binary(held.scale):
+            note = "Devices weigh what is public about the items (dataset.items)."
+            return {"predict": self._weighing(held, catalogue).predict, "notes": (note,)}
+        own = self.averages(held)
+        return {"predict": own.predict, "predict_rows": own.predict_rows, "diagnostics": own.diagnostics}
+
+    def _weighing(self, train: Ratings, catalogue: Catalogue) -> Devices:
         method = SecretSets(options=SecretSetOptions(histogram=self.histogram, process=self.process))
         releases = Releases(train.n_users, train.n_items, train.scale, ())
         untaught = method.learner(releases, catalogue, 0).learned_bytes()
@@ -112,20 +117,15 @@ class NothingSentProtocol(Protocol):
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Predict on every device; the grid is not used, and there is no round."""
         train = task.train
-        predictor = self.predictor(task.judged, task.catalogue)
-        alone = predictor if isinstance(predictor, Averages) else None
         everybody = train.counts >= 0
         accountant = PrivacyAccountant(rated=train.counts > 0)
         accountant.step(0, everybody, 0.0, 0.0)
         return Outcome(
-            predict=predictor.predict,
-            predict_rows=None if alone is None else alone.predict_rows,
             traffic=TrafficLedger(train.n_users),
             accountant=accountant,
             guarantee=self.guarantee((train.n_users, train.n_items)),
             rounds=(),
-            notes=() if alone else ("Devices weigh what is public about the items (dataset.items).",),
-            diagnostics={} if alone is None else alone.diagnostics,
+            **self.predictions_of(task.judged, task.catalogue),
         )
 
 

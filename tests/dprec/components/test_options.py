@@ -379,7 +379,7 @@ def test_no_registry_is_left_out() -> None:
 
 
 def test_a_misspelt_kind_is_recognised() -> None:
-    with pytest.raises(InputError, match=r"set-only; did you mean bounded-laplace\?$"):
+    with pytest.raises(InputError, match=r"did you mean bounded-laplace\?$"):
         MECHANISMS["bounded-lapalce"]
 
 

@@ -76,10 +76,11 @@ def test_a_device_alone_knows_what_is_public_of_the_items() -> None:
     catalogue = Catalogue(np.zeros((items, 0)), liked[:, None], (), ("liked",))
     alone = NothingSentProtocol()
     who, which = np.indices((users, items))
-    predicted = alone.predictor(ratings, catalogue).predict(who.ravel(), which.ravel()).reshape(users, items)
+    predict = alone.predictions_of(ratings, catalogue)["predict"]
+    predicted = predict(who.ravel(), which.ravel()).reshape(users, items)
     # By half of the users an item of the category is liked, by the others one that is not.
     assert ((predicted > 3) == (liked ^ (who % 2 == 0))).mean() > 0.95
-    without = alone.predictor(ratings, None).predict(who.ravel(), which.ravel()).reshape(users, items)
+    without = alone.predictions_of(ratings, None)["predict"](who.ravel(), which.ravel()).reshape(users, items)
     assert (np.ptp(without, axis=1) == 0).all()
 
 
