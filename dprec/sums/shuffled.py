@@ -315,9 +315,9 @@ class ShuffledAggregation(Aggregation):
 
     @property
     def _distance(self) -> int:
-        if self.norm is None:
-            raise ValueError("an aggregation without a norm; see `among`")
-        return math.ceil(self.norm / self.messages / UNIT)
+        # As if of few devices before their number is known.
+        norm = norm_among(self.users or 1) if self.norm is None else self.norm
+        return math.ceil(norm / self.messages / UNIT)
 
     @property
     def _step(self) -> float:
