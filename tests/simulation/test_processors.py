@@ -34,7 +34,7 @@ PRESETS = {
     "blp-mf": 1e-8,
     "one-bit-on-device": 1e-8,
     "pg-mf": 1e-8,
-    "secagg-als": 1e-4,
+    "secagg-als": 5e-4,
     "user-level-bit": 1e-8,
 }
 """How far predictions may move; a sum in secure aggregation moves by a step of its grid, or not at all."""

@@ -207,6 +207,7 @@ def test_the_narrowest_rows(fields: int, largest: int) -> None:
     assert codec.decode([])[1].shape == (0, fields)
 
 
+@settings(report_multiple_bugs=False)
 @given(st.lists(st.lists(st.integers(0, 5050), max_size=6), max_size=5), st.sampled_from([5050, 2**23]))
 def test_batches_say_what_was_sent_and_not_in_which_order(batches: list[list[int]], largest: int) -> None:
     codec, counts = Batches(largest), np.array([len(batch) for batch in batches], dtype=np.int64)
