@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from flwr.app import Context
 
+from clients.iterative import ReceivedLearned
 from clients.memory import Memory
 from clients.population import Partition, device_draws
 from dprec import exchange
@@ -115,20 +116,8 @@ def receive_list_model(partition: Partition, final: exchange.FinalFactors, conte
     """Take what devices rank by; raises Refusal when it is malformed."""
     with exchange.refusing_malformed():
         model = ListModel.decode(final.factors, partition.population.n_items)
-    partition.population.show(ReceivedListModel(partition, model))
+    partition.population.show(ReceivedLearned(partition, model))
     return model
-
-
-@dataclass(frozen=True, eq=False)
-class ReceivedListModel:
-    """What each device ranks by from its user's clean set; see `Received`."""
-
-    partition: Partition
-    model: ListModel
-
-    def predictions(self, process: OrdinalProcess) -> Floats:
-        """Score every item, shape (users, items)."""
-        return self.model.scores_of(offsets(self.partition.counts), self.partition.items)
 
 
 def alter_ego_reports(partition: Partition, request: ReplacementRequest, context: Context) -> Pieces:

@@ -32,6 +32,7 @@ from dprec.errors import SettingError
 from dprec.exchange.setups import FederatedSetup
 from dprec.federated import Parameters, UpdateCode, code_of
 from dprec.gradients import Aggregate, RoundDraws
+from dprec.lists.model import ListModel
 from dprec.personalization import OrdinalProcess
 from dprec.sums import Aggregation, DeviceHalf
 from dprec.wire import Factors, decode_broadcast
@@ -266,10 +267,10 @@ def receive_learned(partition: Partition, final: exchange.FinalFactors, context:
 
 @dataclass(frozen=True, eq=False)
 class ReceivedLearned:
-    """What was learned from sums, with which each device predicts for its user."""
+    """What was learned, with which each device predicts for its user."""
 
     partition: Partition
-    half: DeviceHalf
+    half: DeviceHalf | ListModel
 
     def predictions(self, process: OrdinalProcess) -> Floats:
         """Predict every item, shape (users, items)."""

@@ -259,10 +259,8 @@ def _of_update(partition: Partition, record: exchange.Record) -> Price:
 
 def _of_contribution(partition: Partition, record: exchange.Record) -> Price:
     """Return the price of a contribution without a delta: that of a report which is protected by itself."""
-    setup, round_index = (
-        partition.population.installed(exchange.SummedSetup),
-        exchange.GradientRequest.of(record).round_index,
-    )
+    setup = partition.population.installed(exchange.SummedSetup)
+    round_index = exchange.GradientRequest.of(record).round_index
     aggregation, multiplier = setup.aggregation, setup.multipliers[round_index - 1]
     silent = aggregation.by_itself and not aggregation.reporting(turns_of(partition), round_index)[0]
     loss = 0.0 if silent else aggregation.cost(multiplier, setup.method.farthest).epsilon

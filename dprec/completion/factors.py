@@ -132,6 +132,11 @@ class Profiles:
         """The user of each rating, shape (ratings,)."""
         return rows_of(np.diff(self.indptr))
 
+    def to_sets(self) -> sp.csr_array:
+        """Return which items each user has, as a users x items CSR array of ones."""
+        shape = self.n_users, self.n_items
+        return sp.csr_array((np.ones(self.items.size), self.items, self.indptr), shape=shape)
+
     def residuals(self, user_factors: Floats, item_factors: Floats) -> Floats:
         """Return rating - prediction for every rating, shape (ratings,)."""
         return self.values - inner_products(user_factors, item_factors, self.users, self.items)
@@ -147,9 +152,8 @@ def solve_user_factors(profiles: Profiles, item_factors: Floats, ridge: float | 
     zeros too, since a failure would reveal what it has rated.
     """
     rank = item_factors.shape[1]
-    shape = (profiles.n_users, profiles.n_items)
-    pattern = sp.csr_array((np.ones(profiles.items.size), profiles.items, profiles.indptr), shape=shape)
-    ratings = sp.csr_array((profiles.values, profiles.items, profiles.indptr), shape=shape)
+    pattern = profiles.to_sets()
+    ratings = sp.csr_array((profiles.values, profiles.items, profiles.indptr), shape=pattern.shape)
     products = packed_outer(item_factors)
     penalty = ridge if isinstance(ridge, np.ndarray) else ridge * np.eye(rank)
     factors = np.empty((profiles.n_users, rank))

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 import numpy as np
-import scipy.sparse as sp
 
 from dprec.arrays import Floats, Int32s, Pieces, Uint64s, find, offsets
 from dprec.catalogue import Catalogue
@@ -35,7 +34,6 @@ from dprec.lists.gram import (
 )
 from dprec.lists.model import LARGEST, ItemTable, ListModel
 from dprec.lists.products import COLUMNS, TasteModel, popularity_of_products, share_of_tastes, taste_weights
-from dprec.lists.public_kernels import popularity_bins
 from dprec.randomness import words
 from dprec.ratings import POSITIVE, RatingScale
 from dprec.sums import Contributions, DeviceHalf, Layout, Learner, Releases, SummedMethod
@@ -234,9 +232,7 @@ class ListDevice(DeviceHalf):
         """Return the scores of all items; see `DeviceHalf.predictions`."""
         if self.model is None:
             raise ValueError("devices that have not received what was learned")
-        ones = np.ones(profiles.items.size)
-        shape = (profiles.n_users, self.n_items)
-        return self.model.scores(sp.csr_array((ones, profiles.items, profiles.indptr), shape=shape))
+        return self.model.scores(profiles.to_sets())
 
 
 _LEAST_DEVIATION = 1e-6
@@ -306,16 +302,7 @@ class ListLearner(Learner):
 
     def learned_bytes(self) -> bytes:
         """Return what devices rank by; see `Learner.learned_bytes`."""
-        return _LEARNED + self._model(self._popularity).encode()
-
-    def _model(self, popularity: Floats) -> ListModel:
-        """Return what devices rank by, with the parts of numbers that suit some popularity."""
-        categories = np.zeros((self.releases.n_items, 0), dtype=np.bool_)
-        numbers = np.zeros((self.releases.n_items, 0))
-        if self.catalogue is not None:
-            categories, numbers = self.catalogue.categories, self.catalogue.numbers
-        bins = popularity_bins(numbers, popularity)
-        return ListModel(np.log(self._popularity), categories, bins, self._table)
+        return _LEARNED + ListModel.of(self._popularity, self.catalogue, self._table).encode()
 
 
 @dataclass(eq=False)
@@ -332,7 +319,8 @@ class TasteLearner(ListLearner):
         self._first, self._weights = self._popularity, np.zeros((self._items.size, 0))
 
     def _tastes(self) -> TasteModel:
-        return TasteModel(self._model(self._first), self._items, self._weights, self._share)
+        public = ListModel.of(self._popularity, self.catalogue, self._table, self._first)
+        return TasteModel(public, self._items, self._weights, self._share)
 
     def layout(self, round_index: int) -> Layout:
         """Return popularity or products; see `Learner.layout`."""

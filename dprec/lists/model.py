@@ -8,8 +8,9 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from dprec.arrays import AnyArray, AnyInts, Bools, Floats, Int32s, Ints, Uint8s
+from dprec.arrays import AnyArray, Bools, Floats, Int32s, Uint8s
 from dprec.catalogue import Catalogue
+from dprec.completion import Profiles
 from dprec.errors import InputError
 from dprec.lists.gram import DenoisedTable, regularised_inverse, scores
 from dprec.lists.public_kernels import BINS, PublicKernels, popularity_bins
@@ -74,13 +75,23 @@ class ListModel:
     table: ItemTable
 
     @classmethod
-    def of(cls, popularity: Floats, catalogue: Catalogue | None, table: ItemTable) -> Self:
-        """Return what devices are sent, given popularity in any unit, above 0, shape (items,)."""
+    def of(
+        cls,
+        popularity: Floats,
+        catalogue: Catalogue | None,
+        table: ItemTable,
+        parted_by: Floats | None = None,
+    ) -> Self:
+        """Return what devices are sent, given popularity in any unit, above 0, shape (items,).
+
+        ``parted_by``: the popularity of which numbers have equal parts; by default the same.
+        """
         if catalogue is None:
             categories = np.zeros((popularity.size, 0), dtype=np.bool_)
             bins = np.zeros((0, popularity.size), dtype=np.uint8)
         else:
-            categories, bins = catalogue.categories, popularity_bins(catalogue.numbers, popularity)
+            categories = catalogue.categories
+            bins = popularity_bins(catalogue.numbers, popularity if parted_by is None else parted_by)
         return cls(np.log(popularity), categories, bins, table)
 
     def scores(self, sets: sp.csr_array) -> Floats:
@@ -94,10 +105,9 @@ class ListModel:
             return expected
         return scores(sets, table.items, table.weights, expected, table.share)
 
-    def scores_of(self, indptr: Ints, items: AnyInts) -> Floats:
-        """Return the scores for sets of items, given as in `Ratings`, shape (users, items)."""
-        shape = indptr.size - 1, self.popularity.size
-        return self.scores(sp.csr_array((np.ones(items.size), items, indptr), shape=shape))
+    def predictions(self, profiles: Profiles) -> Floats:
+        """Return by what devices rank all items, shape (users, items)."""
+        return self.scores(profiles.to_sets())
 
     def encode(self) -> bytes:
         """Return the bytes that devices are sent; raises InputError for more categories than they take.

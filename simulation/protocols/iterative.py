@@ -18,7 +18,7 @@ from dprec.errors import RunError, SettingError, within
 from dprec.exchange import IterativeSetup
 from dprec.gradients import GradientReport
 from dprec.metrics import root_mean_squared_error
-from dprec.predictions import Predict
+from dprec.predictions import Predict, cells_from_rows
 from dprec.randomness import uniforms, words
 from dprec.ratings import Ratings
 from dprec.wire import BroadcastOptions
@@ -403,6 +403,15 @@ class OwnFactors:
             factors = self.solve(profiles, self.item_factors, self.ridge)
             predictions[cells] = inner_products(factors, self.item_factors, rows, items[cells])
         return predictions if self.base is None else predictions + self.base[items]
+
+
+def predictions_on_devices(held: Ratings, predictions: Callable[[Profiles], Floats]) -> dict[str, Any]:
+    """Return the fields of an `Outcome` for what devices predict of all items from what they hold."""
+
+    def predict_rows(users: AnyInts, n_items: int) -> Floats:
+        return predictions(held_profiles(held, users))
+
+    return {"predict": cells_from_rows(predict_rows, held.n_items), "predict_rows": predict_rows}
 
 
 def held_profiles(ratings: Ratings, users: AnyInts) -> Profiles:

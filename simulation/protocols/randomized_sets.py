@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 
 from dprec.accounting import ChannelDraws, Guarantee, MatchedBudget, PrivacyBudget
-from dprec.arrays import AnyInts, Floats, Ints
+from dprec.arrays import Ints
 from dprec.components import option
 from dprec.exchange import RandomizedSetsSetup
 from dprec.lists.gram import MOST_ITEMS
@@ -16,12 +16,11 @@ from dprec.lists.model import ListModel
 from dprec.lists.randomized_sets import list_model
 from dprec.mechanisms import Mechanism, RandomizedSet
 from dprec.observations import SetReports
-from dprec.predictions import cells_from_rows
 from dprec.ratings import POSITIVE, RatingScale
 from dprec.reports import ReportFamily
 from simulation.protocols import sharing
 from simulation.protocols.base import Example, Predicted, Protocol, Sent, sent_ratings
-from simulation.protocols.iterative import held_profiles
+from simulation.protocols.iterative import predictions_on_devices
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
 
 if TYPE_CHECKING:
@@ -127,13 +126,8 @@ class RandomizedSetsProtocol(Protocol):
 
     def simulated(self, task: Task, held: ServedSets) -> Outcome:
         """Add how the devices rank, from their clean sets."""
-
-        def predict_rows(users: AnyInts, n_items: int) -> Floats:
-            own = held_profiles(task.judged, users)
-            return held.model.scores_of(own.indptr, own.items)
-
-        predict = cells_from_rows(predict_rows, task.n_items)
-        return Outcome(predict=predict, predict_rows=predict_rows, **self._facts(task, held))
+        predicted = predictions_on_devices(task.judged, held.model.predictions)
+        return Outcome(**predicted, **self._facts(task, held))
 
     def _family(self, scale: RatingScale, n_items: int) -> ReportFamily:
         return self.mechanism.family(self.privacy, scale, n_items)

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from dprec.accounting import Adjacency, Guarantee, MatchedBudget, PrivacyAccountant
-from dprec.arrays import AnyInts, Floats
 from dprec.errors import RunError, SettingError, within
 from dprec.exchange import SummedSetup
-from dprec.predictions import cells_from_rows
 from dprec.ratings import Ratings
 from dprec.sums import (
     Aggregation,
@@ -25,7 +23,7 @@ from dprec.sums import (
     SummedMethod,
 )
 from simulation.protocols.base import Auditor, Example, Finding, NoisySums, Promise, Protocol, Sent
-from simulation.protocols.iterative import held_profiles
+from simulation.protocols.iterative import predictions_on_devices
 from simulation.protocols.sharing import budget_at, check_unit, notes_on_failures
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
 
@@ -224,11 +222,7 @@ class SummedProtocol(Protocol):
 
     def predictions_of(self, held: Ratings, learned: DeviceHalf) -> dict[str, Any]:
         """Return the fields of an `Outcome` for devices that have received what was learned."""
-
-        def predict_rows(users: AnyInts, n_items: int) -> Floats:
-            return learned.predictions(held_profiles(held, users))
-
-        return {"predict": cells_from_rows(predict_rows, held.n_items), "predict_rows": predict_rows}
+        return predictions_on_devices(held, learned.predictions)
 
     def diagnostics_of(self, learner: Learner) -> dict[str, Any]:
         """Return what is told of what was learned."""

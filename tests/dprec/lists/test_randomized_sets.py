@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from dprec.accounting import PrivacyBudget
 from dprec.arrays import Bools, Floats, offsets
@@ -82,12 +83,10 @@ def test_without_noise_they_are_the_counts_whatever_the_batches(monkeypatch: pyt
 def test_items_that_go_together_are_recommended_and_a_report_of_anything_says_no_more() -> None:
     model = randomized_sets.list_model(reported(planted(20_000), 3.0), None, None)
     assert model.table.items.size == 12
-    scores = model.scores_of(np.array([0, 1, 1]), np.array([10]))
+    scores = model.scores(sp.csr_array(np.vstack([np.eye(12)[10], np.zeros(12)])))
     assert scores[0].argmax() == 11
     assert scores[1].argmax() == 0
-    assert np.isfinite(
-        ListModel.decode(model.encode(), 12).scores_of(offsets(np.array([12])), np.arange(12))
-    ).all()
+    assert np.isfinite(ListModel.decode(model.encode(), 12).scores(sp.csr_array(np.ones((1, 12))))).all()
 
 
 @pytest.mark.parametrize("items", [1, 2, 3])
@@ -97,7 +96,7 @@ def test_the_smallest_catalogues_and_populations_have_finite_scores(items: int, 
         reports = reported(planted(users, items) if items > 1 else np.ones((users, 1), dtype=np.bool_), 0.5)
         model = randomized_sets.list_model(reports, None, table_items)
         model = ListModel.decode(model.encode(), items)
-        assert np.isfinite(model.scores_of(np.array([0, items]), np.arange(items))).all()
+        assert np.isfinite(model.scores(sp.csr_array(np.ones((1, items))))).all()
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
