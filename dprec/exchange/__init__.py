@@ -42,6 +42,7 @@ __all__ = [
     "ReportSetup",
     "Reports",
     "Request",
+    "SampledNegativesSetup",
     "Setup",
     "SilentSetup",
     "SlopesRequest",

@@ -20,7 +20,7 @@ from dprec.errors import InputError, SettingError
 from dprec.federated import MODELS, FederatedModel, code_of
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.lists import ListMethod
-from dprec.mechanisms import MECHANISMS, Mechanism
+from dprec.mechanisms import MECHANISMS, Mechanism, SampledNegatives
 from dprec.private_als import ImplicitAls, PrivateAls
 from dprec.ratings import Ratings, RatingScale
 from dprec.renamed import first_names
@@ -129,6 +129,14 @@ class RandomizedSetsSetup(ReportSetup):
     """Devices send their randomised item set once, and rank by what is learned of the items."""
 
     kind: Literal["randomized-sets"] = "randomized-sets"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledNegativesSetup(ReportSetup):
+    """Devices send their items and as many others, by randomised answers, once."""
+
+    kind: Literal["sampled-negatives"] = "sampled-negatives"
+    mechanism: SampledNegatives = option("What the device applies to its set.", SampledNegatives())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,6 +273,7 @@ else:
     _SETUPS = (
         OneShotSetup,
         RandomizedSetsSetup,
+        SampledNegativesSetup,
         IterativeSetup,
         SummedSetup,
         FederatedSetup,
