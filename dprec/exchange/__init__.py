@@ -30,6 +30,7 @@ __all__ = [
     "GradientRequest",
     "Identity",
     "IterativeSetup",
+    "MemoisedSetup",
     "OneShotSetup",
     "Personalization",
     "RandomizedSetsSetup",

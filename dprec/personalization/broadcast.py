@@ -75,8 +75,9 @@ def derived_broadcast(
     """
     seen, cuts = observations, options.cuts(observations.scale)
     latent, weight = _latent_predictions(completed.predict(seen.users, seen.items), seen, cuts)
+    rated = seen.item_sets
     embedding = completion.embedded(
-        seen.users, seen.items, seen.shape, seen.embedding_release, options.dimensions, seed
+        rated.users, rated.items, seen.shape, seen.embedding_release, options.dimensions, seed
     )
     users, items = completion.prior_biases(embedding, seen.catalogue, options.features)
     for _ in range(_SWEEPS):
