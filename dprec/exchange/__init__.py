@@ -31,6 +31,7 @@ __all__ = [
     "Identity",
     "IterativeSetup",
     "OneShotSetup",
+    "OwnBudgetsSetup",
     "Personalization",
     "RandomizedSetsSetup",
     "Recommendations",
