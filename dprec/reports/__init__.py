@@ -6,6 +6,7 @@ from dprec.reports.counts import *
 from dprec.reports.mixed import *
 from dprec.reports.profiles import *
 from dprec.reports.residual_bits import *
+from dprec.reports.sampled_negatives import *
 from dprec.reports.sets import *
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "ReportFamily",
     "ReportSize",
     "ResidualBitFamily",
+    "SampledNegativesFamily",
     "SetFamily",
     "Wanted",
 ]
