@@ -4,6 +4,7 @@ from dprec.reports.base import *
 from dprec.reports.cells import *
 from dprec.reports.counts import *
 from dprec.reports.layers import *
+from dprec.reports.mixed import *
 from dprec.reports.profiles import *
 from dprec.reports.residual_bits import *
 from dprec.reports.sampled_negatives import *
@@ -19,6 +20,7 @@ __all__ = [
     "HiddenRowFamily",
     "IndependentDraws",
     "LayeredFamily",
+    "MixedFamily",
     "ProfileFamily",
     "Profiles",
     "Reader",
