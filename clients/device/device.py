@@ -285,7 +285,7 @@ class Device:
         A profile that cannot be read is the owner's business: until it can be, the device answers from the
         last one that could.
         """
-        charges = [charge for charge in self._ledger.of_run(run) if not charge.memory]
+        charges = self._ledger.of_run(run)
         if any(charge.protocol != self._agreement.fingerprint for charge in charges):
             reason = "protocol.json has changed since the first answer of this run"
             raise Refusal(RefusalCode.CHANGED_SETUP, reason)
@@ -320,8 +320,8 @@ class Device:
 
     def _exceeded(self, charge: Charge) -> str | None:
         """Return which limit any profile could exceed by a charge, in words; None if none."""
-        of_run, charges = self._ledger.of_run(charge.run), self._ledger.charges
-        return self._options.limits.exceeded([*of_run, charge], [*charges, charge])
+        lifetime = [*self._ledger.charges, charge]
+        return self._options.limits.exceeded([*self._ledger.of_run(charge.run), charge], lifetime)
 
     def _charge(self, state: State, charge: Charge) -> None:
         """Charge an answer; its memory and the ledger are on disk afterwards."""

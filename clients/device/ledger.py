@@ -218,14 +218,14 @@ class Ledger:
         return following
 
     def find(self, run: str, question: str, round_index: int) -> Charge | None:
-        """Return the charge for an answer, if there is one."""
-        wanted = run, question, round_index
-        same = (each for each in self.charges if (each.run, each.question, each.round) == wanted)
+        """Return the charge for an answer of one run, if there is one."""
+        wanted = question, round_index
+        same = (each for each in self.of_run(run) if (each.question, each.round) == wanted)
         return next(same, None)
 
     def of_run(self, run: str) -> Sequence[Charge]:
-        """Return the charges of a run."""
-        return [charge for charge in self.charges if charge.run == run]
+        """Return the charges for what is answered in one run alone: they pay for nothing that is repeated."""
+        return [charge for charge in self.charges if charge.run == run and not charge.memory]
 
     def _chained(self, charge: Charge) -> str:
         return hashlib.sha256((self.chain + _as_text(charge)).encode()).hexdigest()
