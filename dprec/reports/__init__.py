@@ -3,8 +3,10 @@
 from dprec.reports.base import *
 from dprec.reports.cells import *
 from dprec.reports.counts import *
+from dprec.reports.mixed import *
 from dprec.reports.profiles import *
 from dprec.reports.residual_bits import *
+from dprec.reports.sampled_negatives import *
 from dprec.reports.sets import *
 
 __all__ = [
@@ -16,12 +18,14 @@ __all__ = [
     "FollowUp",
     "HiddenRowFamily",
     "IndependentDraws",
+    "MixedFamily",
     "ProfileFamily",
     "Profiles",
     "Reader",
     "ReportFamily",
     "ReportSize",
     "ResidualBitFamily",
+    "SampledNegativesFamily",
     "SetFamily",
     "Wanted",
 ]
