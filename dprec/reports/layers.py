@@ -18,6 +18,9 @@ from dprec.ratings import RatingScale
 from dprec.reports.base import REPORT_ROUND, DrawsFor, HasChannel, Profiles
 from dprec.reports.cells import CellFamily
 
+PERMANENT = "report"
+"""Purpose of the words by which answers are drawn for good."""
+
 
 class Layered(Protocol):
     """The channels of a report about one rating; see `dprec.mechanisms.layers.Layers`."""
