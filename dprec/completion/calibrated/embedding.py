@@ -69,8 +69,14 @@ class ItemSetEmbedding:
 
     @property
     def popularity(self) -> Floats:
-        """Standardised logarithms of the items' counts, shrunk by what noise may make of them."""
-        return self.count_reliability * standardised_logarithms(self.item_counts)
+        """Standardised logarithms of the items' counts, shrunk by what noise may make of them.
+
+        An item that nobody rated is as popular as the least popular of the others. At 0, the mean over the
+        ratings, it would pass for a favourite.
+        """
+        rated = self.item_counts > 0
+        popularity = self.count_reliability * standardised_logarithms(self.item_counts)
+        return np.where(rated, popularity, popularity[rated].min(initial=0.0))
 
     @classmethod
     def of(
