@@ -258,7 +258,7 @@ def _task(
         users_per_node=users_per_node,
         keys=keys.installed,
         faults=config.simulation.faults,
-        setup=setup if represents is None else setup.represented(),
+        setup=(setup if represents is None else setup.represented()).chosen_by(train, config.seed),
     )
     checkpoints = None if directory is None else directory.checkpoints(config, train, evaluator.test)
     return Task(
