@@ -189,15 +189,9 @@ def run_in(
     # Sums in dense linear algebra depend on how many threads share the work, so there is one.
     with threadpool_limits(limits=1):
         outcome = _outcome(session, config.protocol, task)
-        predictions, ranks, measured = evaluator.judged(outcome, progress)
-        ranking = evaluator.ranking(outcome.predict, outcome.predict_rows, progress)
-        with within("evaluation"):
-            own = evaluator.own(predictions)
-    last = [replace(record, accuracy=measured) for record in outcome.rounds[-1:]]
-    outcome = replace(outcome, rounds=(*outcome.rounds[:-1], *last))
-    composed = outcome.accountant.get_epsilon(config.protocol.delta)
-    traffic = traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network)
-    with threadpool_limits(limits=1):
+        outcome, predictions, ranks, accuracy = _judged(evaluator, outcome, progress)
+        composed = outcome.accountant.get_epsilon(config.protocol.delta)
+        traffic = traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network)
         grouped = evaluator.users_of_groups(outcome, predictions, charged(traffic))
     return RunRecord(
         config=config,
@@ -207,7 +201,7 @@ def run_in(
             test,
             outcome,
             composed,
-            {**measured, **ranking, **own},
+            accuracy,
             session.startup_seconds,
             time.perf_counter() - began,
             evaluator.nothing_sent(),
@@ -222,6 +216,19 @@ def run_in(
         messages=messages_of(config.protocol, train, outcome.traffic, config.seed, config.dataset.kind),
         users=None if grouped is None else user_columns(test, grouped.groupings, grouped.columns),
     )
+
+
+def _judged(
+    evaluator: Evaluator, outcome: Outcome, progress: Progress
+) -> tuple[Outcome, NDArray[np.float64], NDArray[np.float64] | None, dict[str, Any]]:
+    """Return the outcome with its last round's accuracy, the predictions, ranks, and all metrics."""
+    predictions, ranks, measured = evaluator.judged(outcome, progress)
+    ranking = evaluator.ranking(outcome.predict, outcome.predict_rows, progress)
+    with within("evaluation"):
+        own = evaluator.own(predictions)
+    last = [replace(record, accuracy=measured) for record in outcome.rounds[-1:]]
+    judged = replace(outcome, rounds=(*outcome.rounds[:-1], *last))
+    return judged, predictions, ranks, {**measured, **ranking, **own}
 
 
 def _tested(users: UsersTable | None, test: Ratings) -> UsersTable | None:
