@@ -8,13 +8,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dprec.binarization import Binarization
-from dprec.catalogue import Catalogue
+from dprec.catalogue import Catalogue, UsersTable
 from dprec.components import naming, reference_of
 from dprec.datasets import Dataset, copied, selected
 from dprec.errors import InputError, SettingError, within
@@ -29,16 +30,18 @@ from dprec.splits import Split
 from simulation.configuration.models import RunConfig
 from simulation.engine.ray_cluster import check_memory
 from simulation.engine.session import Session, open_session
-from simulation.evaluation import Evaluator, check_relevance, check_user_defined_metrics
+from simulation.evaluation import Evaluator, check_groups, check_relevance, check_user_defined_metrics
 from simulation.protocols import Outcome, Protocol, Task
 from simulation.protocols.base import check_suits, with_declared_losses
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import (
     RunRecord,
+    charged,
     messages_of,
     prediction_columns,
     shown_names,
     traffic_columns,
+    user_columns,
 )
 from simulation.storage.summarise import summarise
 from strategies.participation import RoundRecord
@@ -88,6 +91,9 @@ def load_ratings(
         check_user_defined_metrics(config.evaluation, train, test)
     with within("dataset"):
         config.dataset.catalogue(train.item_ids)
+        users = config.dataset.users_table(train.user_ids) if config.evaluation.reads_users else None
+    with within("evaluation"):
+        check_groups(config.evaluation, train, test, _tested(users, test))
     return train, test
 
 
@@ -101,16 +107,19 @@ class SideData:
     """The hidden matrix that the ratings were drawn from; shape (users, items)."""
     item_names: Mapping[str, str]
     """By identifier."""
+    users: UsersTable | None = None
+    """Public data about the users of the train ratings."""
 
     @classmethod
-    def of(cls, dataset: Dataset, train: Ratings) -> SideData:
-        """Read what a data set knows about the items of the train ratings.
+    def of(cls, dataset: Dataset, train: Ratings, *, users: bool = False) -> SideData:
+        """Read what a data set knows about the items of the train ratings, and about the users if asked.
 
         Raises InputError when the data cannot be read.
         """
         with within("dataset"):
             truth = dataset.hidden() if dataset.as_it_is else None
-            return cls(dataset.catalogue(train.item_ids), truth, dataset.item_names())
+            table = dataset.users_table(train.user_ids) if users else None
+            return cls(dataset.catalogue(train.item_ids), truth, dataset.item_names(), table)
 
 
 def _check_memory(config: RunConfig, users: int, items: int, ratings: int) -> None:
@@ -172,20 +181,19 @@ def run_in(
 ) -> RunRecord:
     """Run a configuration in a session that is already open; see `run_prepared`."""
     began = time.perf_counter() if started is None else started
-    side = side or SideData.of(config.dataset, train)
+    side = side or SideData.of(config.dataset, train, users=config.evaluation.reads_users)
     config = config.model_copy(update={"protocol": _suited(config, train, side.catalogue)})
-    evaluator = Evaluator(train, test, config.evaluation, side.truth, side.catalogue)
+    evaluator = Evaluator(
+        train, test, config.evaluation, side.truth, side.catalogue, _tested(side.users, test)
+    )
     task = _task(session, config, evaluator, side.catalogue, directory, progress, ended)
     # Sums in dense linear algebra depend on how many threads share the work, so there is one.
     with threadpool_limits(limits=1):
         outcome = _outcome(session, config.protocol, task)
-        predictions, ranks, measured = evaluator.judged(outcome, progress)
-        ranking = evaluator.ranking(outcome.predict, outcome.predict_rows, progress)
-        with within("evaluation"):
-            own = evaluator.own(predictions)
-    last = [replace(record, accuracy=measured) for record in outcome.rounds[-1:]]
-    outcome = replace(outcome, rounds=(*outcome.rounds[:-1], *last))
-    composed = outcome.accountant.get_epsilon(config.protocol.delta)
+        outcome, predictions, ranks, accuracy = _judged(evaluator, outcome, progress)
+        composed = outcome.accountant.get_epsilon(config.protocol.delta)
+        traffic = traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network)
+        grouped = evaluator.users_of_groups(outcome, predictions, charged(traffic))
     return RunRecord(
         config=config,
         summary=summarise(
@@ -194,19 +202,39 @@ def run_in(
             test,
             outcome,
             composed,
-            {**measured, **ranking, **own},
+            accuracy,
             session.startup_seconds,
             time.perf_counter() - began,
             evaluator.nothing_sent(),
             shown_names(side.item_names, test, outcome.diagnostics),
+            None if grouped is None else grouped.figures(),
         ),
         predictions=prediction_columns(test, predictions, ranks),
-        traffic=traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network),
+        traffic=traffic,
         rounds=outcome.rounds,
         channel=outcome.channel,
         privacy=outcome.accountant,
         messages=messages_of(config.protocol, train, outcome.traffic, config.seed, config.dataset.kind),
+        users=None if grouped is None else user_columns(test, grouped.groupings, grouped.columns),
     )
+
+
+def _judged(
+    evaluator: Evaluator, outcome: Outcome, progress: Progress
+) -> tuple[Outcome, NDArray[np.float64], NDArray[np.float64] | None, dict[str, Any]]:
+    """Return the outcome with its last round's accuracy, the predictions, ranks, and all metrics."""
+    predictions, ranks, measured = evaluator.judged(outcome, progress)
+    ranking = evaluator.ranking(outcome.predict, outcome.predict_rows, progress)
+    with within("evaluation"):
+        own = evaluator.own(predictions)
+    last = [replace(record, accuracy=measured) for record in outcome.rounds[-1:]]
+    judged = replace(outcome, rounds=(*outcome.rounds[:-1], *last))
+    return judged, predictions, ranks, {**measured, **ranking, **own}
+
+
+def _tested(users: UsersTable | None, test: Ratings) -> UsersTable | None:
+    """Return what is known of the users with test ratings; of cold users, nothing."""
+    return None if isinstance(test, ColdRatings) else users
 
 
 def _suited(config: RunConfig, train: Ratings, catalogue: Catalogue | None) -> Protocol:
