@@ -39,6 +39,7 @@ __all__ = [
     "RefusalCode",
     "ReplacementRequest",
     "ReplacementSetup",
+    "ReportRequest",
     "ReportSetup",
     "Reports",
     "Request",
