@@ -207,8 +207,11 @@ class Partition:
     @property
     def values(self) -> Floats:
         """True ratings, by user; unrounded if the scale is continuous, NaN of implicit data."""
-        if self._profiles.exact is not None:
-            return self._profiles.exact
+        return self.rounded_values if self._profiles.exact is None else self._profiles.exact
+
+    @property
+    def rounded_values(self) -> Floats:
+        """Ratings as a mechanism is given them, by user; NaN of implicit data."""
         scale = self.population.scale
         return np.full(self.levels.size, np.nan) if scale.implicit else scale.values[self.levels - 1]
 
@@ -347,17 +350,15 @@ def device_draws(partition: Partition, purpose: str) -> Draws:
     """Return the draws of a partition's users for one purpose.
 
     They depend on the run and on all that is installed on the devices: with another mechanism, budget or
-    number of rounds they are others.
+    number of rounds they are others. Where devices repeat their answers in all runs, they depend on none of
+    them, but on each rating as it is answered; see `dprec.exchange.MemoisedSetup`.
     """
-    population = partition.population
-    return population.keys.draws(
-        partition.start,
-        offsets(partition.counts),
-        partition.items,
-        partition.values,
-        purpose,
-        drawn_as(population.setup),
-    )
+    population, keys = partition.population, partition.population.keys
+    memory, users = population.setup.memory(population.scale), (partition.start, offsets(partition.counts))
+    if memory is None:
+        installed = drawn_as(population.setup)
+        return keys.draws(*users, partition.items, partition.values, purpose, installed)
+    return keys.memoised(*users, partition.items, partition.rounded_values, purpose, memory)
 
 
 def lasting_words(partition: Partition, purpose: str) -> Uint64s:

@@ -303,7 +303,7 @@ class Device:
     def _partition_of(self, run: str, profile: Profile) -> Partition:
         agreement, user = self._agreement, self._options.user
         public_seed = int(agreement.public, 16)
-        keys: Keys = SecretKeys(self._secret, run, agreement.fingerprint, public_seed)
+        keys: Keys = SecretKeys(self._secret, run, agreement.fingerprint, public_seed, self.folder.item_ids)
         population = Population(
             ratings=profile,
             users_per_node=1,

@@ -20,7 +20,7 @@ from dprec.errors import InputError, SettingError
 from dprec.federated import MODELS, FederatedModel, code_of
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.lists import ListMethod
-from dprec.mechanisms import MECHANISMS, Mechanism
+from dprec.mechanisms import MECHANISMS, Mechanism, SampledNegatives
 from dprec.private_als import ImplicitAls, PrivateAls
 from dprec.ratings import Ratings, RatingScale
 from dprec.renamed import first_names
@@ -59,6 +59,10 @@ class Setup(Options):
     def sends_values(self) -> bool:
         """Whether anything that devices send depends on how an item was rated."""
         return True
+
+    def memory(self, scale: RatingScale) -> str | None:
+        """Return what those answers are bound to that are repeated in every run; None if none are."""
+        return None
 
     def represented(self) -> Self:
         """Return the setup of devices that represent others besides."""
@@ -125,10 +129,60 @@ class OneShotSetup(ReportSetup):
 
 
 @dataclass(frozen=True, kw_only=True)
+class MemoisedSetup(OneShotSetup):
+    """Devices answer about each rating once, and repeat that answer in whichever run they are asked.
+
+    The words of an answer are bound to the device's secret, to mechanism, budget and scale, to the item and
+    to its value: to no run, and to no other rating. So the same value is answered alike without anything
+    being remembered. About another value of the same item the answer is independent, at another epsilon.
+    """
+
+    kind: Literal["memoised"] = "memoised"  # type: ignore[assignment]
+    on_change: Literal["keep", "update"] = option(
+        "Whether a rating that was changed is answered as it was first, or once more, at another epsilon; "
+        "then it can be seen that it was changed.",
+        "keep",
+    )
+    answers_per_user: int | None = option(
+        "Ratings that a device answers about, ever; all by default.", None, ge=1
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse reports whose answers are not about one rating each, at an epsilon of its own."""
+        super().__post_init__()
+        family, kind = self.mechanism.report_family, self.mechanism.kind
+        if not family.of_single_ratings() or family.asks_further:
+            accepted = "a mechanism that answers once about each rated item, by itself"
+            raise SettingError("mechanism", f"{kind}, repeated in every run", accepted)
+        if self.privacy is not None and self.privacy.per != "rating":
+            found = f"{self.privacy.per!r}, where answers are repeated in every run"
+            raise SettingError("privacy.per", found, "'rating': a share of a profile changes as it grows")
+
+    def memory(self, scale: RatingScale) -> str:
+        """Return mechanism, budget and scale: with any other, answers are independent, and cost anew."""
+        values = as_values(self)
+        answered = {"mechanism": values["mechanism"], "privacy": values["privacy"]}
+        return json.dumps([first_names(answered), scale.values.tolist()])
+
+    @property
+    def answers_per_rating(self) -> int:
+        """Values of one rating that are answered, ever."""
+        return 2 if self.on_change == "update" else 1
+
+
+@dataclass(frozen=True, kw_only=True)
 class RandomizedSetsSetup(ReportSetup):
     """Devices send their randomised item set once, and rank by what is learned of the items."""
 
     kind: Literal["randomized-sets"] = "randomized-sets"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledNegativesSetup(ReportSetup):
+    """Devices send their items and as many others, by randomised answers, once."""
+
+    kind: Literal["sampled-negatives"] = "sampled-negatives"
+    mechanism: SampledNegatives = option("What the device applies to its set.", SampledNegatives())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,7 +318,9 @@ if TYPE_CHECKING:
 else:
     _SETUPS = (
         OneShotSetup,
+        MemoisedSetup,
         RandomizedSetsSetup,
+        SampledNegativesSetup,
         IterativeSetup,
         SummedSetup,
         FederatedSetup,

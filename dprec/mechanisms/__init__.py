@@ -16,6 +16,7 @@ from dprec.mechanisms.randomized_response import (
     RandomizedResponse,
     RandomizedSet,
     Raw,
+    SampledNegatives,
     SetOnly,
 )
 from dprec.mechanisms.steps import Duchi, Hybrid, Piecewise, SquareWave, Staircase
@@ -73,6 +74,7 @@ __all__ = [
     "RandomizedSet",
     "Raw",
     "ResidualBits",
+    "SampledNegatives",
     "SetOnly",
     "SquareWave",
     "Staircase",

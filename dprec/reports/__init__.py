@@ -5,6 +5,7 @@ from dprec.reports.cells import *
 from dprec.reports.counts import *
 from dprec.reports.profiles import *
 from dprec.reports.residual_bits import *
+from dprec.reports.sampled_negatives import *
 from dprec.reports.sets import *
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "ReportFamily",
     "ReportSize",
     "ResidualBitFamily",
+    "SampledNegativesFamily",
     "SetFamily",
     "Wanted",
 ]

@@ -19,6 +19,7 @@ from dprec.datasets import Synthetic
 from dprec.exchange import (
     PRIOR,
     CountRequest,
+    MemoisedSetup,
     OneShotSetup,
     Personalization,
     Recommendations,
@@ -120,6 +121,26 @@ def test_another_run_at_the_same_seed_has_other_noise(tmp_path: Path, ratings: R
     ]
     assert len(both) > 10
     assert [first for first, second in both if first == second] == []
+
+
+def test_a_memoised_answer_is_the_same_in_every_run_whatever_else_is_rated(
+    tmp_path: Path, ratings: Ratings
+) -> None:
+    setup = MemoisedSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
+
+    def answers(name: str, held: Ratings, size: int, run: str) -> dict[tuple[int, int], int]:
+        populated(tmp_path / name, held, setup, size, seed=3)
+        population = open_population(str(tmp_path / name))
+        population = replace(population, keys=RunKeys.derive(3, run).installed)
+        decoded = setup.family(held.scale, ITEMS).codec.decode(all_reports(population))
+        cells = zip(held.users.tolist(), decoded.items.tolist(), strict=True)
+        return dict(zip(cells, decoded.symbols.tolist(), strict=True))
+
+    whole = answers("all", ratings, USERS, "first")
+    assert answers("again", ratings, 7, "second") == whole
+    fewer = ratings.select(np.arange(ratings.count) % 3 > 0)
+    kept = answers("fewer", fewer, 1, "third")
+    assert kept == {cell: whole[cell] for cell in kept}
 
 
 def test_a_node_without_users_sends_no_report(tmp_path: Path, ratings: Ratings) -> None:

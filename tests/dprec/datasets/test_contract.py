@@ -23,7 +23,7 @@ from dprec.datasets import (
     OneBitSynthetic,
     Synthetic,
 )
-from dprec.datasets.base import FileDataset
+from dprec.datasets.files import FileDataset
 from dprec.datasets.sets import SetsDataset
 from dprec.datasets.synthetic import _apportioned
 from dprec.errors import InputError
