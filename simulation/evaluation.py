@@ -22,6 +22,20 @@ from simulation.protocols import Outcome
 from simulation.protocols.baselines import NothingSentProtocol
 
 
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What came of a run, and how good its predictions are."""
+
+    outcome: Outcome
+    predictions: NDArray[np.float64]
+    ranks: NDArray[np.float64] | None
+    """Of the test ratings; see `Evaluator.judged`; shape (test ratings,)."""
+    measured: dict[str, Any]
+    """The accuracy under the names that the run directory uses."""
+    nothing_sent: float | None
+    """The main metric of devices that predict alone; none of lists."""
+
+
 def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:
     """Refuse a relevance threshold outside the rating scale, or what reads ratings where there are none.
 
@@ -109,13 +123,20 @@ class Evaluator:
         return self.accuracy(self.predictions(predict), predict, hidden)
 
     def judged(
-        self, outcome: Outcome, progress: Progress = silent
+        self,
+        predict: Predict,
+        predict_rows: PredictRows | None = None,
+        hidden: Predict | None = None,
+        progress: Progress = silent,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None, dict[str, float | None]]:
-        """Return predictions of the test ratings, their ranks if lists are judged, and their accuracy."""
-        predictions = self.predictions(outcome.predict)
+        """Return predictions of the test ratings, their ranks if lists are judged, and their accuracy.
+
+        ``hidden``: see `accuracy`.
+        """
+        predictions = self.predictions(predict)
         if not self.test.scale.implicit:
-            return predictions, None, self.accuracy(predictions, outcome.predict, outcome.hidden)
-        lists = self.lists(outcome.predict, outcome.predict_rows, progress)
+            return predictions, None, self.accuracy(predictions, predict, hidden)
+        lists = self.lists(predict, predict_rows, progress)
         ranks = lists.ranks(np.flatnonzero(self.test.counts), self.test)
         return predictions, ranks, self.accuracy_of_lists(lists)
 
@@ -145,10 +166,14 @@ class Evaluator:
         """Return the main metric of devices that predict alone, as the preset nothing-sent; none of lists."""
         if self.test.scale.implicit:
             return None
-        alone = NothingSentProtocol().predictions_of(self.held, self.catalogue)
-        predictions = self.predictions(alone["predict"])
+        predictions = self.predicted_alone()
         metric = metrics.sign_accuracy if is_binary(self.test.scale) else metrics.root_mean_squared_error
         return metric(predictions, self.test.values)
+
+    def predicted_alone(self) -> NDArray[np.float64]:
+        """Return the predictions of the test ratings by devices that predict alone, shape (test ratings,)."""
+        alone = NothingSentProtocol().predictions_of(self.held, self.catalogue)
+        return self.predictions(alone["predict"])
 
     def own(self, predictions: NDArray[np.float64]) -> dict[str, dict[str, float]]:
         """Return the user-defined metrics by their keys in summary.json; none if there are none.

@@ -5,7 +5,7 @@ rating is a latent opinion (the sum of a user bias, an item bias, an inner produ
 noise) cut into stars so that the histogram matches that of MovieLens 100K.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -26,6 +26,9 @@ _LEAST_PER_USER = 20
 _ACTIVITY_SHAPE, _POPULARITY_SHAPE = 0.7, 0.5
 # Standard deviations of the parts of an opinion, in stars.
 _USER_BIAS, _ITEM_BIAS, _FACTORS = 0.45, 0.5, 0.4
+_WEEK, _VISIT = 7 * 86_400.0, 3_600.0
+# Weeks of MovieLens 100K, the share of users with one visit, and the mean time from one visit to the next.
+_WEEKS, _ONE_VISIT, _BETWEEN = 31, 0.7, 3 * _WEEK
 _CHUNK = 1 << 20
 
 
@@ -67,6 +70,19 @@ class Synthetic(Dataset):
             user_ids=np.arange(1, self.users + 1),
             item_ids=np.arange(1, self.items + 1),
         )
+
+    def load_timed(self) -> Ratings:
+        """Return the ratings with times: a user joins at any time in 31 weeks and rates in one visit or more.
+
+        As in MovieLens 100K, seven of ten users rate in one visit only.
+        """
+        ratings, random = self.load(), generator(self.seed, "synthetic times")
+        joined = random.uniform(0, _WEEKS * _WEEK, self.users)
+        visits, between = random.geometric(_ONE_VISIT, self.users), random.exponential(_BETWEEN, self.users)
+        visit = random.integers(visits[ratings.users])
+        within_visit = random.uniform(0, _VISIT, ratings.count)
+        times = joined[ratings.users] + visit * between[ratings.users] + within_visit
+        return replace(ratings, times=np.minimum(times, _WEEKS * _WEEK))
 
     def _activity(self) -> Ints:
         """Return the number of ratings of each user: a minimum for everybody, the rest in skewed shares."""

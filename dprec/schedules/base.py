@@ -17,9 +17,9 @@ from typing import ClassVar
 from dprec.accounting import PrivacyAccountant, PrivacyBudget
 from dprec.arrays import Bools, Ints
 from dprec.components import Options, option
-from dprec.errors import SettingError
 from dprec.exchange import OneShotSetup
 from dprec.observations import Observations
+from dprec.ratings import Ratings
 from dprec.reports import ReportFamily
 from dprec.schedules.periods import ByPeriod, Periods
 
@@ -92,15 +92,15 @@ class Schedule(Options):
         """Return the number of collections."""
         return -(-(periods.count - 1) // self.periods_each)
 
-    def check(self, privacy: PrivacyBudget | None) -> None:
-        """Refuse a budget that the policy cannot keep; raises SettingError under the schedule's keys."""
-
     def share(self, privacy: PrivacyBudget | None, collections: int) -> PrivacyBudget | None:
         """Return the budget of each of so many collections."""
         return privacy
 
     def installed(self, setup: OneShotSetup) -> OneShotSetup:
-        """Return what is installed on devices, given a protocol's own setup at its share of the budget."""
+        """Return what is installed on devices, given a protocol's own setup at its share of the budget.
+
+        Raises SettingError under the protocol's keys where the policy does not suit the setup.
+        """
         return setup
 
     def reported(self, held: Held) -> Bools:
@@ -117,9 +117,7 @@ class Schedule(Options):
 
     def accountant(self, made: Sequence[Collection]) -> PrivacyAccountant:
         """Return what was released about everybody in all collections: by default, losses add up."""
-        return PrivacyAccountant.of_all(
-            [each.family.accountant(each.counts, each.sent) for each in made]
-        )
+        return PrivacyAccountant.of_all([each.family.accountant(each.counts, each.sent) for each in made])
 
     def notes(self, collections: int) -> tuple[str, ...]:
         """Return what a reader of the figures must know."""

@@ -1,6 +1,5 @@
 """Fresh noise in every collection."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 

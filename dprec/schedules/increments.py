@@ -6,10 +6,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dprec.accounting import PrivacyAccountant, PrivacyBudget
+from dprec.accounting import PrivacyAccountant
 from dprec.arrays import Bools, places_of
 from dprec.components import option
-from dprec.errors import SettingError
+from dprec.exchange import MemoisedSetup, OneShotSetup
 from dprec.randomness import public_words
 from dprec.schedules.base import Collection, Held, Schedule
 
@@ -30,12 +30,14 @@ class Increments(Schedule):
         "Which ratings these are: the first, or of each period's new ratings some drawn at random.", "first"
     )
 
-    def check(self, privacy: PrivacyBudget | None) -> None:
-        """Refuse a budget per user, of whose ratings nobody knows the number beforehand."""
-        if privacy is not None and privacy.per != "rating":
-            found = f"{self.kind!r}, with a budget per {privacy.per}"
-            accepted = "protocol.privacy.per: rating, or a schedule of kind fresh"
-            raise SettingError("kind", found, accepted)
+    def installed(self, setup: OneShotSetup) -> MemoisedSetup:
+        """Return a setup with which devices repeat the answer about a rating whenever they are asked."""
+        return MemoisedSetup(
+            mechanism=setup.mechanism,
+            privacy=setup.privacy,
+            predicts=setup.predicts,
+            answers_per_user=self.answers_per_user,
+        )
 
     def reported(self, held: Held) -> Bools:
         """Return the ratings without an answer, as far as a device still gives any."""

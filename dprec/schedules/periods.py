@@ -8,7 +8,8 @@ from typing import Self
 
 import numpy as np
 
-from dprec.arrays import Bools, Ints, places_of
+from dprec.arrays import AnyInts, Bools, Ints, places_of
+from dprec.components import option
 from dprec.datasets import Dataset
 from dprec.errors import SettingError, within
 from dprec.ratings import Ratings
@@ -85,11 +86,13 @@ class Periods:
 
     def present(self, period: int) -> Bools:
         """Return which users have rated anything by the end of a period, shape (users,)."""
-        return self.joined <= period
+        present: Bools = self.joined <= period
+        return present
 
     def judged(self, period: int) -> Bools:
         """Return which ratings are judged after a period: those that users present make in the next."""
-        return (self.number == period + 1) & self.present(period)[self.ratings.users]
+        judged: Bools = (self.number == period + 1) & self.present(period)[self.ratings.users]
+        return judged
 
     @property
     def all_judged(self) -> Bools:
@@ -98,7 +101,8 @@ class Periods:
 
     def of_new_items(self, period: int) -> Bools:
         """Return which ratings are of items that nobody has rated by the end of a period."""
-        return (self.appeared > period)[self.ratings.items]
+        new: Bools = (self.appeared > period)[self.ratings.items]
+        return new
 
     def newcomers(self, period: int, given: int) -> tuple[Bools, Bools]:
         """Return what newcomers of the next period rate first, and then: ``given`` each, and all others.
@@ -115,7 +119,7 @@ class Periods:
         return first, own & ~first
 
 
-def _first_of(owners: Ints, periods: Ints, size: int, never: int) -> Ints:
+def _first_of(owners: AnyInts, periods: Ints, size: int, never: int) -> Ints:
     """Return the first period of each of so many owners."""
     first = np.full(size, never, dtype=np.int64)
     np.minimum.at(first, owners, periods)
@@ -127,8 +131,8 @@ class ByPeriod(Split):
     """How a schedule divides ratings: all with their times, and those of users present that are judged."""
 
     kind: str = "by-period"
-    days: float
-    most: int | None
+    days: float = option("Days of a period.", gt=0)
+    most: int | None = option("Periods after which nothing counts; none if all do.", ge=2)
 
     def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
         """Return the ratings of all periods, and those that are judged; see `Periods`."""

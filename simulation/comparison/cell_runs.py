@@ -267,7 +267,7 @@ RatingsKey = tuple[Dataset, Split, Binarization | None, int]
 def ratings_key(config: RunConfig) -> RatingsKey:
     """Return what the ratings of a run are made from; runs with the same key have the same ratings."""
     seed = 0 if isinstance(config.split, Predefined) else config.seed
-    return config.with_absolute_paths().dataset, config.split, config.binarization, seed
+    return config.with_absolute_paths().dataset, config.division, config.binarization, seed
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ import scipy.sparse
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dprec.datasets import DelimitedTable, InMemory, MovieLens100K, Synthetic
+from dprec.datasets import DelimitedTable, InMemory, MovieLens100K, OneBitSynthetic
 from dprec.datasets import delimited as text_blocks
 from dprec.datasets.base import Layout, read_fold
 from dprec.datasets.delimited import first_cells, read_rows
@@ -293,7 +293,7 @@ def test_movielens_has_times(tmp_path: Path) -> None:
 
 def test_data_without_times() -> None:
     with refused_at("dataset"):
-        Temporal().split(Synthetic(), seed=1)
+        Temporal().split(OneBitSynthetic(), seed=1)
     with refused_at("split"):
         Temporal(test_fraction=0.1).split(InMemory.of(([1, 1], [1, 2], [1, 2], [1, 2])), seed=1)
 
