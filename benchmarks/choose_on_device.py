@@ -52,7 +52,8 @@ SPLITS = (0, 1)
 TOLERANCE = 0.002
 
 OTHER_VALUES: tuple[tuple[Any, str, tuple[float, ...]], ...] = (
-    (PROCESS, "level", (0.125, 0.5)),
+    (PROCESS, "level", (0.1, 0.4)),
+    (PROCESS, "agreement", (0.05, 0.2)),
     (PROCESS, "taste", (0.05, 0.2)),
     (PROCESS, "nearness", (0.06, 0.24)),
     (PROCESS, "reach", (0.15, 0.6)),

@@ -39,7 +39,8 @@ def reports(partition: Partition) -> Pieces:
 
 def held(partition: Partition) -> tuple[Profiles, DrawsFor]:
     """Return what the devices of a partition compute from: their profiles, and random words by purpose."""
-    return Profiles(partition.counts, partition.items, partition.levels), partial(device_draws, partition)
+    profiles = Profiles(partition.counts, partition.items, partition.levels, partition.numbers)
+    return profiles, partial(device_draws, partition)
 
 
 def _parts(partition: Partition, family: ReportFamily) -> Iterator[Partition]:

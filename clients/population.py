@@ -27,7 +27,7 @@ from clients.faults import FaultOptions
 from clients.places import place_of, write_whole
 from clients.shards import HeldRatings, ShardedRatings, StoredProfiles, contents_of, write_shards
 from dprec import components
-from dprec.arrays import Floats, Int32s, Ints, Uint8s, Uint64s, offsets
+from dprec.arrays import Bools, Floats, Int32s, Ints, Uint8s, Uint64s, offsets
 from dprec.errors import InputError
 from dprec.exchange import AnySetup, Refusal, RefusalCode, Setup, drawn_as, from_json, to_json
 from dprec.exchange.setups import is_told_by_its_settings
@@ -215,6 +215,16 @@ class Partition:
         scale = self.population.scale
         return np.full(self.levels.size, np.nan) if scale.implicit else scale.values[self.levels - 1]
 
+    @property
+    def numbers(self) -> Uint8s | None:
+        """The number of each user's budget; None if users have no budgets of their own."""
+        return self.population.setup.numbers(self.start, self.stop)
+
+    @property
+    def refuses(self) -> Bools:
+        """Whose device sends nothing, shape (users,)."""
+        return self.population.setup.refuses(self.start, self.stop)
+
     @cached_property
     def _profiles(self) -> StoredProfiles:
         with _of_the_simulation():
@@ -356,7 +366,7 @@ def device_draws(partition: Partition, purpose: str) -> Draws:
     population, keys = partition.population, partition.population.keys
     memory, users = population.setup.memory(population.scale), (partition.start, offsets(partition.counts))
     if memory is None:
-        installed = drawn_as(population.setup)
+        installed = drawn_as(population.setup.of_one_device)
         return keys.draws(*users, partition.items, partition.values, purpose, installed)
     return keys.memoised(*users, partition.items, partition.rounded_values, purpose, memory)
 
@@ -368,7 +378,7 @@ def lasting_words(partition: Partition, purpose: str) -> Uint64s:
     """
     population = partition.population
     nobody, nothing = np.zeros(partition.size + 1, dtype=np.int64), np.zeros(0)
-    installed = drawn_as(population.setup)
+    installed = drawn_as(population.setup.of_one_device)
     draws = population.keys.draws(
         partition.start, nobody, nothing.astype(np.int32), nothing, purpose, installed
     )

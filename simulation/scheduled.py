@@ -68,7 +68,10 @@ def check_schedule(config: RunConfig) -> None:
 
 def check_kind(schedule: Schedule, protocol: Protocol) -> None:
     """Refuse a policy that does not suit what devices report; raises SettingError."""
-    alone = protocol.of_single_ratings
+    if protocol.privacy is not None and protocol.privacy.own:
+        found = f"{schedule.kind!r}, where users choose their own epsilons"
+        raise SettingError("kind", found, "one epsilon, or no schedule")
+    alone: OneShotProtocol | None = protocol.of_single_ratings
     if alone is not None:
         schedule.installed(alone.setup())
     elif schedule.reads_ratings_alone:
@@ -82,7 +85,7 @@ def over_time(schedule: Schedule, installer: Installer, evaluator: Evaluator, ke
     protocol, periods = installer.config.protocol, schedule.periods(evaluator.train)
     with within("schedule"):
         check_kind(schedule, protocol)
-    alone = protocol.of_single_ratings
+    alone: OneShotProtocol | None = protocol.of_single_ratings
     given = schedule, periods, replace(installer, progress=silent), keys
     with within("protocol"):
         collections = _WholeRuns(*given, protocol) if alone is None else _ReadTogether(*given, alone)

@@ -52,6 +52,8 @@ class Collected:
     """Whose report arrived, and whose was valid; shape (users,)."""
     traffic: TrafficLedger
     record: RoundRecord
+    told: Ints | None = None
+    """What reports say of each user beside the ratings, from which losses follow; shape (users,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +86,7 @@ class ReportCollection:
         if not accepted.any():
             raise RunError(f"none of the {int(everybody.sum())} users sent a report that could be used")
         record = account.record(1, asked=int(everybody.sum()), accepted=int(accepted.sum()))
-        return Collected(reader.observations(self.catalogue), sent, accepted, traffic, record)
+        return Collected(reader.observations(self.catalogue), sent, accepted, traffic, record, reader.told)
 
 
 def _request_of(partition_id: int, asked: bytes | None) -> RecordDict:

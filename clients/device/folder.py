@@ -120,6 +120,12 @@ class Agreement(components.Options):
         """The rating scale."""
         return RatingScale(np.array(self.levels), self.continuous)
 
+    @cached_property
+    def memory(self) -> str:
+        """What identifies the answers that every run repeats, 64 hexadecimal digits; empty if none are."""
+        memory = self.setup.memory(self.scale)
+        return "" if memory is None else hashlib.sha256(memory.encode()).hexdigest()
+
 
 def _digest_of(item_ids: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(item_ids).encode()).hexdigest()

@@ -98,6 +98,13 @@ class Dataset(Options):
         accepted = "data with times, or a split that needs none, such as holdout"
         raise SettingError("", f"{self.kind}, which comes without times", accepted)
 
+    def load_changes(self) -> Ratings | None:
+        """Return what was rated once more, later: of the same users and items, with times; None if nothing.
+
+        `load_timed` has the first ratings.
+        """
+        return None
+
     def known_size(self) -> tuple[int, int, int] | None:
         """Return the numbers of users, items and ratings if they are known without the ratings."""
         return None

@@ -32,6 +32,7 @@ __all__ = [
     "IterativeSetup",
     "MemoisedSetup",
     "OneShotSetup",
+    "OwnBudgetsSetup",
     "Personalization",
     "RandomizedSetsSetup",
     "Recommendations",

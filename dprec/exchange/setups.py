@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeVar
 
 import numpy as np
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, StringConstraints
 
-from dprec.accounting import PrivacyBudget
+from dprec.accounting import AnyBudget, PrivacyBudget
+from dprec.arrays import Bools, Uint8s
 from dprec.channel import Channel
 from dprec.completion import LinkKind, slope_channel
 from dprec.components import Options, as_tuple, as_values, one_of, one_of_classes, option, parse_json
@@ -51,6 +52,11 @@ class Setup(Options):
     kind: str = ""
 
     @property
+    def of_one_device(self) -> Self:
+        """What each device knows of the setup, to which its draws are bound: nothing of other users."""
+        return self
+
+    @property
     def hides_rated_items(self) -> bool:
         """Whether what devices send hides which items are rated."""
         return False
@@ -67,6 +73,18 @@ class Setup(Options):
     def represented(self) -> Self:
         """Return the setup of devices that represent others besides."""
         return self
+
+    def chosen_by(self, people: Ratings, seed: int) -> Self:
+        """Return the setup of devices whose users may choose, for what only a simulation knows of them."""
+        return self
+
+    def numbers(self, start: int, stop: int) -> Uint8s | None:
+        """Return the numbers of consecutive users' own budgets; None if they have none of their own."""
+        return None
+
+    def refuses(self, start: int, stop: int) -> Bools:
+        """Return which of some consecutive users send nothing."""
+        return np.zeros(stop - start, dtype=np.bool_)
 
     def family(self, scale: RatingScale, n_items: int) -> ReportFamily | None:
         """Return the family of the reports that devices send once; None if they send others."""
@@ -129,6 +147,36 @@ class OneShotSetup(ReportSetup):
 
 
 @dataclass(frozen=True, kw_only=True)
+class OwnBudgetsSetup(OneShotSetup):
+    """Devices send their profile at the epsilon that their user has chosen; who refuses sends nothing."""
+
+    kind: Literal["own-budgets"] = "own-budgets"  # type: ignore[assignment]
+    privacy: AnyBudget = option("The epsilons that are chosen from.")
+    chosen: Annotated[str, StringConstraints(pattern="^[0-9]*$")] = option(
+        "The number of each user's epsilon, a digit each; a device knows its own.", ""
+    )
+
+    @property
+    def of_one_device(self) -> Self:
+        """The setup without the choices; draws are bound to the device's own beside it."""
+        return replace(self, chosen="")
+
+    def chosen_by(self, people: Ratings, seed: int) -> Self:
+        """Return the setup of devices whose users have chosen."""
+        numbers = self.privacy.chosen(people.counts, people.user_means(), seed)
+        return replace(self, chosen=(numbers + ord("0")).tobytes().decode())
+
+    def numbers(self, start: int, stop: int) -> Uint8s:
+        """Return the numbers of the budgets of consecutive users."""
+        return np.frombuffer(self.chosen[start:stop].encode(), dtype=np.uint8) - ord("0")
+
+    def refuses(self, start: int, stop: int) -> Bools:
+        """Return which of some consecutive users have chosen 0."""
+        refused: Bools = np.array(self.privacy.epsilons)[self.numbers(start, stop)] == 0
+        return refused
+
+
+@dataclass(frozen=True, kw_only=True)
 class MemoisedSetup(OneShotSetup):
     """Devices answer about each rating once, and repeat that answer in whichever run they are asked.
 
@@ -154,6 +202,9 @@ class MemoisedSetup(OneShotSetup):
         if not family.of_single_ratings() or family.asks_further:
             accepted = "a mechanism that answers once about each rated item, by itself"
             raise SettingError("mechanism", f"{kind}, repeated in every run", accepted)
+        if self.privacy is not None and self.privacy.own:
+            found = "several, where answers are repeated in every run"
+            raise SettingError("privacy.epsilon", found, "one number")
         if self.privacy is not None and self.privacy.per != "rating":
             found = f"{self.privacy.per!r}, where answers are repeated in every run"
             raise SettingError("privacy.per", found, "'rating': a share of a profile changes as it grows")
@@ -318,6 +369,7 @@ if TYPE_CHECKING:
 else:
     _SETUPS = (
         OneShotSetup,
+        OwnBudgetsSetup,
         MemoisedSetup,
         RandomizedSetsSetup,
         SampledNegativesSetup,

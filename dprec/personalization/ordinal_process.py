@@ -1,10 +1,11 @@
 """An ordinal Gaussian process over a user's own ratings, fitted on the device.
 
-The latent rating of an item is the item's broadcast bias, the user's level, a smooth function of the item's
-embedding and public data, and the product of factors. The server says how uncertain each bias is, so clean
-ratings count for more where the server knows less. The fit is Laplace's approximation (Rasmussen and Williams
-[rasmussen2006], Algorithm 3.1) with Fisher information in place of the curvature. Nothing is sent, so that a
-user loses nothing by predicting; for what the broadcast tells of others, see `dprec.observations`.
+The latent rating of an item is the item's broadcast bias, of which a user may make more or less than others,
+the user's level, a smooth function of the item's embedding and public data, and the product of factors. The
+server says how uncertain each bias is, so clean ratings count for more where the server knows less. The fit
+is Laplace's approximation (Rasmussen and Williams [rasmussen2006], Algorithm 3.1) with Fisher information in
+place of the curvature. Nothing is sent, so that a user loses nothing by predicting; for what the broadcast
+tells of others, see `dprec.observations`.
 """
 
 from collections.abc import Iterator
@@ -91,7 +92,8 @@ _STEPS = 4
 class OrdinalProcess(Options):
     """The covariances that every device assumes: public constants, relative to a latent rating's noise."""
 
-    level: float = option("Variance of a user's level around what its rated items say.", 0.25, gt=0)
+    level: float = option("Variance of a user's level around what its rated items say.", 0.2, gt=0)
+    agreement: float = option("Variance of how much a user makes of the items' biases.", 0.1, ge=0)
     taste: float = option(
         "Variance of what is linear in the direction of an item's embedding, far from the origin.", 0.1, ge=0
     )
@@ -150,6 +152,7 @@ class Devices:
         return np.column_stack(
             [
                 np.full(len(table.means), np.sqrt(process.level)),
+                np.sqrt(process.agreement) * table.means,
                 np.sqrt(process.taste) * self._directions,
                 np.sqrt(process.number) * table.numbers,
                 np.sqrt(process.category) * (table.categories - table.categories.mean(axis=0)),

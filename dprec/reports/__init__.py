@@ -3,6 +3,7 @@
 from dprec.reports.base import *
 from dprec.reports.cells import *
 from dprec.reports.counts import *
+from dprec.reports.mixed import *
 from dprec.reports.profiles import *
 from dprec.reports.residual_bits import *
 from dprec.reports.sampled_negatives import *
@@ -17,6 +18,7 @@ __all__ = [
     "FollowUp",
     "HiddenRowFamily",
     "IndependentDraws",
+    "MixedFamily",
     "ProfileFamily",
     "Profiles",
     "Reader",

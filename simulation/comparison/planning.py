@@ -352,7 +352,7 @@ def _check_keys(cells: Sequence[Cell], source: Source) -> None:
 
 def _check_entry(template: Template, config: ComparisonConfig, source: Source) -> None:
     """Refuse an entry that the comparison's axes do not suit."""
-    entry, private = template.entry, template.run.protocol.private
+    entry, private = template.entry, template.run.protocol.calibrated
     _check_changes(entry, config, private, template.where)
     if config.folds is not None and not hasattr(template.run.split, "fold"):
         kind = template.run.split.kind
@@ -368,7 +368,7 @@ def _cells(template: Template, config: ComparisonConfig) -> Iterator[Cell]:
     given = template.entry.epsilons or config.epsilons
     if template.population is not None and config.populations is not None:
         folds, given = [None], config.populations.epsilons or given
-    if template.run.protocol.private:
+    if template.run.protocol.calibrated:
         epsilons = given
     seeds: Sequence[int] = config.seeds
     if config.quick:

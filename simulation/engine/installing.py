@@ -58,7 +58,7 @@ class Installer:
             users_per_node=users_per_node,
             keys=keys.installed,
             faults=simulation.faults,
-            setup=setup if represents is None else setup.represented(),
+            setup=(setup if represents is None else setup.represented()).chosen_by(train, self.config.seed),
         )
         return Task(
             train=train,

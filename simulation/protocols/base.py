@@ -267,6 +267,11 @@ class Protocol(Options):
         return self.privacy is not None
 
     @property
+    def calibrated(self) -> bool:
+        """Whether a comparison sets its epsilon: it has a budget, and users have none of their own."""
+        return self.private and not (self.privacy is not None and self.privacy.own)
+
+    @property
     def mechanism_name(self) -> str:
         """Name of what protects the users, for the summary: by default the kind of its mechanism."""
         return str(getattr(self, "mechanism", self).kind)

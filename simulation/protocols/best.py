@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from dprec import mechanisms
-from dprec.accounting import MatchedBudget
+from dprec.accounting import AnyBudget, MatchedBudget
 from dprec.arrays import AnyInts, Floats
 from dprec.completion import Calibrated
 from dprec.components import option
@@ -134,6 +134,7 @@ class BestProtocol(PickingProtocol):
 
     kind: Literal["best"] = "best"
     _sizes: ClassVar[Sizes | None] = None
+    privacy: AnyBudget = option("What is promised; see protocol one-shot.")
     predicts: Literal["device", "server"] = option("Who predicts.", "device")
     item_set: Literal["revealed", "hidden"] = option(
         "Whether the server sees which items are rated.", "revealed"
@@ -156,7 +157,8 @@ class BestProtocol(PickingProtocol):
         if self.privacy.per == "user":
             return mechanisms.ResidualBits()
         symbols = self._symbols()
-        return mechanisms.BitsAndCounts() if self._counts_are_better(symbols) else symbols
+        counts = not self.privacy.own and self._counts_are_better(symbols)
+        return mechanisms.BitsAndCounts() if counts else symbols
 
     def _symbols(self) -> mechanisms.Mechanism:
         """Return the most informative symbols, or a bit if it tells more where no shares are public."""

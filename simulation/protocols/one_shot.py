@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from dprec.accounting import Guarantee, MatchedBudget
-from dprec.arrays import Floats, Ints
+from dprec.accounting import AnyBudget, Guarantee, MatchedBudget
+from dprec.arrays import Bools, Floats, Ints, Uint8s
 from dprec.catalogue import Catalogue
 from dprec.completion import Completed, Completion, ItemAverage
 from dprec.components import option
 from dprec.errors import SettingError, within
-from dprec.exchange import PRIOR, OneShotSetup
+from dprec.exchange import PRIOR, OneShotSetup, OwnBudgetsSetup
 from dprec.mechanisms import Mechanism
 from dprec.observations import AS_THEY_ARE, EmbeddingRelease, Observations
 from dprec.ordinal import level_shares
 from dprec.personalization import Devices, OrdinalProcess, TableOptions, broadcast_of
 from dprec.predictions import Predict, PredictRows
 from dprec.ratings import Ratings
-from dprec.reports import ReportFamily, Wanted
+from dprec.reports import MixedFamily, ReportFamily, Wanted
 from dprec.wire import ItemTable, TrafficLedger
 from simulation.protocols import sharing
 from simulation.protocols.base import Example, Protocol, Sent, sent_ratings
@@ -77,6 +77,14 @@ def notes_on_table(
     )
 
 
+def note_on_refusals(refuses: Bools) -> tuple[str, ...]:
+    """Say how many users sent nothing because they refuse, if any do."""
+    refusals = int(refuses.sum())
+    if not refusals:
+        return ()
+    return (f"{refusals} of {refuses.size} users refuse: to the server, their reports are missing.",)
+
+
 def notes_on_catalogue(catalogue: Catalogue | None) -> tuple[str, ...]:
     """Say which public data about the items the predictions rest on, if on any."""
     if catalogue is None:
@@ -120,7 +128,9 @@ class AfterReports:
 
     observations: Observations
     asked: Ints | None = None
-    """What was asked of each user after the reports; None if nothing; shape (users, ...)."""
+    """What was asked of each user after the reports, or the number of its budget where users have budgets of
+    their own; None if nothing; shape (users, ...).
+    """
     rounds: tuple[RoundRecord, ...] = ()
     """Those after the reports."""
     notes: tuple[str, ...] = ()
@@ -132,7 +142,7 @@ class AfterReports:
 
         follow_up = family.follow_up
         if follow_up is None:
-            return cls(collected.observations)
+            return cls(collected.observations, collected.told)
         further = FollowUpCollection(follow_up, task.group).collect(grid, task.roster, collected)
         notes = sharing.notes_on_failures([further.record], follow_up.answers_called)
         return cls(further.observations, further.asked, (further.record,), notes)
@@ -160,10 +170,14 @@ class ServedReports:
         observed = self.after.observations
         return observed.counts
 
-    def facts(self, counts: Ints) -> dict[str, Any]:
-        """Return the entries of a `ServerOutcome`, without its guarantee and distance."""
+    def facts(self, counts: Ints, numbers: Uint8s | None = None) -> dict[str, Any]:
+        """Return the entries of a `ServerOutcome`, without its guarantee and distance.
+
+        ``numbers``: of users' own budgets, where more is known of them than reports say.
+        """
         sent, embedding_release = self.collected.sent, self.embedding_release
-        accountant = self.family.accountant(counts, sent, self.after.asked)
+        asked = self.after.asked if numbers is None else numbers.astype(np.int64)
+        accountant = self.family.accountant(counts, sent, asked)
         if embedding_release.epsilon is not None:
             accountant.step(1, sent, 0.0, embedding_release.epsilon, embedding_release.released)
         completed = self.learned.completed
@@ -185,6 +199,11 @@ class OneShotProtocol(Protocol):
 
     kind: Literal["one-shot"] = "one-shot"
     not_deployed: ClassVar[str] = ""
+    privacy: AnyBudget | None = option(
+        "What is promised; left out if nothing is. If epsilon is a mapping, users choose their own: it has "
+        "the share of those who choose each, 0 being a refusal.",
+        None,
+    )
     mechanism: AnyMechanism = option("What the device applies to each rating.")
     completion: AnyCompletion = option("How the server completes the matrix.")
     personalization: Literal["none", "on-device"] = option(
@@ -217,6 +236,11 @@ class OneShotProtocol(Protocol):
     def draws_noise(self) -> bool:
         """Whether the mechanism does, or the server for the table of items."""
         return self.private or self.item_embeddings.epsilon is not None
+
+    @property
+    def _own_budgets(self) -> bool:
+        """Whether users choose their own epsilons."""
+        return self.privacy is not None and self.privacy.own
 
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; if the item set is hidden, per rating means per cell."""
@@ -271,7 +295,10 @@ class OneShotProtocol(Protocol):
             raise SettingError("delta", found, accepted)
 
     def check_deployed(self) -> None:
-        """Refuse a shuffler, which is accounted for and not run."""
+        """Refuse a shuffler, which is accounted for and not run, and several epsilons in one agreement."""
+        if self._own_budgets:
+            found, accepted = "several, in a deployment", "one number: all devices agree to the same protocol"
+            raise SettingError("privacy.epsilon", found, accepted)
         if self.shuffler is not None:
             raise SettingError("shuffler", "one, in a deployment", "none: devices answer the server itself")
 
@@ -320,6 +347,8 @@ class OneShotProtocol(Protocol):
     def setup(self) -> OneShotSetup:
         """Return the mechanism and the budget."""
         predicts = self.personalization == "on-device"
+        if self.privacy is not None and self.privacy.own:
+            return OwnBudgetsSetup(mechanism=self.mechanism, privacy=self.privacy, predicts=predicts)
         return OneShotSetup(mechanism=self.mechanism, privacy=self.privacy, predicts=predicts)
 
     def serve(self, grid: Grid, task: ServerTask) -> ServedReports:
@@ -377,10 +406,11 @@ class OneShotProtocol(Protocol):
     def simulated(self, task: Task, held: ServedReports) -> Outcome:
         """Add what devices predict, what they lost, and how far their reports are from the ratings."""
         train, learned, observed = task.train, held.learned, held.after.observations
-        facts = held.facts(train.counts)
+        setup = self.setup().chosen_by(train, task.seed)
+        facts = held.facts(train.counts, setup.numbers(0, train.n_users))
         predict, rows = learned.predicting(self.process, train)
         notes, facts["distance"] = held.family.against_truth(train, observed, held.collected.accepted)
-        facts["notes"] += notes
+        facts["notes"] += notes + note_on_refusals(setup.refuses(0, train.n_users))
         if self.shuffler is not None:
             alone = facts["accountant"].get_epsilon()
             hidden = self.shuffler.shuffled(held.family, held.collected, alone)
@@ -454,5 +484,5 @@ class OneShotProtocol(Protocol):
         if not sends:
             why = "devices send which items were rated, and nothing that depends on how."
             return Guarantee("proved", "local", False, why, notes=tuple(seen))
-        seen += reports.further_notes
+        seen += MixedFamily.further_notes if self._own_budgets else reports.further_notes
         return Guarantee("proved", "local", False, f"{sharing.EXACT_CHANNEL}.", notes=tuple(seen))

@@ -361,11 +361,12 @@ def item_features(embedding: ItemSetEmbedding, catalogue: Catalogue | None, widt
     """Return a row for each item, with 1 in the first column.
 
     The others hold the item's popularity and public numbers, each also squared, its categories, and the first
-    ``width`` dimensions of its embedding.
+    ``width`` dimensions of its embedding. An item that nobody rated is as popular as the least popular of the
+    others: at 0, the mean over the ratings, it would pass for a favourite.
     """
-    rated = embedding.item_counts > 0
-    popularity = embedding.popularity[:, None]
-    columns = [np.ones((rated.size, 1)), _bent(popularity, rated)]
+    rated, popularity = embedding.item_counts > 0, embedding.popularity
+    popularity = np.where(rated, popularity, popularity[rated].min(initial=0.0))
+    columns = [np.ones((rated.size, 1)), _bent(popularity[:, None], rated)]
     if catalogue is not None:
         columns.append(catalogue_features(catalogue, embedding.item_counts))
     return np.hstack([*columns, embedding.items[:, :width]])

@@ -465,7 +465,7 @@ def test_more_ratings_than_cells() -> None:
 def test_apportioned(case: tuple[list[float], int, float]) -> None:
     weights, most, filled = case
     total = int(filled * most * len(weights))
-    shares = _apportioned(total, np.array(weights), most)
+    shares = _apportioned(total, np.array(weights), np.full(len(weights), most))
     assert shares.sum() == total
     assert shares.min() >= 0
     assert shares.max() <= most

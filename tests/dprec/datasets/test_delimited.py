@@ -15,7 +15,7 @@ import scipy.sparse
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dprec.datasets import DelimitedTable, InMemory, MovieLens100K, OneBitSynthetic
+from dprec.datasets import DelimitedTable, InMemory, MovieLens100K, Synthetic
 from dprec.datasets import delimited as text_blocks
 from dprec.datasets.base import Layout, read_fold
 from dprec.datasets.delimited import first_cells, read_rows
@@ -131,7 +131,9 @@ def test_columns_that_are_not_there(path: Path) -> None:
 @given(
     rows=st.lists(
         st.tuples(
-            st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=8),
+            st.text(
+                st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=8
+            ).filter(lambda name: name not in ("nan", "NaN")),  # see the test of missing identifiers
             st.integers(-(2**63), 2**63 - 1),
             st.floats(allow_nan=False, allow_infinity=False),
         ),
@@ -293,7 +295,7 @@ def test_movielens_has_times(tmp_path: Path) -> None:
 
 def test_data_without_times() -> None:
     with refused_at("dataset"):
-        Temporal().split(OneBitSynthetic(), seed=1)
+        Temporal().split(Synthetic(), seed=1)
     with refused_at("split"):
         Temporal(test_fraction=0.1).split(InMemory.of(([1, 1], [1, 2], [1, 2], [1, 2])), seed=1)
 

@@ -59,6 +59,7 @@ def covariance(devices: Devices) -> np.ndarray:
     centred = table.categories - table.categories.mean(axis=0)
     return (
         process.level
+        + process.agreement * np.outer(table.means, table.means)
         + process.taste * directions @ directions.T
         + process.nearness * np.exp(-apart)
         + process.number * table.numbers @ table.numbers.T

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprec.datasets import Synthetic
+from dprec.datasets.arrivals import Arrivals
 from dprec.ratings import Ratings, RatingScale
 from dprec.schedules import ByPeriod, Periods
 from dprec.schedules.periods import DAY
@@ -74,7 +75,7 @@ def test_newcomers_are_given_their_first_ratings_and_judged_on_the_others(
 
 
 def test_later_periods_are_left_out() -> None:
-    ratings = Synthetic(users=50, items=40, ratings=1_000).load_timed()
+    ratings = Synthetic(users=50, items=40, ratings=1_000, arrivals=Arrivals()).load_timed()
     whole, part = Periods.of(ratings, 7.0), Periods.of(ratings, 7.0, most=4)
     assert (whole.count > 20, part.count) == (True, 4)
     assert part.ratings.count == whole.held(3).sum()
@@ -89,22 +90,15 @@ def test_times_that_are_no_seconds_of_several_periods_are_refused(days: float, t
 
 
 def test_the_division_returns_everything_and_what_is_judged() -> None:
-    dataset = Synthetic(users=50, items=40, ratings=1_000)
+    dataset = Synthetic(users=50, items=40, ratings=1_000, arrivals=Arrivals())
     everything, judged = ByPeriod(days=7.0, most=None).split(dataset, 1)
     periods = Periods.of(everything, 7.0)
     assert everything.count == 1_000
     assert (judged.cells == everything.cells[periods.all_judged]).all()
     with refused_at("dataset"):
-        ByPeriod(days=7.0, most=None).split(WithoutTimes(users=5, items=4, ratings=10), 1)
+        ByPeriod(days=7.0, most=None).split(Synthetic(users=5, items=4, ratings=10), 1)
     with refused_at("schedule.days"):
         ByPeriod(days=7.0, most=None).split(Once(users=5, items=4, ratings=10), 1)
-
-
-class WithoutTimes(Synthetic):
-    """Ratings without times."""
-
-    def load_timed(self) -> Ratings:
-        return super(Synthetic, self).load_timed()
 
 
 class Once(Synthetic):

@@ -6,13 +6,14 @@ from hypothesis import strategies as st
 from dprec.accounting import PrivacyBudget
 from dprec.arrays import Bools
 from dprec.datasets import Synthetic
+from dprec.datasets.arrivals import Arrivals
 from dprec.exchange import MemoisedSetup, OneShotSetup
 from dprec.mechanisms import HiddenThreshold, ThresholdBit
 from dprec.observations import Observations
 from dprec.schedules import SCHEDULES, Collection, Fresh, Held, Increments, Periods, Schedule, recovered
 from tests.refusals import refused_at
 
-RATINGS = Synthetic(users=30, items=40, ratings=600).load_timed()
+RATINGS = Synthetic(users=30, items=40, ratings=600, arrivals=Arrivals()).load_timed()
 PERIODS = Periods.of(RATINGS, 7.0)
 LAST = PERIODS.count - 2
 """The last period after which there is a collection."""
