@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dprec.binarization import Binarization
-from dprec.catalogue import Catalogue
+from dprec.catalogue import Catalogue, UsersTable
 from dprec.components import naming
 from dprec.datasets import Dataset, copied, selected
 from dprec.errors import SettingError, within
@@ -26,17 +26,25 @@ from simulation.configuration.models import RunConfig
 from simulation.engine.installing import Installer, run_protocol
 from simulation.engine.ray_cluster import check_memory
 from simulation.engine.session import Session, open_session
-from simulation.evaluation import Evaluator, Judged, check_relevance, check_user_defined_metrics
+from simulation.evaluation import (
+    Evaluator,
+    Judged,
+    check_groups,
+    check_relevance,
+    check_user_defined_metrics,
+)
 from simulation.protocols import Protocol, Task
 from simulation.protocols.base import check_suits
 from simulation.scheduled import KeysOf, check_kind, check_schedule, over_time
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import (
     RunRecord,
+    charged,
     messages_of,
     prediction_columns,
     shown_names,
     traffic_columns,
+    user_columns,
 )
 from simulation.storage.summarise import summarise
 from strategies.participation import RoundRecord
@@ -90,6 +98,9 @@ def load_ratings(
         check_user_defined_metrics(config.evaluation, train, test)
     with within("dataset"):
         config.dataset.catalogue(train.item_ids)
+        users = config.dataset.users_table(train.user_ids) if config.evaluation.reads_users else None
+    with within("evaluation"):
+        check_groups(config.evaluation, train, test, _tested(users, test))
     return train, test
 
 
@@ -103,16 +114,19 @@ class SideData:
     """The hidden matrix that the ratings were drawn from; shape (users, items)."""
     item_names: Mapping[str, str]
     """By identifier."""
+    users: UsersTable | None = None
+    """Public data about the users of the train ratings."""
 
     @classmethod
-    def of(cls, dataset: Dataset, train: Ratings) -> SideData:
-        """Read what a data set knows about the items of the train ratings.
+    def of(cls, dataset: Dataset, train: Ratings, *, users: bool = False) -> SideData:
+        """Read what a data set knows about the items of the train ratings, and about the users if asked.
 
         Raises InputError when the data cannot be read.
         """
         with within("dataset"):
             truth = dataset.hidden() if dataset.as_it_is else None
-            return cls(dataset.catalogue(train.item_ids), truth, dataset.item_names())
+            table = dataset.users_table(train.user_ids) if users else None
+            return cls(dataset.catalogue(train.item_ids), truth, dataset.item_names(), table)
 
 
 def _check_memory(config: RunConfig, users: int, items: int, ratings: int) -> None:
@@ -174,9 +188,11 @@ def run_in(
 ) -> RunRecord:
     """Run a configuration in a session that is already open; see `run_prepared`."""
     began = time.perf_counter() if started is None else started
-    side = side or SideData.of(config.dataset, train)
+    side = side or SideData.of(config.dataset, train, users=config.evaluation.reads_users)
     config = config.model_copy(update={"protocol": _suited(config, train, side.catalogue)})
-    evaluator = Evaluator(train, test, config.evaluation, side.truth, side.catalogue)
+    evaluator = Evaluator(
+        train, test, config.evaluation, side.truth, side.catalogue, _tested(side.users, test)
+    )
     installer = Installer(session, config, side.catalogue, progress, ended)
     keys = partial(RunKeys.derive, config.seed, entropy=_entropy(config, directory))
     # Sums in dense linear algebra depend on how many threads share the work, so there is one.
@@ -187,8 +203,10 @@ def run_in(
             judged = over_time(config.schedule, installer, evaluator, keys)
         with within("evaluation"):
             own = evaluator.own(judged.predictions)
-    outcome = judged.outcome
-    composed = outcome.accountant.get_epsilon(config.protocol.delta)
+        outcome = judged.outcome
+        composed = outcome.accountant.get_epsilon(config.protocol.delta)
+        traffic = traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network)
+        grouped = evaluator.users_of_groups(outcome, judged.predictions, charged(traffic))
     return RunRecord(
         config=config,
         summary=summarise(
@@ -202,14 +220,21 @@ def run_in(
             time.perf_counter() - began,
             judged.nothing_sent,
             shown_names(side.item_names, test, outcome.diagnostics),
+            None if grouped is None else grouped.figures(),
         ),
         predictions=prediction_columns(test, judged.predictions, judged.ranks),
-        traffic=traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network),
+        traffic=traffic,
         rounds=outcome.rounds,
         channel=outcome.channel,
         privacy=outcome.accountant,
         messages=messages_of(config.protocol, train, outcome.traffic, config.seed, config.dataset.kind),
+        users=None if grouped is None else user_columns(test, grouped.groupings, grouped.columns),
     )
+
+
+def _tested(users: UsersTable | None, test: Ratings) -> UsersTable | None:
+    """Return what is known of the users with test ratings; of cold users, nothing."""
+    return None if isinstance(test, ColdRatings) else users
 
 
 def _suited(config: RunConfig, train: Ratings, catalogue: Catalogue | None) -> Protocol:

@@ -60,6 +60,7 @@ def check_schedule(config: RunConfig) -> None:
         "dataset.copies": config.dataset.copies,
         "binarization": config.binarization,
         "evaluation.ranking": config.evaluation.ranking,
+        "evaluation.groups": config.evaluation.groups or None,
     }
     for key, value in refused.items():
         if value is not None:
@@ -334,7 +335,7 @@ class _Weeks:
             self.measured.append((int((evaluator.test.counts > 0).sum()), measured))
             return measured
         self.measured.append((evaluator.test.count, measured))
-        alone = evaluator.predicted_alone()
+        alone = evaluator.alone
         new = periods.of_new_items(period)[mask]
         errors = predictions - evaluator.test.values
         return {

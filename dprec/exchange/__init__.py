@@ -30,6 +30,7 @@ __all__ = [
     "GradientRequest",
     "Identity",
     "IterativeSetup",
+    "LayeredSetup",
     "MemoisedSetup",
     "OneShotSetup",
     "OwnBudgetsSetup",

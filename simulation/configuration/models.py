@@ -119,6 +119,9 @@ class SimulationOptions(components.Options):
         return self.users_per_node
 
 
+ACTIVITY, EPSILON = "activity", "epsilon"
+"""Groups of users that need no column of a users' table: by number of ratings, and by loss per rating."""
+
 LONGEST_CUTOFF = 10_000
 """Length of the longest list from the catalogue that is judged."""
 
@@ -174,6 +177,11 @@ class EvaluationOptions(components.Options):
     ranking: RankingOptions | None = components.option(
         "Ranking over the catalogue, measured at the end of a run; left out, it is not measured.", None
     )
+    groups: Annotated[tuple[str, ...], BeforeValidator(components.as_tuple)] = components.option(
+        "What divides the users into groups whose figures are told: 'activity' (quarters by number of "
+        "ratings), 'epsilon' (what the reports lose per rating), or columns of the users' table.",
+        (),
+    )
     errors: Annotated[tuple[str, ...], BeforeValidator(components.as_tuple)] = components.option(
         "User-defined metrics of which less is better, module:function each, at the end of a run.", ()
     )
@@ -183,11 +191,18 @@ class EvaluationOptions(components.Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if len(set(self.groups)) < len(self.groups):
+            raise SettingError("groups", str(list(self.groups)), "each once")
         for key in ("errors", "scores"):
             with within(key):
                 check_names(getattr(self, key))
         with within("scores"):
             check_names((*self.errors, *self.scores))
+
+    @property
+    def reads_users(self) -> bool:
+        """Whether a group is made of a column of the users' table."""
+        return not set(self.groups) <= {ACTIVITY, EPSILON}
 
     @property
     def own(self) -> tuple[str, ...]:
@@ -312,7 +327,7 @@ def _with_absolute_paths(part: OptionsT) -> OptionsT:
         value = getattr(part, field.name)
         if field.name in _PATHS and isinstance(value, str) and value:
             changes[field.name] = str(Path(value).expanduser().absolute())
-        elif field.name == "items" and isinstance(value, components.Options):
+        elif isinstance(value, components.Options):
             changes[field.name] = _with_absolute_paths(value)
     return dataclasses.replace(part, **changes) if changes else part
 
