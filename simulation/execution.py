@@ -22,7 +22,7 @@ from dprec.progress import Progress, silent
 from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import ColdRatings, Ratings
 from dprec.splits import Split
-from simulation.configuration.models import RunConfig
+from simulation.configuration.models import EPSILON, EvaluationOptions, RunConfig
 from simulation.engine.installing import Installer, run_protocol
 from simulation.engine.ray_cluster import check_memory
 from simulation.engine.session import Session, open_session
@@ -191,7 +191,7 @@ def run_in(
     side = side or SideData.of(config.dataset, train, users=config.evaluation.reads_users)
     config = config.model_copy(update={"protocol": _suited(config, train, side.catalogue)})
     evaluator = Evaluator(
-        train, test, config.evaluation, side.truth, side.catalogue, _tested(side.users, test)
+        train, test, _evaluation(config), side.truth, side.catalogue, _tested(side.users, test)
     )
     installer = Installer(session, config, side.catalogue, progress, ended)
     keys = partial(RunKeys.derive, config.seed, entropy=_entropy(config, directory))
@@ -230,6 +230,14 @@ def run_in(
         messages=messages_of(config.protocol, train, outcome.traffic, config.seed, config.dataset.kind),
         users=None if grouped is None else user_columns(test, grouped.groupings, grouped.columns),
     )
+
+
+def _evaluation(config: RunConfig) -> EvaluationOptions:
+    """Return how a run is evaluated: where users choose their own epsilons, by these as well."""
+    options, privacy = config.evaluation, config.protocol.privacy
+    if privacy is None or not privacy.own or config.binarization is not None or EPSILON in options.groups:
+        return options
+    return replace(options, groups=(*options.groups, EPSILON))
 
 
 def _tested(users: UsersTable | None, test: Ratings) -> UsersTable | None:
