@@ -51,8 +51,7 @@ class Grouping:
         cuts = np.unique(np.quantile(known, [0.25, 0.5, 0.75], method="inverted_cdf"))
         places = np.searchsorted(cuts, values)
         quarters = [known[np.searchsorted(cuts, known) == place] for place in range(cuts.size + 1)]
-        names = [f"{own.min():.10g} to {own.max():.10g}" if own.size else "" for own in quarters]
-        return cls._named(places, names, values)
+        return cls._named(places, [_reach(own) for own in quarters], values)
 
     @classmethod
     def of_all(cls, users: int) -> Self:
@@ -82,6 +81,12 @@ class Grouping:
         unknown = np.isnan(values)
         every = [*names, UNKNOWN] if unknown.any() else [*names]
         return cls(tuple(every), np.where(unknown, len(names), places))
+
+
+def _reach(values: Floats) -> str:
+    """Return the least and the greatest of some numbers, in words."""
+    ends = [f"{value:.10g}" for value in (values.min(), values.max())] if values.size else [""]
+    return " to ".join(dict.fromkeys(ends))
 
 
 SUMS = ("test_ratings", "squared_errors", "absolute_errors", "squared_errors_alone", "squared_differences")

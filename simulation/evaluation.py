@@ -31,6 +31,20 @@ from simulation.protocols import Outcome
 from simulation.protocols.baselines import NothingSentProtocol
 
 
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What came of a run, and how good its predictions are."""
+
+    outcome: Outcome
+    predictions: NDArray[np.float64]
+    ranks: NDArray[np.float64] | None
+    """Of the test ratings; see `Evaluator.judged`; shape (test ratings,)."""
+    measured: dict[str, Any]
+    """The accuracy under the names that the run directory uses."""
+    nothing_sent: float | None
+    """The main metric of devices that predict alone; none of lists."""
+
+
 def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:
     """Refuse a relevance threshold outside the rating scale, or what reads ratings where there are none.
 
@@ -160,13 +174,20 @@ class Evaluator:
         return self.accuracy(self.predictions(predict), predict, hidden)
 
     def judged(
-        self, outcome: Outcome, progress: Progress = silent
+        self,
+        predict: Predict,
+        predict_rows: PredictRows | None = None,
+        hidden: Predict | None = None,
+        progress: Progress = silent,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None, dict[str, float | None]]:
-        """Return predictions of the test ratings, their ranks if lists are judged, and their accuracy."""
-        predictions = self.predictions(outcome.predict)
+        """Return predictions of the test ratings, their ranks if lists are judged, and their accuracy.
+
+        ``hidden``: see `accuracy`.
+        """
+        predictions = self.predictions(predict)
         if not self.test.scale.implicit:
-            return predictions, None, self.accuracy(predictions, outcome.predict, outcome.hidden)
-        lists = self.lists(outcome.predict, outcome.predict_rows, progress)
+            return predictions, None, self.accuracy(predictions, predict, hidden)
+        lists = self.lists(predict, predict_rows, progress)
         ranks = lists.ranks(np.flatnonzero(self.test.counts), self.test)
         return predictions, ranks, self.accuracy_of_lists(lists)
 
@@ -197,10 +218,10 @@ class Evaluator:
         if self.test.scale.implicit:
             return None
         metric = metrics.sign_accuracy if is_binary(self.test.scale) else metrics.root_mean_squared_error
-        return metric(self._alone, self.test.values)
+        return metric(self.alone, self.test.values)
 
     @cached_property
-    def _alone(self) -> NDArray[np.float64]:
+    def alone(self) -> NDArray[np.float64]:
         """Predictions of devices that neither send nor receive anything, shape (test ratings,)."""
         alone = NothingSentProtocol().predictions_of(self.held, self.catalogue)
         return self.predictions(alone["predict"])
@@ -244,7 +265,7 @@ class Evaluator:
             columns["test_ratings"] = test.counts[users].astype(np.float64)
             judged = {name: of(lists) for name, of in metrics.METRICS_OF_LISTS.items() if name in MEANS}
         else:
-            judged = error_sums(test.users, test.values, predictions, self._alone)
+            judged = error_sums(test.users, test.values, predictions, self.alone)
         losses = {name: own[users].astype(np.float64) for name, own in of_train.items()}
         popular = {"list_popularity": of_lists, "own_popularity": own}
         return GroupedUsers(

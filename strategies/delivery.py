@@ -95,10 +95,11 @@ def deliver_lists(
     Users with a node of their own are always sent theirs; many users of a simulation are only charged.
     """
     account = RoundAccount(RECOMMEND, group, traffic)
-    hosted = [partition_id for partition_id, node in enumerate(roster.node_ids) if node is not None]
+    hosted, there = [each for each, node in enumerate(roster.node_ids) if node is not None], roster.everybody
     users = np.concatenate(
         [np.asarray(roster.partition(partition_id), dtype=np.int64) for partition_id in hosted]
     )
+    users = users[there[users]]
     account.charge_requests(users, lists.sizes[users], lambda sent: request_content(Recommendations([sent])))
     if roster.users_per_node > 1 and lists.seen.counts.size * lists.seen.n_items > MOST_CELLS:
         account.charge_acknowledgements(users)
@@ -114,7 +115,7 @@ def deliver_lists(
 def broadcast_table(
     grid: Grid, roster: Roster, group: str, table: bytes, priors: Floats, traffic: TrafficLedger
 ) -> dict[str, int]:
-    """Send the table to everybody; return the bytes charged, as `RoundAccount.spent` does.
+    """Send the table to everybody who is there; return the bytes charged, as `RoundAccount.spent` does.
 
     It is charged in full to every user, although a partition shares it.
     """
@@ -122,11 +123,11 @@ def broadcast_table(
     own = sent.shape[1] * PRIOR.itemsize
     account = RoundAccount(PERSONALIZE, group, traffic)
     alone = request_content(Personalization(table, bytes(own)))
-    account.charge_request(slice(None), alone, len(table) + own)
-    contents = {}
-    for partition_id in range(len(roster.node_ids)):
+    account.charge_request(roster.everybody, alone, len(table) + own)
+
+    def content_of(partition_id: int, asked: bytes | None) -> RecordDict:
         partition = roster.partition(partition_id)
-        request = Personalization(table, sent[partition.start : partition.stop].tobytes())
-        contents[partition_id] = request_content(request)
-    account.deliver(grid, roster, contents)
+        return request_content(Personalization(table, sent[partition.start : partition.stop].tobytes()))
+
+    account.deliver(grid, roster, roster.contents(roster.everybody, content_of))
     return account.spent()

@@ -42,6 +42,7 @@ __all__ = [
     "RefusalCode",
     "ReplacementRequest",
     "ReplacementSetup",
+    "ReportRequest",
     "ReportSetup",
     "Reports",
     "Request",

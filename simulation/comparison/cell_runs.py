@@ -268,7 +268,7 @@ def ratings_key(config: RunConfig) -> RatingsKey:
     """Return what the ratings of a run are made from; runs with the same key have the same ratings."""
     seed = 0 if isinstance(config.split, Predefined) else config.seed
     dataset, users = config.with_absolute_paths().dataset, config.evaluation.reads_users
-    return dataset, config.split, config.binarization, seed, users
+    return dataset, config.division, config.binarization, seed, users
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,11 +19,12 @@ from clients.places import is_url, place_of
 from dprec import components
 from dprec.errors import InputError, SettingError, within
 from dprec.metrics import check_names
+from dprec.splits import Split
 from dprec.wire import NetworkOptions
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.base import Protocol
-from simulation.protocols.components import AnyBinarization, AnyDataset, AnySplit
+from simulation.protocols.components import AnyBinarization, AnyDataset, AnySchedule, AnySplit
 
 _ModelT = TypeVar("_ModelT", bound=BaseModel)
 
@@ -226,11 +227,17 @@ class RunConfig(BaseModel):
     )
     seed: int = Field(default=0, ge=0, description="Seed of everything that is drawn.")
     dataset: AnyDataset = Field(description="The ratings.")
-    split: AnySplit = Field(description="How the ratings are divided into train and test.")
+    split: AnySplit = Field(
+        description="How the ratings are divided into train and test; not read where there is a schedule."
+    )
     binarization: AnyBinarization | None = Field(
         default=None, description="How ratings are cut into +1 and -1, for methods that need signs."
     )
     protocol: AnyProtocol = Field(description="How devices and server arrive at predictions together.")
+    schedule: AnySchedule | None = Field(
+        default=None,
+        description="When devices are asked in the course of time; by default once, about everything.",
+    )
     simulation: SimulationOptions = Field(default=SimulationOptions(), description="How it is simulated.")
     evaluation: EvaluationOptions = Field(
         default=EvaluationOptions(), description="How accuracy is measured."
@@ -239,10 +246,19 @@ class RunConfig(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _without_sources(cls, values: Any) -> Any:
-        """Leave out what a run adds to its config.yaml: the file runs again with the code that there is."""
-        if isinstance(values, dict):
-            return {key: value for key, value in values.items() if key != SOURCES}
-        return values
+        """Leave out what a run adds to its config.yaml: the file runs again with the code that there is.
+
+        Where time divides the ratings, no split has to be given.
+        """
+        if not isinstance(values, dict):
+            return values
+        split = {"split": {"kind": "holdout"}} if values.get("schedule") else {}
+        return split | {key: value for key, value in values.items() if key != SOURCES}
+
+    @property
+    def division(self) -> Split:
+        """How the ratings are divided: by time where there is a schedule, which comes before any split."""
+        return self.split if self.schedule is None else self.schedule.division
 
     @property
     def sources(self) -> dict[str, str]:
@@ -254,7 +270,7 @@ class RunConfig(BaseModel):
 
     def user_defined_classes(self) -> list[type[components.Options]]:
         """Return the classes of its components that are not of this distribution."""
-        parts = (self.dataset, self.split, self.binarization, self.protocol)
+        parts = (self.dataset, self.split, self.binarization, self.protocol, self.schedule)
         return [component for part in parts for component in components.user_defined_classes(part)]
 
     def with_absolute_paths(self) -> Self:

@@ -207,6 +207,16 @@ class Accuracy(Document):
     recall_at_k: Annotated[Amount | None, better("Recall", HIGHER, brief=False)] = Field(
         None, description="Share of the relevant items in the top k."
     )
+    new_items: Annotated[Amount | None, better("RMSE, new items", LOWER, brief=False)] = Field(
+        None, description="With a schedule: RMSE on items that nobody had rated before the period."
+    )
+    newcomers: Annotated[
+        dict[int, Amount | None] | None, better("RMSE, newcomers with {key} own ratings", LOWER, brief=False)
+    ] = Field(
+        None,
+        description="With a schedule: RMSE on what newcomers of the next period rate after so many ratings, "
+        "which their devices hold.",
+    )
     k: Annotated[int | None, IN_FILES] = Field(None, description="Length of the evaluated lists.")
     whole_lists: Annotated[Amount | None, IN_FILES] = Field(
         None, description="Share of the tested users whose candidates are at most k, so that all are listed."
