@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 
 from dprec.accounting import AnyBudget, Guarantee, MatchedBudget
-from dprec.arrays import Bools, Floats, Ints, Uint8s
+from dprec.arrays import Bools, Ints, Uint8s
 from dprec.catalogue import Catalogue
 from dprec.completion import Completed, Completion, ItemAverage
 from dprec.components import option
 from dprec.errors import SettingError, within
-from dprec.exchange import PRIOR, OneShotSetup, OwnBudgetsSetup
+from dprec.exchange import OneShotSetup, OwnBudgetsSetup
 from dprec.mechanisms import Mechanism
 from dprec.observations import AS_THEY_ARE, EmbeddingRelease, Observations
 from dprec.ordinal import level_shares
@@ -61,8 +61,9 @@ def notes_on_table(
             "covers that unless item_embeddings.epsilon is set.",
         )
     rest = (
-        "The items' effects and how certain these are have none of that noise, and it does not cover them: "
-        "they follow from the reports, and show about how often an item is rated."
+        "The items' effects, how certain these are, and what a user's items say of its level and tastes have "
+        "none of that noise, and it does not cover them: they follow from the reports, and show about how "
+        "often an item is rated."
         if has_biases
         else "Nothing else in the table depends on who rated what."
     )
@@ -92,15 +93,6 @@ def notes_on_catalogue(catalogue: Catalogue | None) -> tuple[str, ...]:
     if catalogue.category_names:
         held.append(f"{len(catalogue.category_names)} categories")
     return (f"Predictions also rest on public data about the items: {', '.join(held)}.",)
-
-
-@dataclass(frozen=True, eq=False)
-class SentTable:
-    """What devices that predict were sent, as they decode it."""
-
-    table: ItemTable
-    priors: Floats
-    """What each user's rated items say about its level and its factors; shape (users, 1 + factors)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +134,7 @@ class ServedReports:
     completed: Completed
     record: RoundRecord
     """Of the round of the reports, with the bytes of what devices were sent."""
-    sent_table: SentTable | None
+    sent_table: ItemTable | None
     """None if the server predicts."""
     embedding_release: EmbeddingRelease
     """What the table may say of everybody's item sets."""
@@ -362,8 +354,7 @@ class OneShotProtocol(Protocol):
         predict = completed.predict
         rows: PredictRows | None = completed.predict_rows
         if held.sent_table is not None:
-            sent = held.sent_table
-            predict, rows = Devices(self.process, sent.table, sent.priors, train).predict, None
+            predict, rows = Devices(self.process, held.sent_table, train).predict, None
         notes, facts["distance"] = held.family.against_truth(train, observed, held.collected.accepted)
         facts["notes"] += notes + note_on_refusals(setup.refuses(0, train.n_users))
         if self.shuffler is not None:
@@ -394,16 +385,14 @@ class OneShotProtocol(Protocol):
 
     def _broadcast(
         self, grid: Grid, task: ServerTask, completed: Completed, collected: Collected
-    ) -> tuple[SentTable, dict[str, int]]:
+    ) -> tuple[ItemTable, dict[str, int]]:
         """Send everybody what the completion knows of the items; return it, and the bytes charged."""
         from strategies.delivery import broadcast_table
 
         observed = replace(collected.observations, embedding_release=self._embedding_release)
-        broadcast = broadcast_of(completed, observed, self._table_options, task.server_seed)
-        encoded, priors = broadcast.table.encode(), broadcast.priors
-        spent = broadcast_table(grid, task.roster, task.group, encoded, priors, collected.traffic)
-        table = ItemTable.decode(encoded, n_levels=task.scale.levels, n_items=task.n_items)
-        return SentTable(table, priors.astype(PRIOR).astype(np.float64)), spent
+        encoded = broadcast_of(completed, observed, self._table_options, task.server_seed).encode()
+        spent = broadcast_table(grid, task.roster, task.group, encoded, collected.traffic)
+        return ItemTable.decode(encoded, n_levels=task.scale.levels, n_items=task.n_items), spent
 
     def sent(self, example: Example) -> Sent:
         """Return the one report."""
