@@ -364,7 +364,8 @@ def device_draws(partition: Partition, purpose: str) -> Draws:
     them, but on each rating as it is answered; see `dprec.exchange.MemoisedSetup`.
     """
     population, keys = partition.population, partition.population.keys
-    memory, users = population.setup.memory(population.scale), (partition.start, offsets(partition.counts))
+    memory = population.setup.memory_of(purpose, population.scale)
+    users = partition.start, offsets(partition.counts)
     if memory is None:
         installed = drawn_as(population.setup.of_one_device)
         return keys.draws(*users, partition.items, partition.values, purpose, installed)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,15 +13,36 @@ from numpy.typing import NDArray
 from dprec import metrics
 from dprec.arrays import rows_of
 from dprec.binarization import is_binary
-from dprec.catalogue import Catalogue
+from dprec.catalogue import Catalogue, UsersTable
 from dprec.crossdomain import CrossDomainRatings
-from dprec.errors import InputError, SettingError
+from dprec.errors import InputError, SettingError, within
+from dprec.groups import MEANS, SUMS, Grouping, error_sums, group_figures
 from dprec.predictions import Candidates, Predict, PredictRows, Sampled, Unrated, best_items, recommended
 from dprec.progress import Progress, silent
-from dprec.ratings import Ratings, RatingScale, held_by_tested
-from simulation.configuration.models import LONGEST_CUTOFF, EvaluationOptions, RankingOptions
+from dprec.ratings import ColdRatings, Ratings, RatingScale, held_by_tested
+from simulation.configuration.models import (
+    ACTIVITY,
+    EPSILON,
+    LONGEST_CUTOFF,
+    EvaluationOptions,
+    RankingOptions,
+)
 from simulation.protocols import Outcome
 from simulation.protocols.baselines import NothingSentProtocol
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What came of a run, and how good its predictions are."""
+
+    outcome: Outcome
+    predictions: NDArray[np.float64]
+    ranks: NDArray[np.float64] | None
+    """Of the test ratings; see `Evaluator.judged`; shape (test ratings,)."""
+    measured: dict[str, Any]
+    """The accuracy under the names that the run directory uses."""
+    nothing_sent: float | None
+    """The main metric of devices that predict alone; none of lists."""
 
 
 def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:
@@ -53,6 +76,45 @@ def check_user_defined_metrics(options: EvaluationOptions, train: Ratings, test:
         Evaluator(train, test, options, None).own(test.values[::-1])
 
 
+def check_groups(options: EvaluationOptions, train: Ratings, test: Ratings, users: UsersTable | None) -> None:
+    """Refuse groups that cannot be made, before anything runs; raises SettingError."""
+    if options.groups and is_binary(train.scale):
+        raise SettingError("groups", "signs", "nothing, or data with ratings or item sets")
+    Evaluator(train, test, options, None, users=users).groupings()
+
+
+_LISTED = 10
+"""Length of the lists whose popularity and coverage is told by group."""
+
+_LOSS = "epsilon_per_rating"
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedUsers:
+    """What a run does to each user with test ratings, and to groups of them."""
+
+    columns: Mapping[str, NDArray[np.float64]]
+    """`dprec.groups.SUMS` and `dprec.groups.MEANS`, shape (users,) each."""
+    groupings: Mapping[str, Grouping]
+    lists: NDArray[np.integer[Any]]
+    """What each is recommended, shape (users, length); negative after the last one of a short list."""
+    n_items: int
+
+    def figures(self) -> dict[str, list[dict[str, Any]]]:
+        """Return the figures of every group, by what divides them; the keys of summary.json."""
+        return {
+            name: [
+                {"group": group, **group_figures(self.columns, members), "coverage": self._coverage(members)}
+                for group, members in each.masks()
+            ]
+            for name, each in self.groupings.items()
+        }
+
+    def _coverage(self, members: NDArray[np.bool_]) -> float:
+        lists = self.lists[members]
+        return np.unique(lists[lists >= 0]).size / self.n_items
+
+
 @dataclass(frozen=True, eq=False)
 class Evaluator:
     """Evaluates predictions on the test ratings; protocols call it as the `Metric` of their task."""
@@ -64,6 +126,9 @@ class Evaluator:
     """The hidden matrix that the ratings were drawn from, if the data set knows it; shape (users, items)."""
     catalogue: Catalogue | None = None
     """Public data about the items."""
+
+    users: UsersTable | None = None
+    """Public data about the users; None without any, or for cold users."""
 
     @property
     def held(self) -> Ratings:
@@ -109,13 +174,20 @@ class Evaluator:
         return self.accuracy(self.predictions(predict), predict, hidden)
 
     def judged(
-        self, outcome: Outcome, progress: Progress = silent
+        self,
+        predict: Predict,
+        predict_rows: PredictRows | None = None,
+        hidden: Predict | None = None,
+        progress: Progress = silent,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None, dict[str, float | None]]:
-        """Return predictions of the test ratings, their ranks if lists are judged, and their accuracy."""
-        predictions = self.predictions(outcome.predict)
+        """Return predictions of the test ratings, their ranks if lists are judged, and their accuracy.
+
+        ``hidden``: see `accuracy`.
+        """
+        predictions = self.predictions(predict)
         if not self.test.scale.implicit:
-            return predictions, None, self.accuracy(predictions, outcome.predict, outcome.hidden)
-        lists = self.lists(outcome.predict, outcome.predict_rows, progress)
+            return predictions, None, self.accuracy(predictions, predict, hidden)
+        lists = self.lists(predict, predict_rows, progress)
         ranks = lists.ranks(np.flatnonzero(self.test.counts), self.test)
         return predictions, ranks, self.accuracy_of_lists(lists)
 
@@ -145,10 +217,63 @@ class Evaluator:
         """Return the main metric of devices that predict alone, as the preset nothing-sent; none of lists."""
         if self.test.scale.implicit:
             return None
-        alone = NothingSentProtocol().predictions_of(self.held, self.catalogue)
-        predictions = self.predictions(alone["predict"])
         metric = metrics.sign_accuracy if is_binary(self.test.scale) else metrics.root_mean_squared_error
-        return metric(predictions, self.test.values)
+        return metric(self.alone, self.test.values)
+
+    @cached_property
+    def alone(self) -> NDArray[np.float64]:
+        """Predictions of devices that neither send nor receive anything, shape (test ratings,)."""
+        alone = NothingSentProtocol().predictions_of(self.held, self.catalogue)
+        return self.predictions(alone["predict"])
+
+    def groupings(self, epsilons: NDArray[np.float64] | None = None) -> dict[str, Grouping]:
+        """Return the groups that are asked for, of all users.
+
+        ``epsilons``, shape (users,): what the reports of each user lose per rating; unknown before a run.
+        Raises SettingError under "groups".
+        """
+        unknown, held = np.full(self.test.n_users, np.nan), self.held
+        # Losses that are sums differ in their last bits.
+        losses = unknown if epsilons is None else np.round(epsilons, 9)
+        made = {ACTIVITY: held.counts + self.test.counts, EPSILON: losses}
+        groupings = {"all": Grouping.of_all(held.n_users)} if self.options.groups else {}
+        for name in self.options.groups:
+            with within("groups"), within(name):
+                table = self.users or UsersTable({}, held.n_users)
+                values = made[name].astype(np.float64) if name in made else table.column(name)
+                groupings[name] = Grouping.of(values)
+        return groupings
+
+    def users_of_groups(
+        self, outcome: Outcome, predictions: NDArray[np.float64], charged: Mapping[str, NDArray[Any]]
+    ) -> GroupedUsers | None:
+        """Return what happens to each user with test ratings; None where no groups are asked for.
+
+        ``predictions``: of the test ratings.
+        ``charged``: columns by user of the train ratings: message bytes and losses.
+        """
+        if not self.options.groups:
+            return None
+        test, users = self.test, np.flatnonzero(self.test.counts)
+        cold = isinstance(test, ColdRatings)
+        of_train = {name: np.full(test.n_users, np.nan) if cold else own for name, own in charged.items()}
+        lists = self.lists(outcome.predict, outcome.predict_rows)
+        popularity = np.bincount(self.train.items, minlength=self.train.n_items) / self.train.n_users
+        of_lists, own = metrics.popularities(lists.lists[:, :_LISTED], users, self.held, popularity)
+        columns = {name: np.full(users.size, np.nan) for name in (*SUMS, *MEANS)}
+        if test.scale.implicit:
+            columns["test_ratings"] = test.counts[users].astype(np.float64)
+            judged = {name: of(lists) for name, of in metrics.METRICS_OF_LISTS.items() if name in MEANS}
+        else:
+            judged = error_sums(test.users, test.values, predictions, self.alone)
+        losses = {name: own[users].astype(np.float64) for name, own in of_train.items()}
+        popular = {"list_popularity": of_lists, "own_popularity": own}
+        return GroupedUsers(
+            {**columns, **judged, **popular, **losses},
+            {name: each.of_users(users) for name, each in self.groupings(of_train[_LOSS]).items()},
+            lists.lists[:, :_LISTED],
+            self.train.n_items,
+        )
 
     def own(self, predictions: NDArray[np.float64]) -> dict[str, dict[str, float]]:
         """Return the user-defined metrics by their keys in summary.json; none if there are none.

@@ -14,31 +14,37 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dprec.binarization import Binarization
-from dprec.catalogue import Catalogue
-from dprec.components import naming, reference_of
+from dprec.catalogue import Catalogue, UsersTable
+from dprec.components import naming
 from dprec.datasets import Dataset, copied, selected
-from dprec.errors import InputError, SettingError, within
-from dprec.predictions import (
-    checked,
-    checked_rows,
-)
+from dprec.errors import SettingError, within
 from dprec.progress import Progress, silent
 from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import ColdRatings, Ratings
 from dprec.splits import Split
 from simulation.configuration.models import RunConfig
+from simulation.engine.installing import Installer, run_protocol
 from simulation.engine.ray_cluster import check_memory
 from simulation.engine.session import Session, open_session
-from simulation.evaluation import Evaluator, check_relevance, check_user_defined_metrics
-from simulation.protocols import Outcome, Protocol, Task
-from simulation.protocols.base import check_suits, with_declared_losses
+from simulation.evaluation import (
+    Evaluator,
+    Judged,
+    check_groups,
+    check_relevance,
+    check_user_defined_metrics,
+)
+from simulation.protocols import Protocol, Task
+from simulation.protocols.base import check_suits
+from simulation.scheduled import KeysOf, check_kind, check_schedule, over_time
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import (
     RunRecord,
+    charged,
     messages_of,
     prediction_columns,
     shown_names,
     traffic_columns,
+    user_columns,
 )
 from simulation.storage.summarise import summarise
 from strategies.participation import RoundRecord
@@ -82,12 +88,19 @@ def load_ratings(
         size = config.dataset.known_size() if config.dataset.as_it_is else None
     if size is not None:
         _check_memory(config, *size)
-    train, test = prepare(config.dataset, config.split, config.binarization, config.seed)
+    check_schedule(config)
+    train, test = prepare(config.dataset, config.division, config.binarization, config.seed)
+    if config.schedule is not None:
+        with within("schedule"):
+            check_kind(config.schedule, config.protocol.suited_to(train))
     with within("evaluation"):
         check_relevance(config.evaluation, train.scale)
         check_user_defined_metrics(config.evaluation, train, test)
     with within("dataset"):
         config.dataset.catalogue(train.item_ids)
+        users = config.dataset.users_table(train.user_ids) if config.evaluation.reads_users else None
+    with within("evaluation"):
+        check_groups(config.evaluation, train, test, _tested(users, test))
     return train, test
 
 
@@ -101,16 +114,19 @@ class SideData:
     """The hidden matrix that the ratings were drawn from; shape (users, items)."""
     item_names: Mapping[str, str]
     """By identifier."""
+    users: UsersTable | None = None
+    """Public data about the users of the train ratings."""
 
     @classmethod
-    def of(cls, dataset: Dataset, train: Ratings) -> SideData:
-        """Read what a data set knows about the items of the train ratings.
+    def of(cls, dataset: Dataset, train: Ratings, *, users: bool = False) -> SideData:
+        """Read what a data set knows about the items of the train ratings, and about the users if asked.
 
         Raises InputError when the data cannot be read.
         """
         with within("dataset"):
             truth = dataset.hidden() if dataset.as_it_is else None
-            return cls(dataset.catalogue(train.item_ids), truth, dataset.item_names())
+            table = dataset.users_table(train.user_ids) if users else None
+            return cls(dataset.catalogue(train.item_ids), truth, dataset.item_names(), table)
 
 
 def _check_memory(config: RunConfig, users: int, items: int, ratings: int) -> None:
@@ -172,20 +188,25 @@ def run_in(
 ) -> RunRecord:
     """Run a configuration in a session that is already open; see `run_prepared`."""
     began = time.perf_counter() if started is None else started
-    side = side or SideData.of(config.dataset, train)
+    side = side or SideData.of(config.dataset, train, users=config.evaluation.reads_users)
     config = config.model_copy(update={"protocol": _suited(config, train, side.catalogue)})
-    evaluator = Evaluator(train, test, config.evaluation, side.truth, side.catalogue)
-    task = _task(session, config, evaluator, side.catalogue, directory, progress, ended)
+    evaluator = Evaluator(
+        train, test, config.evaluation, side.truth, side.catalogue, _tested(side.users, test)
+    )
+    installer = Installer(session, config, side.catalogue, progress, ended)
+    keys = partial(RunKeys.derive, config.seed, entropy=_entropy(config, directory))
     # Sums in dense linear algebra depend on how many threads share the work, so there is one.
     with threadpool_limits(limits=1):
-        outcome = _outcome(session, config.protocol, task)
-        predictions, ranks, measured = evaluator.judged(outcome, progress)
-        ranking = evaluator.ranking(outcome.predict, outcome.predict_rows, progress)
+        if config.schedule is None:
+            judged = _judged(installer, evaluator, keys, directory)
+        else:
+            judged = over_time(config.schedule, installer, evaluator, keys)
         with within("evaluation"):
-            own = evaluator.own(predictions)
-    last = [replace(record, accuracy=measured) for record in outcome.rounds[-1:]]
-    outcome = replace(outcome, rounds=(*outcome.rounds[:-1], *last))
-    composed = outcome.accountant.get_epsilon(config.protocol.delta)
+            own = evaluator.own(judged.predictions)
+        outcome = judged.outcome
+        composed = outcome.accountant.get_epsilon(config.protocol.delta)
+        traffic = traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network)
+        grouped = evaluator.users_of_groups(outcome, judged.predictions, charged(traffic))
     return RunRecord(
         config=config,
         summary=summarise(
@@ -194,19 +215,26 @@ def run_in(
             test,
             outcome,
             composed,
-            {**measured, **ranking, **own},
+            {**judged.measured, **own},
             session.startup_seconds,
             time.perf_counter() - began,
-            evaluator.nothing_sent(),
+            judged.nothing_sent,
             shown_names(side.item_names, test, outcome.diagnostics),
+            None if grouped is None else grouped.figures(),
         ),
-        predictions=prediction_columns(test, predictions, ranks),
-        traffic=traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network),
+        predictions=prediction_columns(test, judged.predictions, judged.ranks),
+        traffic=traffic,
         rounds=outcome.rounds,
         channel=outcome.channel,
         privacy=outcome.accountant,
         messages=messages_of(config.protocol, train, outcome.traffic, config.seed, config.dataset.kind),
+        users=None if grouped is None else user_columns(test, grouped.groupings, grouped.columns),
     )
+
+
+def _tested(users: UsersTable | None, test: Ratings) -> UsersTable | None:
+    """Return what is known of the users with test ratings; of cold users, nothing."""
+    return None if isinstance(test, ColdRatings) else users
 
 
 def _suited(config: RunConfig, train: Ratings, catalogue: Catalogue | None) -> Protocol:
@@ -219,45 +247,33 @@ def _suited(config: RunConfig, train: Ratings, catalogue: Catalogue | None) -> P
         return protocol.representing(population, train)
 
 
-def _task(
-    session: Session,
-    config: RunConfig,
-    evaluator: Evaluator,
-    catalogue: Catalogue | None,
-    directory: RunDirectory | None,
-    progress: Progress,
-    ended: RoundEnded,
-) -> Task:
-    """Install the ratings on the devices and return the protocol's task."""
-    train = evaluator.train
-    keys = RunKeys.derive(config.seed, config.protocol.identity, _entropy(config, directory))
-    users_per_node = config.simulation.partition_size(train.n_users)
-    setup, represents = config.protocol.setup(), config.dataset.represented(train.n_users)
-    group = session.install(
-        config.protocol.held_ratings(train, config.seed),
-        users_per_node=users_per_node,
-        keys=keys.installed,
-        faults=config.simulation.faults,
-        setup=(setup if represents is None else setup.represented()).chosen_by(train, config.seed),
+def _judged(
+    installer: Installer, evaluator: Evaluator, keys: KeysOf, directory: RunDirectory | None
+) -> Judged:
+    """Run the protocol once, and judge its predictions."""
+    protocol, progress = installer.config.protocol, installer.progress
+    task = _task(installer, evaluator, keys(protocol.identity), directory)
+    outcome = run_protocol(installer.session, protocol, task)
+    predictions, ranks, measured = evaluator.judged(
+        outcome.predict, outcome.predict_rows, outcome.hidden, progress
     )
-    checkpoints = None if directory is None else directory.checkpoints(config, train, evaluator.test)
-    return Task(
-        train=train,
-        judged=evaluator.held,
-        n_items=train.n_items,
-        scale=train.scale,
-        catalogue=catalogue,
-        seed=config.seed,
-        server_seed=keys.server,
-        public_seed=keys.installed.public_seed,
-        group=group,
-        roster=session.roster(train.n_users, users_per_node),
-        progress=progress,
-        metric=evaluator,
-        checkpoints=checkpoints,
-        restore=partial(session.restore, group),
-        ended=ended,
-        represents=represents,
+    last = [replace(record, accuracy=measured) for record in outcome.rounds[-1:]]
+    outcome = replace(outcome, rounds=(*outcome.rounds[:-1], *last))
+    ranking = evaluator.ranking(outcome.predict, outcome.predict_rows, progress)
+    return Judged(outcome, predictions, ranks, measured | ranking, evaluator.nothing_sent())
+
+
+def _task(installer: Installer, evaluator: Evaluator, keys: RunKeys, directory: RunDirectory | None) -> Task:
+    """Install the ratings on the devices and return the protocol's task."""
+    train, config = evaluator.train, installer.config
+    return installer.task(
+        train,
+        evaluator.held,
+        evaluator,
+        keys,
+        held=config.protocol.held_ratings(train, config.seed),
+        setup=config.protocol.setup(),
+        checkpoints=None if directory is None else directory.checkpoints(config, train, evaluator.test),
     )
 
 
@@ -266,21 +282,3 @@ def _entropy(config: RunConfig, directory: RunDirectory | None) -> bytes | None:
     if config.simulation.seed == "run":
         return None
     return os.urandom(ENTROPY_BYTES) if directory is None else directory.entropy()
-
-
-def _outcome(session: Session, protocol: Protocol, task: Task) -> Outcome:
-    """Run the protocol and measure how long it takes."""
-    started = time.perf_counter()
-    with within("protocol"), naming(protocol, "a class that runs a protocol"):
-        outcome = protocol.run(session.grid, task)
-        if not isinstance(outcome, Outcome):
-            found = f"its run returned {type(outcome).__name__}"
-            raise InputError(reference_of(type(protocol)), found, "an Outcome")
-        outcome = with_declared_losses(outcome, protocol)
-    name, rows = f"completion {protocol.completion_name}", outcome.predict_rows
-    return replace(
-        outcome,
-        seconds=time.perf_counter() - started,
-        predict=checked(outcome.predict, name),
-        predict_rows=None if rows is None else checked_rows(rows, name),
-    )

@@ -95,10 +95,11 @@ def deliver_lists(
     Users with a node of their own are always sent theirs; many users of a simulation are only charged.
     """
     account = RoundAccount(RECOMMEND, group, traffic)
-    hosted = [partition_id for partition_id, node in enumerate(roster.node_ids) if node is not None]
+    hosted, there = [each for each, node in enumerate(roster.node_ids) if node is not None], roster.everybody
     users = np.concatenate(
         [np.asarray(roster.partition(partition_id), dtype=np.int64) for partition_id in hosted]
     )
+    users = users[there[users]]
     account.charge_requests(users, lists.sizes[users], lambda sent: request_content(Recommendations([sent])))
     if roster.users_per_node > 1 and lists.seen.counts.size * lists.seen.n_items > MOST_CELLS:
         account.charge_acknowledgements(users)
@@ -114,11 +115,11 @@ def deliver_lists(
 def broadcast_table(
     grid: Grid, roster: Roster, group: str, table: bytes, traffic: TrafficLedger
 ) -> dict[str, int]:
-    """Send the table to everybody; return the bytes charged, as `RoundAccount.spent` does.
+    """Send the table to everybody who is there; return the bytes charged, as `RoundAccount.spent` does.
 
     It is charged in full to every user, although a partition shares it.
     """
     account, content = RoundAccount(PERSONALIZE, group, traffic), request_content(Personalization(table))
-    account.charge_request(slice(None), content, len(table))
-    account.deliver(grid, roster, dict.fromkeys(range(len(roster.node_ids)), content))
+    account.charge_request(roster.everybody, content, len(table))
+    account.deliver(grid, roster, roster.contents(roster.everybody, lambda partition_id, asked: content))
     return account.spent()

@@ -216,6 +216,36 @@ class PrivacyAccountant:
     where none are. What this one holds is proved; infinite where nothing is.
     """
 
+    @classmethod
+    def of_all(cls, parts: Sequence[PrivacyAccountant], *, same_ratings: bool = True) -> PrivacyAccountant:
+        """Return the accountant of several exchanges with the same users, each of which is a round of it.
+
+        Parameters
+        ----------
+        parts : sequence of PrivacyAccountant
+            At least one, of the same adjacency.
+        same_ratings : bool
+            Whether they may be about the same ratings, whose losses then add up. Otherwise no rating is in
+            two of them, and the loss of a rating is the largest of its user's.
+        """
+        rated, claimed = np.any([part.rated for part in parts], axis=0), None
+        if any(part.claimed is not None for part in parts):
+            every = [part.claimed or part for part in parts]
+            claimed = cls.of_all(every, same_ratings=same_ratings)
+        whole = replace(parts[0], rated=rated, history=[], claimed=claimed)
+        charged = np.zeros(whole.n_users)
+        for number, part in enumerate(parts, start=1):
+            for event in part.history:
+                users = event.took_part(whole.n_users)
+                per_rating = np.where(users & part.rated, event.per_rating, 0.0)
+                if not same_ratings:
+                    per_rating, charged = (
+                        np.maximum(per_rating - charged, 0.0),
+                        np.maximum(charged, per_rating),
+                    )
+                whole.step(number, users, per_rating, event.per_user, event.mechanism)
+        return whole
+
     @property
     def n_users(self) -> int:
         """Number of users."""

@@ -140,6 +140,23 @@ class Recommendations:
 
 
 @dataclass(frozen=True)
+class ReportRequest:
+    """Report, where only some users of a partition are asked; a request to all of them has no record."""
+
+    asked: bytes | None = None
+    """See `bitmap_of`."""
+
+    @classmethod
+    def of(cls, record: Record) -> Self:
+        """Read the request; raises ValueError when it is malformed."""
+        return cls(_bitmap(record))
+
+    def entries(self) -> Entries:
+        """Return the entries of the request's record."""
+        return _with_asked({}, self.asked)
+
+
+@dataclass(frozen=True)
 class CountRequest:
     """Count the ratings that the report left out, by groups of items."""
 
@@ -208,6 +225,7 @@ Request = (
     | FinalFactors
     | Personalization
     | Recommendations
+    | ReportRequest
     | CountRequest
     | SlopesRequest
     | ReplacementRequest

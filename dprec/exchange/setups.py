@@ -21,11 +21,20 @@ from dprec.errors import InputError, SettingError
 from dprec.federated import MODELS, FederatedModel, code_of
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.lists import ListMethod
-from dprec.mechanisms import MECHANISMS, Mechanism, SampledNegatives
+from dprec.mechanisms import (
+    MECHANISMS,
+    BucketBits,
+    LayeredMechanism,
+    LocalHashing,
+    Mechanism,
+    SampledNegatives,
+    TwoLayers,
+)
 from dprec.private_als import ImplicitAls, PrivateAls
 from dprec.ratings import Ratings, RatingScale
 from dprec.renamed import first_names
 from dprec.reports import ReportFamily
+from dprec.reports.layers import PERMANENT
 from dprec.secret_sets import SecretSets
 from dprec.sent_symbols import SentSymbols, symbols_of_slopes
 from dprec.sums import AGGREGATIONS, Aggregation, SummedMethod, TrustedAggregation
@@ -37,12 +46,14 @@ if TYPE_CHECKING:
     _AnyAggregation = Aggregation
     _AnyModel = FederatedModel
     _AnyMethod = SummedMethod
+    _AnyLayered = LayeredMechanism
 else:
     _AnyMechanism = one_of(MECHANISMS)
     _AnyGradient = one_of(GRADIENTS)
     _AnyAggregation = one_of(AGGREGATIONS)
     _AnyModel = one_of(MODELS)
     _AnyMethod = one_of_classes((PrivateAls, ImplicitAls, ListMethod, SecretSets), SummedMethod)
+    _AnyLayered = one_of_classes((TwoLayers, LocalHashing, BucketBits), LayeredMechanism)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +80,10 @@ class Setup(Options):
     def memory(self, scale: RatingScale) -> str | None:
         """Return what those answers are bound to that are repeated in every run; None if none are."""
         return None
+
+    def memory_of(self, purpose: str, scale: RatingScale) -> str | None:
+        """Return the same of the words for one purpose; None if every run has others."""
+        return self.memory(scale)
 
     def represented(self) -> Self:
         """Return the setup of devices that represent others besides."""
@@ -176,6 +191,12 @@ class OwnBudgetsSetup(OneShotSetup):
         return refused
 
 
+def _memory_of_answers(setup: OneShotSetup, scale: RatingScale) -> str:
+    values = as_values(setup)
+    answered = {"mechanism": values["mechanism"], "privacy": values["privacy"]}
+    return json.dumps([first_names(answered), scale.values.tolist()])
+
+
 @dataclass(frozen=True, kw_only=True)
 class MemoisedSetup(OneShotSetup):
     """Devices answer about each rating once, and repeat that answer in whichever run they are asked.
@@ -211,14 +232,27 @@ class MemoisedSetup(OneShotSetup):
 
     def memory(self, scale: RatingScale) -> str:
         """Return mechanism, budget and scale: with any other, answers are independent, and cost anew."""
-        values = as_values(self)
-        answered = {"mechanism": values["mechanism"], "privacy": values["privacy"]}
-        return json.dumps([first_names(answered), scale.values.tolist()])
+        return _memory_of_answers(self, scale)
 
     @property
     def answers_per_rating(self) -> int:
         """Values of one rating that are answered, ever."""
         return 2 if self.on_change == "update" else 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayeredSetup(OneShotSetup):
+    """Devices answer about each rating for good, and send another report on that answer in every run.
+
+    The words of an answer are bound as those of `MemoisedSetup` are, and the words of a report to its run.
+    """
+
+    kind: Literal["layered"] = "layered"  # type: ignore[assignment]
+    mechanism: _AnyLayered = option("What the device applies to each rating.")
+
+    def memory_of(self, purpose: str, scale: RatingScale) -> str | None:
+        """Return what an answer is bound to, for its words."""
+        return _memory_of_answers(self, scale) if purpose == PERMANENT else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -371,6 +405,7 @@ else:
         OneShotSetup,
         OwnBudgetsSetup,
         MemoisedSetup,
+        LayeredSetup,
         RandomizedSetsSetup,
         SampledNegativesSetup,
         IterativeSetup,

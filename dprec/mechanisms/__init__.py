@@ -11,6 +11,7 @@ from dprec.mechanisms.laplace import (
     ZhengLaplace,
     ZhengRandomizedResponse,
 )
+from dprec.mechanisms.layers import BucketBits, LayeredMechanism, LocalHashing, TwoLayers
 from dprec.mechanisms.randomized_response import (
     BinaryFlip,
     RandomizedResponse,
@@ -61,6 +62,7 @@ __all__ = [
     "BinaryFlip",
     "BitsAndCounts",
     "BoundedLaplace",
+    "BucketBits",
     "Channel",
     "ClampedLaplace",
     "Duchi",
@@ -68,6 +70,8 @@ __all__ = [
     "HiddenThreshold",
     "Hybrid",
     "Laplace",
+    "LayeredMechanism",
+    "LocalHashing",
     "Mechanism",
     "Piecewise",
     "RandomizedResponse",
@@ -79,6 +83,7 @@ __all__ = [
     "SquareWave",
     "Staircase",
     "ThresholdBit",
+    "TwoLayers",
     "UserLevelBit",
     "ZhengLaplace",
     "ZhengRandomizedResponse",

@@ -10,7 +10,7 @@ from dprec.arrays import Bools, Floats, Int32s
 from dprec.catalogue import Catalogue
 from dprec.completion.calibrated.embedding import SHRINKAGE
 from dprec.components import Options, option
-from dprec.observations import Observations
+from dprec.observations import Observations, RatedSets
 from dprec.ordinal import Histogram, cut_points, expected_rating, level_shares
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import ItemTable
@@ -85,7 +85,7 @@ def derived_broadcast(
         embedding.items,
         np.zeros((len(items.means), 0)),
         *_public_columns(embedding.popularity, seen.catalogue),
-        leanings(embedding.items, seen, users.regressed),
+        leanings(embedding.items, seen.item_sets, users.regressed),
     )
 
 
@@ -113,7 +113,7 @@ def _solved(side: completion.Regressed, owners: Int32s, weight: float, own: Floa
     return side.solved((weight * counts)[:, None, None], (weight * sums)[:, None])
 
 
-def calibrated_broadcast(model: completion.CalibratedModel, rated: Observations | Ratings) -> ItemTable:
+def calibrated_broadcast(model: completion.CalibratedModel, rated: RatedSets | Ratings) -> ItemTable:
     """Return what a calibrated model knows that devices need.
 
     ``rated``: which items each user is known to have rated.
@@ -150,7 +150,7 @@ def _item_biases_broadcast(model: completion.ItemBiasesModel) -> ItemTable:
     )
 
 
-def leanings(embeddings: Floats, rated: Observations | Ratings, expected: Floats) -> Floats:
+def leanings(embeddings: Floats, rated: RatedSets | Ratings, expected: Floats) -> Floats:
     """Return what the mean embedding of a user's items says of its level and factors; see `ItemTable`.
 
     ``expected``: what the server makes of each user's items, shape (users, 1 + factors). A device makes the
@@ -159,8 +159,9 @@ def leanings(embeddings: Floats, rated: Observations | Ratings, expected: Floats
     if not (embeddings.shape[1] and expected.any()):
         return np.zeros((0, expected.shape[1]))
     shape = len(expected), len(embeddings)
-    by_user = sp.csr_array((np.ones(rated.items.size), rated.items, rated.indptr), shape=shape)
-    means = (by_user @ embeddings) / (rated.counts + SHRINKAGE)[:, None]
+    by_user = sp.csr_array((np.ones(rated.items.size), (rated.users, rated.items)), shape=shape)
+    sizes = np.bincount(rated.users, minlength=len(expected))
+    means = (by_user @ embeddings) / (sizes + SHRINKAGE)[:, None]
     found: Floats = np.linalg.lstsq(means, expected, rcond=_LEAST_SPREAD)[0]
     return found
 
@@ -170,7 +171,7 @@ def broadcast_of(
 ) -> ItemTable:
     """Return what devices are sent: a model's own biases, or what predictions say of them."""
     if isinstance(completed, completion.CalibratedModel):
-        return calibrated_broadcast(completed, observations)
+        return calibrated_broadcast(completed, observations.item_sets)
     if isinstance(completed, completion.ItemBiasesModel):
         return _item_biases_broadcast(completed)
     return derived_broadcast(completed, observations, options, seed)

@@ -346,10 +346,13 @@ class RunKeys:
     """Seed of whatever the server draws: starting points, whom it asks, noise."""
 
     @classmethod
-    def derive(cls, seed: int, run: str = "", entropy: bytes | None = None) -> Self:
+    def derive(
+        cls, seed: int, run: str = "", entropy: bytes | None = None, collection: int | None = None
+    ) -> Self:
         """Derive the keys of a seed and a run, described by its protocol with all settings.
 
-        ``entropy``: what devices and server draw from instead of the seed.
+        ``entropy``: what devices and server draw from instead of the seed; ``collection``: which of several
+        it is, whose faults are its own.
         """
         seeded = str(seed).encode()
         secret = seeded if entropy is None else entropy
@@ -357,7 +360,7 @@ class RunKeys:
         installed = InstalledKeys(
             devices=_derived(secret, "devices"),
             public=_derived(seeded, "public"),
-            network=_derived(seeded, "network"),
+            network=_derived(seeded, "network", "" if collection is None else str(collection)),
             run=identity,
         )
         return cls(installed, int(_derived(secret, "server", identity), 16))

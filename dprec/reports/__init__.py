@@ -3,6 +3,7 @@
 from dprec.reports.base import *
 from dprec.reports.cells import *
 from dprec.reports.counts import *
+from dprec.reports.layers import *
 from dprec.reports.mixed import *
 from dprec.reports.profiles import *
 from dprec.reports.residual_bits import *
@@ -18,6 +19,7 @@ __all__ = [
     "FollowUp",
     "HiddenRowFamily",
     "IndependentDraws",
+    "LayeredFamily",
     "MixedFamily",
     "ProfileFamily",
     "Profiles",

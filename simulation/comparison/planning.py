@@ -21,6 +21,7 @@ from dprec.splits import fitting_split
 from simulation.analysis.gains import NOTHING_SENT, POPULARITY
 from simulation.comparison.templates import (
     COMPOSITION,
+    GROUPS,
     SHARED,
     Cell,
     ComparisonConfig,
@@ -317,7 +318,7 @@ def _planned(
 ) -> Comparison:
     """Return a comparison with its cells, the baselines included."""
     _check_names(config, source)
-    shared = {key: values[key] for key in SHARED if key in values}
+    shared = {key: values[key] for key in (*SHARED, GROUPS) if key in values}
     make = suited if other_data else Template.of
     made = [make(entry, shared, source) for entry in config.protocols]
     left_out = tuple(each for each in made if isinstance(each, LeftOut))

@@ -397,6 +397,11 @@ class Protocol(Options):
         return self
 
     @property
+    def of_single_ratings(self) -> Any:
+        """The protocol that is run, if its reports can be read with those of other times; None if not."""
+        return None if self.picked is self else self.picked.of_single_ratings
+
+    @property
     def baseline(self) -> str | None:
         """Which of the `BASELINES` it is, whatever it is called; None for any other protocol."""
         return None

@@ -18,9 +18,10 @@ from dprec.mechanisms import Mechanism
 from dprec.observations import AS_THEY_ARE, EmbeddingRelease, Observations
 from dprec.ordinal import level_shares
 from dprec.personalization import Devices, OrdinalProcess, TableOptions, broadcast_of
-from dprec.predictions import PredictRows
+from dprec.predictions import Predict, PredictRows
+from dprec.ratings import Ratings
 from dprec.reports import MixedFamily, ReportFamily, Wanted
-from dprec.wire import ItemTable
+from dprec.wire import ItemTable, TrafficLedger
 from simulation.protocols import sharing
 from simulation.protocols.base import Example, Protocol, Sent, sent_ratings
 from simulation.protocols.components import AnyCompletion, AnyMechanism
@@ -96,6 +97,23 @@ def notes_on_catalogue(catalogue: Catalogue | None) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, eq=False)
+class Learned:
+    """What the server has learned, and what devices hold of it."""
+
+    completed: Completed
+    sent_table: ItemTable | None
+    """None if the server predicts."""
+    spent: dict[str, int]
+    """Bytes of what devices were sent; see `RoundAccount.spent`."""
+
+    def predicting(self, process: OrdinalProcess, held: Ratings) -> tuple[Predict, PredictRows | None]:
+        """Return what predicts: the server, or devices that hold some ratings."""
+        if self.sent_table is None:
+            return self.completed.predict, self.completed.predict_rows
+        return Devices(process, self.sent_table, held).predict, None
+
+
+@dataclass(frozen=True, eq=False)
 class AfterReports:
     """What a server knows of one-shot devices once there is nothing more to ask for."""
 
@@ -131,11 +149,9 @@ class ServedReports:
     """The reports."""
     after: AfterReports
     """What is known once there is nothing more to ask for."""
-    completed: Completed
+    learned: Learned
     record: RoundRecord
     """Of the round of the reports, with the bytes of what devices were sent."""
-    sent_table: ItemTable | None
-    """None if the server predicts."""
     embedding_release: EmbeddingRelease
     """What the table may say of everybody's item sets."""
 
@@ -155,15 +171,16 @@ class ServedReports:
         accountant = self.family.accountant(counts, sent, asked)
         if embedding_release.epsilon is not None:
             accountant.step(1, sent, 0.0, embedding_release.epsilon, embedding_release.released)
-        notes = self.completed.notes + sharing.notes_on_failures([self.record]) + self.after.notes
-        notes += notes_on_catalogue(self.completed.public_data)
+        completed = self.learned.completed
+        notes = completed.notes + sharing.notes_on_failures([self.record]) + self.after.notes
+        notes += notes_on_catalogue(completed.public_data)
         return {
             "traffic": self.collected.traffic,
             "accountant": accountant,
             "rounds": (self.record, *self.after.rounds),
             "channel": self.family.device_channel(counts),
             "notes": notes,
-            "diagnostics": self.completed.diagnostics,
+            "diagnostics": completed.diagnostics,
         }
 
 
@@ -288,6 +305,17 @@ class OneShotProtocol(Protocol):
         )
 
     @property
+    def of_single_ratings(self) -> Self | None:
+        """The protocol, if each symbol of its reports is about one rating and linked to its user."""
+        reports = self.mechanism.report_family
+        alone = reports.of_single_ratings() and not reports.asks_further and self.shuffler is None
+        return self if alone else None
+
+    def at_share(self, setup: OneShotSetup) -> Self:
+        """Return the protocol with what a schedule installs on devices."""
+        return replace(self, mechanism=setup.mechanism, privacy=setup.privacy)
+
+    @property
     def baseline(self) -> str | None:
         """The item sets alone where devices predict, or averages of true ratings where the server does."""
         on_device = self.personalization == "on-device"
@@ -316,30 +344,50 @@ class OneShotProtocol(Protocol):
 
     def serve(self, grid: Grid, task: ServerTask) -> ServedReports:
         """Collect the reports, complete the matrix, and send devices that predict what it says."""
-        from strategies.report_collection import ReportCollection
-
         family = self._family(task)
-        wanted = Wanted(self.completion.needs_likelihood, self.completion.needs_symbols)
-        collected = ReportCollection(family, task.group, wanted, task.catalogue).collect(grid, task.roster)
-        record, sent_table = collected.record, None
+        collected = self.collect(grid, task, family)
+        record = collected.record
         after = AfterReports.of(grid, task, family, collected)
-        observed = replace(after.observations, embedding_release=self._embedding_release)
+        observed = after.observations
         if self.shuffler is not None:
             spent = self.shuffler.charged(family, collected, task.group)
             record, observed = record.with_traffic(spent), self.shuffler.received(observed)
+        learned = self.learned(grid, task, observed, collected.observations, collected.traffic)
+        record = record.with_traffic(learned.spent)
+        return ServedReports(family, collected, after, learned, record, self.embedding_release)
+
+    def collect(
+        self, grid: Grid, task: ServerTask, family: ReportFamily, *, symbols: bool = False
+    ) -> Collected:
+        """Ask everybody for a report; ``symbols`` where others than the completion read them."""
+        from strategies.report_collection import ReportCollection
+
+        wanted = Wanted(self.completion.needs_likelihood, symbols or self.completion.needs_symbols)
+        return ReportCollection(family, task.group, wanted, task.catalogue).collect(grid, task.roster)
+
+    def learned(
+        self,
+        grid: Grid,
+        task: ServerTask,
+        observed: Observations,
+        linked: Observations,
+        traffic: TrafficLedger,
+    ) -> Learned:
+        """Complete the matrix from what was observed, and send everybody what follows, which is charged.
+
+        ``linked``: the same before any shuffler, which says what users have rated.
+        """
+        observed = replace(observed, embedding_release=self.embedding_release)
         with within("completion"):
             completed = self.completion.fit(observed, task.server_seed, task.progress)
         if self.personalization == "on-device":
-            sent_table, spent = self._broadcast(grid, task, completed, collected)
-            record = record.with_traffic(spent)
-        elif self.delivery is not None and self.shuffler is None:
-            cells = collected.observations
-            seen = None if family.hides_items else (cells.users, cells.items)
-            spent = self.delivery.deliver(
-                grid, task, completed, seen, collected.traffic, self.completion_name
-            )
-            record = record.with_traffic(spent)
-        return ServedReports(family, collected, after, completed, record, sent_table, self._embedding_release)
+            return Learned(completed, *self._broadcast(grid, task, completed, linked, traffic))
+        if self.delivery is None or self.shuffler is not None:
+            return Learned(completed, None, {})
+        rated = linked.item_sets
+        seen = None if self.mechanism.report_family.hides_items else (rated.users, rated.items)
+        spent = self.delivery.deliver(grid, task, completed, seen, traffic, self.completion_name)
+        return Learned(completed, None, spent)
 
     def served(self, task: ServerTask, held: ServedReports) -> ServerOutcome:
         """Return what the server knows; a rating that no accepted report shows is not counted."""
@@ -348,13 +396,10 @@ class OneShotProtocol(Protocol):
 
     def simulated(self, task: Task, held: ServedReports) -> Outcome:
         """Add what devices predict, what they lost, and how far their reports are from the ratings."""
-        train, completed, observed = task.train, held.completed, held.after.observations
+        train, learned, observed = task.train, held.learned, held.after.observations
         setup = self.setup().chosen_by(train, task.seed)
         facts = held.facts(train.counts, setup.numbers(0, train.n_users))
-        predict = completed.predict
-        rows: PredictRows | None = completed.predict_rows
-        if held.sent_table is not None:
-            predict, rows = Devices(self.process, held.sent_table, train).predict, None
+        predict, rows = learned.predicting(self.process, train)
         notes, facts["distance"] = held.family.against_truth(train, observed, held.collected.accepted)
         facts["notes"] += notes + note_on_refusals(setup.refuses(0, train.n_users))
         if self.shuffler is not None:
@@ -362,18 +407,18 @@ class OneShotProtocol(Protocol):
             hidden = self.shuffler.shuffled(held.family, held.collected, alone)
             facts["accountant"] = facts["accountant"].shuffled(hidden)
             facts["notes"] += notes_on_ratings(facts["accountant"], held.family, self.delta)
-            if held.sent_table is None:
+            if learned.sent_table is None:
                 facts["notes"] += (sharing.NOT_DELIVERED,)
         return Outcome(
             predict=predict,
             predict_rows=rows,
             guarantee=self.guarantee((train.n_users, train.n_items)),
-            hidden=completed.hidden_entries,
+            hidden=learned.completed.hidden_entries,
             **facts,
         )
 
     @property
-    def _embedding_release(self) -> EmbeddingRelease:
+    def embedding_release(self) -> EmbeddingRelease:
         """What may be told of item sets; where the server predicts, it tells nobody."""
         return self.item_embeddings if self.personalization == "on-device" else AS_THEY_ARE
 
@@ -384,14 +429,19 @@ class OneShotProtocol(Protocol):
         return replace(self.table, dimensions=0) if hidden else self.table
 
     def _broadcast(
-        self, grid: Grid, task: ServerTask, completed: Completed, collected: Collected
+        self,
+        grid: Grid,
+        task: ServerTask,
+        completed: Completed,
+        linked: Observations,
+        traffic: TrafficLedger,
     ) -> tuple[ItemTable, dict[str, int]]:
         """Send everybody what the completion knows of the items; return it, and the bytes charged."""
         from strategies.delivery import broadcast_table
 
-        observed = replace(collected.observations, embedding_release=self._embedding_release)
+        observed = replace(linked, embedding_release=self.embedding_release)
         encoded = broadcast_of(completed, observed, self._table_options, task.server_seed).encode()
-        spent = broadcast_table(grid, task.roster, task.group, encoded, collected.traffic)
+        spent = broadcast_table(grid, task.roster, task.group, encoded, traffic)
         return ItemTable.decode(encoded, n_levels=task.scale.levels, n_items=task.n_items), spent
 
     def sent(self, example: Example) -> Sent:

@@ -51,7 +51,7 @@ def own_means(embeddings: NDArray[np.float64], seen: Observations) -> NDArray[np
 def test_devices_expect_nearly_what_the_model_does_before_it_reads_a_users_ratings(
     model: CalibratedModel, seen: Observations
 ) -> None:
-    table, latent = calibrated_broadcast(model, seen), model.latent
+    table, latent = calibrated_broadcast(model, seen.item_sets), model.latent
     assert table.leanings.shape == (12, 3)
     assert np.abs(latent.item_factors.means).max() > 0.1
     priors = own_means(table.embeddings, seen) @ table.leanings
@@ -65,18 +65,18 @@ def test_what_items_say_of_their_users_is_found_by_least_squares(seen: Observati
     random = np.random.default_rng(4)
     embeddings, planted_leanings = random.normal(size=(40, 4)), random.normal(size=(4, 3))
     expected = own_means(embeddings, seen) @ planted_leanings
-    np.testing.assert_allclose(leanings(embeddings, seen, expected), planted_leanings)
+    np.testing.assert_allclose(leanings(embeddings, seen.item_sets, expected), planted_leanings)
     # A dimension that says nothing has no part in it.
     flat = embeddings * [1, 1, 0, 1]
-    assert not leanings(flat, seen, expected)[2].any()
-    assert leanings(embeddings, seen, 0 * expected).shape == (0, 3)
-    assert leanings(embeddings[:, :0], seen, expected).shape == (0, 3)
+    assert not leanings(flat, seen.item_sets, expected)[2].any()
+    assert leanings(embeddings, seen.item_sets, 0 * expected).shape == (0, 3)
+    assert leanings(embeddings[:, :0], seen.item_sets, expected).shape == (0, 3)
 
 
 def test_factors_of_variance_1_on_devices_vary_latent_ratings_as_those_of_the_model(
     model: CalibratedModel, seen: Observations
 ) -> None:
-    table, latent = calibrated_broadcast(model, seen), model.latent
+    table, latent = calibrated_broadcast(model, seen.item_sets), model.latent
     np.testing.assert_allclose(
         (table.item_factors**2).sum(axis=1),
         latent.item_factors.means**2 @ latent.user_factors.spreads,
