@@ -10,8 +10,8 @@ critics refuse, or ask for more noise, the table is too kind to everybody else. 
 - the public shares of the levels, for which latent ratings have mean 0 over everybody's ratings.
 
 The level of all users together is a mean of that line's and the public one, by their precisions: the more
-refuse, the less is known from reports. It moves the item biases, and every user's prior the other way, but
-for what its own epsilon says. The choice is the user's and public, so that this costs no privacy.
+refuse, the less is known from reports. It moves the item biases. Choices are public, so that this costs no
+privacy.
 """
 
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from scipy.special import ndtri
 from dprec.arrays import Floats, Int32s, Ints
 from dprec.observations import Observations, SymbolReports
 from dprec.ordinal import INVERSE_SQRT_2_PI, level_probabilities
-from dprec.personalization.broadcast import Broadcast
+from dprec.wire import ItemTable
 
 _SPREAD = 0.25
 """Variance of a user's level, as devices assume it."""
@@ -41,52 +41,44 @@ _FARTHEST = 2.0
 """Levels beyond are none of people who use the scale."""
 
 
-@dataclass(frozen=True)
-class Levels:
-    """Levels of users, relative to what item biases say, on the latent rating."""
+def for_everybody(table: ItemTable, seen: Observations, numbers: Ints, *, public: bool) -> ItemTable:
+    """Return a table for everybody, and not for those alone who send much.
 
-    everybody: float
-    """Of all ratings together, those of users who refuse included."""
-    of_number: Floats
-    """Expected of the users with each number of a budget, shape (numbers,)."""
+    Parameters
+    ----------
+    table : ItemTable
+        As it follows from the reports.
+    seen : Observations
+        With symbols.
+    numbers : ndarray of int64, shape (users,)
+        Of each user's budget, ascending with epsilon. Who has one for which there is no report refuses.
+    public : bool
+        Whether the table's cuts follow from public shares of the levels.
+    """
+    level = level_of_everybody(table, seen, numbers, public=public)
+    return replace(table, means=table.means + level)
 
-    @classmethod
-    def of(
-        cls, seen: Observations, biases: Floats, cuts: Floats, numbers: Ints, shares: Floats, *, public: bool
-    ) -> Self:
-        """Estimate the levels from reports.
 
-        Parameters
-        ----------
-        seen : Observations
-            With symbols.
-        biases, cuts : ndarray of float64
-            Of the items, and where latent ratings change level.
-        numbers : ndarray of int64, shape (users,)
-            Of each user's budget; numbers ascend with epsilon.
-        shares : ndarray of float64, shape (numbers,)
-            How many users have each; those of a number without any report refuse.
-        public : bool
-            Whether the cuts follow from public shares of the levels.
-        """
-        reports = seen.symbols
-        assert reports is not None, "reports without symbols"
-        of_cell, latent = numbers[seen.users], biases[seen.items]
-        cells = np.bincount(of_cell, minlength=shares.size)
-        sending = np.flatnonzero(cells)
-        means, variances = np.zeros((2, shares.size))
-        for number in sending.tolist():
-            own = np.flatnonzero(of_cell == number)
-            given = _likelihood(reports, own)
-            means[number], variances[number] = _level(latent[own], cuts, given, seen.users[own])
-        places, refusing = _scores(shares), float(shares[cells == 0].sum())
-        line = _Line.of(places[sending], means[sending], variances[sending] + _GROUP**2)
-        middle = (1 - refusing) * _mean(places, cells.astype(np.float64)) + float(places @ (shares * (cells == 0)))
-        by_reports, variance = line.at(middle)
-        variance += (refusing * _OFF_THE_LINE) ** 2
-        trust = variance / (variance + _PUBLIC**2) if public else 0.0
-        everybody = by_reports + trust * (-float(latent.mean()) - by_reports)
-        return cls(everybody, np.array([line.at(place)[0] for place in places.tolist()]))
+def level_of_everybody(table: ItemTable, seen: Observations, numbers: Ints, *, public: bool) -> float:
+    """Return by how much everybody's ratings exceed what the table says, on the latent rating."""
+    reports, of_cell, latent = seen.symbols, numbers[seen.users], table.means[seen.items]
+    assert reports is not None, "reports without symbols"
+    shares = np.bincount(numbers) / numbers.size
+    cells = np.bincount(of_cell, minlength=shares.size).astype(np.float64)
+    sending, refuse = np.flatnonzero(cells), shares * (cells == 0)
+    if not sending.size:
+        return 0.0
+    found = []
+    for number in sending.tolist():
+        own = np.flatnonzero(of_cell == number)
+        found.append(_level(latent[own], table.cuts, _likelihood(reports, own), seen.users[own]))
+    means, variances = np.array(found).T
+    places, refusing = _scores(shares), float(refuse.sum())
+    line = _Line.of(places[sending], means, variances + _GROUP**2)
+    by_reports, variance = line.at((1 - refusing) * _mean(places, cells) + float(places @ refuse))
+    variance += (refusing * _OFF_THE_LINE) ** 2
+    trust = variance / (variance + _PUBLIC**2) if public else 0.0
+    return by_reports + trust * (-float(latent.mean()) - by_reports)
 
 
 @dataclass(frozen=True)
@@ -148,16 +140,3 @@ def _level(latent: Floats, cuts: Floats, given: Floats, users: Int32s) -> tuple[
         level = float(np.clip(level + (scores.sum() - level) / precision, -_FARTHEST, _FARTHEST))
     by_user = np.bincount(users, weights=scores)
     return level, (1 + float(by_user @ by_user)) / precision**2
-
-
-def for_everybody(broadcast: Broadcast, seen: Observations, numbers: Ints, *, public: bool) -> Broadcast:
-    """Return what devices are sent, for everybody and not for those alone who send much.
-
-    ``numbers``: of each user's budget, ascending with epsilon, 0 where nothing was sent and somebody refuses;
-    shape (users,). ``public``: see `Levels.of`.
-    """
-    table, shares = broadcast.table, np.bincount(numbers) / numbers.size
-    levels = Levels.of(seen, table.means, table.cuts, numbers, shares, public=public)
-    priors = broadcast.priors.copy()
-    priors[:, 0] += levels.of_number[numbers] - levels.everybody
-    return replace(broadcast, table=replace(table, means=table.means + levels.everybody), priors=priors)

@@ -8,8 +8,6 @@ from dprec.mechanisms import ThresholdBit
 from dprec.observations import Observations
 from dprec.ordinal import cut_points, level_probabilities
 from dprec.personalization import for_everybody
-from dprec.personalization.broadcast import Broadcast
-from dprec.personalization.refusals import Levels
 from dprec.randomness import generator
 from dprec.ratings import RatingScale
 from dprec.reports import Profiles, Wanted
@@ -55,50 +53,51 @@ def population(strength: float, shares=SHARES, seed: int = 1) -> tuple[Observati
     return reader.observations(), numbers.astype(np.int64), float(levels.mean())
 
 
-def estimated(strength: float, shares=SHARES, *, public: bool = False) -> tuple[Levels, np.ndarray]:
+def estimated(strength: float, shares=SHARES, *, public: bool = False) -> float:
     seen, numbers, _ = population(strength, shares)
-    found = np.bincount(numbers, minlength=len(shares)) / USERS
-    return Levels.of(seen, np.zeros(ITEMS), CUTS, numbers, found, public=public), numbers
+    table = ItemTable.of_biases(CUTS, np.zeros(ITEMS), np.full(ITEMS, 0.2))
+    moved = for_everybody(table, seen, numbers, public=public).means
+    assert np.ptp(moved) == 0
+    return float(moved[0])
 
 
 def test_choices_at_random_move_nothing() -> None:
-    levels, _ = estimated(0.0)
-    assert levels.everybody == pytest.approx(0.0, abs=0.06)
-    assert levels.of_number == pytest.approx(np.zeros(4), abs=0.12)
+    assert estimated(0.0) == pytest.approx(0.0, abs=0.06)
 
 
 @pytest.mark.parametrize("strength", [1.0, -1.0])
 def test_refusals_continue_the_line_of_those_who_send(strength: float) -> None:
-    """Those who send are .17 above the mean of all on average: quarters of a normal distribution."""
-    levels, _ = estimated(strength)
-    assert levels.everybody == pytest.approx(0.0, abs=0.08)
-    quarters = 0.5 * strength * np.array([-1.27, -0.32, 0.32, 1.27])
-    assert levels.of_number == pytest.approx(quarters, abs=0.15)
+    """Those who send are .2 from the mean of all, as three quarters of a normal distribution are."""
+    assert estimated(strength) == pytest.approx(0.0, abs=0.08)
+    alone = estimated(strength, {0: 0.25, 1: 0.75})
+    assert abs(alone) == pytest.approx(0.2, abs=0.06)
 
 
 def test_without_a_line_the_public_shares_decide_the_more_refuse() -> None:
-    few, _ = estimated(1.0, {0: 0.1, 1: 0.9}, public=True)
-    many, _ = estimated(1.0, {0: 0.5, 1: 0.5}, public=True)
-    alone, _ = estimated(1.0, {0: 0.5, 1: 0.5})
-    assert alone.everybody == pytest.approx(0.4, abs=0.06)  # what those who send say
-    assert abs(few.everybody) < 0.1
-    assert abs(many.everybody) < 0.25 * alone.everybody + 0.05
+    alone = estimated(1.0, {0: 0.5, 1: 0.5})
+    assert alone == pytest.approx(0.4, abs=0.06)
+    assert abs(estimated(1.0, {0: 0.1, 1: 0.9}, public=True)) < 0.1
+    assert abs(estimated(1.0, {0: 0.5, 1: 0.5}, public=True)) < 0.25 * alone + 0.05
 
 
-def test_what_is_sent_moves_as_a_whole_for_those_whose_level_is_everybodys() -> None:
+def test_levels_are_relative_to_the_table() -> None:
     seen, numbers, _ = population(1.0)
-    table = ItemTable.of_biases(CUTS, np.full(ITEMS, 0.1), np.full(ITEMS, 0.2))
-    before = Broadcast(table, np.zeros((USERS, 1)))
-    after = for_everybody(before, seen, numbers, public=False)
-    moved = after.table.means - table.means
-    assert np.ptp(moved) == pytest.approx(0.0, abs=1e-12)
-    refusers, keenest = after.priors[numbers == 0, 0], after.priors[numbers == 3, 0]
-    assert refusers.max() < -0.4
-    assert keenest.min() > 0.4
-    # Together, item biases and priors say of each group what its reports do.
-    assert (moved.mean() + keenest.mean()) == pytest.approx(0.64 - 0.1, abs=0.15)
+    low, high = (ItemTable.of_biases(CUTS, np.full(ITEMS, bias), np.full(ITEMS, 0.2)) for bias in (-0.3, 0.3))
+    after = [for_everybody(each, seen, numbers, public=True).means.mean() for each in (low, high)]
+    assert after[0] == pytest.approx(after[1], abs=0.05)
 
 
-def test_reports_of_one_budget_have_no_line() -> None:
-    levels, _ = estimated(1.0, {1: 1.0})
-    assert levels.everybody == pytest.approx(levels.of_number[0], abs=1e-9)
+def test_hostile_or_uniform_reports_leave_a_table_of_numbers() -> None:
+    """Everybody rates everything highest: the most probable level stays one of people who use the scale."""
+    family = ThresholdBit().family(OwnBudgets.of({0: 0.5, 8: 0.5}), STARS, ITEMS)
+    items = np.tile(np.arange(ITEMS, dtype=np.int32), 10)
+    profiles = Profiles(
+        np.full(10, ITEMS), items, np.full(items.size, 5, dtype=np.uint8), np.ones(10, np.uint8)
+    )
+    reader = family.reader(20, Wanted(symbols=True))
+    reader.take(np.arange(10), family.encode(profiles, Words(1)))
+    table = ItemTable.of_biases(CUTS, np.zeros(ITEMS), np.full(ITEMS, 0.2))
+    numbers = np.repeat([1, 0], 10)
+    moved = for_everybody(table, reader.observations(), numbers, public=False).means
+    assert np.isfinite(moved).all()
+    assert 0.5 < moved[0] <= 2
