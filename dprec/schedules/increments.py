@@ -30,6 +30,12 @@ class Increments(Schedule):
         "Which ratings these are: the first, or of each period's new ratings some drawn at random.", "first"
     )
 
+    on_change: Literal["keep", "update"] = option(
+        "Whether a deployed device answers about a rating that was changed as it did first, or once more, at "
+        "another epsilon; then it can be seen that it was changed. A simulation holds the first ratings.",
+        "keep",
+    )
+
     def installed(self, setup: OneShotSetup) -> MemoisedSetup:
         """Return a setup with which devices repeat the answer about a rating whenever they are asked."""
         return MemoisedSetup(
@@ -37,6 +43,7 @@ class Increments(Schedule):
             privacy=setup.privacy,
             predicts=setup.predicts,
             answers_per_user=self.answers_per_user,
+            on_change=self.on_change,
         )
 
     def reported(self, held: Held) -> Bools:
@@ -68,4 +75,11 @@ class Increments(Schedule):
         return (
             f"Each rating is answered once{most}: what it loses does not grow with the number of "
             "collections. That a device reports tells in which period the user rated those items.",
+            *(_ON_UPDATE if self.on_change == "update" else ()),
         )
+
+
+_ON_UPDATE = (
+    "A deployed device answers once more about a rating that was changed: that one loses twice the epsilon, "
+    "and that it was changed can be seen.",
+)
