@@ -131,7 +131,7 @@ class Schedule(Options):
 
     def joined(self, made: Sequence[Collection]) -> Observations:
         """Return what all reports of some collections say, the last ones of a schedule."""
-        return Observations.joined([each.observations for each in made])
+        return made[-1].family.together(Observations.joined([each.observations for each in made]))
 
     def remembered(self, made: Sequence[Collection], number: int) -> Sequence[Collection]:
         """Return the collections that the server has not forgotten in the one of a number."""
