@@ -116,9 +116,9 @@ def fitted(
 
 def error(model: CalibratedModel, process: OrdinalProcess, learned: Ratings, validation: Ratings) -> float:
     """Return the RMSE of the devices' predictions."""
-    broadcast = calibrated_broadcast(model)
-    table = ItemTable.decode(broadcast.table.encode(), n_levels=learned.scale.levels, n_items=learned.n_items)
-    devices = Devices(process, table, broadcast.priors, learned)
+    sent = calibrated_broadcast(model, learned).encode()
+    table = ItemTable.decode(sent, n_levels=learned.scale.levels, n_items=learned.n_items)
+    devices = Devices(process, table, learned)
     return root_mean_squared_error(devices.predict(validation.users, validation.items), validation.values)
 
 
@@ -149,7 +149,7 @@ class Trial:
         """Return the RMSE of the server and of the devices, and the bytes of the table."""
         predictions = model.predict(self.validation.users, self.validation.items)
         server = root_mean_squared_error(predictions, self.validation.values)
-        size = len(calibrated_broadcast(model).table.encode())
+        size = len(calibrated_broadcast(model, self.learned).encode())
         return server, error(model, process, self.learned, self.validation), size
 
     def with_constant(self, owner: Any, name: str, value: float) -> tuple[float, float, int]:

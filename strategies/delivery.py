@@ -11,8 +11,8 @@ import numpy as np
 from flwr.app import RecordDict
 from flwr.serverapp import Grid
 
-from dprec.arrays import AnyInts, Bools, Floats, Ints, offsets, rows_of, segments
-from dprec.exchange import PERSONALIZE, PRIOR, RECOMMEND, Personalization, Recommendations
+from dprec.arrays import AnyInts, Bools, Ints, offsets, rows_of, segments
+from dprec.exchange import PERSONALIZE, RECOMMEND, Personalization, Recommendations
 from dprec.predictions import NO_ITEM, Predict, PredictRows, best_items
 from dprec.ratings import RatingScale
 from dprec.wire import ItemListCodec, TrafficLedger
@@ -113,21 +113,13 @@ def deliver_lists(
 
 
 def broadcast_table(
-    grid: Grid, roster: Roster, group: str, table: bytes, priors: Floats, traffic: TrafficLedger
+    grid: Grid, roster: Roster, group: str, table: bytes, traffic: TrafficLedger
 ) -> dict[str, int]:
     """Send the table to everybody who is there; return the bytes charged, as `RoundAccount.spent` does.
 
     It is charged in full to every user, although a partition shares it.
     """
-    sent = priors.astype(PRIOR)
-    own = sent.shape[1] * PRIOR.itemsize
-    account = RoundAccount(PERSONALIZE, group, traffic)
-    alone = request_content(Personalization(table, bytes(own)))
-    account.charge_request(roster.everybody, alone, len(table) + own)
-
-    def content_of(partition_id: int, asked: bytes | None) -> RecordDict:
-        partition = roster.partition(partition_id)
-        return request_content(Personalization(table, sent[partition.start : partition.stop].tobytes()))
-
-    account.deliver(grid, roster, roster.contents(roster.everybody, content_of))
+    account, content = RoundAccount(PERSONALIZE, group, traffic), request_content(Personalization(table))
+    account.charge_request(roster.everybody, content, len(table))
+    account.deliver(grid, roster, roster.contents(roster.everybody, lambda partition_id, asked: content))
     return account.spent()

@@ -11,7 +11,6 @@ __all__ = [
     "MESSAGE_TYPES",
     "NODE",
     "PERSONALIZE",
-    "PRIOR",
     "RECOMMEND",
     "REPLACE",
     "REPLACEMENT_ROUND",

@@ -73,12 +73,14 @@ def _added_baselines(
 def predicted(config: RunConfig, panel: str | None, *, folds: bool) -> str:
     """Return what a configuration predicts, as text: ratings, how they are split and cut, and the panel.
 
-    Public data about the items change no rating, and neither does the fold of a comparison that has several.
+    Public data about items and users change no rating, and neither does the fold of a comparison that has
+    several.
     """
     values = config.model_dump(mode="json", include={"dataset", "split", "binarization"})
-    # In data that are drawn, it is the number of items.
-    if type(values["dataset"].get("items")) is not int:
-        values["dataset"].pop("items", None)
+    for about in ("items", "users"):
+        # In data that are drawn, it is their number.
+        if type(values["dataset"].get(about)) is not int:
+            values["dataset"].pop(about, None)
     if folds:
         del values["split"]["fold"]
     if config.schedule is not None:

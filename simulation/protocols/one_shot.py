@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 
 from dprec.accounting import AnyBudget, Guarantee, MatchedBudget
-from dprec.arrays import Bools, Floats, Ints, Uint8s
+from dprec.arrays import Bools, Ints, Uint8s
 from dprec.catalogue import Catalogue
 from dprec.completion import Completed, Completion, ItemAverage
 from dprec.components import option
 from dprec.errors import SettingError, within
-from dprec.exchange import PRIOR, OneShotSetup, OwnBudgetsSetup
+from dprec.exchange import OneShotSetup, OwnBudgetsSetup
 from dprec.mechanisms import Mechanism
 from dprec.observations import AS_THEY_ARE, EmbeddingRelease, Observations
 from dprec.ordinal import level_shares
@@ -62,8 +62,9 @@ def notes_on_table(
             "covers that unless item_embeddings.epsilon is set.",
         )
     rest = (
-        "The items' effects and how certain these are have none of that noise, and it does not cover them: "
-        "they follow from the reports, and show about how often an item is rated."
+        "The items' effects, how certain these are, and what a user's items say of its level and tastes have "
+        "none of that noise, and it does not cover them: they follow from the reports, and show about how "
+        "often an item is rated."
         if has_biases
         else "Nothing else in the table depends on who rated what."
     )
@@ -96,30 +97,20 @@ def notes_on_catalogue(catalogue: Catalogue | None) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class SentTable:
-    """What devices that predict were sent, as they decode it."""
-
-    table: ItemTable
-    priors: Floats
-    """What each user's rated items say about its level and its factors; shape (users, 1 + factors)."""
-
-
-@dataclass(frozen=True, eq=False)
 class Learned:
     """What the server has learned, and what devices hold of it."""
 
     completed: Completed
-    sent_table: SentTable | None
+    sent_table: ItemTable | None
     """None if the server predicts."""
     spent: dict[str, int]
     """Bytes of what devices were sent; see `RoundAccount.spent`."""
 
     def predicting(self, process: OrdinalProcess, held: Ratings) -> tuple[Predict, PredictRows | None]:
         """Return what predicts: the server, or devices that hold some ratings."""
-        sent = self.sent_table
-        if sent is None:
+        if self.sent_table is None:
             return self.completed.predict, self.completed.predict_rows
-        return Devices(process, sent.table, sent.priors, held).predict, None
+        return Devices(process, self.sent_table, held).predict, None
 
 
 @dataclass(frozen=True, eq=False)
@@ -444,16 +435,14 @@ class OneShotProtocol(Protocol):
         completed: Completed,
         linked: Observations,
         traffic: TrafficLedger,
-    ) -> tuple[SentTable, dict[str, int]]:
+    ) -> tuple[ItemTable, dict[str, int]]:
         """Send everybody what the completion knows of the items; return it, and the bytes charged."""
         from strategies.delivery import broadcast_table
 
         observed = replace(linked, embedding_release=self.embedding_release)
-        broadcast = broadcast_of(completed, observed, self._table_options, task.server_seed)
-        encoded, priors = broadcast.table.encode(), broadcast.priors
-        spent = broadcast_table(grid, task.roster, task.group, encoded, priors, traffic)
-        table = ItemTable.decode(encoded, n_levels=task.scale.levels, n_items=task.n_items)
-        return SentTable(table, priors.astype(PRIOR).astype(np.float64)), spent
+        encoded = broadcast_of(completed, observed, self._table_options, task.server_seed).encode()
+        spent = broadcast_table(grid, task.roster, task.group, encoded, traffic)
+        return ItemTable.decode(encoded, n_levels=task.scale.levels, n_items=task.n_items), spent
 
     def sent(self, example: Example) -> Sent:
         """Return the one report."""

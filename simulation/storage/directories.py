@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dprec.accounting import PrivacyUnit
-from dprec.catalogue import Catalogue
+from dprec.catalogue import Catalogue, UsersTable
 from dprec.errors import InputError
 from dprec.ratings import ColdRatings, Ratings
 from simulation.configuration.strict_yaml import flatten, parse_yaml, read_yaml
@@ -142,8 +142,8 @@ def matters(key: str) -> bool:
     return _COSMETIC.match(key) is None
 
 
-def fingerprint(*parts: Ratings | Catalogue | None) -> str:
-    """Return a digest that identifies ratings and data about items, whatever file they come from.
+def fingerprint(*parts: Ratings | Catalogue | UsersTable | None) -> str:
+    """Return a digest that identifies ratings and data about items and users, whatever file they come from.
 
     What is None does not count.
     """
@@ -155,8 +155,10 @@ def fingerprint(*parts: Ratings | Catalogue | None) -> str:
     return digest.hexdigest()[:16]
 
 
-def _columns(part: Ratings | Catalogue) -> tuple[NDArray[Any], ...]:
+def _columns(part: Ratings | Catalogue | UsersTable) -> tuple[NDArray[Any], ...]:
     """Return all that a part holds."""
+    if isinstance(part, UsersTable):
+        return np.array(list(part.columns), dtype=np.str_), *part.columns.values()
     if isinstance(part, Catalogue):
         names = np.array(part.number_names, dtype=np.str_), np.array(part.category_names, dtype=np.str_)
         return part.numbers, part.categories, *names

@@ -16,7 +16,7 @@ from clients.device.ledger import Charge, Ledger, Limits
 from clients.population import open_population
 from dprec.accounting import PrivacyBudget
 from dprec.errors import InputError
-from dprec.exchange import PERSONALIZE, PRIOR, REPORT, MemoisedSetup, OneShotSetup, Setup
+from dprec.exchange import PERSONALIZE, REPORT, MemoisedSetup, OneShotSetup, Setup
 from dprec.mechanisms import ThresholdBit
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.ratings import Ratings, RatingScale
@@ -393,11 +393,10 @@ def test_what_is_predicted_rests_on_the_ratings_as_they_are(tmp_path: Path) -> N
     symbols(device, 1)
     write_profile(device.folder, CHANGED)
     table = ItemTable.of_biases(np.arange(4.0), np.zeros(ITEMS), np.ones(ITEMS))
-    priors = np.zeros(1 + table.item_factors.shape[1], dtype=PRIOR).tobytes()
     group = agreement_on(setup, RATINGS).group
 
     def predictions(one: Device) -> str:
-        reply = one.answer(request(PERSONALIZE, group, 1, table=table.encode(), priors=priors))
+        reply = one.answer(request(PERSONALIZE, group, 1, table=table.encode()))
         assert outcome(reply) == "answered"
         work = one.take_work()
         assert work is not None

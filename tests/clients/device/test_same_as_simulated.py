@@ -129,8 +129,7 @@ def test_statistics(tmp_path: Path) -> None:
 
 def test_predictions_from_a_table(tmp_path: Path) -> None:
     protocol, expected, _, devices = both("one-bit-on-device", folder=tmp_path)
-    sent = expected.learned.sent_table
-    check_predictions(Devices(protocol.process, sent.table, sent.priors, RATINGS).predict, devices)
+    check_predictions(Devices(protocol.process, expected.learned.sent_table, RATINGS).predict, devices)
 
 
 def check_predictions(predict: Predict, devices: list[Device]) -> None:
