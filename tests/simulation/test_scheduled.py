@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 from dprec.schedules import Periods
 from simulation import run
@@ -195,3 +196,15 @@ def test_increments_take_no_budget_per_user() -> None:
     config = parse_config(weekly({"kind": "increments"}, privacy={"epsilon": 1.0, "per": "user"}))
     with refused_at("protocol.privacy.per"):
         load_ratings(config)
+
+
+def test_the_page_draws_the_periods(tmp_path: Path) -> None:
+    values = weekly({"kind": "increments", "collections": 3})
+    result = run(parse_config(values), tmp_path / "run")
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "Period by period" in page
+    drawn = (tmp_path / "run" / "figures" / "periods.svg").read_text()
+    for words in ("users present", "nothing sent", "newcomers, with no own rating", "period of 30 days"):
+        assert words in drawn
+    names = [name.get_text() for name in result.plot().findobj(Text)]
+    assert "users present" in names
