@@ -123,17 +123,13 @@ class LayeredFamily(CellFamily):
         np.add.at(said, (of_cell[counted], reports.symbols[counted] % symbols), 1)
         pair = reports.symbols[begins] // symbols
         channels, channel_of, sayings = self._told(said, pair)
-        given = np.zeros((begins.size, self.scale.levels))
-        for number, channel in enumerate(channels):
-            which = channel_of == number
-            given[which] = channel[:, sayings[which]].T
         values = np.add.reduceat(collected.values, begins) / np.diff(begins, append=cells.size)
         return replace(
             collected,
             indptr=offsets(np.bincount(users[begins], minlength=collected.shape[0])),
             items=collected.items[begins],
             read=lambda: values,
-            likelihood=None if collected.likelihood is None else given,
+            likelihood=None if collected.likelihood is None else _likelihood(channels, channel_of, sayings),
             evidence=SymbolReports(channels, sayings, channel_of),
         )
 
@@ -154,6 +150,13 @@ class LayeredFamily(CellFamily):
             order = np.argsort(codes)
             sayings[which] = order[np.searchsorted(codes[order], _coded(said[which]))]
         return tuple(channels), channel_of, sayings
+
+
+def _likelihood(channels: Sequence[Floats], channel_of: Ints, sayings: Ints) -> Floats:
+    """Return the probability of what was said of each cell given each level, shape (cells, levels)."""
+    first = np.cumsum([0, *(channel.shape[1] for channel in channels[:-1])])
+    rows: Floats = np.hstack(channels).T[first[channel_of] + sayings]
+    return rows
 
 
 def _coded(said: Ints) -> Ints:

@@ -152,7 +152,7 @@ def _plots(lines: Sequence[GroupLine], looks: Looks) -> Iterator[Plot]:
     if not divided:
         return
     yield Plot(
-        "groups",
+        "accuracy-by-group",
         "Accuracy by group, and users worse off than alone",
         "Rings: the share to be expected by chance if everybody in a group gained the same."
         if _of_ratings(lines)
