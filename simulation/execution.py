@@ -91,8 +91,7 @@ def load_ratings(
     check_schedule(config)
     train, test = prepare(config.dataset, config.division, config.binarization, config.seed)
     if config.schedule is not None:
-        with within("schedule"):
-            check_kind(config.schedule, config.protocol.suited_to(train))
+        check_kind(config.schedule, config.protocol.suited_to(train))
     with within("evaluation"):
         check_relevance(config.evaluation, train.scale)
         check_user_defined_metrics(config.evaluation, train, test)

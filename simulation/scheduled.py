@@ -69,17 +69,18 @@ def check_schedule(config: RunConfig) -> None:
 
 
 def check_kind(schedule: Schedule, protocol: Protocol) -> None:
-    """Refuse a policy that does not suit what devices report; raises SettingError."""
+    """Refuse a policy that does not suit what devices report; raises SettingError with the whole key."""
     if protocol.privacy is not None and protocol.privacy.own:
         found = f"{schedule.kind!r}, where users choose their own epsilons"
-        raise SettingError("kind", found, "one epsilon, or no schedule")
+        raise SettingError("schedule.kind", found, "one epsilon, or no schedule")
     alone: OneShotProtocol | None = protocol.of_single_ratings
     if alone is not None:
-        schedule.installed(alone.setup())
+        with within("protocol"):
+            schedule.installed(alone.setup())
     elif schedule.reads_ratings_alone:
         found = f"{schedule.kind!r}, with {protocol.picked.kind} and mechanism {protocol.mechanism_name}"
         accepted = "a one-shot protocol that reports on each rating alone, or a schedule of kind fresh"
-        raise SettingError("kind", found, accepted)
+        raise SettingError("schedule.kind", found, accepted)
 
 
 def over_time(schedule: Schedule, installer: Installer, evaluator: Evaluator, keys: KeysOf) -> Judged:
@@ -87,7 +88,7 @@ def over_time(schedule: Schedule, installer: Installer, evaluator: Evaluator, ke
     protocol, later = installer.config.protocol, selected(installer.config.dataset).load_changes()
     with within("schedule"):
         periods = schedule.periods(evaluator.train, later)
-        check_kind(schedule, protocol)
+    check_kind(schedule, protocol)
     alone: OneShotProtocol | None = protocol.of_single_ratings
     given = schedule, periods, replace(installer, progress=silent), keys
     with within("protocol"):
