@@ -107,6 +107,9 @@ class LayeredFamily(CellFamily):
     def together(self, collected: Observations) -> Observations:
         """Return what reports about the same ratings say together: a cell for each rating.
 
+        They are read as reports on one answer, the last one that can be told from others: those before it
+        were of a rating that has changed.
+
         Parameters
         ----------
         collected : Observations
@@ -117,13 +120,14 @@ class LayeredFamily(CellFamily):
         symbols, users = self.instantaneous.symbols, collected.users.astype(np.int64)
         cells = users * collected.shape[1] + collected.items
         begins = np.flatnonzero(np.diff(cells, prepend=-1))
-        of_cell = np.repeat(np.arange(begins.size), np.diff(begins, append=cells.size))
+        times = np.diff(begins, append=cells.size)
+        last = begins + times - 1
+        pair, of_cell = reports.symbols[last] // symbols, np.repeat(np.arange(begins.size), times)
+        counted = last if self._repeats else np.flatnonzero(reports.symbols // symbols == pair[of_cell])
         said = np.zeros((begins.size, symbols), dtype=np.int64)
-        counted: Ints | slice = begins if self._repeats else slice(None)
         np.add.at(said, (of_cell[counted], reports.symbols[counted] % symbols), 1)
-        pair = reports.symbols[begins] // symbols
         channels, channel_of, sayings = self._told(said, pair)
-        values = np.add.reduceat(collected.values, begins) / np.diff(begins, append=cells.size)
+        values = np.add.reduceat(collected.values, begins) / times
         return replace(
             collected,
             indptr=offsets(np.bincount(users[begins], minlength=collected.shape[0])),

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dprec.accounting import PrivacyAccountant, PrivacyBudget
+from dprec.accounting import PrivacyAccountant
 from dprec.components import option
 from dprec.errors import SettingError
 from dprec.exchange import LayeredSetup, OneShotSetup
@@ -33,25 +33,25 @@ class Layered(Schedule):
     def mechanism(self) -> LayeredMechanism:
         """What devices apply to each rating."""
 
-    def check(self, privacy: PrivacyBudget | None) -> None:
-        """Refuse a budget that is not of each rating, the same for everybody."""
-        if privacy is None or privacy.per != "rating" or privacy.own:
-            several = "several budgets" if privacy and privacy.own else "a budget per user or cell"
-            found = f"{self.kind!r}, with {several if privacy else 'no budget'}"
-            raise SettingError("kind", found, "protocol.privacy: {epsilon: NUMBER, per: rating}")
-
     def installed(self, setup: OneShotSetup) -> OneShotSetup:
         """Return devices that repeat their answers, and draw their reports anew."""
-        return LayeredSetup(mechanism=self.mechanism, privacy=setup.privacy, predicts=setup.predicts)
+        privacy = setup.privacy
+        if privacy is None or privacy.per != "rating" or privacy.own:
+            several = "several" if privacy and privacy.own else "one per user or cell"
+            found = f"{several if privacy else 'none'}, where answers are permanent"
+            raise SettingError("privacy", found, "{epsilon: NUMBER, per: rating}")
+        return LayeredSetup(mechanism=self.mechanism, privacy=privacy, predicts=setup.predicts)
 
     def accountant(self, made: Sequence[Collection]) -> PrivacyAccountant:
-        """Charge every answer once: of each collection, those that no earlier one had."""
-        answered, charged = np.zeros_like(made[0].counts), []
+        """Charge every answer once: of each collection, those that no earlier one had, and about changes."""
+        answered, charged, changed = np.zeros_like(made[0].counts), [], []
         for each in made:
             new = np.where(each.sent, np.maximum(each.counts - answered, 0), 0)
             charged.append(each.family.accountant(new, new > 0))
+            changed.append(each.family.accountant(each.again, each.sent & (each.again > 0)))
             answered += new
-        return PrivacyAccountant.of_all(charged, same_ratings=False)
+        every = [PrivacyAccountant.of_all(each, same_ratings=False) for each in (charged, changed)]
+        return PrivacyAccountant.of_all(every)
 
     def notes(self, collections: int) -> tuple[str, ...]:
         """Say what is permanent, and what a change would cost."""
@@ -88,7 +88,7 @@ class Loloha(Layered):
     on_changes: ClassVar[str] = (
         "One that does loses epsilon for each of the numbers to which its levels were hashed."
     )
-    answers: int | None = option(
+    hashed_to: int | None = option(
         "Numbers to which levels are mapped, g in the paper; 2 is BiLOLOHA, and by default the paper's "
         "optimum, up to 3.",
         None,
@@ -100,7 +100,7 @@ class Loloha(Layered):
     @property
     def mechanism(self) -> LocalHashing:
         """The hashed level."""
-        return LocalHashing(answers=self.answers, first=self.first)
+        return LocalHashing(answers=self.hashed_to, first=self.first)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,7 @@
 """Published policies with permanent answers: what is charged, installed, refused, and read together."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,35 +9,35 @@ import pytest
 
 import simulation
 from dprec.accounting import PrivacyBudget
-from dprec.arrays import Ints
 from dprec.errors import SettingError
 from dprec.exchange import LayeredSetup, OneShotSetup
-from dprec.mechanisms import ThresholdBit
+from dprec.mechanisms import Raw, ThresholdBit
 from dprec.observations import Observations
 from dprec.ratings import RatingScale
 from dprec.schedules import Collection, DBitFlip, Layered, Loloha, TwoLayered
 from tests.dprec.reports.test_layers import collected, people
 
 STARS = RatingScale.evenly(1, 5, 1)
+OWN = OneShotSetup(mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=1.0), predicts=True)
+PER_USER = PrivacyBudget(epsilon=1.0, per="user")
 POLICIES = [TwoLayered(), Loloha(), DBitFlip(), DBitFlip(buckets=5, bits=2)]
 
 
-def setup_of(policy: Layered, epsilon: float = 1.0) -> OneShotSetup:
-    own = OneShotSetup(mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=epsilon), predicts=True)
-    return policy.installed(own)
+def setup_of(policy: Layered) -> OneShotSetup:
+    return policy.installed(OWN)
 
 
-def made(policy: Layered, counts: list[list[int]], sent: list[list[bool]]) -> list[Collection]:
+def made(
+    policy: Layered, counts: list[list[int]], again: list[int], sent: list[list[bool]]
+) -> list[Collection]:
     family = setup_of(policy).family(STARS, 9)
     nobody = np.zeros(0, dtype=np.int32)
     nothing = Observations.of(nobody, nobody, np.zeros(0), (len(counts[0]), 9), STARS)
-
-    def array(numbers: list[int]) -> Ints:
-        return np.array(numbers, dtype=np.int64)
-
+    changed = [np.zeros(len(again), dtype=np.int64)] * (len(counts) - 1) + [np.array(again)]
+    given = enumerate(zip(counts, changed, sent, strict=True))
     return [
-        Collection(number, family, array(own), 0 * array(own), np.array(came), nothing)
-        for number, (own, came) in enumerate(zip(counts, sent, strict=True))
+        Collection(number, family, np.array(own), twice, np.array(came), nothing)
+        for number, (own, twice, came) in given
     ]
 
 
@@ -46,9 +47,12 @@ def test_a_rating_is_charged_once_whatever_the_number_of_collections(policy: Lay
     sent = [[True, True, False], [True, True, False], [True, False, True]]
     family = setup_of(policy).family(STARS, 9)
     loss = family.channel(1).epsilon
-    account = policy.accountant(made(policy, counts, sent))
+    account = policy.accountant(made(policy, counts, [0, 0, 0], sent))
     np.testing.assert_allclose(account.get_epsilon(per="rating"), loss)
     np.testing.assert_allclose(account.get_epsilon(), loss * np.array([3, 2, 1]))
+    changed = policy.accountant(made(policy, counts, [1, 1, 0], sent))
+    np.testing.assert_allclose(changed.get_epsilon(per="rating"), loss * np.array([2, 1, 1]))
+    np.testing.assert_allclose(changed.get_epsilon(), loss * np.array([4, 2, 1]))
     assert loss == pytest.approx(0.5 if policy == DBitFlip() else 1.0)
 
 
@@ -56,12 +60,8 @@ def test_a_rating_is_charged_once_whatever_the_number_of_collections(policy: Lay
 def test_reports_of_all_collections_are_read_together(policy: Layered) -> None:
     family, of = setup_of(policy).family(STARS, 50), people(30)
     parts = [collected(family, of, number) for number in range(3)]
-    whole = policy.joined(
-        [
-            Collection(number, family, of.counts, 0 * of.counts, of.counts > 0, part)
-            for number, part in enumerate(parts)
-        ]
-    )
+    sent, nothing = of.counts > 0, np.zeros_like(of.counts)
+    whole = policy.joined([Collection(0, family, of.counts, nothing, sent, part) for part in parts])
     assert whole.items.tolist() == of.items.tolist()
     np.testing.assert_allclose(whole.values, np.mean([part.values for part in parts], axis=0))
 
@@ -78,10 +78,13 @@ def test_devices_have_a_memory_of_answers_and_none_of_reports() -> None:
 @pytest.mark.parametrize(
     ("refused", "key"),
     [
-        (lambda: TwoLayered().check(PrivacyBudget(epsilon=1, per="user")), "kind"),
-        (lambda: TwoLayered().check(None), "kind"),
+        (
+            lambda: TwoLayered().installed(replace(OWN, privacy=PrivacyBudget(epsilon=1, per="user"))),
+            "privacy",
+        ),
+        (lambda: TwoLayered().installed(replace(OWN, privacy=None, mechanism=Raw())), "privacy"),
         (lambda: TwoLayered(first=0.0), "first"),
-        (lambda: Loloha(answers=4), "answers"),
+        (lambda: Loloha(hashed_to=4), "hashed_to"),
         (lambda: DBitFlip(bits=0), "bits"),
     ],
 )
